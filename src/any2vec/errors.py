@@ -1,0 +1,36 @@
+"""Every error that any2vec raises on purpose.
+
+    Any2VecError
+    ├── InputError       a flag, an option or an argument is not legal           (also a ValueError)
+    ├── DataError        a file or a stream holds what cannot be read            (also a ValueError)
+    ├── StorageError     a folder or file cannot be written, or is taken         (also an OSError)
+    ├── FormatError      a folder or file is not any2vec's, too new, or damaged  (also a ValueError)
+    └── Interrupted      Ctrl-C or SIGTERM; what was trained is in a checkpoint
+
+A message is one sentence or two: what was expected, what came (file and line for data), and what to do.
+The command line prints the message alone and ends with exit code 2 (Interrupted: 130).
+"""
+
+
+class Any2VecError(Exception):
+    """Root of the tree; catching it catches whatever any2vec raises on purpose."""
+
+
+class InputError(Any2VecError, ValueError):
+    """An option or argument is not legal; the message gives the legal interval."""
+
+
+class DataError(Any2VecError, ValueError):
+    """Input data cannot be read; the message names file and line where they are known."""
+
+
+class StorageError(Any2VecError, OSError):
+    """An output cannot be written: it exists, is not writable, or the disk is full."""
+
+
+class FormatError(Any2VecError, ValueError):
+    """Stored data is not in a format that this version reads, or is damaged."""
+
+
+class Interrupted(Any2VecError):
+    """The run was asked to stop; its checkpoint holds the work done so far."""

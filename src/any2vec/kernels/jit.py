@@ -1,0 +1,57 @@
+"""The one decorator of all kernels: compiled without the GIL, cached on disk by a hash of this folder's sources.
+
+numba's own cache key is the file of the function alone, so an edit in a callee of another file would go unseen;
+here every edit in `kernels/` opens a new cache folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import config
+
+
+@cache
+def sources_hash() -> str:
+    """Hash of every source file in `kernels/` and of numba's version: the name of the cache folder."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+@cache
+def cache_folder() -> Path:
+    """Folder of the compiled kernels: `$ANY2VEC_CACHE/kernels/<hash>`, by default below `~/.cache/any2vec`."""
+    root = os.environ.get("ANY2VEC_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "any2vec"
+    return Path(root) / "kernels" / sources_hash()
+
+
+def _compile(function: Callable[..., Any], **options: Any) -> Any:
+    previous = config.CACHE_DIR
+    config.CACHE_DIR = str(cache_folder())
+    try:
+        return numba.njit(nogil=True, cache=True, error_model="numpy", boundscheck=False, **options)(function)
+    finally:
+        config.CACHE_DIR = previous
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """Exact kernels (integers, draws): IEEE arithmetic."""
+    return _compile(function)
+
+
+def fast_jit(function: Callable[..., Any]) -> Any:
+    """Float kernels: reassociation and contraction allowed, NaN and infinity still respected."""
+    return _compile(function, fastmath={"reassoc", "contract", "nsz", "arcp"})
+
+
+def inline_jit(function: Callable[..., Any]) -> Any:
+    """Small helpers, inlined by LLVM into the kernels that call them."""
+    return _compile(function)

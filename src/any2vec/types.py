@@ -1,0 +1,81 @@
+"""Small frozen nouns that every floor shares. They hold; they do not work."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+END_OF_SENTENCE = -1
+"""The token that ends a sentence in every token shard; runs of it are empty sentences and mean nothing."""
+
+
+class Csr(NamedTuple):
+    """A graph in compressed sparse rows: the neighbours of node v are `indices[indptr[v]:indptr[v + 1]]`, ascending.
+
+    An undirected edge is stored in both directions, a self-loop once. `weights` is empty when every weight is 1.
+    """
+
+    indptr: np.ndarray
+    """int64 (num_nodes + 1,)"""
+    indices: np.ndarray
+    """int32 (num_edges,), ascending within a row, no duplicates"""
+    weights: np.ndarray
+    """float32 (num_edges,), finite and > 0; or (0,) for an unweighted graph"""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One piece of work of a schedule: positions [start, stop) of the item axis (tokens, or walks) in one epoch."""
+
+    epoch: int
+    round: int
+    start: int
+    stop: int
+    progress_from: float
+    """share of the whole run done before this work, 0..1"""
+    progress_to: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a learner says of one piece of work."""
+
+    items: int
+    """in-vocabulary items before subsampling"""
+    loss_sum: float
+    """float64 sum of the loss over the positive examples that were measured"""
+    loss_examples: int
+    cpu_seconds: float = 0.0
+    """seconds spent in kernels, summed over threads"""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One progress record: a line of `progress.jsonl`, and what the bar, the report and callbacks read."""
+
+    seconds: float
+    """seconds of training so far (monotonic clock, this process; resumed runs add up)"""
+    epoch: int
+    epochs: int
+    round: int
+    progress: float
+    """0..1 of the whole run"""
+    loss: float | None
+    """mean per positive example over the work since the last record"""
+    learning_rate: float
+    items: int
+    """in-vocabulary items done so far"""
+    items_per_s: float
+    """since the last record"""
+    busy_cores: float
+    rss_bytes: int
+    """anonymous resident memory"""
+    mapped_bytes: int
+    """resident pages of mapped files"""
+    bytes_sent: int = 0
+    bytes_received: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
