@@ -35,12 +35,12 @@ def use_new_enough_python():
     if sys.version_info >= OLDEST_PYTHON:
         return
     for minor in range(15, OLDEST_PYTHON[1] - 1, -1):
-        newer = shutil.which("python3.%d" % minor)
+        newer = shutil.which(f"python3.{minor}")
         if newer:
             os.execv(newer, [newer, str(Path(__file__).resolve()), *sys.argv[1:]])
     fail(
-        "any2vec needs Python %d.%d or newer, this is %d.%d; install a newer Python and run the command again."
-        % (OLDEST_PYTHON + sys.version_info[:2])
+        f"any2vec needs Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer, this is {sys.version.split()[0]}; "
+        "install a newer Python and run the command again."
     )
 
 
@@ -97,7 +97,7 @@ def run_step(title, command, log):
                 turn += 1
                 if is_terminal:
                     seconds = time.monotonic() - start
-                    text = "%s %s  %3.0f s  %s" % (SPINNER[turn % 4], title, seconds, last_line(log))
+                    text = f"{SPINNER[turn % 4]} {title}  {seconds:3.0f} s  {last_line(log)}"
                     sys.stdout.write("\r\033[K" + text[: shutil.get_terminal_size().columns - 1])
                     sys.stdout.flush()
         except BaseException:
@@ -106,7 +106,8 @@ def run_step(title, command, log):
             raise
     seconds = time.monotonic() - start
     mark = "done" if process.returncode == 0 else "failed"
-    sys.stdout.write("%s%s: %s in %.0f s\n" % ("\r\033[K" if is_terminal else "", title, mark, seconds))
+    clear = "\r\033[K" if is_terminal else ""
+    sys.stdout.write(f"{clear}{title}: {mark} in {seconds:.0f} s\n")
     sys.stdout.flush()
     return process.returncode == 0
 
@@ -114,14 +115,14 @@ def run_step(title, command, log):
 def make_environment():
     """Create `.venv`, anew when what stands there does not run."""
     if works([str(VENV_PYTHON), "-m", "pip", "--version"]) and works(
-        [str(VENV_PYTHON), "-c", "import sys; sys.exit(sys.version_info < %r)" % (OLDEST_PYTHON,)]
+        [str(VENV_PYTHON), "-c", f"import sys; sys.exit(sys.version_info < {OLDEST_PYTHON!r})"]
     ):
         return
     shutil.rmtree(str(VENV), ignore_errors=True)
     try:
         VENV.mkdir(parents=True)
     except OSError as error:
-        fail("cannot make the folder .venv (%s); clone any2vec to a folder that you may write to." % error.strerror)
+        fail(f"cannot make the folder .venv ({error.strerror}); clone any2vec to a folder that you may write to.")
     if not run_step("Making the environment .venv", [sys.executable, "-m", "venv", str(VENV)], PIP_LOG):
         tail = "".join(PIP_LOG.read_text(errors="replace").splitlines(keepends=True)[-5:])
         sys.stderr.write(tail)
@@ -131,12 +132,12 @@ def make_environment():
 
 def install(extra):
     """Install any2vec (editable) with the pinned dependencies; on failure show pip's own words."""
-    target = str(ROOT) + ("[%s]" % extra if extra else "")
+    target = str(ROOT) + (f"[{extra}]" if extra else "")
     command = [str(VENV_PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
     command += ["--progress-bar", "off", "--prefer-binary", "-c", str(ROOT / "constraints.txt"), "-e", target]
     PIP_LOG.write_bytes(b"")
     what = "any2vec and its test tools" if extra else "any2vec"
-    if not run_step("Installing %s into .venv" % what, command, PIP_LOG):
+    if not run_step(f"Installing {what} into .venv", command, PIP_LOG):
         lines = [line for line in PIP_LOG.read_text(errors="replace").splitlines() if line.strip()]
         sys.stderr.write("\n".join("    " + line for line in lines[-12:]) + "\n")
         fail("pip could not install any2vec (its last lines are above, all of them in .venv/install.log); "
