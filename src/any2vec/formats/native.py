@@ -1,0 +1,94 @@
+"""The native folder `any2vec-embeddings`, version 1: what a run leaves and what opens memory-mapped.
+
+    meta.json             {"format", "version", "rows", "dim", "dtype", "has_output", "has_counts", …}
+    vectors.safetensors   tensors "input" and, where the model has one, "output": (rows, dim)
+    vocabulary.tsv        one `key<TAB>count` a line (formats/vocabulary.py)
+
+meta.json is written last, so a folder without it is not a result.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from any2vec.data.files import atomic_file
+from any2vec.errors import FormatError
+from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
+from any2vec.formats.table import Table, check_contents
+from any2vec.formats.vocabulary import read_vocabulary, write_vocabulary
+
+FORMAT = "any2vec-embeddings"
+VERSION = 1
+_OURS = ("format", "version", "rows", "dim", "dtype", "has_output", "has_counts")
+
+
+def tensors_of(table: Table) -> dict[str, Any]:
+    return {"input": table.vectors} if table.output is None else {"input": table.vectors, "output": table.output}
+
+
+def write_native(folder: Path, table: Table, dtype: str) -> None:
+    """Write the three files into a folder that exists, each atomically, meta.json away first and back last.
+
+    Other files of the folder are left alone. O(block) memory beside the matrices.
+    """
+    (folder / "meta.json").unlink(missing_ok=True)
+    with atomic_file(folder / "vectors.safetensors") as temporary, temporary.open("wb") as file:
+        write_safetensors(file, tensors_of(table), dtype, {"format": FORMAT, "version": str(VERSION)})
+    with atomic_file(folder / "vocabulary.tsv") as temporary, temporary.open("wb") as file:
+        write_vocabulary(file, table.keys, table.counts)
+    meta = {key: value for key, value in table.meta.items() if key not in _OURS}
+    rows, dim = table.vectors.shape
+    meta = dict(format=FORMAT, version=VERSION, rows=rows, dim=dim, dtype=dtype) | {
+        "has_output": table.output is not None,
+        "has_counts": table.counts is not None,
+        **meta,
+    }
+    with atomic_file(folder / "meta.json") as temporary:
+        temporary.write_text(json.dumps(meta, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def is_native(folder: Path) -> bool:
+    return (folder / "meta.json").is_file() and (folder / "vectors.safetensors").is_file()
+
+
+def _read_meta(path: Path) -> dict[str, Any]:
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FormatError(
+            f"{path.parent.name}: no meta.json there; not an embeddings folder, or not finished."
+        ) from None
+    except (ValueError, RecursionError):
+        raise FormatError(f"{path.parent.name}: meta.json is not JSON; the folder is damaged.") from None
+    if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+        raise FormatError(f"{path.parent.name}: meta.json does not say format {FORMAT!r}; not an embeddings folder.")
+    version = meta.get("version")
+    if type(version) is not int or not 1 <= version <= VERSION:
+        raise FormatError(
+            f"{path.parent.name}: format version {version!r}; this any2vec reads up to {VERSION}: install a newer one."
+        )
+    return meta
+
+
+def read_native(folder: Path, mmap: bool) -> Table:
+    """Open a native folder. Raises FormatError when a file is missing, damaged, newer, or the sizes do not agree."""
+    meta = _read_meta(folder / "meta.json")
+    for name in ("vectors.safetensors", "vocabulary.tsv"):
+        if not (folder / name).is_file():
+            raise FormatError(f"{folder.name}: {name} is missing; the folder is damaged.")
+    tensors, _ = read_safetensors(folder / "vectors.safetensors", mmap)
+    keys, counts = read_vocabulary(folder / "vocabulary.tsv")
+    if "input" not in tensors or (meta.get("has_output") and "output" not in tensors):
+        raise FormatError(f"{folder.name}: vectors.safetensors lacks a tensor that meta.json names; it is damaged.")
+    table = Table(
+        keys, tensors["input"], tensors.get("output"), counts, {k: v for k, v in meta.items() if k not in _OURS}
+    )
+    if table.vectors.shape != (meta.get("rows"), meta.get("dim")):
+        raise FormatError(
+            f"{folder.name}: vectors.safetensors holds {table.vectors.shape} numbers where meta.json says "
+            f"({meta.get('rows')}, {meta.get('dim')}); the folder is damaged."
+        )
+    check_contents(table, folder.name, mapped=mmap)
+    return table

@@ -1,0 +1,97 @@
+"""Safetensors, written straight from the arrays and read memory-mapped.
+
+The layout (huggingface/safetensors, README "Format"): 8 bytes little-endian length of the header, the header as JSON
+`{"name": {"dtype", "shape", "data_offsets": [begin, end]}, "__metadata__": {str: str}}` padded with spaces, the data.
+The library's own writer takes every tensor as bytes, a second copy of a matrix that may fill half the memory.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from any2vec.errors import FormatError
+from any2vec.formats.table import row_blocks, to_float16
+
+_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+_NAMES = {"float32": "F32", "float16": "F16"}
+_LARGEST_HEADER = 100 << 20
+
+
+def write_safetensors(file: IO[bytes], tensors: dict[str, np.ndarray], dtype: str, metadata: dict[str, str]) -> None:
+    """Write float32 matrices as `dtype` ("float32", "float16"), block by block: memory O(block)."""
+    width = np.dtype(dtype).itemsize
+    header: dict[str, object] = {"__metadata__": metadata} if metadata else {}
+    offset = 0
+    for name, matrix in tensors.items():
+        stop = offset + matrix.size * width
+        header[name] = {"dtype": _NAMES[dtype], "shape": list(matrix.shape), "data_offsets": [offset, stop]}
+        offset = stop
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little") + text)
+    for name, matrix in tensors.items():
+        for block in row_blocks(matrix):
+            rows = to_float16(matrix[block], name) if dtype == "float16" else matrix[block]
+            file.write(np.ascontiguousarray(rows, dtype=rows.dtype.newbyteorder("<")).data)
+
+
+def _read_header(path: Path) -> tuple[dict[str, object], int]:
+    """The header and the position at which the data start."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or length > min(size - 8, _LARGEST_HEADER):
+            raise FormatError(f"{path.name}: not a safetensors file, or cut short (its header does not fit).")
+        try:
+            header = json.loads(file.read(length))
+        except (ValueError, RecursionError):
+            raise FormatError(f"{path.name}: not a safetensors file, or damaged (its header is not JSON).") from None
+    if not isinstance(header, dict):
+        raise FormatError(f"{path.name}: the safetensors header must be a JSON object.")
+    return header, 8 + length
+
+
+def _is_sound(entry: object, room: int) -> bool:
+    """Whether a header entry describes a tensor that lies within `room` bytes of data."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
+        return False
+    shape, offsets = entry.get("shape"), entry.get("data_offsets")
+    numbers = [*shape, *offsets] if isinstance(shape, list) and isinstance(offsets, list) else [None]
+    if not all(type(number) is int and 0 <= number <= 2**48 for number in numbers) or len(offsets) != 2:
+        return False
+    if entry["dtype"] not in _DTYPES:
+        return True  # integers and the like: not ours to read, and no sign of damage
+    elements = 1
+    for number in shape:
+        elements *= number
+    return offsets[1] <= room and offsets[1] - offsets[0] == elements * np.dtype(_DTYPES[entry["dtype"]]).itemsize
+
+
+def read_safetensors(path: Path, mmap: bool) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The float matrices of a file as float32 (mapped where they are F32 and `mmap`), and its metadata.
+
+    Raises FormatError when the header is damaged or a tensor reaches beyond the file's end.
+    """
+    header, start = _read_header(path)
+    room = path.stat().st_size - start
+    metadata = header.pop("__metadata__", {})
+    tensors: dict[str, np.ndarray] = {}
+    for name, entry in header.items():
+        if not _is_sound(entry, room):
+            raise FormatError(f"{path.name}: tensor {name!r} does not fit the file; it is damaged or cut short.")
+        assert isinstance(entry, dict)
+        if entry["dtype"] not in _DTYPES or len(entry["shape"]) != 2 or 0 in entry["shape"]:
+            continue
+        offset, shape = start + entry["data_offsets"][0], tuple(entry["shape"])
+        stored: np.ndarray = np.memmap(path, _DTYPES[entry["dtype"]], "r", offset, shape).view(np.ndarray)
+        if entry["dtype"] == "BF16":  # the upper half of a float32
+            stored = (stored.astype(np.uint32) << 16).view(np.float32)
+        if entry["dtype"] == "F64":
+            with np.errstate(over="ignore"):  # infinity is found, and named, by the check of the contents
+                stored = stored.astype(np.float32)
+        tensors[name] = stored.astype(np.float32, copy=not mmap)
+    return tensors, metadata if isinstance(metadata, dict) else {}

@@ -1,0 +1,136 @@
+"""Keys beside a matrix: a text file with one `key` or `key<TAB>count` a line, row r of the matrix on line r.
+
+Backslash, tab, newline and carriage return within a key are written as \\\\, \\t, \\n, \\r.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from any2vec.errors import FormatError, InputError
+
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_UNESCAPES = {value: key for key, value in _ESCAPES.items()}
+_SPECIAL = re.compile(r"[\\\t\n\r]")
+_ESCAPED = re.compile(r"\\.?", re.DOTALL)
+_BLOCK = 65536
+
+
+class Keys(Sequence[str]):
+    """Keys decoded when asked for: UTF-8 bytes and the offsets at which keys start and stop.
+
+    arena: uint8 (bytes,). starts, stops: int64 (N,). is_escaped: whether a backslash stands for an escape.
+    """
+
+    def __init__(self, arena: np.ndarray, starts: np.ndarray, stops: np.ndarray, is_escaped: bool = False) -> None:
+        self._arena, self._starts, self._stops, self._is_escaped = arena, starts, stops, is_escaped
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def _decode(self, start: int, stop: int) -> str:
+        key = self._arena[start:stop].tobytes().decode()
+        return unescape(key) if self._is_escaped else key
+
+    def __getitem__(self, row):  # type: ignore[no-untyped-def]  # int -> str, slice -> list[str]
+        if isinstance(row, slice):
+            return [self[index] for index in range(*row.indices(len(self)))]
+        return self._decode(int(self._starts[row]), int(self._stops[row]))
+
+    def __iter__(self) -> Iterator[str]:
+        for block in range(0, len(self), _BLOCK):
+            starts, stops = self._starts[block : block + _BLOCK], self._stops[block : block + _BLOCK]
+            base = int(starts[0])
+            data = self._arena[base : int(stops[-1])].tobytes()
+            for start, stop in zip((starts - base).tolist(), (stops - base).tolist(), strict=True):
+                key = data[start:stop].decode()
+                yield unescape(key) if self._is_escaped else key
+
+
+def escape(key: str) -> str:
+    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], key)
+
+
+def unescape(key: str) -> str:
+    """Undo `escape`; an escape that it never writes raises FormatError."""
+    if "\\" not in key:
+        return key
+    try:
+        return _ESCAPED.sub(lambda match: _UNESCAPES[match[0]], key)
+    except KeyError as error:
+        raise FormatError(f"vocabulary: key {key!r} holds the unknown escape {error.args[0]!r}.") from None
+
+
+def write_vocabulary(file: IO[bytes], keys: Sequence[str], counts: np.ndarray | None) -> None:
+    """Write the lines; memory O(block). InputError for a key that is not valid Unicode (a lone surrogate)."""
+    position = 0
+    block: list[str] = []
+
+    def flush() -> None:
+        nonlocal position
+        lines = [escape(key) for key in block] if _SPECIAL.search("".join(block)) else block
+        if counts is not None:
+            numbers = counts[position : position + len(block)].tolist()
+            lines = [f"{key}\t{number}" for key, number in zip(lines, numbers, strict=True)]
+        try:
+            file.write(("\n".join(lines) + "\n").encode())
+        except UnicodeEncodeError as error:
+            raise InputError(f"a key is not valid Unicode and cannot be written: {error.reason}.") from None
+        position += len(block)
+        block.clear()
+
+    for key in keys:
+        block.append(key)
+        if len(block) == _BLOCK:
+            flush()
+    if block:
+        flush()
+
+
+def _read_numbers(arena: np.ndarray, starts: np.ndarray, stops: np.ndarray, where: str) -> np.ndarray:
+    """Decimal numbers at [start, stop) of the bytes, vectorised over lines, one digit place at a time -> int64 (N,)."""
+    lengths = stops - starts
+    if len(lengths) and (lengths.min() < 1 or lengths.max() > 18):
+        raise FormatError(f"{where}: a count is missing or has more than 18 digits.")
+    numbers = np.zeros(len(starts), dtype=np.int64)
+    for place in range(int(lengths.max(initial=0))):
+        inside = lengths > place
+        digits = arena[np.where(inside, starts + place, 0)].astype(np.int64) - ord("0")
+        if ((digits < 0) | (digits > 9))[inside].any():
+            raise FormatError(f"{where}: a count is not a whole number.")
+        numbers = np.where(inside, numbers * 10 + digits, numbers)
+    return numbers
+
+
+def read_vocabulary(path: Path) -> tuple[Keys, np.ndarray | None]:
+    """Keys and counts (None where the file has none). FormatError for bytes that are not UTF-8 or lines that differ."""
+    arena = np.fromfile(path, dtype=np.uint8)
+    where = path.name
+    try:
+        arena.tobytes().decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            f"{where}: byte {error.start:,} is not UTF-8; the file is damaged or not a vocabulary."
+        ) from None
+    stops = np.flatnonzero(arena == ord("\n")).astype(np.int64)
+    if len(arena) and arena[-1] != ord("\n"):
+        stops = np.append(stops, len(arena))
+    starts = np.concatenate([np.zeros(1, np.int64), stops[:-1] + 1]) if len(stops) else np.zeros(0, np.int64)
+    stops = stops - ((stops > starts) & (arena[np.maximum(stops - 1, 0)] == ord("\r")))  # lines that end in CR LF
+    tabs = np.flatnonzero(arena == ord("\t")).astype(np.int64)
+    is_escaped = bool((arena == ord("\\")).any())
+    if len(tabs) == 0:
+        return Keys(arena, starts, stops, is_escaped), None
+    if len(tabs) != len(stops) or (tabs < starts).any() or (tabs >= stops).any():
+        raise FormatError(f"{where}: expected `key<TAB>count` on each line, or `key` on each line.")
+    return Keys(arena, starts, tabs, is_escaped), _read_numbers(arena, tabs + 1, stops, where)
+
+
+def beside(path: Path) -> Path:
+    """Where the keys of a matrix file stand: `vectors.safetensors` -> `vectors.vocabulary.tsv`."""
+    return path.with_name(path.stem + ".vocabulary.tsv")

@@ -1,0 +1,128 @@
+"""Which rows of a matrix lie nearest: exact, in blocks of rows, never N x N; and the index of usearch, approximate.
+
+Letters: N rows of the table, D dim, Q queries, K wanted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from any2vec.errors import FormatError, InputError
+from any2vec.formats.table import first_bad_row, row_blocks
+
+QUERY_BLOCK = 512
+_MUL_EPSILON = 0.001
+"""Levy and Goldberg 2014, "Linguistic regularities in sparse and explicit word representations", section 6"""
+
+
+def row_norms(matrix_ND: np.ndarray) -> np.ndarray:
+    """Euclidean norms, float32 (N,), 1 for a zero row (whose cosine is 0 then). FormatError for NaN or infinity."""
+    norms_N = np.empty(len(matrix_ND), dtype=np.float32)
+    for block in row_blocks(matrix_ND):
+        rows = matrix_ND[block]
+        norms_N[block] = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    if not np.isfinite(norms_N).all():
+        bad = first_bad_row(matrix_ND)
+        raise FormatError(
+            f"row {int(np.argmin(np.isfinite(norms_N))):,} of the vectors "
+            + ("holds NaN or infinity." if bad is not None else "is too long for a float32 norm.")
+        )
+    norms_N[norms_N == 0.0] = 1.0
+    return norms_N
+
+
+def unit_rows(vectors_QD: np.ndarray) -> np.ndarray:
+    """The rows at length 1, float32 (Q, D), a copy; zero rows stay zero."""
+    return np.ascontiguousarray(vectors_QD / row_norms(vectors_QD)[:, None], dtype=np.float32)
+
+
+def _best(scores_QM: np.ndarray, rows_QM: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k best columns of each line, in no order."""
+    if scores_QM.shape[1] <= k:
+        return scores_QM, rows_QM
+    chosen = np.argpartition(scores_QM, scores_QM.shape[1] - k, axis=1)[:, -k:]
+    return np.take_along_axis(scores_QM, chosen, 1), np.take_along_axis(rows_QM, chosen, 1)
+
+
+def _combine(rows_MD: np.ndarray, norms_M: np.ndarray, groups: list[tuple[np.ndarray, int]]) -> np.ndarray:
+    """Scores (Q, M) of a block of rows against queries.
+
+    One group: its cosine. Several, each (unit rows (Q, D), ±1): 3CosMul, the product of the shifted cosines of the
+    positive ones over that of the negative ones.
+    """
+    cosines = [(unit_QD @ rows_MD.T) / norms_M for unit_QD, _ in groups]
+    if len(groups) == 1:
+        return cosines[0]
+    upper, lower = np.float32(1.0), np.float32(1.0)
+    for cosine_QM, (_, sign) in zip(cosines, groups, strict=True):
+        shifted_QM = (cosine_QM + 1) / 2
+        upper, lower = (upper * shifted_QM, lower) if sign > 0 else (upper, lower * (shifted_QM + _MUL_EPSILON))
+    return np.asarray(upper / lower)
+
+
+def top_rows(
+    matrix_ND: np.ndarray, norms_N: np.ndarray, groups: list[tuple[np.ndarray, int]], k: int, banned: list[list[int]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k best rows for each query, best first, ties by row: scores float32 (Q, K), rows int64 (Q, K).
+
+    groups: see `_combine`. banned: rows per query that may not be returned. Where fewer than k rows are left, the
+    score is -inf. Memory O(block + Q (K + B)), B the most rows banned; time O(Q N D). Deterministic.
+    """
+    num_queries = len(groups[0][0])
+    scores, rows = [], []
+    for start in range(0, num_queries, QUERY_BLOCK):
+        part = slice(start, min(start + QUERY_BLOCK, num_queries))
+        found = _top_rows_of_block(matrix_ND, norms_N, [(unit[part], sign) for unit, sign in groups], k, banned[part])
+        scores.append(found[0])
+        rows.append(found[1])
+    return np.concatenate(scores), np.concatenate(rows)
+
+
+def _top_rows_of_block(
+    matrix_ND: np.ndarray, norms_N: np.ndarray, groups: list[tuple[np.ndarray, int]], k: int, banned: list[list[int]]
+) -> tuple[np.ndarray, np.ndarray]:
+    num_queries = len(groups[0][0])
+    k = min(k, len(matrix_ND))
+    best_scores = np.empty((num_queries, 0), np.float32)
+    best_rows = np.empty((num_queries, 0), np.int64)
+    query_of_ban = np.repeat(np.arange(num_queries), [len(rows) for rows in banned])
+    row_of_ban = np.array([row for rows in banned for row in rows], dtype=np.int64)
+    for block in row_blocks(matrix_ND, block_bytes=4 << 20):
+        scores_QM = _combine(matrix_ND[block], norms_N[block], groups)
+        inside = (row_of_ban >= block.start) & (row_of_ban < block.stop)
+        scores_QM[query_of_ban[inside], row_of_ban[inside] - block.start] = -np.inf
+        rows_QM = np.broadcast_to(np.arange(block.start, block.stop), scores_QM.shape)
+        scores_QK, rows_QK = _best(scores_QM, rows_QM, k)
+        best_scores, best_rows = _best(np.hstack([best_scores, scores_QK]), np.hstack([best_rows, rows_QK]), k)
+    order = np.lexsort((best_rows, -best_scores), axis=1)
+    return np.take_along_axis(best_scores, order, 1), np.take_along_axis(best_rows, order, 1)
+
+
+def build_index(matrix_ND: np.ndarray, threads: int = 0) -> Any:
+    """usearch's HNSW index by cosine over all rows, labels = rows. Memory about one more float32 matrix."""
+    try:
+        from usearch.index import Index
+    except ImportError as error:
+        raise InputError("approximate neighbours need usearch: install it (pip install usearch).") from error
+    index = Index(
+        ndim=matrix_ND.shape[1], metric="cos", dtype="f32", connectivity=16, expansion_add=128, expansion_search=128
+    )
+    for block in row_blocks(matrix_ND):
+        index.add(np.arange(block.start, block.stop), np.ascontiguousarray(matrix_ND[block]), threads=threads)
+    return index
+
+
+def search_index(
+    index: Any, queries_QD: np.ndarray, k: int, banned: list[list[int]]
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """As `top_rows`, from an index: cosine scores and rows, a list per query, of k rows at most."""
+    wanted = k + max((len(rows) for rows in banned), default=0)
+    scores, rows = [], []
+    for query_D, ban in zip(queries_QD, banned, strict=True):
+        matches = index.search(query_D, wanted)
+        kept = ~np.isin(matches.keys, np.array(ban, dtype=np.int64))
+        rows.append(matches.keys[kept][:k].astype(np.int64))
+        scores.append(1.0 - matches.distances[kept][:k])
+    return scores, rows
