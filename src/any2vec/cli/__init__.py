@@ -1,0 +1,15 @@
+"""The command line: parse, call, print. One file per group of commands; each is imported when it is called."""
+
+from __future__ import annotations
+
+import time
+
+STARTED = time.perf_counter()
+"""when the process entered the command line: `seconds` in the JSON of long commands counts from here"""
+
+
+def main() -> None:
+    """Entry point of the `any2vec` command; ends the process with 0, 2 (bad input), 130 (interrupted) or 1 (a bug)."""
+    from any2vec.cli.app import run
+
+    run()

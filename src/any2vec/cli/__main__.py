@@ -1,0 +1,5 @@
+"""`python -m any2vec.cli`."""
+
+from any2vec.cli import main
+
+main()

@@ -1,0 +1,113 @@
+"""The tree of commands. A command's file, and what it imports, is loaded when the command is called, not before."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import signal
+from types import FrameType
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from any2vec._version import __version__
+
+
+class Entry(NamedTuple):
+    """Where a command lives (a function of its own name, or a Typer `app`) and its line in `any2vec --help`."""
+
+    module: str
+    help: str
+    panel: str
+
+
+_RUNS, _RESULTS, _HOUSE = "Train", "Use and judge a result", "Data and machine"
+COMMANDS: dict[str, Entry] = {
+    "train": Entry("train", "Train vectors of words or graph nodes.", _RUNS),
+    "estimate": Entry("estimate", "Memory, time and disk of a run, before it starts.", _RUNS),
+    "walk": Entry("graph", "Write random walks of a graph, to train on later.", _RUNS),
+    "split": Entry("graph", "Cut a graph into train edges, test edges and negatives.", _RUNS),
+    "nearest": Entry("search", "The nearest neighbours of a word or node.", _RESULTS),
+    "analogy": Entry("search", "A is to B as C is to ...?", _RESULTS),
+    "evaluate": Entry("evaluate", "Score vectors: similarity, analogy, nodes, links.", _RESULTS),
+    "export": Entry("export", "Write vectors in the format of another tool.", _RESULTS),
+    "report": Entry("house", "Write a run's page: curves, map, neighbours, scores.", _RESULTS),
+    "demo": Entry("house", "Train on real data that ships with Python; no download.", _HOUSE),
+    "data": Entry("data", "Known public data sets: list, show, get.", _HOUSE),
+    "doctor": Entry("house", "Versions, cores, caches, and what is missing.", _HOUSE),
+}
+
+_HELP_NAMES = {"help_option_names": ["--help", "-h"]}
+
+
+class LazyGroup(TyperGroup):
+    """Lists commands from the table above; imports the one that is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        entry = COMMANDS.get(cmd_name)
+        return entry and TyperCommand(cmd_name, help=entry.help, rich_help_panel=entry.panel)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            close = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            ctx.fail(f"There is no command {args[0]!r}{f'; did you mean {close[0]!r}?' if close else '.'}")
+        name, light, rest = super().resolve_command(ctx, args)
+        return name, load(str(name)) if light is not None else light, rest
+
+
+def load(name: str) -> Any:
+    """The click command `name`, with its module imported."""
+    module = importlib.import_module(f"any2vec.cli.{COMMANDS[name].module}")
+    attribute = getattr(module, name)
+    if isinstance(attribute, typer.Typer):
+        command = typer.main.get_command(attribute)
+        command.name = name
+        return command
+    single = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+    single.command(name, context_settings=_HELP_NAMES)(attribute)
+    return typer.main.get_command(single)
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    name="any2vec",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings=_HELP_NAMES,
+)
+
+
+def _show_version(value: bool) -> None:
+    if value:
+        typer.echo(f"any2vec {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error (also: ANY2VEC_DEBUG=1).")
+    ] = False,
+) -> None:
+    """Fast embeddings of words, graph nodes and anything that comes as sequences."""
+    if debug:
+        os.environ["ANY2VEC_DEBUG"] = "1"
+
+
+def _stop(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def run() -> None:
+    """Run the command line of this process. SIGTERM unwinds like Ctrl-C, so that no half-written file stays."""
+    signal.signal(signal.SIGTERM, _stop)
+    app()

@@ -1,0 +1,94 @@
+"""The progress bar: reads `Progress` records by callback and draws on standard error.
+
+On a terminal and in a notebook: a live bar with items/s, loss and time left. Elsewhere (a log file, a pipe): one plain
+line now and then, no control codes.
+"""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn
+from rich.progress import Progress as RichProgress
+
+from any2vec.cli.output import duration, number, stderr_console
+from any2vec.types import Progress
+
+LINE_SECONDS = 15.0
+"""at most one line in so many seconds where there is no terminal"""
+
+
+class Bar:
+    """A context manager with the two callbacks of `any2vec.fit`: `record` (callback=) and `stage` (stage=)."""
+
+    def __init__(self, quiet: bool = False, console: Console | None = None) -> None:
+        self._console = console or stderr_console()
+        self._quiet = quiet
+        self._is_live = not quiet and (self._console.is_terminal or self._console.is_jupyter)
+        self._live: RichProgress | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._last_line = time.monotonic()
+        self._first: Progress | None = None
+
+    def __enter__(self) -> Bar:
+        if self._is_live:
+            self._live = RichProgress(
+                SpinnerColumn(finished_text="[green]✓[/]"),
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=None),
+                TextColumn("{task.fields[text]}"),
+                console=self._console,
+                refresh_per_second=8,
+                expand=True,
+            )
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def stage(self, name: str, done: int, total: int | None) -> None:
+        """Work before training: reading, encoding, walking. `done` of `total` (None: unknown) in whatever unit."""
+        share = f"{100 * done / total:.0f} %" if total else number(done)
+        is_last = bool(total) and done >= (total or 0)
+        self._show(name, name, done, total, share, is_last)
+
+    def record(self, record: Progress) -> None:
+        """One progress record of training."""
+        if self._first is None:
+            self._first = record
+        parts = [f"{number(record.items_per_s)} items/s"]
+        if record.loss is not None:
+            parts.append(f"loss {record.loss:.4f}")
+        is_last = record.progress >= 1
+        parts.append(duration(record.seconds) if is_last else f"{duration(self._left(record))} left")
+        epoch = min(record.epoch + 1, record.epochs)
+        self._show(
+            "train", f"epoch {epoch}/{record.epochs}", int(1e6 * record.progress), 1_000_000, "  ".join(parts), is_last
+        )
+
+    def _left(self, record: Progress) -> float | None:
+        """Seconds left by the mean speed of this process; a resumed run does not start at 0."""
+        assert self._first is not None
+        seconds, share = record.seconds, record.progress
+        if record is not self._first and share > self._first.progress:
+            seconds, share = seconds - self._first.seconds, share - self._first.progress
+        return seconds * (1 - record.progress) / share if share > 0 else None
+
+    def _show(self, task: str, name: str, done: int, total: int | None, text: str, is_last: bool) -> None:
+        if self._live is not None:
+            if task not in self._tasks:
+                self._tasks[task] = self._live.add_task(name, total=total, text=text)
+            self._live.update(self._tasks[task], completed=done, total=total, description=name, text=text)
+        elif not self._quiet:
+            now = time.monotonic()
+            if is_last or now - self._last_line >= LINE_SECONDS:
+                self._last_line = now
+                share = f"{100 * done / total:.0f} %  " if total and task == "train" else ""
+                self._console.print(f"{name}  {share}{text}", soft_wrap=True, markup=False)

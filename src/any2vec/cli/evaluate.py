@@ -1,0 +1,76 @@
+"""`any2vec evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from any2vec.cli.job import check_input
+from any2vec.cli.output import guarded, print_json, render, show
+from any2vec.cli.search import AsJson, Format, Result, load
+from any2vec.errors import InputError
+
+TASKS = ("similarity", "analogy", "nodes", "links")
+
+
+@guarded
+def evaluate(
+    result: Result,
+    task: Annotated[str, typer.Option("--task", "-t", help=", ".join(TASKS))],
+    data: Annotated[
+        list[Path], typer.Option("--data", "-d", help="Pairs, questions, labels, or a split's folder; repeat for more.")
+    ],
+    method: Annotated[str, typer.Option("--method", help="analogy: add (3CosAdd) or mul (3CosMul)")] = "add",
+    max_vocab: Annotated[
+        int, typer.Option("--max-vocab", min=2, help="analogy: only among the most frequent words")
+    ] = 30_000,
+    fractions: Annotated[
+        str, typer.Option("--fractions", help="nodes: shares of labelled nodes, by commas")
+    ] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9",
+    shuffles: Annotated[int, typer.Option("--shuffles", min=1, help="nodes: random splits per share")] = 10,
+    seed: Annotated[int, typer.Option("--seed", help="nodes: seed of the splits")] = 1,
+    format: Format = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score vectors on a public test.
+
+    similarity: rank correlation with people's judgement. analogy: Google's questions, by section.
+    nodes: labels of nodes from their vectors. links: held-out edges against fixed negatives (see any2vec split).
+    """
+    if task not in TASKS:
+        raise InputError(f"--task must be one of {', '.join(TASKS)}; got {task!r}.")
+    for path in data:
+        check_input(str(path))
+    embeddings = load(result, format)
+    options: dict[str, Any] = {}
+    if task == "analogy":
+        options = {"method": method, "max_vocab": max_vocab}
+    elif task == "nodes":
+        options = {"fractions": parse_fractions(fractions), "shuffles": shuffles, "seed": seed}
+    scores = {str(path): function(task)(embeddings, path, **options) for path in data}
+    found = [{"task": task, "data": path} | score.as_dict() for path, score in scores.items()]
+    if as_json:
+        print_json(found[0] if len(found) == 1 else {"task": task, "results": found})
+        return
+    for one in found:
+        show(*render(one))
+
+
+def function(task: str) -> Any:
+    """The function of `any2vec.evaluate` behind a task; scikit-learn is imported only by those that need it."""
+    import importlib
+
+    return getattr(importlib.import_module(f"any2vec.evaluate.{task}"), f"evaluate_{task}")
+
+
+def parse_fractions(text: str) -> tuple[float, ...]:
+    """`0.1,0.5` -> (0.1, 0.5); InputError outside (0, 1)."""
+    try:
+        shares = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        shares = ()
+    if not shares or not all(0 < share < 1 for share in shares):
+        raise InputError(f"--fractions takes numbers between 0 and 1 by commas, like 0.1,0.5,0.9; got {text!r}.")
+    return shares

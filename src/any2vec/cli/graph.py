@@ -1,0 +1,167 @@
+"""`any2vec walk` and `any2vec split`."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from any2vec.cli.bar import Bar
+from any2vec.cli.config import read_config
+from any2vec.cli.job import check_input
+from any2vec.cli.options import Flag, flags_of, with_flags
+from any2vec.cli.output import duration, facts, guarded, number, print_json, show
+from any2vec.cli.train import check_folder
+
+GraphPath = Annotated[str, typer.Argument(metavar="GRAPH", help="Edge list, Parquet, Arrow or Matrix Market file.")]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the result.")]
+Config = Annotated[
+    Path | None, typer.Option("--config", help="TOML file with the same names as the flags.", show_default=False)
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is in --out.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of every random draw.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+
+def _graph_options() -> type:
+    from any2vec.data.edges import GraphOptions
+
+    return GraphOptions
+
+
+def _walk_options() -> type:
+    from any2vec.sampling.walks import WalkOptions
+
+    return WalkOptions
+
+
+@cache
+def graph_flags() -> dict[str, Flag]:
+    """Flags of reading a graph."""
+    return flags_of({"graph": _graph_options()}, {"graph": "Reading graphs"})
+
+
+@cache
+def walk_flags() -> dict[str, Flag]:
+    """Flags of walking it."""
+    return flags_of({"walks": _walk_options()}, {"walks": "Walks"})
+
+
+def _options(config: Path | None, values: dict[str, Any], flags: dict[str, Flag]) -> dict[str, Any]:
+    return (read_config(config, flags, {}) if config else {}) | values
+
+
+def read(path: str, options: dict[str, Any], bar: Bar) -> Any:
+    """The graph at `path`, as `options` (fields of GraphOptions) say."""
+    from any2vec.data.edges import read_graph
+
+    check_input(path)
+    return read_graph(path, _graph_options()(**options), progress=lambda done, total: bar.stage("read", done, total))
+
+
+def _walk(
+    graph: GraphPath,
+    out: Out,
+    seed: Seed = 1,
+    threads: Annotated[int, typer.Option("--threads", min=0, help="0 = all usable cores.")] = 0,
+    config: Config = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    **values: Any,
+) -> None:
+    """Write random walks of a graph, in the format that `any2vec train` reads.
+
+    any2vec walk edges.tsv --p 0.25 --q 0.25 --out walks
+
+    The walks are the same for any number of threads.
+    """
+    from any2vec.sampling.walks import write_walks
+
+    chosen = _options(config, values, graph_flags() | walk_flags())
+    options = _walk_options()(**{key: value for key, value in chosen.items() if key in walk_flags()})
+    check_folder(out, overwrite)
+    with Bar(quiet) as bar:
+        found = read(graph, {key: value for key, value in chosen.items() if key in graph_flags()}, bar)
+        started = time.perf_counter()
+        corpus = write_walks(
+            found,
+            options,
+            seed,
+            out,
+            threads=threads,
+            overwrite=overwrite,
+            progress=lambda done, total: bar.stage("walk", done, total),
+        )
+        seconds = time.perf_counter() - started
+    result = {
+        "out": str(out),
+        "nodes": found.report.num_nodes,
+        "edges": found.report.num_edges,
+        "walks": corpus.num_sentences,
+        "steps": corpus.num_tokens,
+        "walk_seconds": seconds,
+        "steps_per_s": corpus.num_tokens / seconds if seconds else None,
+        "seed": seed,
+    }
+    if as_json:
+        print_json(result)
+        return
+    pairs = [
+        ("graph", describe(found.report)),
+        ("walks", f"{corpus.num_sentences:,} walks, {corpus.num_tokens:,} nodes on them"),
+        ("time", f"{duration(seconds)} ({number(result['steps_per_s'])} steps/s)"),
+        ("result", str(out)),
+    ]
+    show(facts("", pairs))
+
+
+def describe(report: Any) -> str:
+    """A GraphReport in one line; what was dropped or odd is said only where there is any."""
+    parts = [f"{report.num_nodes:,} nodes", f"{report.num_edges:,} edges"]
+    odd = {"duplicates": "duplicates merged", "self_loops": "self-loops", "isolated": "nodes without edges"}
+    parts += [f"{getattr(report, name):,} {words}" for name, words in odd.items() if getattr(report, name, 0)]
+    return ", ".join(parts)
+
+
+def _split(
+    graph: GraphPath,
+    out: Out,
+    test_share: Annotated[float, typer.Option("--test-share", help="Share of the edges to test on, in (0, 1).")] = 0.1,
+    negatives: Annotated[int, typer.Option("--negatives", min=1, help="Fixed negatives per test edge.")] = 1,
+    seed: Seed = 1,
+    config: Config = None,
+    overwrite: Overwrite = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    **values: Any,
+) -> None:
+    """Cut a graph into train edges, test edges and fixed negatives, to score links fairly.
+
+    any2vec split edges.tsv --out split && any2vec train split/train.edges --model node2vec --out nodes
+
+    any2vec evaluate nodes --task links --data split
+    """
+    from any2vec.evaluate.links import split_graph
+
+    check_folder(out, overwrite)
+    with Bar(quiet) as bar:
+        found = read(graph, _options(config, values, graph_flags()), bar)
+    done = split_graph(found, out, test_share=test_share, negatives=negatives, seed=seed, overwrite=overwrite)
+    result = {"out": str(out), "seed": seed, "test_share": test_share} | dict(done)
+    if as_json:
+        print_json(result)
+    else:
+        show(facts("", [("graph", describe(found.report)), *((key, _cell(value)) for key, value in result.items())]))
+
+
+def _cell(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+walk = with_flags(guarded(_walk), walk_flags() | graph_flags())
+split = with_flags(guarded(_split), graph_flags())

@@ -1,0 +1,154 @@
+"""What to train, on what, and how: flags and a TOML file become the arguments of `any2vec.fit`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import any2vec
+from any2vec.cli.config import read_config
+from any2vec.cli.options import Flag, flags_of, nearest_match
+from any2vec.errors import DataError, InputError
+
+MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2vec": "Node2Vec"}
+"""name on the command line -> name in `any2vec`"""
+GRAPH_MODELS = ("deepwalk", "node2vec")
+
+_PANELS = dict.fromkeys(MODELS, "Model") | {"run": "Run", "text": "Reading text", "graph": "Reading graphs"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a run is carried out; the model's own options are in its config."""
+
+    epochs: int | None = None
+    """passes over the data, 1 or more; the model's own number when not given"""
+    threads: int = 0
+    """training threads; 0 = all usable cores; with 1 the same seed gives the same bits"""
+    seed: int = 1
+    """seed of every random draw"""
+    resume: bool = False
+    """go on from the checkpoint in --out, if there is one"""
+    overwrite: bool = False
+    """replace what is in --out"""
+    init: Path | None = None
+    """start from these vectors (a run folder or any file that any2vec reads), matched by word or node id"""
+    checkpoint_seconds: float = 300.0
+    """seconds between checkpoints"""
+    cache_dir: Path | None = None
+    """folder of the encoded text; by default below ~/.cache/any2vec"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A checked request: `any2vec.fit(job.model, job.data, out=job.out, **job.arguments())`."""
+
+    name: str
+    model: Any
+    data: str | list[str]
+    out: Path | None
+    run: RunOptions
+    text: Any
+    graph: Any
+    given: dict[str, Any] = field(default_factory=dict)
+    """what flags and file said, for messages"""
+
+    @property
+    def is_graph(self) -> bool:
+        return self.name in GRAPH_MODELS
+
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments of `fit` but for the data, `out` and the callbacks."""
+        run = {item.name: getattr(self.run, item.name) for item in fields(self.run)}
+        return run | {"text": self.text, "graph": self.graph}
+
+
+def _owners() -> dict[str, type]:
+    models = {name: getattr(any2vec, attribute) for name, attribute in MODELS.items()}
+    return models | {"run": RunOptions, "text": _text_options(), "graph": _graph_options()}
+
+
+def _text_options() -> type:
+    from any2vec.data.text import TextOptions
+
+    return TextOptions
+
+
+def _graph_options() -> type:
+    from any2vec.data.edges import GraphOptions
+
+    return GraphOptions
+
+
+@cache
+def job_flags() -> dict[str, Flag]:
+    """Every flag of `train` and `estimate`."""
+    return flags_of(_owners(), _PANELS)
+
+
+def make_job(
+    inputs: Sequence[str] | None, model: str | None, out: Path | None, config: Path | None, given: Mapping[str, Any]
+) -> Job:
+    """The job that arguments, flags (`given`) and the TOML file ask for; a flag wins over the file.
+
+    Raises InputError when an option is unknown, not legal, or belongs to another model.
+    """
+    flags = job_flags()
+    own: dict[str, type | tuple[type, ...]] = {"input": (str, list), "model": str, "out": str}
+    values = read_config(config, flags, own) if config else {}
+    from_file = {name: values.pop(name) for name in own if name in values}
+    name = model or from_file.get("model")
+    if name is None:
+        raise InputError(f"Say which model to train: --model {'|'.join(MODELS)}.")
+    if name not in MODELS:
+        raise InputError(f"There is no model {name!r}; {nearest_match(name, list(MODELS))}")
+    values |= given
+    owners = _owners()
+    mine = (name, "run", "graph" if name in GRAPH_MODELS else "text")
+    for key in values:
+        if not any(owner in flags[key].defaults for owner in mine):
+            theirs = ", ".join(flags[key].defaults)
+            raise InputError(f"{flags[key].flag} is not an option of {name}; it belongs to {theirs}.")
+
+    def build(owner: str) -> Any:
+        return owners[owner](**{key: value for key, value in values.items() if owner in flags[key].defaults})
+
+    folder = out or (Path(from_file["out"]) if "out" in from_file else None)
+    return Job(
+        name=name,
+        model=build(name),
+        data=_data(inputs or from_file.get("input")),
+        out=folder,
+        run=_checked(build("run")),
+        text=build("text") if name not in GRAPH_MODELS else None,
+        graph=build("graph") if name in GRAPH_MODELS else None,
+        given=values,
+    )
+
+
+def _checked(run: RunOptions) -> RunOptions:
+    if run.epochs is not None and run.epochs < 1:
+        raise InputError(f"--epochs must be 1 or more, got {run.epochs}.")
+    if run.threads < 0:
+        raise InputError(f"--threads must be 0 (all usable cores) or more, got {run.threads}.")
+    if not run.checkpoint_seconds > 0:
+        raise InputError(f"--checkpoint-seconds must be above 0, got {run.checkpoint_seconds:g}.")
+    return run
+
+
+def _data(inputs: str | Sequence[str] | None) -> str | list[str]:
+    if not inputs:
+        raise InputError("Say what to train on: a file, a folder, a glob, or - for standard input.")
+    paths = [inputs] if isinstance(inputs, str) else [str(path) for path in inputs]
+    for path in paths:
+        check_input(path)
+    return paths[0] if len(paths) == 1 else paths
+
+
+def check_input(path: str) -> None:
+    """Raise DataError when `path` is neither `-`, nor a glob, nor there."""
+    if path != "-" and not any(sign in path for sign in "*?[") and not Path(path).exists():
+        raise DataError(f"There is no file or folder {path}.")

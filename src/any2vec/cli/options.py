@@ -1,0 +1,205 @@
+"""Flags and TOML keys made from the fields of config dataclasses: one list, which lives beside what it configures."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import enum
+import inspect
+import textwrap
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import typer
+from rich.markup import escape
+
+from any2vec.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One option of the command line, and the TOML key of the same name."""
+
+    name: str
+    """as in Python and in TOML; the flag has `-` for `_`"""
+    kind: type
+    """bool, int, float, str or Path"""
+    choices: tuple[str, ...]
+    """legal strings; () when free"""
+    nullable: bool
+    help: str
+    defaults: Mapping[str, Any]
+    """default value by owner (a model's name, `text`, `graph`, `run`)"""
+    panel: str
+
+    @property
+    def flag(self) -> str:
+        return "--" + self.name.replace("_", "-")
+
+    def parameter(self) -> inspect.Parameter:
+        """The Typer parameter; its own default is always None (not given), so that a TOML file can speak."""
+        kind: Any = _choice(self.name, self.choices) if self.choices else self.kind
+        option = typer.Option(self.flag, help=self._help(), rich_help_panel=self.panel, show_default=False)
+        return _parameter(self.name, kind, option)
+
+    def negative(self) -> inspect.Parameter:
+        """`--no-NAME` of a bool, so that a flag can undo a TOML file; shown only where null is a third value."""
+        option = typer.Option(
+            f"--no-{self.flag[2:]}",
+            help=f"not {self.flag}",
+            rich_help_panel=self.panel,
+            show_default=False,
+            hidden=not self.nullable,
+        )
+        return _parameter("no_" + self.name, bool, option)
+
+    def _help(self) -> str:
+        owners: dict[str, list[str]] = {}
+        for owner, value in self.defaults.items():
+            owners.setdefault(_spelled(value), []).append(owner)
+        if len(owners) == 1:
+            said = next(iter(owners))
+            said = f"default {said}" if said else ""
+        else:
+            said = "default " + "; ".join(f"{value or 'none'} ({', '.join(names)})" for value, names in owners.items())
+        text = self.help.rstrip(".") + (f" [{said}]" if said and "default" not in self.help else "")
+        return escape(text)
+
+    def checked(self, value: Any, where: str) -> Any:
+        """`value` of a TOML file as this flag's type, or InputError."""
+        if value is None and self.nullable:
+            return None
+        right: Any = {bool: bool, int: int, float: (int, float), str: str, Path: str}[self.kind]
+        if not isinstance(value, right) or (isinstance(value, bool) and self.kind is not bool):
+            expected = {bool: "true or false", int: "a whole number", float: "a number"}.get(self.kind, "a string")
+            raise InputError(f"{where}: {self.name} must be {expected}, got {value!r}.")
+        if self.choices and value not in self.choices:
+            raise InputError(f"{where}: {self.name} must be one of {', '.join(self.choices)}, got {value!r}.")
+        return self.kind(value)
+
+
+def _parameter(name: str, kind: Any, option: Any) -> inspect.Parameter:
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
+    )
+
+
+def _choice(name: str, choices: tuple[str, ...]) -> Any:
+    return enum.Enum(name, {choice: choice for choice in choices}, type=str)  # type: ignore[misc]
+
+
+def _spelled(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def flags_of(owners: Mapping[str, type], panels: Mapping[str, str], skip: Sequence[str] = ()) -> dict[str, Flag]:
+    """The flags of several config dataclasses, by name; a field that several own (`dim`) is one flag.
+
+    owners: name of the owner -> dataclass; panels: name of the owner -> heading in `--help` (the first owner's counts).
+    """
+    found: dict[str, Flag] = {}
+    for owner, config in owners.items():
+        hints, docs = get_type_hints(config), field_docs(config)
+        for field in fields(config):
+            if field.name in skip or not field.init or field.metadata.get("flag") is False:
+                continue
+            kind, choices, nullable = _kind(hints[field.name], f"{config.__name__}.{field.name}")
+            default = field.default if field.default is not MISSING else None
+            known = found.get(field.name)
+            if known is not None and known.kind is not kind:
+                raise TypeError(f"{config.__name__}.{field.name} is {kind.__name__}, elsewhere {known.kind.__name__}")
+            found[field.name] = Flag(
+                field.name,
+                kind,
+                known.choices if known else choices,
+                nullable or bool(known and known.nullable),
+                known.help if known else docs.get(field.name, ""),
+                {**(known.defaults if known else {}), owner: default},
+                known.panel if known else panels[owner],
+            )
+    return found
+
+
+def _kind(hint: Any, name: str) -> tuple[type, tuple[str, ...], bool]:
+    nullable = False
+    if get_origin(hint) in (Union, types.UnionType):
+        inner = [part for part in get_args(hint) if part is not type(None)]
+        nullable = len(inner) < len(get_args(hint))
+        if set(inner) == {str, Path} or set(inner) == {int, float}:
+            inner = [Path if str in inner else float]
+        if len(inner) != 1:
+            raise TypeError(f"no flag can be made of {name}: {hint}")
+        hint = inner[0]
+    if get_origin(hint) is Literal:
+        return str, tuple(get_args(hint)), nullable
+    if hint in (bool, int, float, str, Path):
+        return hint, (), nullable
+    raise TypeError(f"no flag can be made of {name}: {hint}")
+
+
+@cache
+def field_docs(config: type) -> dict[str, str]:
+    """The docstring under each field of a dataclass, its bases' too, on one line."""
+    docs: dict[str, str] = {}
+    for base in reversed(config.__mro__):
+        if base.__module__ == "builtins":
+            continue
+        body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        assert isinstance(body, ast.ClassDef)
+        for field, below in zip(body.body, body.body[1:], strict=False):
+            if (
+                isinstance(field, ast.AnnAssign)
+                and isinstance(field.target, ast.Name)
+                and isinstance(below, ast.Expr)
+                and isinstance(below.value, ast.Constant)
+                and isinstance(below.value.value, str)
+            ):
+                docs[field.target.id] = " ".join(below.value.value.split())
+    return docs
+
+
+def with_flags(function: Callable[..., Any], flags: Mapping[str, Flag]) -> Callable[..., Any]:
+    """`function(own..., **values)` with one keyword-only parameter per flag in place of `**values`, as Typer reads it.
+
+    `values` then holds the flags that were given on the command line, and no others.
+    """
+    own = [
+        parameter
+        for parameter in inspect.signature(function, eval_str=True).parameters.values()
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+
+    switches = {"no_" + name: name for name, flag in flags.items() if flag.kind is bool}
+
+    def called(**values: Any) -> Any:
+        given = {name: values.pop(name) for name in list(values) if name not in flags and name not in switches}
+        for name, value in values.items():
+            if value is not None:
+                given[switches.get(name, name)] = False if name in switches else _unwrapped(value)
+        return function(**given)
+
+    parameters = list(own)
+    for flag in flags.values():
+        parameters += [flag.parameter(), flag.negative()] if flag.kind is bool else [flag.parameter()]
+    called.__name__, called.__doc__, called.__module__ = function.__name__, function.__doc__, function.__module__
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return called
+
+
+def _unwrapped(value: Any) -> Any:
+    return value.value if isinstance(value, enum.Enum) else value
+
+
+def nearest_match(name: str, known: Sequence[str]) -> str:
+    """`; did you mean X?` for the nearest known name, or the list of them."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(known))}."

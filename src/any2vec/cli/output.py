@@ -1,0 +1,237 @@
+"""What people and programs read: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from any2vec.errors import Any2VecError, Interrupted
+
+EXIT_BAD_INPUT = 2
+EXIT_BUG = 1
+EXIT_INTERRUPTED = 130
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def stdout_console() -> Console:
+    """A console on today's standard output (made anew, so that tests and notebooks may redirect it)."""
+    return Console(highlight=False)
+
+
+def stderr_console() -> Console:
+    """A console on today's standard error: progress, notes and errors."""
+    return Console(stderr=True, highlight=False)
+
+
+def guarded(function: F) -> F:
+    """Turn errors into one sentence on standard error and an exit code; standard output stays empty.
+
+    2: the user's mistake, or the disk's (any `Any2VecError`, any `OSError`, not enough memory); 130: interrupted;
+    1: anything else, which is a bug. `ANY2VEC_DEBUG=1` lets the traceback through.
+    """
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (Exception, KeyboardInterrupt) as error:
+            if _is_clicks_own(error) or (os.environ.get("ANY2VEC_DEBUG") == "1" and isinstance(error, Exception)):
+                raise
+            code, message = explain(error)
+            if message:
+                complain(message)
+            raise typer.Exit(code) from None
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _is_clicks_own(error: BaseException) -> bool:
+    """Exit, Abort and usage errors, of the click inside Typer or beside it."""
+    return isinstance(error, (typer.Exit, typer.Abort)) or any(
+        base.__name__ == "ClickException" for base in type(error).__mro__
+    )
+
+
+def explain(error: BaseException) -> tuple[int, str]:
+    """The exit code of an error, and its sentence ("" where silence is right)."""
+    match error:
+        case Interrupted():
+            return EXIT_INTERRUPTED, str(error)
+        case KeyboardInterrupt():
+            return EXIT_INTERRUPTED, "Interrupted; nothing was left half-written."
+        case Any2VecError():
+            return EXIT_BAD_INPUT, str(error)
+        case BrokenPipeError():
+            sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - lets the interpreter flush at exit in peace
+            return EXIT_BUG, ""
+        case MemoryError():
+            return EXIT_BAD_INPUT, (
+                "Not enough memory; `any2vec estimate` tells what a run needs, and a smaller --dim or --max-vocab, "
+                "or a larger --min-count, lowers it."
+            )
+        case OSError():
+            return EXIT_BAD_INPUT, _explain_os(error)
+        case _:
+            return EXIT_BUG, (
+                f"any2vec met an error of its own ({type(error).__name__}: {error}); please report it with the "
+                "traceback that ANY2VEC_DEBUG=1 shows."
+            )
+
+
+def _explain_os(error: OSError) -> str:
+    if error.errno == errno.ENOSPC:
+        return f"The disk is full while writing {error.filename or 'the output'}; free some space and run again."
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}."
+
+
+def complain(message: str) -> None:
+    """Print an error sentence on standard error; the terminal wraps it, not we."""
+    stderr_console().print(f"[bold red]Error:[/] {escape(message)}", soft_wrap=True)
+
+
+def note(message: str, quiet: bool = False) -> None:
+    """Print a remark on standard error."""
+    if not quiet:
+        stderr_console().print(f"[dim]{escape(message)}[/]", soft_wrap=True)
+
+
+def print_json(result: Mapping[str, Any]) -> None:
+    """Write `result` as the one JSON object of standard output; NaN and infinity become null."""
+    sys.stdout.write(json.dumps(plain(result), ensure_ascii=False, indent=2) + "\n")
+    sys.stdout.flush()
+
+
+def plain(value: Any) -> Any:
+    """`value` made of what JSON knows."""
+    if hasattr(value, "as_dict"):
+        value = value.as_dict()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (str, int, bool)):
+        return value
+    return str(value) if isinstance(value, Path) else repr(value)
+
+
+def facts(title: str, pairs: Iterable[tuple[str, str]]) -> Table:
+    """A two-column table: what, how much."""
+    table = Table(title=escape(title) or None, title_justify="left", show_header=False, box=None, pad_edge=False)
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        table.add_row(escape(name), escape(value))
+    return table
+
+
+def columns(title: str, names: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> Table:
+    """A table with a header; the first `left` columns are text, the rest numbers, aligned right."""
+    from rich.box import SIMPLE_HEAD
+
+    table = Table(title=escape(title) or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for index, name in enumerate(names):
+        table.add_column(escape(name), justify="left" if index < left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    return table
+
+
+def render(result: Mapping[str, Any], title: str = "") -> list[Table]:
+    """Tables of any JSON-like result: plain values as facts, then one table per list or mapping of records."""
+    result, tables = plain(result), []
+    simple = {name: value for name, value in result.items() if not _is_records(value)}
+    if simple:
+        tables.append(facts(title, [(_words(name), cell(value)) for name, value in simple.items()]))
+    for name, value in result.items():
+        if not _is_records(value):
+            continue
+        records = [{"": key} | record for key, record in value.items()] if isinstance(value, dict) else value
+        names = list(dict.fromkeys(key for record in records for key in record))
+        rows = [[cell(record.get(key)) for key in names] for record in records]
+        tables.append(columns(_words(name), [_words(key) for key in names], rows))
+    return tables
+
+
+def _is_records(value: Any) -> bool:
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return bool(items) and all(isinstance(item, dict) for item in items)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def cell(value: Any) -> str:
+    """One value for a person: thousands apart, four digits of a fraction."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    if isinstance(value, list):
+        return ", ".join(cell(item) for item in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {cell(item)}" for key, item in value.items())
+    return str(value)
+
+
+def show(*renderables: Any) -> None:
+    """Print tables on standard output."""
+    console = stdout_console()
+    for renderable in renderables:
+        console.print(renderable)
+
+
+def size(num_bytes: float | None) -> str:
+    """Bytes in the unit that reads best, powers of 1 000: `1.23 GB`."""
+    if num_bytes is None:
+        return "unknown"
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(num_bytes) < 1000:
+            return f"{num_bytes:.0f} {unit}" if unit == "B" else f"{num_bytes:.3g} {unit}"
+        num_bytes /= 1000
+    return f"{num_bytes:,.3g} TB"
+
+
+def duration(seconds: float | None) -> str:
+    """`0.8 s`, `42 s`, `3:05 min`, `2:03:05 h`."""
+    if seconds is None or not math.isfinite(seconds):
+        return "unknown"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d} h" if hours else f"{minutes}:{rest:02d} min"
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """`1.23 M`, `17 k`: three digits are enough to read."""
+    if value is None or not math.isfinite(value):
+        return "unknown"
+    for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(value) >= scale:
+            return f"{value / scale:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}".rstrip()

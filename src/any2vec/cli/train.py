@@ -1,0 +1,85 @@
+"""`any2vec train`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import any2vec
+from any2vec.cli import STARTED
+from any2vec.cli.bar import Bar
+from any2vec.cli.job import MODELS, Job, job_flags, make_job
+from any2vec.cli.options import with_flags
+from any2vec.cli.output import duration, facts, guarded, note, number, print_json, show, size
+from any2vec.errors import InputError, StorageError
+
+
+def _train(
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="INPUT...", help="Text or graph: files, folders, globs, or - .", show_default=False),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help=f"{', '.join(MODELS)}.", show_default=False)
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the result.", show_default=False)] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="TOML file with the same names as the flags.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    **values: Any,
+) -> None:
+    """Train vectors of words or graph nodes.
+
+    any2vec train corpus.txt --model skipgram --out words
+
+    any2vec train edges.tsv --model node2vec --p 0.25 --q 0.25 --out nodes
+    """
+    job = make_job(inputs, model, out, config, values)
+    if job.out is None:
+        raise InputError("Say where the result goes: --out DIR.")
+    check_folder(job.out, overwrite=job.run.overwrite or job.run.resume)
+    with Bar(quiet) as bar:
+        result = any2vec.fit(job.model, job.data, out=job.out, callback=bar.record, stage=bar.stage, **job.arguments())
+    summary = dict(result.summary)
+    summary["seconds"] = time.perf_counter() - STARTED
+    summary |= {"model": job.name, "out": str(job.out)}
+    if as_json:
+        print_json(summary)
+    else:
+        _print_summary(job, summary, result)
+        note(f"Next: any2vec nearest {job.out} {_a_key(result)}", quiet)
+
+
+train = guarded_train = with_flags(guarded(_train), job_flags())
+train.__name__ = "train"
+
+
+def check_folder(out: Path, overwrite: bool) -> None:
+    """Raise StorageError early, before minutes of reading, when `out` is taken or cannot be made."""
+    if out.exists() and not overwrite and (not out.is_dir() or any(out.iterdir())):
+        raise StorageError(f"{out} exists; give --overwrite to replace it, --resume to go on, or another --out.")
+
+
+def _a_key(result: Any) -> str:
+    keys = result.embeddings.keys
+    return str(keys[min(len(keys) - 1, 20)]) if len(keys) else "KEY"
+
+
+def _print_summary(job: Job, summary: dict[str, Any], result: Any) -> None:
+    unit = "nodes" if job.is_graph else "words"
+    pairs = [
+        ("vectors", f"{summary['rows']:,} {unit} × {summary['dim']}"),
+        ("loss", f"{summary['loss']:.4f}" if summary.get("loss") is not None else "not measured"),
+        ("speed", f"{number(summary['items_per_s'])} {'steps' if job.is_graph else 'words'}/s"),
+        ("time", f"{duration(summary['seconds'])} in all, {duration(summary.get('train_seconds'))} of training"),
+        ("memory", f"{size(summary['peak_rss_bytes'])} at the peak"),
+        ("result", str(job.out)),
+    ]
+    for remark in summary.get("warnings") or []:
+        pairs.append(("note", str(remark)))
+    show(facts("", pairs))

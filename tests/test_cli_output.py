@@ -1,0 +1,127 @@
+"""What the command line prints: numbers, JSON, errors and exit codes, the bar on a terminal and in a log."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+
+import numpy as np
+import pytest
+import typer
+from rich.console import Console
+from typer.testing import CliRunner
+
+from any2vec.cli import output
+from any2vec.cli.bar import Bar
+from any2vec.errors import DataError, InputError, Interrupted, StorageError
+from any2vec.types import Progress
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (InputError("dim must be 1 or more."), 2, "dim must be 1 or more."),
+        (DataError("line 3 has no weight."), 2, "line 3"),
+        (StorageError("out exists."), 2, "out exists."),
+        (Interrupted("Stopped; go on with --resume."), 130, "--resume"),
+        (KeyboardInterrupt(), 130, "Interrupted"),
+        (MemoryError(), 2, "Not enough memory"),
+        (OSError(errno.ENOSPC, "No space left on device", "x"), 2, "disk is full"),
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "x"), 2, "x: No such file"),
+        (TypeError("oops"), 1, "error of its own (TypeError: oops)"),
+    ],
+)
+def test_errors_are_one_sentence_and_a_code(error: BaseException, code: int, said: str) -> None:
+    app = typer.Typer()
+
+    @app.command()
+    @output.guarded
+    def fails() -> None:
+        """Fail."""
+        raise error
+
+    result = CliRunner().invoke(app, [], env={"ANY2VEC_DEBUG": "0"})
+    assert result.exit_code == code
+    assert said in result.stderr and "Traceback" not in result.output
+    assert result.stderr.count("\n") == 1 and result.stdout == ""
+
+
+def test_debug_lets_the_traceback_through() -> None:
+    app = typer.Typer()
+
+    @app.command()
+    @output.guarded
+    def fails() -> None:
+        """Fail."""
+        raise InputError("x")
+
+    assert isinstance(CliRunner().invoke(app, [], env={"ANY2VEC_DEBUG": "1"}).exception, InputError)
+
+
+def test_json_is_one_plain_object(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_json({"a": np.float32(1.5), "b": float("nan"), "c": np.arange(2), "d": (1, None), "e": np.int64(3)})
+    assert json.loads(capsys.readouterr().out) == {"a": 1.5, "b": None, "c": [0, 1], "d": [1, None], "e": 3}
+
+
+def test_units() -> None:
+    assert [output.size(n) for n in (0, 999, 1234, 5.6e9, None)] == ["0 B", "999 B", "1.23 kB", "5.6 GB", "unknown"]
+    assert [output.duration(s) for s in (0.12, 42.4, 185, 7385)] == ["0.1 s", "42 s", "3:05 min", "2:03:05 h"]
+    assert [output.number(n) for n in (3, 12345, 1.23e6)] == ["3", "12.3 k", "1.23 M"]
+
+
+def test_render_makes_tables_of_any_result() -> None:
+    result = {"task": "analogy", "accuracy": 0.51234, "sections": [{"name": "[capital]", "total": 1234}]}
+    console = Console(file=io.StringIO(), width=60)
+    for table in output.render(result):
+        console.print(table)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "0.5123" in text and "[capital]" in text and "1,234" in text
+
+
+def record(progress: float, seconds: float, epoch: int = 0) -> Progress:
+    return Progress(
+        seconds=seconds,
+        epoch=epoch,
+        epochs=2,
+        round=0,
+        progress=progress,
+        loss=2.5,
+        learning_rate=0.02,
+        items=1000,
+        items_per_s=1.5e6,
+        busy_cores=1.0,
+        rss_bytes=1,
+        mapped_bytes=1,
+    )
+
+
+def test_bar_in_a_log_prints_few_plain_lines() -> None:
+    file = io.StringIO()
+    with Bar(console=Console(file=file, force_terminal=False)) as bar:
+        for done in range(100):
+            bar.stage("read", done + 1, 100)
+            bar.record(record((done + 1) / 100, done + 1.0, epoch=done // 50))
+    lines = file.getvalue().splitlines()
+    assert lines == ["read  100 %", "epoch 2/2  100 %  1.5 M items/s  loss 2.5000  1:40 min"]
+
+
+def test_bar_on_a_terminal_shows_speed_loss_and_time_left() -> None:
+    file = io.StringIO()
+    with Bar(console=Console(file=file, force_terminal=True, width=80)) as bar:
+        bar.record(record(0.25, 10.0))
+        bar.record(record(0.5, 20.0))
+    assert "1.5 M items/s" in file.getvalue() and "loss 2.5000" in file.getvalue() and "20 s left" in file.getvalue()
+
+
+def test_bar_of_a_resumed_run_uses_its_own_speed() -> None:
+    bar = Bar(quiet=True)
+    bar.record(record(0.8, 100.0))
+    assert bar._left(record(0.9, 101.0)) == pytest.approx(1.0)
+
+
+def test_quiet_bar_is_silent() -> None:
+    file = io.StringIO()
+    with Bar(quiet=True, console=Console(file=file, force_terminal=True)) as bar:
+        bar.record(record(1.0, 1.0))
+    assert file.getvalue() == ""
