@@ -1,0 +1,179 @@
+"""The pictures, drawn by matplotlib without a display. This file is the library's one door to matplotlib."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+from PIL import Image
+
+from any2vec.report.layout import place_labels
+
+LABEL_LENGTH = 22
+"""characters of a key that the map shows"""
+_DPI = 160
+_COLOURS = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class Theme:
+    """Colours of one picture."""
+
+    background: str
+    text: str
+    faint: str
+    grid: str
+    line: str
+    second: str
+    groups: tuple[str, ...]
+
+    @classmethod
+    def light(cls) -> Theme:
+        groups = ("#3b6fb6", "#c2562d", "#2f8a62", "#8a4fa3", "#a87a12", "#b33a62", "#3d8a99", "#6b6f76")
+        return cls(
+            background="#ffffff",
+            text="#1d232b",
+            faint="#66707d",
+            grid="#e6e9ed",
+            line="#3b6fb6",
+            second="#c2562d",
+            groups=groups,
+        )
+
+    @classmethod
+    def dark(cls) -> Theme:
+        groups = ("#7fb0f0", "#f0946a", "#6fcf9f", "#c795e0", "#e0b95a", "#f08aae", "#79c6d6", "#aab2bd")
+        return cls(
+            background="#171b21",
+            text="#e6e9ee",
+            faint="#98a2b0",
+            grid="#2a313a",
+            line="#7fb0f0",
+            second="#f0946a",
+            groups=groups,
+        )
+
+
+@contextmanager
+def _style(theme: Theme) -> Iterator[None]:
+    options: Any = {
+        "font.family": ["DejaVu Sans"],
+        "font.size": 9,
+        "text.color": theme.text,
+        "text.parse_math": False,  # a key such as "$x" is text, not a formula
+        "axes.edgecolor": theme.grid,
+        "axes.facecolor": theme.background,
+        "axes.labelcolor": theme.faint,
+        "axes.titlecolor": theme.text,
+        "figure.facecolor": theme.background,
+        "xtick.color": theme.faint,
+        "ytick.color": theme.faint,
+    }
+    with matplotlib.rc_context(options), warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", message="Glyph .* missing"
+        )  # scripts that the shipped font lacks show as boxes
+        yield
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=_DPI)
+    palette = Image.open(buffer).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)  # a third of the bytes
+    buffer = io.BytesIO()
+    palette.save(buffer, format="png", optimize=True)
+    return buffer.getvalue()
+
+
+def draw_map(points_N2: np.ndarray, keys: Sequence[str], groups_N: np.ndarray, theme: Theme) -> bytes:
+    """A PNG with one point per item and as many names as fit without touching; items come most important first.
+
+    points_N2: float (N, 2) in about [0, 1]; groups_N: int (N,), index of a colour.
+    """
+    with _style(theme):
+        figure = Figure(figsize=(10, 7.2))
+        canvas = FigureCanvasAgg(figure)
+        axes = figure.add_axes((0.01, 0.01, 0.98, 0.98))
+        axes.set_axis_off()
+        axes.set_xlim(-0.05, 1.08)
+        axes.set_ylim(-0.05, 1.05)
+        colours = [theme.groups[int(group) % len(theme.groups)] for group in groups_N]
+        axes.scatter(points_N2[:, 0], points_N2[:, 1], s=9, c=colours, alpha=0.85, linewidths=0)
+        renderer = canvas.get_renderer()
+        texts, sizes = [], []
+        for rank, key in enumerate(keys):
+            name = key if len(key) <= LABEL_LENGTH else key[: LABEL_LENGTH - 1] + "…"
+            size = 9.5 if rank < 40 else (8.0 if rank < 150 else 7.0)
+            text = axes.text(0, 0, name, fontsize=size, color=colours[rank], ha="left", va="bottom")
+            box = text.get_window_extent(renderer)
+            texts.append(text)
+            sizes.append((box.width, box.height * 0.92))
+        pixels = axes.transData.transform(points_N2)
+        width, height = figure.bbox.width, figure.bbox.height
+        placed = place_labels(pixels, np.array(sizes), gap=4.0, width=width, height=height)
+        kept = {index for index, _, _ in placed}
+        for index, left, bottom in placed:
+            x, y = axes.transData.inverted().transform((left, bottom))
+            texts[index].set_position((float(x), float(y)))
+        for index, text in enumerate(texts):
+            if index not in kept:
+                text.remove()
+        return _png(figure)
+
+
+def draw_curves(progress: list[dict[str, Any]], theme: Theme) -> bytes:
+    """A PNG with loss and items/s over seconds of training; dotted lines where an epoch ends."""
+    with _style(theme):
+        figure = Figure(figsize=(10, 3.4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        _curve(left, progress, "loss", "loss per positive example", theme.line)
+        _curve(right, progress, "items_per_s", "items per second", theme.second)
+        right.set_ylim(bottom=0)
+        right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+        for axes in (left, right):
+            _mark_epochs(axes, progress, theme)
+            axes.set_xlabel("seconds of training")
+            axes.grid(color=theme.grid, linewidth=0.8)
+            axes.set_axisbelow(True)
+            axes.tick_params(length=0)
+            axes.xaxis.set_major_locator(MaxNLocator(7))
+            axes.spines[["top", "right", "left"]].set_visible(False)
+        return _png(figure)
+
+
+def _curve(axes: Axes, progress: list[dict[str, Any]], name: str, title: str, colour: str) -> None:
+    pairs = [(one.get("seconds"), one.get(name)) for one in progress]
+    known = np.array([(x, y) for x, y in pairs if x is not None and y is not None], dtype=np.float64).reshape(-1, 2)
+    known = known[np.isfinite(known).all(axis=1)]
+    marker = "o" if len(known) < 30 else None
+    axes.plot(known[:, 0], known[:, 1], color=colour, linewidth=1.8, marker=marker, markersize=3)
+    axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
+
+
+def _mark_epochs(axes: Axes, progress: list[dict[str, Any]], theme: Theme) -> None:
+    ends = [
+        before["seconds"]
+        for before, after in pairwise(progress)
+        if before.get("epoch") != after.get("epoch") and before.get("seconds") is not None
+    ]
+    for second in ends if len(ends) <= 12 else ():
+        axes.axvline(second, color=theme.faint, linewidth=0.7, linestyle=":", zorder=0)
+
+
+def short_number(value: float) -> str:
+    """1 234 567 -> "1.23 M": three figures and a power of a thousand."""
+    for limit, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if abs(value) >= limit:
+            return f"{value / limit:.3g}{unit}"
+    return f"{value:.3g}"

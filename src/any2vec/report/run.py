@@ -1,0 +1,152 @@
+"""Collect what a run left in its folder, draw it, and write the page and its pictures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.files import atomic_file
+from any2vec.embeddings import Embeddings
+from any2vec.errors import FormatError, InputError
+from any2vec.report.figures import Theme, draw_curves, draw_map
+from any2vec.report.layout import clusters, flatten
+from any2vec.report.page import Figure, render
+
+MAP_ITEMS = 400
+"""items on the map: the most frequent ones"""
+NEIGHBOUR_ITEMS = 12
+NEIGHBOURS = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFolder:
+    """What `train` wrote: rows, one record per progress line, config, machine, summary."""
+
+    name: str
+    embeddings: Embeddings
+    progress: list[dict[str, Any]] = field(default_factory=list)
+    about: dict[str, Any] = field(default_factory=dict)
+    evaluation: list[dict[str, Any]] = field(default_factory=list)
+
+
+def read_run(run_dir: Path) -> RunFolder:
+    """Open a run folder; everything but the embeddings may be missing. FormatError for a file that is damaged."""
+    if not run_dir.is_dir():
+        raise InputError(f"{run_dir} is not a folder that `any2vec train --out` wrote; give that folder.")
+    about = _read_json_lines(run_dir / "run.json", whole=True)
+    return RunFolder(
+        name=run_dir.resolve().name,
+        embeddings=Embeddings.load(run_dir),
+        progress=_read_json_lines(run_dir / "progress.jsonl"),
+        about=about[0] if about else {},
+        evaluation=_read_json_lines(run_dir / "evaluation.jsonl"),
+    )
+
+
+def _read_json_lines(path: Path, whole: bool = False) -> list[dict[str, Any]]:
+    if not path.is_file():
+        return []
+    text = path.read_text(encoding="utf-8", errors="replace")
+    records = []
+    lines = [text] if whole else text.splitlines()
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            if not whole and number == len(lines):  # a run that was killed may leave half a last line
+                break
+            raise FormatError(f"{path.name}, line {number}: not JSON ({error.msg}); train the run again.") from error
+        if isinstance(record, dict):
+            records.append(record)
+    return records
+
+
+def write_report(
+    run_dir: Path | str,
+    out: Path | str | None = None,
+    evaluation: list[dict[str, Any]] | None = None,
+    *,
+    items: Sequence[str] = (),
+    title: str | None = None,
+    seed: int = 1,
+) -> Path:
+    """Write one HTML page without any outside reference, and its pictures as PNG files beside it.
+
+    Args:
+        run_dir: the folder that `any2vec train --out` or `fit(..., out=...)` wrote.
+        out: the page; default `report.html` in `run_dir`. Its pictures go beside it as `report-map.png` ....
+        evaluation: results of `evaluate_*(...).as_dict()`; default: those in `evaluation.jsonl` of `run_dir`, if any.
+        items: keys whose neighbours come first in the table; the most frequent ones follow.
+        title: heading; default: model and folder name.
+        seed: of the map's layout. Same embeddings, seed and library versions give the same picture.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        InputError: `run_dir` is no run folder, or an item is unknown. FormatError: it is damaged.
+        StorageError: the page cannot be written.
+    """
+    run = read_run(Path(run_dir))
+    page = Path(out) if out is not None else Path(run_dir) / "report.html"
+    rows = [run.embeddings.row(item) for item in items]
+    figures = _figures(run, page, seed)
+    text = render(
+        title=title or _title(run),
+        run_name=run.name,
+        about=run.about,
+        embeddings=run.embeddings,
+        figures=figures,
+        neighbours=_neighbours(run.embeddings, rows),
+        evaluation=run.evaluation if evaluation is None else evaluation,
+    )
+    with atomic_file(page) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return page
+
+
+def _title(run: RunFolder) -> str:
+    config = run.about.get("config", {})
+    model = run.about.get("model") or (config.get("model") if isinstance(config, dict) else None)
+    model = model.get("name") if isinstance(model, dict) else model
+    return f"{model} · {run.name}" if isinstance(model, str) else run.name
+
+
+def _figures(run: RunFolder, page: Path, seed: int) -> list[Figure]:
+    """Draw each picture once per theme; the light one is also written beside the page."""
+    figures = []
+    shown = run.embeddings.frequent_rows(2 * MAP_ITEMS)
+    shown = shown[np.linalg.norm(run.embeddings.vectors[shown], axis=1) > 0][:MAP_ITEMS]
+    if len(shown) >= 3:
+        vectors = np.asarray(run.embeddings.vectors[shown], dtype=np.float64)
+        points, colours = flatten(vectors, seed), clusters(vectors, seed)
+        keys = [run.embeddings.keys[int(row)] for row in shown]
+        light, dark = (draw_map(points, keys, colours, theme) for theme in (Theme.light(), Theme.dark()))
+        figures.append(
+            Figure("map", f"Map of the {len(keys)} most frequent items (t-SNE of cosine distances)", light, dark)
+        )
+    if len(run.progress) >= 2:
+        light, dark = (draw_curves(run.progress, theme) for theme in (Theme.light(), Theme.dark()))
+        figures.append(Figure("curves", "Loss and speed over the time of training", light, dark))
+    for figure in figures:
+        with atomic_file(page.with_name(f"{page.stem}-{figure.name}.png")) as temporary:
+            temporary.write_bytes(figure.light)
+    return figures
+
+
+def _neighbours(embeddings: Embeddings, first: list[int]) -> list[tuple[str, list[tuple[str, float]]]]:
+    """(item, its nearest) for the given rows, then for frequent items, the very commonest of long lists left out."""
+    if len(embeddings) < 2:
+        return []
+    frequent = embeddings.frequent_rows(1_000)
+    # the commonest words of a text ("the", "of") have dull neighbours: step over a tenth of the list, at most 50
+    frequent = frequent[min(50, len(frequent) // 10) :: max(1, len(frequent) // 80)]
+    rows = list(dict.fromkeys([*first, *(int(row) for row in frequent)]))[: max(NEIGHBOUR_ITEMS, len(first))]
+    return [(embeddings.keys[row], embeddings.nearest(embeddings.keys[row], NEIGHBOURS)) for row in rows]
