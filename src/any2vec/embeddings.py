@@ -137,7 +137,8 @@ class Embeddings:
     ) -> list[Neighbours]:
         """`nearest` for many keys, or for the rows of a matrix (Q, D), together. Memory O(block), never N x N."""
         if isinstance(queries, np.ndarray):
-            vectors, banned = self._checked(queries), [[] for _ in queries]
+            vectors = self._checked(queries)
+            banned: list[list[int]] = [[] for _ in queries]
         else:
             banned = [[self.row(key)] for key in queries]
             vectors = self.vectors[[row for (row,) in banned]]

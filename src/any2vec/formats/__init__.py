@@ -1,6 +1,7 @@
 """The files that embeddings are kept in: which there are, how to tell one, and the one door to read and to write them.
 
-Each format is a module with `read(path, mmap) -> Table` and `write(path, table, dtype)`; only the one asked for is imported.
+Each format is a module with `read(path, mmap) -> Table` and `write(path, table, dtype)`; only the one asked for is
+imported.
 """
 
 from __future__ import annotations

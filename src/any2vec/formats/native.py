@@ -40,7 +40,12 @@ def write_native(folder: Path, table: Table, dtype: str) -> None:
         write_vocabulary(file, table.keys, table.counts)
     meta = {key: value for key, value in table.meta.items() if key not in _OURS}
     rows, dim = table.vectors.shape
-    meta = dict(format=FORMAT, version=VERSION, rows=rows, dim=dim, dtype=dtype) | {
+    meta = {
+        "format": FORMAT,
+        "version": VERSION,
+        "rows": rows,
+        "dim": dim,
+        "dtype": dtype,
         "has_output": table.output is not None,
         "has_counts": table.counts is not None,
         **meta,

@@ -60,8 +60,9 @@ def _is_sound(entry: object, room: int) -> bool:
     if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
         return False
     shape, offsets = entry.get("shape"), entry.get("data_offsets")
-    numbers = [*shape, *offsets] if isinstance(shape, list) and isinstance(offsets, list) else [None]
-    if not all(type(number) is int and 0 <= number <= 2**48 for number in numbers) or len(offsets) != 2:
+    if not isinstance(shape, list) or not isinstance(offsets, list) or len(offsets) != 2:
+        return False
+    if not all(type(number) is int and 0 <= number <= 2**48 for number in [*shape, *offsets]):
         return False
     if entry["dtype"] not in _DTYPES:
         return True  # integers and the like: not ours to read, and no sign of damage

@@ -28,9 +28,9 @@ class Table(NamedTuple):
     meta: dict[str, Any] = {}  # noqa: RUF012  (read only)
 
 
-def row_blocks(matrix: np.ndarray, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
-    """Slices over the rows of a (N, D) matrix, about `block_bytes` each."""
-    rows = max(1, block_bytes // max(1, matrix.shape[1] * matrix.itemsize))
+def row_blocks(matrix: np.ndarray, block_bytes: int | None = None) -> Iterator[slice]:
+    """Slices over the rows of a (N, D) matrix, about `block_bytes` (default BLOCK_BYTES) each."""
+    rows = max(1, (block_bytes or BLOCK_BYTES) // max(1, matrix.shape[1] * matrix.itemsize))
     for start in range(0, len(matrix), rows):
         yield slice(start, min(start + rows, len(matrix)))
 
@@ -76,7 +76,10 @@ def check_sizes(table: Table, where: str, error: type[Any2VecError] = FormatErro
 
 
 def check_contents(table: Table, where: str, error: type[Any2VecError] = FormatError, mapped: bool = False) -> None:
-    """Raise `error` for sizes that do not fit, a key that comes twice, NaN or infinity (large mapped files: later)."""
+    """Raise `error` for sizes that do not fit, a key that comes twice or is no Unicode, NaN or infinity.
+
+    mapped: leave a matrix of more than CHECKED_BYTES unread; the norms find its NaN later.
+    """
     check_sizes(table, where, error)
     for name, matrix in (("vectors", table.vectors), ("output", table.output)):
         if matrix is None or (mapped and matrix.nbytes > CHECKED_BYTES):
@@ -87,6 +90,17 @@ def check_contents(table: Table, where: str, error: type[Any2VecError] = FormatE
     twice = first_duplicate(table.keys)
     if twice is not None:
         raise error(f"{where}: key {twice!r} stands there twice; keys must be distinct.")
+    for key in table.keys:
+        if not key.isascii() and not _is_unicode(key):
+            raise error(f"{where}: key {key!r} is not valid Unicode (it holds half a surrogate pair); rename it.")
+
+
+def _is_unicode(key: str) -> bool:
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def to_float16(block: np.ndarray, where: str) -> np.ndarray:

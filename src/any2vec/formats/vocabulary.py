@@ -12,7 +12,7 @@ from typing import IO
 
 import numpy as np
 
-from any2vec.errors import FormatError, InputError
+from any2vec.errors import FormatError
 
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _UNESCAPES = {value: key for key, value in _ESCAPES.items()}
@@ -67,7 +67,7 @@ def unescape(key: str) -> str:
 
 
 def write_vocabulary(file: IO[bytes], keys: Sequence[str], counts: np.ndarray | None) -> None:
-    """Write the lines; memory O(block). InputError for a key that is not valid Unicode (a lone surrogate)."""
+    """Write the lines; memory O(block)."""
     position = 0
     block: list[str] = []
 
@@ -77,10 +77,7 @@ def write_vocabulary(file: IO[bytes], keys: Sequence[str], counts: np.ndarray | 
         if counts is not None:
             numbers = counts[position : position + len(block)].tolist()
             lines = [f"{key}\t{number}" for key, number in zip(lines, numbers, strict=True)]
-        try:
-            file.write(("\n".join(lines) + "\n").encode())
-        except UnicodeEncodeError as error:
-            raise InputError(f"a key is not valid Unicode and cannot be written: {error.reason}.") from None
+        file.write(("\n".join(lines) + "\n").encode())
         position += len(block)
         block.clear()
 
@@ -109,8 +106,11 @@ def _read_numbers(arena: np.ndarray, starts: np.ndarray, stops: np.ndarray, wher
 
 def read_vocabulary(path: Path) -> tuple[Keys, np.ndarray | None]:
     """Keys and counts (None where the file has none). FormatError for bytes that are not UTF-8 or lines that differ."""
-    arena = np.fromfile(path, dtype=np.uint8)
-    where = path.name
+    return parse_vocabulary(np.fromfile(path, dtype=np.uint8), path.name)
+
+
+def parse_vocabulary(arena: np.ndarray, where: str) -> tuple[Keys, np.ndarray | None]:
+    """`read_vocabulary` of bytes in memory, uint8 (bytes,); `where` names them in messages."""
     try:
         arena.tobytes().decode()
     except UnicodeDecodeError as error:

@@ -1,0 +1,177 @@
+"""Parquet and Arrow files: columns key (string), vector (fixed_size_list<float>), perhaps output and count."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from any2vec.errors import Any2VecError, FormatError
+from any2vec.formats.rows_of_text import GrowingMatrix
+from any2vec.formats.table import Table, row_blocks, to_float16
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KEY_NAMES = ("key", "word", "token", "node", "id", "name")
+_VECTOR_NAMES = ("vector", "embedding", "vectors", "embeddings", "values")
+_ROW_GROUP_BYTES = 32 << 20
+
+
+def _schema(table: Table, dtype: str) -> pa.Schema:
+    import pyarrow as pa
+
+    number = pa.float16() if dtype == "float16" else pa.float32()
+    fields = [pa.field("key", pa.string()), pa.field("vector", pa.list_(number, table.vectors.shape[1]))]
+    if table.output is not None:
+        fields.append(pa.field("output", pa.list_(number, table.vectors.shape[1])))
+    if table.counts is not None:
+        fields.append(pa.field("count", pa.int64()))
+    return pa.schema(fields, {"any2vec": json.dumps(table.meta)})
+
+
+def _batches(table: Table, dtype: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    def column(matrix: np.ndarray, block: slice) -> pa.Array:
+        rows = np.ascontiguousarray(matrix[block])
+        numbers = to_float16(rows, "vectors") if dtype == "float16" else rows
+        return pa.FixedSizeListArray.from_arrays(pa.array(numbers.ravel()), matrix.shape[1])
+
+    keys = iter(table.keys)
+    for block in row_blocks(table.vectors, _ROW_GROUP_BYTES):
+        names = list(islice(keys, block.stop - block.start))
+        arrays = [pa.array(names, pa.string()), column(table.vectors, block)]
+        if table.output is not None:
+            arrays.append(column(table.output, block))
+        if table.counts is not None:
+            arrays.append(pa.array(table.counts[block]))
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def write_parquet(path: Path, table: Table, dtype: str) -> None:
+    """Write row groups of some 32 MB, uncompressed numbers. Memory O(row group)."""
+    import pyarrow.parquet as pq
+
+    schema = _schema(table, dtype)
+    with pq.ParquetWriter(path, schema, compression="NONE", use_dictionary=False) as writer:
+        for batch in _batches(table, dtype, schema):
+            writer.write_batch(batch)
+
+
+def write_arrow(path: Path, table: Table, dtype: str) -> None:
+    """Write an Arrow IPC file (also known as Feather 2), uncompressed. Memory O(batch)."""
+    import pyarrow as pa
+
+    schema = _schema(table, dtype)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        for batch in _batches(table, dtype, schema):
+            writer.write_batch(batch)
+
+
+def _choose(schema: pa.Schema, where: str) -> tuple[str, str]:
+    """The names of the columns of keys and of vectors."""
+    import pyarrow.types as kinds
+
+    def is_vector(kind: pa.DataType) -> bool:
+        is_list = kinds.is_fixed_size_list(kind) or kinds.is_list(kind) or kinds.is_large_list(kind)
+        return is_list and (kinds.is_floating(kind.value_type) or kinds.is_integer(kind.value_type))
+
+    def is_key(kind: pa.DataType) -> bool:
+        return kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_integer(kind)
+
+    def pick(names: tuple[str, ...], fits: Any) -> str | None:
+        fitting = [field.name for field in schema if fits(field.type) and schema.names.count(field.name) == 1]
+        return next((name for name in names if name in fitting), fitting[0] if fitting else None)
+
+    key, vector = pick(_KEY_NAMES, is_key), pick(_VECTOR_NAMES, is_vector)
+    if key is None or vector is None:
+        raise FormatError(f"{where}: expected a column of keys and one of lists of numbers; it has {schema.names}.")
+    return key, vector
+
+
+def _rows(column: pa.Array, dim: int | None, where: str) -> np.ndarray:
+    """float32 (B, D) of a column of lists, all of one length."""
+    import pyarrow as pa
+
+    if column.null_count:
+        raise FormatError(f"{where}: a vector is missing (null).")
+    numbers = column.flatten()
+    if isinstance(column, pa.FixedSizeListArray):
+        lengths = np.array([column.type.list_size])
+    else:
+        lengths = np.unique(np.diff(column.offsets.to_numpy()))
+    if len(lengths) != 1 or lengths[0] < 1 or (dim is not None and lengths[0] != dim):
+        raise FormatError(f"{where}: vectors must all have the same length; found {lengths[:5].tolist()}.")
+    with np.errstate(over="ignore"):
+        return numbers.to_numpy(zero_copy_only=False).astype(np.float32, copy=False).reshape(-1, int(lengths[0]))
+
+
+def _collect(schema: pa.Schema, batches: Iterator[pa.RecordBatch], key: str, vector: str, where: str) -> Table:
+    import pyarrow as pa
+
+    keys: list[str] = []
+    matrices: dict[str, GrowingMatrix] = {}
+    counts: list[np.ndarray] = []
+    has_count = "count" in schema.names and pa.types.is_integer(schema.field("count").type) and key != "count"
+    for batch in batches:
+        batch.validate(full=True)  # offsets of a damaged file may point anywhere
+        if len(batch) == 0:
+            continue
+        if batch.column(key).null_count:
+            raise FormatError(f"{where}: a key is missing (null).")
+        keys += batch.column(key).cast(pa.large_string()).to_pylist()
+        for name in (vector, "output") if "output" in schema.names and vector == "vector" else (vector,):
+            known = matrices.get(name)
+            rows = _rows(batch.column(name), known.dim if known else None, where)
+            matrices.setdefault(name, GrowingMatrix(rows.shape[1])).append(rows)
+        if has_count:
+            counts.append(batch.column("count").to_numpy(zero_copy_only=False).astype(np.int64))
+    if not matrices:
+        raise FormatError(f"{where}: there are no rows in it.")
+    try:
+        meta = json.loads((schema.metadata or {}).get(b"any2vec", b"{}"))
+    except (ValueError, RecursionError):
+        meta = {}
+    output = matrices["output"].finish() if "output" in matrices else None
+    rows = matrices[vector].finish()
+    return Table(keys, rows, output, np.concatenate(counts) if counts else None, meta if isinstance(meta, dict) else {})
+
+
+def read_parquet(path: Path, mmap: bool) -> Table:
+    """Keys and vectors of a Parquet file, a batch at a time. FormatError for other columns or damage."""
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            schema = file.schema_arrow
+            key, vector = _choose(schema, path.name)
+            wanted = [name for name in dict.fromkeys((key, vector, "output", "count")) if name in schema.names]
+            return _collect(schema, file.iter_batches(8192, columns=wanted), key, vector, path.name)
+    except Any2VecError:
+        raise
+    except Exception as error:  # Arrow raises many kinds for damaged files
+        raise FormatError(f"{path.name}: not a readable Parquet file ({_first_line(error)}).") from None
+
+
+def read_arrow(path: Path, mmap: bool) -> Table:
+    """Keys and vectors of an Arrow IPC (Feather 2) file, a batch at a time. FormatError for other columns or damage."""
+    import pyarrow as pa
+
+    try:
+        with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as file:
+            key, vector = _choose(file.schema, path.name)
+            batches = (file.get_batch(number) for number in range(file.num_record_batches))
+            return _collect(file.schema, batches, key, vector, path.name)
+    except Any2VecError:
+        raise
+    except Exception as error:
+        raise FormatError(f"{path.name}: not a readable Arrow file ({_first_line(error)}).") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:120].rstrip(".")

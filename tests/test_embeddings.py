@@ -1,0 +1,175 @@
+"""The noun: look-up, neighbours and analogies on planted rows whose answers are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from any2vec import neighbours
+from any2vec.embeddings import Embeddings
+from any2vec.errors import Any2VecError, FormatError, InputError
+
+
+def clusters(rng: np.random.Generator, groups: int = 40, members: int = 5, dim: int = 32) -> Embeddings:
+    """Each key `g_m` lies next to its group's centre; groups are far apart: its 4 nearest are its own group."""
+    centres = rng.standard_normal((groups, dim)).astype(np.float32)
+    rows = np.repeat(centres, members, axis=0) + 0.05 * rng.standard_normal((groups * members, dim)).astype(np.float32)
+    lengths = rng.uniform(0.1, 10.0, (len(rows), 1)).astype(np.float32)  # cosine must not see them
+    keys = [f"{group}_{member}" for group in range(groups) for member in range(members)]
+    return Embeddings(keys, rows * lengths)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def test_looks_up_rows_and_keys() -> None:
+    embeddings = Embeddings(["a", "b", "c"], np.arange(6, dtype=np.float64).reshape(3, 2), counts=np.array([1, 3, 2]))
+    assert (len(embeddings), embeddings.dim, embeddings.vectors.dtype) == (3, 2, np.float32)
+    assert "b" in embeddings and "z" not in embeddings
+    assert embeddings.row("c") == 2
+    assert embeddings["b"].tolist() == [2.0, 3.0]
+    assert embeddings[["c", "a"]].tolist() == [[4.0, 5.0], [0.0, 1.0]]
+    assert embeddings.rows(["c", "?", "a"]).tolist() == [2, -1, 0]
+    assert embeddings.frequent_rows(2).tolist() == [1, 2]
+    assert embeddings.to_numpy()[0] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"keys": ["a"], "vectors": np.zeros((2, 3))},
+        {"keys": ["a", "b"], "vectors": np.zeros(2)},
+        {"keys": [], "vectors": np.zeros((0, 3))},
+        {"keys": ["a"], "vectors": np.zeros((1, 3)), "output": np.zeros((1, 2))},
+        {"keys": ["a"], "vectors": np.zeros((1, 3)), "counts": np.zeros(2)},
+        {"keys": [1], "vectors": np.zeros((1, 3))},
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(arguments: dict) -> None:
+    with pytest.raises(InputError):
+        Embeddings(**arguments)
+
+
+def test_a_key_that_comes_twice_is_refused_at_the_first_look_up() -> None:
+    with pytest.raises(FormatError, match="twice"):
+        Embeddings(["a", "a"], np.ones((2, 2))).row("a")
+
+
+def test_unknown_key_names_the_nearest_spellings() -> None:
+    embeddings = Embeddings(["Paris", "london", "berlin"], np.eye(3))
+    with pytest.raises(InputError, match=r"'paris'.*Paris"):
+        embeddings.nearest("paris")
+    with pytest.raises(InputError, match="london"):
+        embeddings.row("londn")
+
+
+def test_nearest_finds_the_planted_group(rng: np.random.Generator) -> None:
+    embeddings = clusters(rng)
+    for key, found in zip(embeddings.keys, embeddings.nearest_batch(embeddings.keys, k=4), strict=True):
+        group = key.split("_")[0]
+        assert {name.split("_")[0] for name, _ in found} == {group}
+        assert key not in dict(found)
+        assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
+
+
+def test_nearest_agrees_with_the_plain_twin_for_any_block(rng: np.random.Generator, monkeypatch) -> None:
+    embeddings = Embeddings([str(i) for i in range(300)], rng.standard_normal((300, 8)))
+    unit = embeddings.vectors / np.linalg.norm(embeddings.vectors, axis=1, keepdims=True)
+    cosine = unit @ unit.T
+    np.fill_diagonal(cosine, -2)
+    expected = np.argsort(-cosine, axis=1)[:, :7]
+    whole = embeddings.nearest_batch(embeddings.keys, 7)
+    monkeypatch.setattr(neighbours, "QUERY_BLOCK", 13)
+    monkeypatch.setattr(
+        neighbours, "row_blocks", lambda matrix, block_bytes=0: (slice(i, min(i + 11, 300)) for i in range(0, 300, 11))
+    )
+    parts = embeddings.nearest_batch(embeddings.keys, 7)
+    for row in range(300):
+        assert [int(key) for key, _ in whole[row]] == expected[row].tolist()
+        assert [key for key, _ in parts[row]] == [key for key, _ in whole[row]]
+
+
+def test_nearest_of_a_vector_keeps_all_keys_and_asks_for_its_length(rng: np.random.Generator) -> None:
+    embeddings = clusters(rng)
+    (first, score), *_ = embeddings.nearest(embeddings["3_1"], k=1)
+    assert first == "3_1" and score == pytest.approx(1.0, abs=1e-5)
+    assert len(embeddings.nearest(embeddings["3_1"], k=10_000)) == len(embeddings)
+    assert len(embeddings.nearest("3_1", k=10_000)) == len(embeddings) - 1
+    for bad in (np.ones(5), np.full(32, np.nan)):
+        with pytest.raises(InputError):
+            embeddings.nearest(bad)
+    with pytest.raises(InputError):
+        embeddings.nearest("3_1", k=0)
+    assert embeddings.nearest_batch([], 3) == []
+
+
+def test_a_zero_row_is_nobodys_neighbour() -> None:
+    embeddings = Embeddings(["zero", "x", "y"], np.array([[0, 0], [1, 0], [1, 0.1]]))
+    assert embeddings.nearest("x", 2)[0][0] == "y"
+    assert embeddings.nearest("x", 2)[1] == ("zero", 0.0)
+
+
+def test_nan_rows_are_found_when_norms_are_computed() -> None:
+    with pytest.raises(FormatError, match="NaN"):
+        Embeddings(["a", "b"], np.array([[1.0, np.nan], [1.0, 2.0]])).nearest("b")
+
+
+def test_approximate_recall_is_at_least_95_percent(rng: np.random.Generator) -> None:
+    embeddings = Embeddings([str(i) for i in range(3000)], rng.standard_normal((3000, 24)))
+    queries = [str(i) for i in range(0, 3000, 30)]
+    exact = embeddings.nearest_batch(queries, 10)
+    approximate = embeddings.nearest_batch(queries, 10, approximate=True)
+    met = sum(len(dict(a).keys() & dict(b).keys()) for a, b in zip(exact, approximate, strict=True))
+    assert met / (10 * len(queries)) >= 0.95
+    assert all(query not in dict(found) for query, found in zip(queries, approximate, strict=True))
+    assert all(len(found) == 10 for found in approximate)
+    assert approximate[0][0][1] == pytest.approx(exact[0][0][1], abs=1e-4)
+
+
+def parallelograms(rng: np.random.Generator) -> Embeddings:
+    """king - man + woman = queen, for 12 pairs that share one offset."""
+    offset = rng.standard_normal(50)
+    base = rng.standard_normal((12, 50))
+    keys = [f"he{i}" for i in range(12)] + [f"she{i}" for i in range(12)]
+    return Embeddings(keys, np.concatenate([base, base + offset]))
+
+
+@pytest.mark.parametrize("method", ["add", "mul"])
+def test_analogy_closes_the_parallelogram(rng: np.random.Generator, method: str) -> None:
+    embeddings = parallelograms(rng)
+    for i in range(1, 12):
+        found = embeddings.analogy([f"he{i}", "she0"], ["he0"], k=3, method=method)  # type: ignore[arg-type]
+        assert found[0][0] == f"she{i}"
+        assert not {"he0", "she0", f"he{i}"} & dict(found).keys()
+
+
+def test_analogy_scores_follow_their_formulas(rng: np.random.Generator) -> None:
+    embeddings = parallelograms(rng)
+    unit = {key: row / np.linalg.norm(row) for key, row in zip(embeddings.keys, embeddings.vectors, strict=True)}
+    target = unit["she0"] - unit["he0"] + unit["he1"]
+    key, score = embeddings.analogy(["she0", "he1"], ["he0"], k=1)[0]
+    assert score == pytest.approx(float(unit[key] @ target / np.linalg.norm(target)), abs=1e-5)
+    key, score = embeddings.analogy(["she0", "he1"], ["he0"], k=1, method="mul")[0]
+    shifted = {name: (1 + float(unit[key] @ unit[name])) / 2 for name in ("she0", "he1", "he0")}
+    assert score == pytest.approx(shifted["she0"] * shifted["he1"] / (shifted["he0"] + 0.001), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda e: e.analogy([], ["a"]),
+        lambda e: e.analogy("ab", ["a"]),
+        lambda e: e.analogy(["a"], ["?"]),
+        lambda e: e.analogy(["a"], ["b"], method="sum"),
+        lambda e: e.analogy(["a"], ["b"], k=-1),
+    ],
+)
+def test_illegal_analogies_are_input_errors(call) -> None:
+    with pytest.raises(InputError):
+        call(Embeddings(["a", "b"], np.eye(2)))
+
+
+def test_input_errors_are_value_errors_too() -> None:
+    assert issubclass(InputError, ValueError) and issubclass(InputError, Any2VecError)

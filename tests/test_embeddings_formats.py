@@ -1,0 +1,355 @@
+"""Every format: written, read back, and read by the libraries it belongs to."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from any2vec.embeddings import Embeddings
+from any2vec.errors import FormatError, InputError, StorageError
+from any2vec.formats import FORMATS, guess_format, table
+
+NAMES = {
+    "folder": "run",
+    "word2vec": "v.txt",
+    "word2vec-binary": "v.bin",
+    "glove": "v.glove",
+    "safetensors": "v.safetensors",
+    "parquet": "v.parquet",
+    "arrow": "v.arrow",
+    "npz": "v.npz",
+    "npy": "v.npy",
+    "tensorboard": "projector",
+    "kv": "v.kv",
+}
+WITH_OUTPUT = {"folder", "safetensors", "parquet", "arrow", "npz"}
+WITHOUT_COUNTS = {"word2vec", "word2vec-binary", "glove"}
+WITHOUT_BLANKS = {"word2vec", "word2vec-binary", "glove"}
+
+
+def toy(rows: int = 50, dim: int = 7) -> Embeddings:
+    rng = np.random.default_rng(3)
+    vectors = (rng.standard_normal((rows, dim)) * 10.0 ** rng.integers(-12, 12, (rows, 1))).astype(np.float32)
+    keys = [f"ключ{i}" for i in range(rows - 4)] + ['"', "a,b", "12", "\xa0x"]
+    output = rng.standard_normal((rows, dim)).astype(np.float32)
+    return Embeddings(keys, vectors, output, np.arange(rows)[::-1] * 10**9, {"model": "skipgram", "window": 5})
+
+
+def assert_same(found: Embeddings, expected: Embeddings, format: str) -> None:
+    assert list(found.keys) == list(expected.keys)
+    np.testing.assert_array_equal(found.vectors, expected.vectors)
+    if format in WITH_OUTPUT:
+        np.testing.assert_array_equal(found.output, expected.output)
+        if format != "npz":
+            assert found.meta == expected.meta
+    if format not in WITHOUT_COUNTS:
+        np.testing.assert_array_equal(found.counts, expected.counts)
+
+
+def test_every_format_is_tried_here() -> None:
+    assert NAMES.keys() == FORMATS.keys()
+
+
+@pytest.mark.parametrize("format", NAMES)
+@pytest.mark.parametrize("block_bytes", [64, 16 << 20])
+def test_round_trip_keeps_every_bit(tmp_path: Path, format: str, block_bytes: int, monkeypatch) -> None:
+    monkeypatch.setattr(table, "BLOCK_BYTES", block_bytes)
+    path = tmp_path / NAMES[format]
+    toy().save(path) if format not in ("tensorboard",) else toy().save(path, format=format)
+    assert guess_format(path) == format
+    for mmap in (True, False):
+        assert_same(Embeddings.load(path, mmap=mmap), toy(), format)
+        assert_same(Embeddings.load(path, format=format, mmap=mmap), toy(), format)
+    assert not list(tmp_path.glob("**/.*.tmp"))
+
+
+@pytest.mark.parametrize("format", [name for name in NAMES if name not in WITHOUT_BLANKS])
+def test_any_character_in_a_key_comes_back(tmp_path: Path, format: str) -> None:
+    keys = ["a b", "tab\there", "new\nline", "back\\slash\\n", "car\rret", "", "\u2028", "\x85", "nul\0in", "\\"]
+    embeddings = Embeddings(keys, np.eye(len(keys)), counts=np.arange(len(keys)))
+    embeddings.save(tmp_path / NAMES[format], format=format)
+    loaded = Embeddings.load(tmp_path / NAMES[format], format=format)
+    assert list(loaded.keys) == keys
+    assert [loaded.keys[row] for row in range(len(keys))] == keys
+    assert loaded.keys[2:4] == keys[2:4]
+    Embeddings(keys, np.eye(len(keys))).save(tmp_path / "plain", format="folder")
+    assert list(Embeddings.load(tmp_path / "plain").keys) == keys
+    assert Embeddings.load(tmp_path / "plain").counts is None
+
+
+@pytest.mark.parametrize("format", sorted(WITHOUT_BLANKS))
+@pytest.mark.parametrize("key", ["a b", "a\tb", "", "x\n"])
+def test_word2vec_refuses_keys_with_blanks_and_leaves_nothing(tmp_path: Path, format: str, key: str) -> None:
+    with pytest.raises(InputError, match="blank"):
+        Embeddings(["fine", key], np.eye(2)).save(tmp_path / NAMES[format])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("format", [name for name, known in FORMATS.items() if known.has_half])
+def test_float16_on_request(tmp_path: Path, format: str) -> None:
+    embeddings = Embeddings(["a", "b"], [[0.1, 2.0], [-3.3, 0.0]], counts=[2, 1])
+    embeddings.save(tmp_path / NAMES[format], dtype="float16")
+    loaded = Embeddings.load(tmp_path / NAMES[format])
+    assert loaded.vectors.dtype == np.float32
+    np.testing.assert_array_equal(loaded.vectors, embeddings.vectors.astype(np.float16))
+    with pytest.raises(FormatError, match="float16"):
+        Embeddings(["a"], [[1e6]]).save(tmp_path / ("big" + NAMES[format]), format=format, dtype="float16")
+
+
+def test_formats_without_float16_say_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="float32"):
+        toy().save(tmp_path / "v.txt", dtype="float16")
+    with pytest.raises(InputError, match="float32"):
+        toy().save(tmp_path / "v.npz", dtype="int8")
+
+
+@pytest.mark.parametrize("format", NAMES)
+def test_what_exists_is_kept_unless_overwrite(tmp_path: Path, format: str) -> None:
+    path = tmp_path / NAMES[format]
+    toy().save(path, format=format)
+    with pytest.raises(StorageError, match="exists"):
+        toy(20).save(path, format=format)
+    assert len(Embeddings.load(path, format=format)) == 50
+    toy(20).save(path, format=format, overwrite=True)
+    assert len(Embeddings.load(path, format=format)) == 20
+
+
+@pytest.mark.parametrize("format", NAMES)
+def test_nan_and_twin_keys_are_never_written(tmp_path: Path, format: str) -> None:
+    for bad in (Embeddings(["a", "b"], [[1.0], [np.nan]]), Embeddings(["a", "a"], [[1.0], [2.0]])):
+        with pytest.raises(InputError):
+            bad.save(tmp_path / NAMES[format], format=format)
+    with pytest.raises(InputError):
+        Embeddings(["\ud800"], [[1.0]]).save(tmp_path / NAMES[format], format=format)
+    left = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not left
+
+
+def test_unknown_names_and_suffixes(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="word2vec"):
+        toy().save(tmp_path / "x", format="word3vec")
+    with pytest.raises(InputError, match="suffix"):
+        toy().save(tmp_path / "x.docx")
+    with pytest.raises(InputError, match="packed"):
+        toy().save(tmp_path / "x.txt.gz")
+    with pytest.raises(InputError, match="there is no"):
+        Embeddings.load(tmp_path / "nothing")
+    with pytest.raises(InputError, match="format must be"):
+        Embeddings.load(tmp_path, format="word3vec")
+
+
+# ---- the native folder
+
+
+def test_native_folder_is_mapped_and_read_by_safetensors(tmp_path: Path) -> None:
+    from safetensors.numpy import load_file
+
+    toy().save(tmp_path / "run")
+    tensors = load_file(tmp_path / "run" / "vectors.safetensors")
+    np.testing.assert_array_equal(tensors["input"], toy().vectors)
+    np.testing.assert_array_equal(tensors["output"], toy().output)
+    mapped = Embeddings.load(tmp_path / "run").vectors
+    assert not mapped.flags.writeable and not mapped.flags.owndata
+    assert Embeddings.load(tmp_path / "run", mmap=False).vectors.flags.writeable
+    meta = json.loads((tmp_path / "run" / "meta.json").read_text())
+    assert (meta["format"], meta["version"], meta["rows"], meta["dim"]) == ("any2vec-embeddings", 1, 50, 7)
+
+
+def test_save_into_leaves_other_files_alone(tmp_path: Path) -> None:
+    (tmp_path / "progress.jsonl").write_text("{}\n")
+    toy().save_into(tmp_path)
+    toy(20).save_into(tmp_path)
+    assert len(Embeddings.load(tmp_path)) == 20
+    assert (tmp_path / "progress.jsonl").read_text() == "{}\n"
+
+
+def test_a_folder_without_meta_is_not_a_result(tmp_path: Path) -> None:
+    toy().save(tmp_path / "run")
+    (tmp_path / "run" / "meta.json").unlink()
+    with pytest.raises(FormatError, match="not finished"):
+        Embeddings.load(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"version": 2}, "newer"),
+        ({"version": "1"}, "version"),
+        ({"format": "other"}, "format"),
+        ({"rows": 51}, "damaged"),
+        ({"dim": 8}, "damaged"),
+    ],
+)
+def test_native_meta_must_agree(tmp_path: Path, change: dict, word: str) -> None:
+    toy().save(tmp_path / "run")
+    meta = json.loads((tmp_path / "run" / "meta.json").read_text()) | change
+    (tmp_path / "run" / "meta.json").write_text(json.dumps(meta))
+    with pytest.raises(FormatError, match=word):
+        Embeddings.load(tmp_path / "run")
+
+
+def test_native_vocabulary_must_agree(tmp_path: Path) -> None:
+    toy().save(tmp_path / "run")
+    lines = (tmp_path / "run" / "vocabulary.tsv").read_text().splitlines()
+    for text in ("\n".join(lines[:-1]), "\n".join([*lines[:-1], lines[0]]), "\n".join([*lines[:-1], "x\tmany"])):
+        (tmp_path / "run" / "vocabulary.tsv").write_text(text + "\n")
+        with pytest.raises(FormatError):
+            Embeddings.load(tmp_path / "run")
+
+
+# ---- the other tools
+
+
+def test_gensim_reads_ours_and_we_read_gensims(tmp_path: Path) -> None:
+    from gensim.models import KeyedVectors
+
+    ours = Embeddings([f"w{i}" for i in range(30)], toy(30).vectors)
+    ours.save(tmp_path / "v.txt")
+    ours.save(tmp_path / "v.bin")
+    for name, binary in (("v.txt", False), ("v.bin", True)):
+        theirs = KeyedVectors.load_word2vec_format(str(tmp_path / name), binary=binary)
+        assert theirs.index_to_key == ours.keys
+        np.testing.assert_array_equal(theirs.vectors, ours.vectors)
+        theirs.save_word2vec_format(str(tmp_path / f"their-{name}"), binary=binary)
+        np.testing.assert_allclose(Embeddings.load(tmp_path / f"their-{name}").vectors, ours.vectors, rtol=1e-6)
+
+
+def test_gensim_objects_both_ways() -> None:
+    again = Embeddings.from_gensim(toy().to_gensim())
+    assert list(again.keys) == toy().keys
+    np.testing.assert_array_equal(again.vectors, toy().vectors)
+    np.testing.assert_array_equal(again.counts, toy().counts)
+    with pytest.raises(InputError, match="KeyedVectors"):
+        Embeddings.from_gensim({"a": 1})  # type: ignore[arg-type]
+
+
+def test_gensim_nearest_agrees() -> None:
+    embeddings = Embeddings([str(i) for i in range(200)], np.random.default_rng(0).standard_normal((200, 10)))
+    theirs = embeddings.to_gensim().most_similar("7", topn=5)
+    assert [key for key, _ in embeddings.nearest("7", 5)] == [key for key, _ in theirs]
+
+
+def test_missing_gensim_names_the_extra(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    with pytest.raises(InputError, match=r"any2vec\[bench\]"):
+        toy().to_gensim()
+
+
+@pytest.mark.parametrize("newline", [b"", b"\n"])
+def test_binary_with_and_without_the_newline_after_a_row(tmp_path: Path, newline: bytes) -> None:
+    rows = np.arange(20, dtype="<f4").reshape(5, 4)
+    body = b"".join(b"k%d " % i + row.tobytes() + newline for i, row in enumerate(rows))
+    (tmp_path / "v.bin").write_bytes(b"5 4\n" + body)
+    loaded = Embeddings.load(tmp_path / "v.bin")
+    assert list(loaded.keys) == ["k0", "k1", "k2", "k3", "k4"]
+    np.testing.assert_array_equal(loaded.vectors, rows)
+    with gzip.open(tmp_path / "v.bin.gz", "wb") as file:
+        file.write(b"5 4\n" + body)
+    np.testing.assert_array_equal(Embeddings.load(tmp_path / "v.bin.gz").vectors, rows)
+
+
+def test_word2vec_text_as_the_original_tool_writes_it(tmp_path: Path) -> None:
+    (tmp_path / "v.txt").write_bytes(b"2 3\n</s> 0.002001 -1.5e-3 3 \r\nthe  1 2\t3 \n\n")
+    loaded = Embeddings.load(tmp_path / "v.txt")
+    assert list(loaded.keys) == ["</s>", "the"]
+    np.testing.assert_allclose(loaded.vectors, [[0.002001, -0.0015, 3], [1, 2, 3]])
+
+
+def test_glove_without_header_and_with_keys_of_several_words(tmp_path: Path) -> None:
+    (tmp_path / "glove.txt").write_text("the 0.5 1\n. . . 2 3\n12 4 5\n")
+    loaded = Embeddings.load(tmp_path / "glove.txt")
+    assert list(loaded.keys) == ["the", ". . .", "12"]
+    assert loaded.vectors.tolist() == [[0.5, 1], [2, 3], [4, 5]]
+
+
+def test_text_in_small_blocks_is_the_same(tmp_path: Path, monkeypatch) -> None:
+    from any2vec.formats import rows_of_text
+
+    toy().save(tmp_path / "v.txt")
+    monkeypatch.setattr(rows_of_text, "BLOCK_BYTES", 37)
+    assert_same(Embeddings.load(tmp_path / "v.txt"), toy(), "word2vec")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("2 2\na 1 2\nb 1\n", "line 3"), ("2 2\na 1 2\nb 1 x\n", "line 3"), ("a 1 2\nb 1 2 3 z z\n", "line 2")],
+)
+def test_the_wrong_line_is_named(tmp_path: Path, text: str, line: str) -> None:
+    (tmp_path / "v.txt").write_text(text)
+    with pytest.raises(FormatError, match=line):
+        Embeddings.load(tmp_path / "v.txt")
+
+
+def test_columns_of_other_writers(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"id": [5, 7], "embedding": [[1.0, 2.0], [3.0, 4.0]]}), tmp_path / "v.parquet")
+    loaded = Embeddings.load(tmp_path / "v.parquet")
+    assert (list(loaded.keys), loaded.vectors.tolist()) == (["5", "7"], [[1, 2], [3, 4]])
+    for bad in ({"id": ["a", "b"], "v": [[1.0], [1.0, 2.0]]}, {"id": ["a"], "v": [None]}, {"id": ["a"], "v": [1.0]}):
+        pq.write_table(pa.table(bad), tmp_path / "bad.parquet")
+        with pytest.raises(FormatError):
+            Embeddings.load(tmp_path / "bad.parquet")
+
+
+def test_npy_without_keys_numbers_its_rows(tmp_path: Path) -> None:
+    np.save(tmp_path / "v.npy", np.eye(3))
+    assert list(Embeddings.load(tmp_path / "v.npy").keys) == ["0", "1", "2"]
+    np.savez(tmp_path / "v.npz", keys=np.array([4, 5]), vectors=np.eye(2))
+    assert list(Embeddings.load(tmp_path / "v.npz").keys) == ["4", "5"]
+
+
+def test_safetensors_of_other_writers(tmp_path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    save_file({"embedding.weight": np.eye(3, dtype=np.float64)}, tmp_path / "v.safetensors")
+    with pytest.raises(FormatError, match=r"v\.vocabulary\.tsv"):
+        Embeddings.load(tmp_path / "v.safetensors")
+    (tmp_path / "v.vocabulary.tsv").write_bytes(b"a\r\nb\r\nc")
+    assert list(Embeddings.load(tmp_path / "v.safetensors").keys) == ["a", "b", "c"]
+
+
+def test_tensorboard_files_as_the_projector_wants_them(tmp_path: Path) -> None:
+    Embeddings(["a", "b"], [[1.0, 0.5], [2.0, -1.0]]).save(tmp_path / "log", format="tensorboard")
+    assert (tmp_path / "log" / "tensors.tsv").read_text() == "1\t0.5\n2\t-1\n"
+    assert (tmp_path / "log" / "metadata.tsv").read_text() == "a\nb\n"  # one column: no header
+    toy().save(tmp_path / "log2", format="tensorboard")
+    assert (tmp_path / "log2" / "metadata.tsv").read_text().startswith("key\tcount\n")
+    assert 'tensor_path: "tensors.tsv"' in (tmp_path / "log" / "projector_config.pbtxt").read_text()
+
+
+# ---- properties
+
+KEYS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), min_size=1, max_size=12, unique=True)
+PLAIN = st.lists(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters=" \t\n\r\x0b\x0c"), min_size=1, max_size=6),
+    min_size=1,
+    max_size=12,
+    unique=True,
+)
+FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+@pytest.mark.parametrize("format", [name for name in NAMES if name != "kv"])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_property_round_trip(tmp_path_factory, format: str, data) -> None:
+    keys = data.draw(PLAIN if format in WITHOUT_BLANKS else KEYS)
+    if format == "npz":
+        keys = list(dict.fromkeys(key.rstrip("\0") for key in keys))
+    vectors = data.draw(hnp.arrays(np.float32, (len(keys), data.draw(st.integers(1, 4))), elements=FLOATS))
+    counts = data.draw(hnp.arrays(np.int64, len(keys), elements=st.integers(0, 2**40)))
+    path = tmp_path_factory.mktemp("round") / NAMES[format]
+    Embeddings(keys, vectors, counts=counts).save(path, format=format)
+    loaded = Embeddings.load(path, format=format)
+    assert list(loaded.keys) == keys
+    np.testing.assert_array_equal(loaded.vectors, vectors)
