@@ -1,0 +1,117 @@
+"""Facts about the machine, by the standard library alone: processor, usable cores, memory, disk, versions."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+VERSIONS = (
+    "numpy",
+    "numba",
+    "scipy",
+    "scikit-learn",
+    "pyarrow",
+    "safetensors",
+    "usearch",
+    "matplotlib",
+    "typer",
+    "rich",
+)
+"""distributions of the core, as they are named on the package index"""
+
+
+def usable_cores() -> int:
+    """Cores that this process may use: its affinity, at most the quota of its container, rounded up. At least 1."""
+    try:
+        allowed = len(os.sched_getaffinity(0))
+    except AttributeError:  # macOS has no affinity
+        allowed = os.cpu_count() or 1
+    quota = cpu_quota()
+    return max(1, allowed if quota is None else min(allowed, int(-(-quota // 1))))
+
+
+def cpu_quota() -> float | None:
+    """Cores that the container (cgroup, version 2 or 1) grants; None without a limit."""
+    text = _read("/sys/fs/cgroup/cpu.max").split()
+    if len(text) == 2 and text[0] != "max":
+        return int(text[0]) / int(text[1])
+    share, period = _read("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), _read("/sys/fs/cgroup/cpu/cpu.cfs_period_us")
+    if share.isdigit() and period.isdigit() and int(period) > 0:
+        return int(share) / int(period)
+    return None
+
+
+def memory_bytes() -> int:
+    """Memory of the machine, or the limit of its container where that is smaller; 0 if unknown."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        total = 0
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        limit = _read(path)
+        if limit.isdigit():
+            return min(total, int(limit)) if total else int(limit)
+    return total
+
+
+def available_bytes() -> int:
+    """Memory that a new job can have without swapping; 0 if unknown (macOS)."""
+    for line in _read("/proc/meminfo").splitlines():
+        if line.startswith("MemAvailable:"):
+            free = int(line.split()[1]) * 1024
+            limit, used = _read("/sys/fs/cgroup/memory.max"), _read("/sys/fs/cgroup/memory.current")
+            return min(free, max(0, int(limit) - int(used))) if limit.isdigit() and used.isdigit() else free
+    return 0
+
+
+def cpu_model() -> str:
+    """The processor's name, as the system gives it."""
+    for line in _read("/proc/cpuinfo").splitlines():
+        if line.startswith(("model name", "Model")):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def free_disk_bytes(folder: Path) -> int:
+    """Free bytes of the file system that holds `folder`, or the nearest parent that exists."""
+    for parent in (folder, *folder.parents):
+        if parent.exists():
+            return shutil.disk_usage(parent).free
+    return 0
+
+
+def versions(names: Iterable[str] = VERSIONS) -> dict[str, str | None]:
+    """Installed version of each distribution, None for those that are missing. Imports nothing."""
+    found: dict[str, str | None] = {}
+    for name in names:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def describe() -> dict[str, Any]:
+    """What a run's record says of its machine, JSON-ready. Names no host and no folder."""
+    return {
+        "system": f"{platform.system()} {platform.release()} ({platform.machine()})",
+        "cpu": cpu_model(),
+        "cores": os.cpu_count() or 1,
+        "usable_cores": usable_cores(),
+        "memory_bytes": memory_bytes(),
+        "python": sys.version.split()[0],
+        "versions": versions(("numpy", "numba", "scipy", "scikit-learn")),
+    }
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
