@@ -1,0 +1,43 @@
+"""The scalar pieces that every embedding kernel shares: sigmoid, loss of one pair, and the bound that rules out NaN."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from any2vec.kernels.jit import inline_jit
+
+BOUND = np.float32(1e4)
+"""No component of a trained row leaves [-BOUND, BOUND]. With rows finite and inside it at the start, every dot product
+is at most dim * 1e8 in size and every step a finite sum, so that neither NaN nor infinity can ever arise."""
+
+_ONE = np.float32(1.0)
+_LOW = np.float32(-BOUND)
+
+
+@inline_jit
+def sigmoid(x):
+    """1 / (1 + exp(-x)) of a finite float32, exact to a few ulp, without overflow on either side."""
+    if x >= np.float32(0.0):
+        return _ONE / (_ONE + np.exp(-x))
+    e = np.exp(x)
+    return e / (_ONE + e)
+
+
+@inline_jit
+def log_loss(x):
+    """-log sigmoid(x) of a finite float32 as float64, without overflow: max(-x, 0) + log(1 + exp(-|x|))."""
+    wide = np.float64(x)
+    return max(-wide, 0.0) + np.log1p(np.exp(-abs(wide)))
+
+
+@inline_jit
+def bounded(x):
+    """x float32 clamped to [-BOUND, BOUND]; selects, no branches, so that loops over a row stay vectorised."""
+    return min(max(x, _LOW), BOUND)
+
+
+@inline_jit
+def rate_at(index, start, stop, lr_from, lr_to):
+    """Learning rate (float32) of the token at `index`: linear from lr_from at `start` to lr_to at `stop`."""
+    share = np.float64(index - start) / np.float64(stop - start)
+    return np.float32(lr_from + (np.float64(lr_to) - np.float64(lr_from)) * share)
