@@ -1,0 +1,216 @@
+"""The workbench of one benchmark run: folders, data, subprocesses of both sides, memory sampling, what ran before."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks import environments
+from benchmarks.table import NotMeasuredError
+
+ROOT = Path(__file__).resolve().parents[1]
+PEERS = Path(__file__).resolve().parent / "peers"
+ONE_BLAS_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+@dataclass(frozen=True)
+class Done:
+    """A subprocess that ended well."""
+
+    result: dict[str, Any]
+    """the JSON object that it printed"""
+    seconds: float
+    """wall time of the whole process"""
+    peak_anon_bytes: int
+    """peak of anonymous + shared resident memory, children included; 0 where the system does not tell"""
+
+
+@dataclass
+class Bench:
+    """Everything that rows share. `quick`: tiny data, one repeat, verdicts are not judged."""
+
+    quick: bool = False
+    folder: Path = field(
+        default_factory=lambda: Path(os.environ.get("ANY2VEC_BENCH_DIR", ROOT / "runs" / "benchmarks"))
+    )
+    runs: dict[str, Any] = field(default_factory=dict)
+    """raw results of the row that runs now, for the committed JSON"""
+    _memo: dict[Any, Any] = field(default_factory=dict)
+
+    @property
+    def cache(self) -> Path:
+        """Caches of any2vec itself (kernels, encoded text), apart from the user's."""
+        return self.folder / "cache"
+
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The value of `key`, made at the first request: rows share expensive runs."""
+        if key not in self._memo:
+            self._memo[key] = make()
+        return self._memo[key]
+
+    def any2vec(self, *arguments: object, watch: bool = False) -> Done:
+        """Run a command of any2vec with `--json`."""
+        command = [sys.executable, "-m", "any2vec.cli", *map(str, arguments), "--json"]
+        return run(command, {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD, watch=watch)
+
+    def ours(self, script: str, *arguments: object, watch: bool = False) -> Done:
+        """Run a script of peers/ in any2vec's own environment."""
+        command = [sys.executable, str(PEERS / script), *map(str, arguments)]
+        return run(command, {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD, watch=watch)
+
+    def peer(self, environment: str, script: str, *arguments: object, watch: bool = False) -> Done:
+        """Run a script of peers/ in a peer's environment, made first if need be."""
+        python = self.once(("environment", environment), lambda: environments.python(environment))
+        return run([str(python), str(PEERS / script), *map(str, arguments)], ONE_BLAS_THREAD, watch=watch)
+
+    def forget_encoded_text(self) -> None:
+        """Remove any2vec's encoded corpora (not its compiled kernels), so that the next run reads the text again."""
+        shutil.rmtree(self.cache / "corpora", ignore_errors=True)
+
+    def scratch(self, name: str) -> Path:
+        """A path for an output; its folder exists."""
+        folder = self.folder / "out"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / name
+
+    def data(self, name: str) -> Path:
+        """A file of the data folder that `ANY2VEC_DATA` names."""
+        folder = Path(os.environ.get("ANY2VEC_DATA") or ROOT.parent / "shared" / "data")
+        if not (folder / name).exists():
+            raise NotMeasuredError(f"the data folder (ANY2VEC_DATA) has no {name}")
+        return folder / name
+
+    def words(self) -> Path:
+        """The corpus text-enwiki2015, unpacked once; its first 1.5 MB for a quick run."""
+        packed = self.data("text-enwiki2015/enwiki2015.clean.txt.zst")
+        text = self.made("enwiki2015.clean.txt", lambda target: _unzstd(packed, target))
+        return self.made("enwiki2015.quick.txt", lambda target: _head(text, target, 1_500_000)) if self.quick else text
+
+    def edges(self, graph: str) -> Path:
+        """The plain edge list of a graph set ('blogcatalog', 'ppi'), unpacked once."""
+        packed = self.data(f"graph-{graph}/{graph}.edges.txt.gz")
+        return self.made(f"{graph}.edges.txt", lambda target: target.write_bytes(gzip.decompress(packed.read_bytes())))
+
+    def made(self, name: str, write: Callable[[Path], Any]) -> Path:
+        """A generated file, written once by `write(path)`."""
+        path = self.folder / name
+        if not path.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_suffix(".tmp")
+            write(temporary)
+            temporary.replace(path)
+        return path
+
+
+def run(command: Sequence[str], environment: Mapping[str, str], *, watch: bool = False, timeout: float = 2700) -> Done:
+    """Run a command and parse the JSON object on its standard output.
+
+    Raises NotMeasuredError with the last line of standard error when it fails or runs past `timeout` seconds.
+    """
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            command, env=os.environ | dict(environment), stdout=out, stderr=err, text=True, cwd=ROOT
+        )
+        watcher = MemoryWatcher(process.pid) if watch else None
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise NotMeasuredError(f"{_named(command)} ran past {timeout:.0f} s") from None
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+        finally:
+            peak = watcher.stop() if watcher else 0
+        seconds = time.perf_counter() - started
+        out.seek(0)
+        err.seek(0)
+        if code:
+            lines = err.read().strip().splitlines() or ["no message"]
+            raise NotMeasuredError(f"{_named(command)} ended with code {code}: {lines[-1][:300]}")
+        return Done(_last_object(out.read(), command), seconds, peak)
+
+
+class MemoryWatcher:
+    """Samples the anonymous and shared resident memory of a process and its children every 20 ms (Linux)."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._peak = 0
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> int:
+        """Peak in bytes."""
+        self._stopped.set()
+        self._thread.join()
+        return self._peak
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(0.02):
+            self._peak = max(self._peak, sum(anonymous_bytes(pid) for pid in family(self._pid)))
+
+
+def anonymous_bytes(pid: int) -> int:
+    """RssAnon + RssShmem of a process, in bytes; 0 when it is gone or the system has no /proc."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(("RssAnon:", "RssShmem:")))
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that descend from it."""
+    found = [pid]
+    for one in found:
+        try:
+            tasks = list(Path(f"/proc/{one}/task").iterdir())
+            found += [int(child) for task in tasks for child in (task / "children").read_text().split()]
+        except OSError:
+            continue
+    return found
+
+
+def _last_object(text: str, command: Sequence[str]) -> dict[str, Any]:
+    for candidate in (text, text.strip().rsplit("\n", 1)[-1]):
+        try:
+            found = json.loads(candidate)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(found, dict):
+            return found
+    raise NotMeasuredError(f"{_named(command)} printed no JSON object")
+
+
+def _named(command: Sequence[str]) -> str:
+    """Script or command without paths: these words go into committed results."""
+    script = Path(command[1]).name
+    return f"any2vec {command[3]}" if script == "-m" else script
+
+
+def _unzstd(source: Path, target: Path) -> None:
+    import zstandard
+
+    with source.open("rb") as packed, target.open("wb") as plain:
+        zstandard.ZstdDecompressor(max_window_size=2**27).copy_stream(packed, plain)
+
+
+def _head(source: Path, target: Path, size: int) -> None:
+    with source.open("rb") as text:
+        target.write_bytes(text.read(size).rsplit(b"\n", 1)[0] + b"\n")

@@ -1,0 +1,49 @@
+"""Virtual environments of the peers under `.venvs/`, made by pip with pinned versions, once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+from benchmarks.table import NotMeasuredError
+
+FOLDER = Path(__file__).resolve().parents[1] / ".venvs"
+
+PINS: dict[str, tuple[str, ...]] = {
+    "gensim": ("gensim==4.4.0", "numpy==2.2.6", "scipy==1.15.3"),
+    # PecanPy 2.0.9 needs numpy 1 (its nptyping names types that numpy 2 removed); numba 0.60 works with numpy 1.26.
+    "pecanpy": (
+        "pecanpy==2.0.9",
+        "gensim==4.4.0",
+        "numpy==1.26.4",
+        "numba==0.60.0",
+        "numba-progress==1.2.0",
+        "nptyping==2.5.0",
+        "scipy==1.15.3",
+    ),
+    "fastnode2vec": ("fastnode2vec==0.0.7", "gensim==4.4.0", "numpy==2.2.6", "numba==0.61.2", "scipy==1.15.3"),
+}
+
+
+def python(name: str) -> Path:
+    """The interpreter of a peer's environment, made first if it is not there or its pins changed.
+
+    Raises NotMeasuredError with pip's last error when it cannot be made (no network, no wheel for this Python).
+    """
+    folder = FOLDER / name
+    interpreter = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    stamp, wanted = folder / "pins.txt", "\n".join(PINS[name]) + "\n"
+    if interpreter.exists() and stamp.exists() and stamp.read_text() == wanted:
+        return interpreter
+    print(f"benchmarks: making the environment of {name} ({', '.join(PINS[name])})", file=sys.stderr)
+    venv.EnvBuilder(with_pip=True, clear=True, symlinks=os.name != "nt").create(folder)
+    command = [str(interpreter), "-m", "pip", "install", "--quiet", "--only-binary", ":all:", *PINS[name]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no message"]
+        raise NotMeasuredError(f"pip could not make the environment of {name}: {lines[-1]}")
+    stamp.write_text(wanted)
+    return interpreter

@@ -1,0 +1,96 @@
+"""Runs a table of benchmarks: `python benchmarks/run.py words-and-graphs [--row NAME] [--json] [--quick]`.
+
+Prints row, measure, target, figure and verdict. Full runs are added to the history in `benchmarks/results/` and merged
+into the table there; `--quick` is a smoke run that writes nothing. Exit code 0 when every printed line passed (or is a
+quick one), else 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import results
+from benchmarks.bench import Bench
+from benchmarks.table import Figure, NotMeasuredError, Row, Table, exit_code, figures, markdown, missing, plain
+
+TABLES = {"words-and-graphs": "benchmarks.words_and_graphs"}
+"""name of a table -> the module that has it as TABLE; every issue that promises figures adds its own"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    table: Table = importlib.import_module(TABLES[options.table]).TABLE
+    if options.list:
+        print("\n".join(f"{row.name:24}{row.minutes:4.0f} min  {row.measures[0].name}" for row in table.rows))
+        return 0
+    stored = results.load(table.name)
+    if options.show or options.markdown:
+        lines, notes = results.latest(table, stored), results.provenance(stored)
+        print(markdown(lines, notes) if options.markdown else "\n".join([plain(lines), *notes]))
+        return exit_code(lines)
+    try:
+        rows = [table.row(name) for name in options.row] if options.row else list(table.rows)
+    except KeyError as error:
+        print(f"There is no row {error}; known are {', '.join(row.name for row in table.rows)}.", file=sys.stderr)
+        return 2
+    lines = []
+    bench = Bench(quick=options.quick)
+    for row in rows:
+        found, entry = measure(row, bench)
+        lines += found
+        if not options.quick:
+            stored = results.merged(stored, {row.name: entry})
+            results.save(table.name, stored)  # after each row, so that an interrupted table keeps what it has
+    if options.json:
+        print(json.dumps({"table": table.name, "quick": options.quick, "figures": [line.as_dict() for line in lines]}))
+    else:
+        print(f"{table.title}\n\n{plain(lines)}")
+    return exit_code(lines)
+
+
+def measure(row: Row, bench: Bench) -> tuple[list[Figure], dict[str, object]]:
+    """The printed lines of a row, and its entry for the history. A row that fails says why; the others go on."""
+    load = os.getloadavg()[0]
+    if load > 0.7 and not bench.quick:
+        print(f"benchmarks: the machine is busy (load {load:.1f}); figures of {row.name} may suffer", file=sys.stderr)
+    print(f"benchmarks: {row.name} ...", file=sys.stderr)
+    bench.runs = {}
+    started = time.perf_counter()
+    try:
+        lines = figures(row, row.run(bench), quick=bench.quick)
+    except NotMeasuredError as error:
+        lines = missing(row, str(error))
+    except Exception as error:
+        traceback.print_exc()
+        lines = missing(row, f"{type(error).__name__}: {error}")
+    seconds = time.perf_counter() - started
+    print(f"benchmarks: {row.name} took {seconds:.0f} s", file=sys.stderr)
+    for line in lines:
+        print(f"    {line.measure}: {line.figure} [{line.verdict}]", file=sys.stderr)
+    return lines, results.entry(lines, bench.runs, seconds, load)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", choices=sorted(TABLES))
+    parser.add_argument("--row", action="append", metavar="NAME", help="measure only this row; repeat for more")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quick", action="store_true", help="smoke run on tiny data, nothing judged or written")
+    parser.add_argument("--list", action="store_true", help="list the rows and their rough times")
+    parser.add_argument("--show", action="store_true", help="print the committed table; measure nothing")
+    parser.add_argument("--markdown", action="store_true", help="the same as Markdown, for the README")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

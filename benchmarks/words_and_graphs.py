@@ -1,0 +1,12 @@
+"""The table of the main job: words and graph nodes on one machine."""
+
+from __future__ import annotations
+
+from benchmarks import memory, nodes, roofline, words
+from benchmarks.table import Table
+
+TABLE = Table(
+    name="words-and-graphs",
+    title="Words and graph nodes on one machine, any2vec beside gensim, PecanPy and fastnode2vec",
+    rows=(*words.ROWS, *nodes.ROWS, *memory.ROWS, *roofline.ROWS),
+)

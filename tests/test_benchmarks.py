@@ -1,0 +1,172 @@
+"""Verdicts, rendering and history of the benchmarks, on planted numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import results, run
+from benchmarks.bench import Bench
+from benchmarks.memory import write_planted
+from benchmarks.roofline import count_work
+from benchmarks.table import (
+    Measure,
+    NotMeasuredError,
+    Reading,
+    Row,
+    Table,
+    exit_code,
+    figures,
+    markdown,
+    missing,
+    plain,
+    quality_readings,
+    ratio_reading,
+    standard_error,
+)
+
+SPEED = Measure(name="words/s over gensim", relation=">=", target=8, unit="x")
+MEMORY = Measure(name="peak over gensim's", relation="<=", target=1.25, unit="x")
+
+
+def row_of(*measures: Measure, readings: tuple[Reading, ...] = ()) -> Row:
+    return Row(name="planted", measures=measures, run=lambda bench: list(readings), minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("measure", "value", "expected"),
+    [
+        (SPEED, 8.0, "pass"),
+        (SPEED, 7.99, "short"),
+        (SPEED, math.nan, "short"),
+        (MEMORY, 1.25, "pass"),
+        (MEMORY, 1.26, "short"),
+        (MEMORY, math.inf, "short"),
+        (Measure(name="share", relation="", wording="reported"), 0.1, "pass"),
+    ],
+)
+def test_verdict_compares_with_the_target(measure: Measure, value: float, expected: str) -> None:
+    (line,) = figures(row_of(measure), [Reading(value=value, text="x")])
+    assert line.verdict == expected
+    assert exit_code([line]) == (0 if expected == "pass" else 1)
+
+
+def test_every_measure_needs_a_reading() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        figures(row_of(SPEED, MEMORY), [Reading(value=9, text="9")])
+
+
+def test_quick_lines_are_not_judged_and_missing_ones_fail() -> None:
+    quick = figures(row_of(SPEED), [Reading(value=0.1, text="0.1×")], quick=True)
+    assert [line.verdict for line in quick] == ["quick"]
+    assert exit_code(quick) == 0
+    absent = missing(row_of(SPEED, MEMORY), "pip could not\n make it")
+    assert [line.verdict for line in absent] == ["not measured: pip could not make it"] * 2
+    assert exit_code(quick + absent) == 1
+    assert exit_code([]) == 1
+
+
+def test_ratio_is_the_median_of_pairs() -> None:
+    reading = ratio_reading([30.0, 10.0, 80.0], [10.0, 10.0, 10.0], "words/s")
+    assert reading.value == 3.0
+    assert "(1–8, 3 pairs)" in reading.text
+
+
+def test_quality_targets_follow_the_rule() -> None:
+    ours = {"a": [50.0, 50.0, 50.0], "b": [60.0, 60.0, 60.0]}
+    theirs = {"a": [50.4, 50.4, 50.4], "b": [59.0, 61.0, 63.0]}
+    mean, a, b = quality_readings(ours, theirs, ["a", "b"])
+    assert mean.value == 55.0
+    assert mean.target == pytest.approx((50.4 + 61) / 2 - 0.3)
+    assert a.target == pytest.approx(50.4 - 0.5)  # no spread: half a point
+    error = math.sqrt(4 / 3)  # variance 4 over 3 seeds, ours has none
+    assert standard_error(ours["b"], theirs["b"]) == pytest.approx(error)
+    assert b.target == pytest.approx(61 - 2 * error)
+    row = row_of(*(Measure(name=name, relation=">=", wording="rule") for name in ("mean", "a", "b")))
+    assert [line.verdict for line in figures(row, [mean, a, b])] == ["short", "pass", "pass"]
+
+
+def test_tables_show_every_line() -> None:
+    lines = figures(row_of(SPEED, MEMORY), [Reading(value=9, text="9×"), Reading(value=2, text="2×|3×")])
+    text = plain(lines)
+    assert text.splitlines()[0].split() == ["row", "measure", "target", "figure", "verdict"]
+    assert "≥ 8×" in text and "≤ 1.25×" in text
+    marked = markdown(lines, ["Measured here."]).splitlines()
+    assert marked[2] == "| planted | words/s over gensim | ≥ 8× | 9× | pass |"
+    assert "2×\\|3×" in marked[3]
+    assert marked[-1] == "Measured here."
+
+
+def test_history_merges_by_row(tmp_path: Path) -> None:
+    table = Table(
+        name="planted", title="", rows=(row_of(SPEED), Row(name="b", measures=(MEMORY,), run=list, minutes=1))
+    )
+    good, better = (figures(table.rows[0], [Reading(value=value, text=f"{value}×")]) for value in (9, 10))
+    stored = results.load("planted", tmp_path)
+    for lines in (good, better):
+        stored = results.merged(stored, {"planted": results.entry(lines, {"raw": [1.0]}, 3.0, 0.1)})
+        results.save("planted", stored, tmp_path)
+    stored = results.load("planted", tmp_path)
+    assert len(stored["rows"]["planted"]) == 2
+    shown = results.latest(table, stored)
+    assert [line.figure for line in shown] == ["10×", "–"]
+    assert shown[1].verdict == "not measured: not yet run"
+    (sentence,) = results.provenance(stored)
+    assert sentence.endswith(": planted.")
+    assert str(Path.home()) not in (tmp_path / "planted.json").read_text()
+
+
+def test_a_failing_row_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(bench: Bench) -> list[Reading]:
+        raise NotMeasuredError("no peer")
+
+    def breaks(bench: Bench) -> list[Reading]:
+        raise KeyError("steps")
+
+    for function, why in ((fails, "no peer"), (breaks, "KeyError: 'steps'")):
+        lines, entry = run.measure(Row(name="x", measures=(SPEED,), run=function, minutes=1), Bench(quick=True))
+        assert [line.verdict for line in lines] == [f"not measured: {why}"]
+        assert entry["figures"][0]["verdict"] == f"not measured: {why}"
+    capsys.readouterr()
+
+
+def test_command_lists_rows_and_rejects_unknown_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main(["words-and-graphs", "--list"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == [
+        "skipgram-speed", "skipgram-quality", "whole-command", "cbow-speed", "cbow-quality", "encode",
+        "node2vec-job", "walks", "two-threads", "deepwalk-blogcatalog", "memory", "roofline",
+    ]  # fmt: skip
+    assert run.main(["words-and-graphs", "--row", "nonsense"]) == 2
+    assert "known are" in capsys.readouterr().err
+
+
+def test_json_is_one_object(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(name="words-and-graphs", title="", rows=(row_of(SPEED, readings=(Reading(value=1, text="1×"),)),))
+    monkeypatch.setattr("benchmarks.words_and_graphs.TABLE", table)
+    assert run.main(["words-and-graphs", "--quick", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [line["verdict"] for line in shown["figures"]] == ["quick"]
+
+
+def test_work_of_the_block_kernel_is_counted() -> None:
+    # Everything is kept, window 1: one sentence of 8 words, blocks of 4 positions with 2 shared negatives.
+    work = count_work([[1.0] * 8], window=1, dim=10, block=4, num_shared=2)
+    assert work.positives == 3 * 10 * 14 / 8  # 7 neighbouring pairs, both ways
+    assert work.negatives == 3 * 10 * (5 + 5) * 2 / 8  # each block meets its 4 centres and one word beyond
+    dropped = count_work([[0.0] * 8, [-1.0] * 4], window=1, dim=10, block=4, num_shared=2)
+    assert dropped.total == 0
+
+
+def test_planted_text_keeps_every_word(tmp_path: Path) -> None:
+    write_planted(tmp_path / "text.txt", 50, 5)
+    words = (tmp_path / "text.txt").read_text().split()
+    uses = [words.count(f"word{row}") for row in range(50)]
+    assert len(words) == 300
+    assert min(uses) >= 5 and uses[0] == max(uses)
