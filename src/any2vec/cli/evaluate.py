@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from any2vec.cli.job import check_input
-from any2vec.cli.output import guarded, print_json, render, show
+from any2vec.cli.output import guarded, plain, print_json, render, show
 from any2vec.cli.search import AsJson, Format, Result, load
-from any2vec.errors import InputError
+from any2vec.data.files import atomic_file
+from any2vec.errors import InputError, StorageError
 
 TASKS = ("similarity", "analogy", "nodes", "links")
 
@@ -51,6 +54,7 @@ def evaluate(
         options = {"fractions": parse_fractions(fractions), "shuffles": shuffles, "seed": seed}
     scores = {str(path): function(task)(embeddings, path, **options) for path in data}
     found = [{"task": task, "data": path} | score.as_dict() for path, score in scores.items()]
+    keep_scores(result, found)
     if as_json:
         print_json(found[0] if len(found) == 1 else {"task": task, "results": found})
         return
@@ -63,6 +67,24 @@ def function(task: str) -> Any:
     import importlib
 
     return getattr(importlib.import_module(f"any2vec.evaluate.{task}"), f"evaluate_{task}")
+
+
+def keep_scores(run: Path, found: list[dict[str, Any]]) -> None:
+    """Keep scores in `evaluation.jsonl` of a run folder, for `any2vec report`; a test's newer score wins.
+
+    Does nothing for other vector files, and where the folder may not be written.
+    """
+    path = run / "evaluation.jsonl"
+    if not (run / "run.json").is_file():
+        return
+    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+    fresh = {(one["task"], one["data"], one.get("method")): json.dumps(plain(one), ensure_ascii=False) for one in found}
+    for line in lines:
+        with suppress(ValueError, KeyError):
+            old = json.loads(line)
+            fresh.setdefault((old["task"], old["data"], old.get("method")), line)
+    with suppress(StorageError), atomic_file(path) as temporary:
+        temporary.write_text("".join(line + "\n" for line in fresh.values()), "utf-8")
 
 
 def parse_fractions(text: str) -> tuple[float, ...]:

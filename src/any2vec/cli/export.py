@@ -9,33 +9,34 @@ import typer
 
 from any2vec.cli.output import facts, guarded, print_json, show, size
 from any2vec.cli.search import AsJson, Result, load
-from any2vec.errors import InputError, StorageError
-
-FORMATS = ("word2vec", "word2vec-binary", "glove", "safetensors", "parquet", "arrow", "npz", "tensorboard")
+from any2vec.formats import FORMATS, guess_format
 
 
 @guarded
 def export(
     result: Result,
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write (a folder for tensorboard).")],
-    format: Annotated[str, typer.Option("--format", "-f", help=", ".join(FORMATS))] = "word2vec",
+    format: Annotated[
+        str | None,
+        typer.Option("--format", "-f", help=f"{', '.join(FORMATS)}; read off --out when not given", show_default=False),
+    ] = None,
     dtype: Annotated[str, typer.Option("--dtype", help="float32 or float16")] = "float32",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out where it exists.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write vectors in the format of another tool."""
-    if format not in FORMATS:
-        raise InputError(f"--format must be one of {', '.join(FORMATS)}; got {format!r}.")
-    if dtype not in ("float32", "float16"):
-        raise InputError(f"--dtype must be float32 or float16, got {dtype!r}.")
-    if out.exists() and not overwrite:
-        raise StorageError(f"{out} exists; give --overwrite to replace it, or another --out.")
     embeddings = load(result)
     embeddings.save(out, format=format, overwrite=overwrite, dtype=dtype)
     num_bytes = sum(path.stat().st_size for path in (out.rglob("*") if out.is_dir() else [out]) if path.is_file())
-    done = {"out": str(out), "format": format, "dtype": dtype, "rows": len(embeddings), "dim": embeddings.dim}
+    done = {
+        "out": str(out),
+        "format": format or guess_format(out),
+        "dtype": dtype,
+        "rows": len(embeddings),
+        "dim": embeddings.dim,
+    }
     if as_json:
         print_json(done | {"bytes": num_bytes})
     else:
-        pairs = [("written", str(out)), ("format", f"{format}, {dtype}"), ("size", size(num_bytes))]
+        pairs = [("written", str(out)), ("format", f"{done['format']}, {dtype}"), ("size", size(num_bytes))]
         show(facts("", [*pairs, ("vectors", f"{len(embeddings):,} × {embeddings.dim}")]))

@@ -89,7 +89,7 @@ def _parameter(name: str, kind: Any, option: Any) -> inspect.Parameter:
 
 
 def _choice(name: str, choices: tuple[str, ...]) -> Any:
-    return enum.Enum(name, {choice: choice for choice in choices}, type=str)  # type: ignore[misc]
+    return enum.Enum(name, {choice: choice for choice in choices}, type=str)
 
 
 def _spelled(value: Any) -> str:

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import typer
-from rich.console import Console
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from any2vec.errors import Any2VecError, Interrupted
 
@@ -132,40 +134,43 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else repr(value)
 
 
-def facts(title: str, pairs: Iterable[tuple[str, str]]) -> Table:
+def facts(title: str, pairs: Iterable[tuple[str, str]]) -> RenderableType:
     """A two-column table: what, how much."""
-    table = Table(title=escape(title) or None, title_justify="left", show_header=False, box=None, pad_edge=False)
+    table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in pairs:
         table.add_row(escape(name), escape(value))
-    return table
+    return _titled(title, table)
 
 
-def columns(title: str, names: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> Table:
+def columns(title: str, names: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> RenderableType:
     """A table with a header; the first `left` columns are text, the rest numbers, aligned right."""
-    from rich.box import SIMPLE_HEAD
-
-    table = Table(title=escape(title) or None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for index, name in enumerate(names):
         table.add_column(escape(name), justify="left" if index < left else "right", overflow="fold")
     for row in rows:
         table.add_row(*(escape(cell) for cell in row))
-    return table
+    return _titled(title, table)
 
 
-def render(result: Mapping[str, Any], title: str = "") -> list[Table]:
+def _titled(title: str, table: Table) -> RenderableType:
+    return Group(Text(title, style="bold"), table) if title else table
+
+
+def render(result: Mapping[str, Any], title: str = "") -> list[RenderableType]:
     """Tables of any JSON-like result: plain values as facts, then one table per list or mapping of records."""
-    result, tables = plain(result), []
+    result = plain(result)
+    tables: list[RenderableType] = []
     simple = {name: value for name, value in result.items() if not _is_records(value)}
     if simple:
-        tables.append(facts(title, [(_words(name), cell(value)) for name, value in simple.items()]))
+        tables.append(facts(title, [(_words(name), cell(value, name)) for name, value in simple.items()]))
     for name, value in result.items():
         if not _is_records(value):
             continue
         records = [{"": key} | record for key, record in value.items()] if isinstance(value, dict) else value
         names = list(dict.fromkeys(key for record in records for key in record))
-        rows = [[cell(record.get(key)) for key in names] for record in records]
+        rows = [[cell(record.get(key), key) for key in names] for record in records]
         tables.append(columns(_words(name), [_words(key) for key in names], rows))
     return tables
 
@@ -176,15 +181,17 @@ def _is_records(value: Any) -> bool:
 
 
 def _words(name: str) -> str:
-    return name.replace("_", " ")
+    return name.removesuffix("_bytes").removeprefix("is_").replace("_", " ")
 
 
-def cell(value: Any) -> str:
-    """One value for a person: thousands apart, four digits of a fraction."""
-    if value is None:
+def cell(value: Any, name: str = "") -> str:
+    """One value for a person: thousands apart, four digits of a fraction, bytes (by the name) in their unit."""
+    if value is None or value == {} or value == []:
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, int | float) and name.endswith("_bytes"):
+        return size(value)
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
@@ -192,14 +199,16 @@ def cell(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(cell(item) for item in value)
     if isinstance(value, dict):
-        return ", ".join(f"{key} {cell(item)}" for key, item in value.items())
+        return ", ".join(f"{_words(key)} {cell(item, key)}" for key, item in value.items() if item is not None)
     return str(value)
 
 
 def show(*renderables: Any) -> None:
     """Print tables on standard output."""
     console = stdout_console()
-    for renderable in renderables:
+    for place, renderable in enumerate(renderables):
+        if place:
+            console.print()
         console.print(renderable)
 
 

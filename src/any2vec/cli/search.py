@@ -8,9 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from any2vec.cli.options import nearest_match
 from any2vec.cli.output import columns, guarded, print_json, show
-from any2vec.errors import InputError
 
 Result = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder, or any vector file that any2vec reads.")]
 K = Annotated[int, typer.Option("--k", "-k", min=1, help="How many to show.")]
@@ -27,34 +25,26 @@ def load(path: Path, format: str | None = None) -> Any:
     return Embeddings.load(path, format=format)
 
 
-def check_keys(embeddings: Any, keys: Sequence[str]) -> None:
-    """Raise InputError for a key without a vector, with the nearest spelling among the most frequent keys."""
-    for key in keys:
-        if key not in embeddings:
-            frequent = [str(embeddings.keys[row]) for row in range(min(len(embeddings), 50_000))]
-            said = nearest_match(key, frequent)
-            hint = said if said.startswith("did") else "it may be rarer than --min-count, or spelt in another case."
-            raise InputError(f"There is no vector of {key!r} among {len(embeddings):,} keys; {hint}")
-
-
 @guarded
 def nearest(
     result: Result,
     keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Words or node ids.")],
     k: K = 10,
+    approximate: Annotated[
+        bool, typer.Option("--approximate", help="Through an index: faster for many queries on large tables.")
+    ] = False,
     format: Format = None,
     as_json: AsJson = False,
 ) -> None:
     """The nearest neighbours of words or nodes, by cosine similarity."""
     embeddings = load(result, format)
-    check_keys(embeddings, keys)
-    answers = {key: embeddings.nearest(key, k=k) for key in keys}
+    answers = dict(zip(keys, embeddings.nearest_batch(keys, k, approximate), strict=True))
     if as_json:
         queries = [{"key": key, "neighbours": _listed(answer)} for key, answer in answers.items()]
         print_json(queries[0] if len(queries) == 1 else {"queries": queries})
         return
-    for key, answer in answers.items():
-        show(columns(f"nearest to {key}", ["key", "cosine"], [(name, f"{score:.3f}") for name, score in answer]))
+    titled = ((f"nearest to {key}", answer) for key, answer in answers.items())
+    show(*(_table(title, "cosine", answer) for title, answer in titled))
 
 
 @guarded
@@ -69,17 +59,17 @@ def analogy(
     as_json: AsJson = False,
 ) -> None:
     """A is to B as C is to ...?  `any2vec analogy DIR man king woman`."""
-    if method not in ("add", "mul"):
-        raise InputError(f"--method must be add or mul, got {method!r}.")
     embeddings = load(result, format)
-    check_keys(embeddings, [a, b, c])
     answer = embeddings.analogy([b, c], [a], k=k, method=method)
     if as_json:
         print_json({"a": a, "b": b, "c": c, "method": method, "answers": _listed(answer)})
     else:
-        title = f"{a} is to {b} as {c} is to"
-        show(columns(title, ["key", "score"], [(name, f"{score:.3f}") for name, score in answer]))
+        show(_table(f"{a} is to {b} as {c} is to", "score", answer))
 
 
 def _listed(answer: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
     return [{"key": key, "score": float(score)} for key, score in answer]
+
+
+def _table(title: str, score: str, answer: Sequence[tuple[str, float]]) -> Any:
+    return columns(title, ["key", score], [(name, f"{value:.3f}") for name, value in answer])

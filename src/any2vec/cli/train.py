@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from any2vec.cli.bar import Bar
 from any2vec.cli.job import MODELS, Job, job_flags, make_job
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import duration, facts, guarded, note, number, print_json, show, size
+from any2vec.data.files import check_folder_free
 from any2vec.errors import InputError, StorageError
 
 
@@ -42,7 +44,8 @@ def _train(
     job = make_job(inputs, model, out, config, values)
     if job.out is None:
         raise InputError("Say where the result goes: --out DIR.")
-    check_folder(job.out, overwrite=job.run.overwrite or job.run.resume)
+    if not job.run.resume:
+        check_folder(job.out, job.run.overwrite)
     with Bar(quiet) as bar:
         result = any2vec.fit(job.model, job.data, out=job.out, callback=bar.record, stage=bar.stage, **job.arguments())
     summary = dict(result.summary)
@@ -55,14 +58,15 @@ def _train(
         note(f"Next: any2vec nearest {job.out} {_a_key(result)}", quiet)
 
 
-train = guarded_train = with_flags(guarded(_train), job_flags())
-train.__name__ = "train"
+train = with_flags(guarded(_train), job_flags())
 
 
 def check_folder(out: Path, overwrite: bool) -> None:
     """Raise StorageError early, before minutes of reading, when `out` is taken or cannot be made."""
-    if out.exists() and not overwrite and (not out.is_dir() or any(out.iterdir())):
-        raise StorageError(f"{out} exists; give --overwrite to replace it, --resume to go on, or another --out.")
+    check_folder_free(out, overwrite)
+    above = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+    if not os.access(above, os.W_OK):
+        raise StorageError(f"Cannot write {out}: permission denied; choose a folder that you may write to.")
 
 
 def _a_key(result: Any) -> str:

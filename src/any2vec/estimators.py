@@ -1,0 +1,148 @@
+"""scikit-learn style estimators: `fit`, `transform`, `get_params`, `set_params`, in pipelines and searches.
+
+Their parameters are the fields of the model configs (one list: `any2vec.models`) and the options of a run. scikit-learn
+is imported with this module, which `import any2vec` does not load.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, fields
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
+
+import any2vec
+from any2vec.data.edges import GraphOptions
+from any2vec.data.text import TextOptions
+from any2vec.embeddings import Embeddings
+from any2vec.errors import InputError
+
+OWN = None
+"""a parameter that is None takes the model's own default"""
+_RUN = {"epochs": None, "threads": 0, "seed": 1}
+
+
+def _with_parameters(models: dict[str, type], options: type) -> Callable[[type], type]:
+    """Give a class an `__init__` with one keyword per field of `models` and `options`, as scikit-learn reads it.
+
+    A field that the models set differently has the default None: the chosen model's own.
+    """
+    defaults: dict[str, Any] = {"model": next(iter(models))}
+    for config in models.values():
+        for item in fields(config):
+            value = item.default if item.default is not MISSING else None
+            defaults[item.name] = value if defaults.get(item.name, value) == value else OWN
+    defaults |= _RUN
+    defaults |= {item.name: item.default for item in fields(options) if item.default is not MISSING}
+
+    def decorate(cls: type) -> type:
+        def __init__(self: Any, **parameters: Any) -> None:  # noqa: N807
+            unknown = [name for name in parameters if name not in defaults]
+            if unknown:
+                raise TypeError(f"{cls.__name__} has no parameter {unknown[0]!r}")
+            for name, value in (defaults | parameters).items():
+                setattr(self, name, value)
+
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        own = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+        own += [inspect.Parameter(name, keyword, default=value) for name, value in defaults.items()]
+        __init__.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+        cls.__init__ = __init__  # type: ignore[misc]
+        cls._models, cls._options = models, options  # type: ignore[attr-defined]
+        return cls
+
+    return decorate
+
+
+class _Embedder(TransformerMixin, BaseEstimator):
+    """What both estimators share: building the config, fitting, looking rows up."""
+
+    _models: dict[str, type]
+    _options: type
+    _reads: str
+    embeddings_: Embeddings
+    summary_: dict[str, Any]
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Train on `X`; `y` is ignored. Sets `embeddings_`, `summary_` and `n_features_out_`; returns self."""
+        values = self.get_params(deep=False)
+        if values["model"] not in self._models:
+            raise InputError(f"model must be one of {', '.join(self._models)}; got {values['model']!r}.")
+        config = self._models[values["model"]]
+        chosen = {item.name: values[item.name] for item in fields(config) if values[item.name] is not OWN}
+        options = self._options(**{item.name: values[item.name] for item in fields(self._options)})
+        run = {name: values[name] for name in _RUN}
+        result = any2vec.fit(config(**chosen), X, **run, **{self._reads: options})
+        self.embeddings_, self.summary_ = result.embeddings, result.summary
+        self.n_features_out_ = self.embeddings_.dim
+        return self
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns of `transform`: object (dim,), like `wordembedder0`."""
+        prefix = type(self).__name__.lower()
+        return np.asarray([f"{prefix}{column}" for column in range(self._fitted().dim)], dtype=object)
+
+    def _fitted(self) -> Embeddings:
+        if not hasattr(self, "embeddings_"):
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet; call fit first.")
+        return self.embeddings_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "embeddings_")
+
+
+@_with_parameters({"skipgram": any2vec.SkipGram, "cbow": any2vec.CBOW}, TextOptions)
+class WordEmbedder(_Embedder):
+    """Word vectors as a transformer of documents.
+
+    Parameters: `model` ("skipgram" or "cbow"), the fields of `SkipGram` and `CBOW`, `epochs`, `threads`, `seed`, and
+    the fields of `TextOptions`. None means the model's own default.
+
+    `fit(X)` takes what `any2vec.fit` takes for words: sentences (strings, or lists of words), or a path.
+    `transform(X)` takes documents (strings, or lists of words) and returns float32 (len(X), dim): the mean vector of
+    each document's known words, zeros where none is known. A document of one word gives that word's vector.
+    """
+
+    _reads = "text"
+
+    def transform(self, X: Iterable[str | Sequence[Any]]) -> np.ndarray:
+        """Mean vectors of documents: float32 (len(X), dim). Raises NotFittedError before `fit`."""
+        embeddings, vectors = self._fitted(), []
+        options = TextOptions(**{item.name: getattr(self, item.name) for item in fields(TextOptions)})
+        for document in X:
+            words = _words(document, options) if isinstance(document, str) else map(str, document)
+            rows = embeddings.rows(words)
+            rows = rows[rows >= 0]
+            mean = embeddings.vectors[rows].mean(axis=0) if len(rows) else np.zeros(embeddings.dim)
+            vectors.append(mean.astype(np.float32))
+        return np.asarray(vectors, dtype=np.float32).reshape(-1, embeddings.dim)
+
+
+def _words(document: str, options: TextOptions) -> list[str]:
+    return options.compiled().findall(document.lower() if options.lowercase else document)
+
+
+@_with_parameters({"deepwalk": any2vec.DeepWalk, "node2vec": any2vec.Node2Vec}, GraphOptions)
+class NodeEmbedder(_Embedder):
+    """Node vectors as a transformer of node ids.
+
+    Parameters: `model` ("deepwalk" or "node2vec"), the fields of `DeepWalk` and `Node2Vec`, `epochs`, `threads`,
+    `seed`, and the fields of `GraphOptions`. None means the model's own default.
+
+    `fit(X)` takes what `any2vec.fit` takes for nodes: a path, a Graph, a SciPy sparse matrix, a NetworkX graph, edges.
+    `transform(X)` takes node ids and returns their vectors, float32 (len(X), dim); zeros for ids that were not seen.
+    """
+
+    _reads = "graph"
+
+    def transform(self, X: Iterable[Any]) -> np.ndarray:
+        """Vectors of node ids: float32 (len(X), dim). Raises NotFittedError before `fit`."""
+        embeddings = self._fitted()
+        rows = embeddings.rows(str(key) for key in X)
+        vectors = np.asarray(embeddings.vectors[rows], dtype=np.float32)
+        vectors[rows < 0] = 0
+        return vectors

@@ -1,0 +1,229 @@
+"""Bad input at the command line: one clear sentence, exit code 2, nothing half-written, standard output empty."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import random
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from any2vec.cli.app import app
+from any2vec.embeddings import Embeddings
+
+TEXT = "the cat sat on the mat and the dog sat on the cat\n" * 40
+WORDS = ["train", "in", "--model", "skipgram", "--out", "out", "--dim", "4", "--epochs", "1", "--quiet"]
+NODES = ["train", "in", "--model", "node2vec", "--out", "out", "--dim", "4", "--epochs", "1", "--quiet"]
+
+
+def with_weight(weight: str) -> bytes:
+    return f"a b 1.5\nb c {weight}\n".encode()
+
+
+def not_utf8() -> bytes:
+    return b"".join(bytes([128 + i % 128, 200, 32]) for i in range(4000))
+
+
+def noise() -> bytes:
+    return random.Random(1).randbytes(20_000)
+
+
+# name, bytes of the file `in` (None: no file), arguments, words of the sentence
+CASES: list[tuple[str, bytes | None, list[str], str]] = [
+    ("no file", None, WORDS, "in"),
+    ("empty text", b"", WORDS, "empty|no word"),
+    ("only spaces", b" \n \n\n", WORDS, "empty|no word"),
+    ("NUL bytes", b"a b\0c d\n" * 50, WORDS, "NUL"),
+    ("binary", noise(), WORDS, "NUL|binary|UTF-8"),
+    ("mostly invalid bytes", not_utf8(), WORDS, "UTF-8|binary"),
+    ("invalid byte, error wanted", b"caf\xe9 au lait\n" * 9, [*WORDS, "--bad-bytes", "error"], "UTF-8"),
+    ("one word", b"word " * 100, WORDS, "one word|1 word|two"),
+    ("no frequent word", b"a b c d e f g", WORDS, "min.count"),
+    ("truncated gz", gzip.compress(noise() * 3)[:-5000], WORDS, "in"),
+    ("graph: empty", b"", NODES, "edge"),
+    ("graph: comments only", b"# a\n# b\n", NODES, "edge"),
+    ("graph: one column", b"a\nb\n", NODES, "in|column"),
+    ("graph: NaN weight", with_weight("nan"), NODES, "weight"),
+    ("graph: negative weight", with_weight("-2"), NODES, "weight"),
+    ("graph: infinite weight", with_weight("inf"), NODES, "weight"),
+    ("graph: weight overflows", with_weight("1e999"), NODES, "weight"),
+    ("graph: weight is a word", with_weight("x"), [*NODES, "--weighted"], "weight"),
+    ("graph: binary", noise(), NODES, "NUL|binary|UTF-8"),
+    ("dim 0", TEXT.encode(), [*WORDS, "--dim", "0"], "dim"),
+    ("window 0", TEXT.encode(), [*WORDS, "--window", "0"], "window"),
+    ("no negatives", TEXT.encode(), [*WORDS, "--num-negatives", "0"], "num.negatives"),
+    ("epochs 0", TEXT.encode(), [*WORDS, "--epochs", "0"], "epochs"),
+    ("threads", TEXT.encode(), [*WORDS, "--threads", "-1"], "threads"),
+    ("learning rate", TEXT.encode(), [*WORDS, "--learning-rate", "nan"], "learning.rate"),
+    ("subsample", TEXT.encode(), [*WORDS, "--subsample", "-1"], "subsample"),
+    ("min count", TEXT.encode(), [*WORDS, "--min-count", "-1"], "min.count"),
+    ("objective", TEXT.encode(), [*WORDS, "--objective", "softmax"], "objective"),
+    ("token pattern", TEXT.encode(), [*WORDS, "--token-pattern", "(["], "pattern"),
+    ("p 0", b"a b\nb c\n", [*NODES, "--p", "0"], "p must"),
+    ("q infinite", b"a b\nb c\n", [*NODES, "--q", "inf"], "q must"),
+    ("walk length", b"a b\nb c\n", [*NODES, "--walk-length", "0"], "walk.length"),
+    ("p is no option of words", TEXT.encode(), [*WORDS, "--p", "1"], "not an option of skipgram"),
+    ("text option for a graph", b"a b\nb c\n", [*NODES, "--lowercase"], "not an option of node2vec"),
+    ("model", TEXT.encode(), [*WORDS, "--model", "skipgrm"], "did you mean 'skipgram'"),
+    ("no input", None, ["train", "--model", "cbow", "--out", "out"], "what to train on"),
+    ("no model", TEXT.encode(), ["train", "in", "--out", "out"], "which model"),
+    ("no out", TEXT.encode(), ["train", "in", "--model", "cbow"], "--out"),
+    ("out in a file", TEXT.encode(), [*WORDS, "--out", "in/out"], "not a folder|Cannot write"),
+    ("out is a file", TEXT.encode(), [*WORDS, "--out", "in"], "is a file"),
+    ("out exists", TEXT.encode(), [*WORDS, "--out", "taken"], "--overwrite"),
+    ("out is not ours", TEXT.encode(), [*WORDS, "--out", "taken", "--overwrite"], "not an any2vec folder"),
+    ("init is missing", TEXT.encode(), [*WORDS, "--init", "nothing"], "nothing"),
+    ("init has another dim", TEXT.encode(), [*WORDS, "--init", "vectors", "--dim", "7"], "dim"),
+    ("config key", b"windwo = 3", ["train", "x", "--config", "in"], "did you mean 'window'"),
+    ("config is no TOML", b"window = ", ["train", "x", "--config", "in"], "not TOML"),
+    ("walk: no edges", b"", ["walk", "in", "--out", "out", "--quiet"], "edge"),
+    ("walk: out exists", b"a b\n", ["walk", "in", "--out", "taken", "--quiet"], "--overwrite"),
+    ("split: share", b"a b\nb c\n", ["split", "in", "--out", "out", "--test-share", "1.5", "--quiet"], "share"),
+    ("nearest: unknown word", None, ["nearest", "vectors", "dgo"], "dog"),
+    ("nearest: no folder", None, ["nearest", "nothing", "dog"], "nothing"),
+    ("nearest: not vectors", TEXT.encode(), ["nearest", "in", "dog"], "in"),
+    ("analogy: method", None, ["analogy", "vectors", "cat", "dog", "mat", "--method", "x"], "method"),
+    ("export: exists", TEXT.encode(), ["export", "vectors", "--out", "in"], "--overwrite"),
+    ("export: format", None, ["export", "vectors", "--out", "x", "--format", "word3vec"], "format"),
+    ("export: dtype", None, ["export", "vectors", "--out", "x.npz", "--dtype", "float8"], "dtype"),
+    ("evaluate: task", TEXT.encode(), ["evaluate", "vectors", "--task", "x", "--data", "in"], "--task"),
+    ("evaluate: no data", None, ["evaluate", "vectors", "--task", "similarity", "--data", "no"], "no"),
+    ("evaluate: empty", b"", ["evaluate", "vectors", "--task", "similarity", "--data", "in"], "in"),
+    ("evaluate: empty analogies", b"", ["evaluate", "vectors", "--task", "analogy", "--data", "in"], "in"),
+    ("evaluate: no labels", b"", ["evaluate", "vectors", "--task", "nodes", "--data", "in"], "in"),
+    ("evaluate: no split", None, ["evaluate", "vectors", "--task", "links", "--data", "taken"], "split"),
+    ("estimate: no file", None, ["estimate", "in", "--model", "skipgram"], "in"),
+    ("report: no run", None, ["report", "taken"], "taken"),
+    ("data: unknown set", None, ["data", "show", "text9"], "did you mean|known"),
+]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working folder with vectors, a folder of someone else, and a cache of its own beside it."""
+    work = tmp_path / "work"
+    (work / "taken").mkdir(parents=True)
+    (work / "taken" / "mine.txt").write_text("mine")
+    Embeddings(["cat", "dog", "mat"], np.eye(3, dtype=np.float32)).save(work / "vectors")
+    monkeypatch.setenv("ANY2VEC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("ANY2VEC_DEBUG", raising=False)
+    monkeypatch.chdir(work)
+    yield work
+    assert not list(tmp_path.rglob(".*.tmp")), "a temporary file was left"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def check(place: Path, arguments: list[str], said: str) -> None:
+    """`arguments` end with code 2 and one sentence with one of `said` (by |), and change nothing."""
+    before = contents(place)
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1, result.stderr
+    assert any(
+        word.replace(".", "_") in result.stderr.replace("-", "_") or word in result.stderr for word in said.split("|")
+    )
+    assert contents(place) == before and not (place / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "said"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+@pytest.mark.parametrize("as_json", [False, True], ids=["", "json"])
+def test_bad_input(place: Path, content: bytes | None, arguments: list[str], said: str, as_json: bool) -> None:
+    if content is not None:
+        (place / "in").write_bytes(content)
+    check(place, [*arguments, "--json"] if as_json else arguments, said)
+
+
+def test_truncated_gz_by_name(place: Path) -> None:
+    (place / "in.gz").write_bytes(gzip.compress(TEXT.encode())[:-10])
+    check(place, ["train", "in.gz", *WORDS[2:]], "in.gz")
+    (place / "edges.gz").write_bytes(gzip.compress(b"a b\nb c\n" * 999)[:-10])
+    check(place, ["train", "edges.gz", *NODES[2:]], "edges.gz")
+
+
+def test_an_id_that_overflows(place: Path) -> None:
+    (place / "in.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n9 9 1\n99999999999999999999 2\n")
+    check(place, ["train", "in.mtx", *NODES[2:]], "in.mtx")
+
+
+def test_unreadable_file(place: Path) -> None:
+    path = Path("/proc/self/mem")  # unreadable for root too
+    if not path.exists():
+        pytest.skip("needs Linux: /proc/self/mem")
+    check(place, ["train", str(path), *WORDS[2:]], str(path))
+    check(place, ["train", str(path), *NODES[2:]], str(path))
+
+
+def test_empty_folder_and_glob(place: Path) -> None:
+    (place / "nothing").mkdir()
+    check(place, ["train", "nothing", *WORDS[2:]], "nothing")
+    check(place, ["train", "*.zzz", *WORDS[2:]], "*.zzz")
+
+
+def test_output_that_cannot_be_written(place: Path) -> None:
+    (place / "in").write_text(TEXT)
+    check(place, [*WORDS, "--out", "/dev/null/out"], "/dev/null/out")
+    check(place, ["export", "vectors", "--out", "/dev/null/x.vec"], "/dev/null/x.vec")
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments"),
+    [
+        (TEXT.encode(), [*WORDS, "--min-count", "1"]),
+        (b"a b\nb c\nc a\n", NODES),
+        (b"a b\nb c\nc a\n", ["walk", "in", "--out", "out", "--quiet"]),
+        (b"a b\nb c\nc a\na d\nb d\n", ["split", "in", "--out", "out", "--test-share", "0.4", "--quiet"]),
+        (None, ["export", "vectors", "--out", "x.vec"]),
+    ],
+    ids=["words", "nodes", "walk", "split", "export"],
+)
+def test_full_disk(place: Path, content: bytes | None, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    if content is not None:
+        (place / "in").write_bytes(content)
+    monkeypatch.setattr("any2vec.data.files._fsync", full_disk)
+    check(place, arguments, "disk is full")
+
+
+@pytest.fixture
+def tiny_disk(place: Path) -> Iterator[Path]:
+    """A file system of 200 kB, where this process may mount one."""
+    folder = place / "tiny"
+    folder.mkdir()
+    try:
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(folder)], capture_output=True)
+    except OSError:
+        mounted = None
+    if mounted is None or mounted.returncode:
+        pytest.skip("needs the right to mount a small file system")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_really_full_disk(tiny_disk: Path, place: Path) -> None:
+    (place / "in").write_text(" ".join(f"w{i % 997}" for i in range(9970)))
+    check(place, ["train", "in", "--model", "skipgram", "--dim", "100", "--quiet", "--out", "tiny/out"], "disk is full")
+    Embeddings([f"w{i}" for i in range(2000)], np.ones((2000, 50), np.float32)).save(place / "large")
+    for name in ("x.vec", "x.bin", "x.npz", "x.safetensors", "x.parquet"):
+        check(place, ["export", "large", "--out", f"tiny/{name}"], "disk is full")
+    assert not list(tiny_disk.iterdir())
+
+
+def test_usage_errors_leave_standard_output_empty(place: Path) -> None:
+    for arguments in (["trian"], ["train", "--dmi", "3"], ["nearest", "vectors"], ["train", "in", "--dim", "x"]):
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 2 and result.stdout == "" and "Traceback" not in result.stderr
+    assert "did you mean 'train'" in CliRunner().invoke(app, ["trian"]).stderr
