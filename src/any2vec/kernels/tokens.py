@@ -1,8 +1,8 @@
 """Bytes and integers become provisional ids (by first appearance), counted: the whole of encoding but the reading.
 
 Letters: B bytes of a block, T types (distinct words), S slots of the hash table (a power of two).
-A word of at most 7 bytes is its own tag (packed big-endian, so never 0: words hold no NUL byte); a longer one is hashed
-to a tag with the top bit set and compared in the arena.
+A word of at most 7 bytes is its own tag (packed, so never 0: words hold no NUL byte); a longer one is hashed to a tag
+with the top bit set and compared in the arena, eight bytes at a time. Little-endian machines only, as all we know are.
 """
 
 from __future__ import annotations
@@ -18,25 +18,22 @@ NUM_TYPES, ARENA_USED, WORDS_IN_SENTENCE, OUT_USED, TOO_LONG = 0, 1, 2, 3, 4
 STATE_SIZE = 5
 """fields of the encoder's state, int64 (STATE_SIZE,)"""
 
-_SHORT = 7
-_EIGHT = np.uint64(8)
 _TOP = np.uint64(1 << 63)
-_PRIME = np.uint64(0x100000001B3)
-_BASIS = np.uint64(0xCBF29CE484222325)
-_ZERO = np.uint64(0)
+_ZERO, _ONE, _2, _3, _7, _8, _32, _56, _63 = (np.uint64(value) for value in (0, 1, 2, 3, 7, 8, 32, 56, 63))
+_LOW32 = np.uint64(0xFFFFFFFF)
+_BELOW_SPACE = np.uint64(0x2121212121212121)
+_HIGH_BITS = np.uint64(0x8080808080808080)
+_BYTE_INDEX = np.uint64(0x0001020304050607)
+
+
+# Helpers that loop over arrays are written out below: numba counts references (atomically) around each such call.
 
 
 @inline_jit
-def white_length(block_B, at):
-    """Bytes (2 or 3) of the Unicode white-space character at `at` in `block_B` uint8, or 0; the set of str.isspace."""
-    if at + 1 >= block_B.size:
-        return 0
-    first, second = block_B[at], block_B[at + 1]
+def white_length(first, second, third):
+    """Bytes (2 or 3) of the Unicode white-space character that these bytes begin with, or 0; the set of str.isspace."""
     if first == 0xC2:
-        return 2 if second == 0x85 or second == 0xA0 else 0
-    if at + 2 >= block_B.size:
-        return 0
-    third = block_B[at + 2]
+        return _2 if second == 0x85 or second == 0xA0 else _ZERO
     if first == 0xE2 and second == 0x80:
         is_white = (0x80 <= third <= 0x8A) or third == 0xA8 or third == 0xA9 or third == 0xAF
     elif first == 0xE2:
@@ -45,110 +42,129 @@ def white_length(block_B, at):
         is_white = second == 0x9A and third == 0x80
     else:
         is_white = first == 0xE3 and second == 0x80 and third == 0x80
-    return 3 if is_white else 0
+    return _3 if is_white else _ZERO
 
 
 @inline_jit
-def long_tag(block_B, start, stop):
-    """The tag of a word of more than 7 bytes: FNV-1a over its bytes, mixed, top bit set."""
-    tag = _BASIS
-    for at in range(start, stop):
-        tag = (tag ^ np.uint64(block_B[at])) * _PRIME
-    return mix64(tag) | _TOP
+def load_eight(words_8, at):
+    """The 8 bytes from byte `at` (uint64) on, the first one lowest; words_8 is the block seen as uint64."""
+    index, shift = at >> _3, (at & _7) << _3
+    return (words_8[index] >> shift) | ((words_8[index + _ONE] << _ONE) << (_63 - shift))
 
 
 @inline_jit
-def is_word(block_B, start, stop, arena, offset):
-    """Whether the word block_B[start:stop] is the one that begins at `offset` in the arena (of equal length)."""
-    for at in range(stop - start):  # noqa: SIM110 (numba)
-        if block_B[start + at] != arena[offset + at]:
-            return False
-    return True
+def keep_bytes(eight, count):
+    """The lowest `count` bytes (uint64, 0..7) of `eight`; the others become 0."""
+    return eight & ((_ONE << (count << _3)) - _ONE)
 
 
 @jit
-def encode_block(block_B, start, max_word, classes, table_2S, arena, offsets_T1, counts_T, out, state):
-    """Append the ids of the words of `block_B` from byte `start` on to `out`; return the first byte not yet done.
+def encode_block(block_B, stop, start, max_word, classes, table_2S, arena_8, lengths_T, counts_T, out, state):
+    """Append the ids of the words of block_B[start:stop] to `out`; return the first byte not yet done.
 
-    block_B uint8, ends with a separator; classes uint8 (256,); table_2S uint64: tag and id in turn, tag 0 is empty;
-    arena uint8: the words' bytes one after another; offsets_T1, counts_T int64; out int32, at least as long as what is
-    left of block_B; state int64. Returns before the end when the table (half full), the arena or the offsets have no
-    room for a new word: the caller grows them and calls again. A word of more than `max_word` bytes sets
-    state[TOO_LONG].
+    block_B uint8, 8-byte aligned, a separator at stop - 1 and at least 16 bytes more behind it, a multiple of 8 long;
+    classes uint8 (256,), where bytes 33..127 are letters; table_2S uint64: in turn a tag (0: empty) and
+    id + (arena offset << 32); arena_8 uint64: the words one after another, each padded with 1 to 8 NUL bytes to chunks
+    of 8; lengths_T int32 (bytes) and counts_T int64; out int32, at least as long as what is left; state int64. Returns
+    before `stop` when the table (half full), the arena or lengths_T have no room for a new word: the caller grows them
+    and calls again. A word of more than `max_word` bytes sets state[TOO_LONG].
     """
-    mask = table_2S.size // 2 - 1
+    words_8 = block_B.view(np.uint64)
+    mask = np.uint64(table_2S.size // 2 - 1)
     max_types = min(table_2S.size // 4, counts_T.size)
     num_types = state[NUM_TYPES]
+    arena_used = state[ARENA_USED]
     used = state[OUT_USED]
     words = state[WORDS_IN_SENTENCE]
-    at = start
-    while at < block_B.size:
+    at, stop = np.uint64(start), np.uint64(stop)
+    while at < stop:
         kind = classes[block_B[at]]
         if kind == SPACE:
-            at += 1
+            at += _ONE
             continue
         if kind == END:
             if words > 0:
                 out[used] = -1
                 used += 1
                 words = 0
-            at += 1
+            at += _ONE
             continue
         if kind == LEAD:
-            length = white_length(block_B, at)
-            if length > 0:
-                at += length
+            white = white_length(block_B[at], block_B[at + _ONE], block_B[at + _2])
+            if white != _ZERO:
+                at += white
                 continue
-        begin = at
-        tag = _ZERO
-        while at < block_B.size:
-            byte = block_B[at]
-            kind = classes[byte]
-            if kind != LETTER and (kind != LEAD or white_length(block_B, at) > 0):
+
+        end = at  # eight bytes at a time; a closer look at bytes <= 32 and >= 128
+        while True:
+            eight = load_eight(words_8, end)
+            stops = ((eight - _BELOW_SPACE) & ~eight) & _HIGH_BITS | (eight & _HIGH_BITS)
+            if stops == _ZERO:
+                end += _8
+                continue
+            lowest = stops & (~stops + _ONE)
+            end += ((lowest >> _7) * _BYTE_INDEX) >> _56
+            kind = classes[block_B[end]]
+            if kind == SPACE or kind == END:  # noqa: SIM109
                 break
-            tag = (tag << _EIGHT) | np.uint64(byte)
-            at += 1
-        length = at - begin
-        if length > _SHORT:
+            if kind == LEAD and white_length(block_B[end], block_B[end + _ONE], block_B[end + _2]) != _ZERO:
+                break
+            end += _ONE
+
+        length = end - at
+        last = length >> _3  # the chunk that is padded
+        tail = keep_bytes(load_eight(words_8, at + (last << _3)), length & _7)
+        tag = tail
+        if last != _ZERO:
             if length > max_word:
                 state[TOO_LONG] = length
-                at = begin
                 break
-            tag = long_tag(block_B, begin, at)
-        slot = np.int64(mix64(tag)) & mask
+            tag ^= length
+            for chunk in range(last):
+                tag = mix64(tag ^ load_eight(words_8, at + (np.uint64(chunk) << _3)))
+            tag |= _TOP
+
+        slot = mix64(tag) & mask
         row = -1
-        while table_2S[2 * slot] != _ZERO:
-            if table_2S[2 * slot] == tag:
-                row = np.int64(table_2S[2 * slot + 1])
-                if length <= _SHORT or (
-                    offsets_T1[row + 1] - offsets_T1[row] == length
-                    and is_word(block_B, begin, at, arena, offsets_T1[row])
-                ):
+        while table_2S[slot << _ONE] != _ZERO:
+            if table_2S[slot << _ONE] == tag:
+                value = table_2S[(slot << _ONE) + _ONE]
+                is_same = True
+                if last != _ZERO:
+                    offset = value >> _32
+                    is_same = np.int64(offset + last) < arena_used and arena_8[offset + last] == tail
+                    chunk = _ZERO
+                    while is_same and chunk < last:
+                        is_same = arena_8[offset + chunk] == load_eight(words_8, at + (chunk << _3))
+                        chunk += _ONE
+                if is_same:
+                    row = np.int64(value & _LOW32)
                     break
-                row = -1
-            slot = (slot + 1) & mask
+            slot = (slot + _ONE) & mask
         if row < 0:
-            if num_types >= max_types or state[ARENA_USED] + length > arena.size:
-                at = begin
+            if num_types >= max_types or arena_used + np.int64(last) >= arena_8.size:
                 break
             row = num_types
             num_types += 1
-            table_2S[2 * slot] = tag
-            table_2S[2 * slot + 1] = np.uint64(row)
-            offset = state[ARENA_USED]
-            for i in range(length):
-                arena[offset + i] = block_B[begin + i]
-            state[ARENA_USED] = offset + length
-            offsets_T1[num_types] = offset + length
+            table_2S[slot << _ONE] = tag
+            table_2S[(slot << _ONE) + _ONE] = np.uint64(row) | (np.uint64(arena_used) << _32)
+            for chunk in range(last):
+                arena_8[arena_used] = load_eight(words_8, at + (np.uint64(chunk) << _3))
+                arena_used += 1
+            arena_8[arena_used] = tail
+            arena_used += 1
+            lengths_T[row] = length
             counts_T[row] = 0
         counts_T[row] += 1
         out[used] = row
         used += 1
         words += 1
+        at = end
     state[NUM_TYPES] = num_types
+    state[ARENA_USED] = arena_used
     state[OUT_USED] = used
     state[WORDS_IN_SENTENCE] = words
-    return at
+    return np.int64(at)
 
 
 @jit
@@ -196,17 +212,23 @@ def encode_ids(ids, start, table_2S, ids_T, counts_T, out, state):
 
 
 @jit
-def rehash(old_2S, new_2S):
-    """Move the entries of table `old_2S` (uint64, tag and id in turn) into the empty, larger `new_2S`."""
-    mask = new_2S.size // 2 - 1
+def rehash(old_2S, new_2S, num_types):
+    """Move the `num_types` entries of `old_2S` (uint64, tag and id in turn) into the empty, larger `new_2S`.
+
+    In the order of ids: words that came early are frequent, and the first one into a slot is found at once.
+    """
+    slots_T = np.empty(num_types, np.int64)
     for entry in range(0, old_2S.size, 2):
-        tag = old_2S[entry]
-        if tag != _ZERO:
-            slot = np.int64(mix64(tag)) & mask
-            while new_2S[2 * slot] != _ZERO:
-                slot = (slot + 1) & mask
-            new_2S[2 * slot] = tag
-            new_2S[2 * slot + 1] = old_2S[entry + 1]
+        if old_2S[entry] != _ZERO:
+            slots_T[np.int64(old_2S[entry + 1] & _LOW32)] = entry
+    mask = new_2S.size // 2 - 1
+    for row in range(num_types):
+        tag = old_2S[slots_T[row]]
+        slot = np.int64(mix64(tag)) & mask
+        while new_2S[2 * slot] != _ZERO:
+            slot = (slot + 1) & mask
+        new_2S[2 * slot] = tag
+        new_2S[2 * slot + 1] = old_2S[slots_T[row] + 1]
 
 
 @jit
@@ -218,15 +240,18 @@ def remap(tokens, rank_T):
 
 
 @jit
-def pack_words(arena, offsets_T1, order_T, packed, packed_offsets_T1):
-    """Copy the words of `arena` (uint8) in the order `order_T` (int64) to `packed` uint8 and its offsets int64."""
+def pack_words(arena_B, starts_T, lengths_T, packed, offsets_T1):
+    """Copy the words of `arena_B` uint8, of lengths_T int32 bytes from starts_T int64 on, one behind another.
+
+    packed uint8 (sum of lengths,) and offsets_T1 int64 are written.
+    """
     at = 0
-    packed_offsets_T1[0] = 0
-    for row in range(order_T.size):
-        for byte in range(offsets_T1[order_T[row]], offsets_T1[order_T[row] + 1]):
-            packed[at] = arena[byte]
+    offsets_T1[0] = 0
+    for row in range(starts_T.size):
+        for byte in range(lengths_T[row]):
+            packed[at] = arena_B[starts_T[row] + byte]
             at += 1
-        packed_offsets_T1[row + 1] = at
+        offsets_T1[row + 1] = at
 
 
 @jit

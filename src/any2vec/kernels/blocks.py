@@ -1,0 +1,81 @@
+"""Blocks: what is kept of a short stretch of the stream, trained together on shared negatives.
+
+Legend: V vocabulary, D dim, M kept tokens of a chunk, B blocks of a chunk, K shared negatives.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from any2vec.kernels.alias import draw_alias
+from any2vec.kernels.jit import fast_jit, inline_jit, jit
+from any2vec.kernels.rng import draw
+from any2vec.kernels.scalar import bounded
+
+MAX_CENTRES = 24
+"""centres of one block at most; more kept tokens in the same stretch are shared out over several blocks"""
+
+
+@jit
+def cut_blocks(position_M, first, last, block, negative_key, threshold_V, alias_V, begin_B, end_B, negative_BK):
+    """Cut the centres first..last - 1 into blocks and draw each block's negatives. Returns the number of blocks.
+
+    A block is what is kept of `block` consecutive positions of the stream (global ones, so that a cut of the work
+    elsewhere changes nothing), shared out so that none holds more than MAX_CENTRES. Writes begin_B, end_B int64 and
+    negative_BK int32 (B, K). Negative k of piece j of stretch s is draw (64 s + j) 1024 + k of its stream.
+    """
+    size = 0
+    entry = first
+    while entry < last:
+        stretch = position_M[entry] // block
+        stop = entry
+        while stop < last and position_M[stop] // block == stretch:
+            stop += 1
+        pieces = (stop - entry + MAX_CENTRES - 1) // MAX_CENTRES
+        for piece in range(pieces):
+            begin_B[size] = entry + (stop - entry) * piece // pieces
+            end_B[size] = entry + (stop - entry) * (piece + 1) // pieces
+            counter = (np.uint64(stretch) * np.uint64(64) + np.uint64(piece)) * np.uint64(1024)
+            for k in range(negative_BK.shape[1]):
+                negative_BK[size, k] = draw_alias(draw(negative_key, counter + np.uint64(k)), threshold_V, alias_V)
+            size += 1
+        entry = stop
+    return size
+
+
+@fast_jit
+def load_rows(table_VD, ids, begin, end, local_D, at):
+    """Copy rows ids[begin:end] of the table into the local block, from its row `at` on."""
+    for j in range(begin, end):
+        row = ids[j]
+        for q in range(table_VD.shape[1]):
+            local_D[at + j - begin, q] = table_VD[row, q]
+
+
+@fast_jit
+def add_rows(change_D, at, ids, begin, end, table_VD):
+    """Add the block's changes, from its row `at` on, to rows ids[begin:end] of the table, within scalar.BOUND."""
+    for j in range(begin, end):
+        row = ids[j]
+        for q in range(table_VD.shape[1]):
+            table_VD[row, q] = bounded(table_VD[row, q] + change_D[at + j - begin, q])
+
+
+@inline_jit
+def fast_sigmoid(x):
+    """1 / (1 + exp(-x)) of a float32, absolute error below 4e-6, without a table or a branch.
+
+    Lambert's continued fraction of tanh(z), z = x / 2, cut after nine terms and clamped at |z| = 8, so that a loop
+    over it runs in vector registers.
+    """
+    half, one = np.float32(0.5), np.float32(1)
+    z = min(max(x * half, np.float32(-8)), np.float32(8))
+    z2 = z * z
+    top = z * (
+        np.float32(34459425)
+        + z2 * (np.float32(4729725) + z2 * (np.float32(135135) + z2 * (np.float32(990) + z2)))
+    )
+    bottom = np.float32(34459425) + z2 * (
+        np.float32(16216200) + z2 * (np.float32(945945) + z2 * (np.float32(13860) + np.float32(45) * z2))
+    )
+    return half + half * min(max(top / bottom, -one), one)

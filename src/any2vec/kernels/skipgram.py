@@ -1,0 +1,182 @@
+"""Skip-gram with negative sampling, by blocks of neighbouring centre words that share their negatives.
+
+A block of E centres has C input rows X (the kept tokens from its first context to its last) and Y = E + K output rows
+(its centres, then K shared negatives). Three small matrix products train it:
+
+    G  = Y X'             all dot products: a band of positives above, negatives below
+    dX = rate diag(w) A' Y    A[e, c] = (1 - sigmoid(G)) / w[c] on the band and 0 beside it,
+    dY = rate A diag(w) X     A[k, c] = -sigmoid(G) for a negative
+
+where w[c] = pairs[c] * num_negatives / K. So each positive pair counts exactly once, and each input row meets
+each shared negative once, weighted by how often the pairs of that row would have drawn it (a pair whose centre is the
+negative itself does not count). Shared negatives for a group of inputs are the idea of Ji et al. 2016,
+"Parallelizing Word2Vec in Shared and Distributed Memory"; blocks over neighbouring centres, exact positives and the
+weights are ours.
+
+Legend: V vocabulary, D dim, M kept tokens of a chunk, B blocks of a chunk, C input rows, E centres, Y output rows,
+K shared negatives.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from any2vec.kernels.blocks import MAX_CENTRES, add_rows, cut_blocks, fast_sigmoid, load_rows
+from any2vec.kernels.jit import fast_jit, jit
+from any2vec.kernels.prefetch import prefetch_row
+from any2vec.kernels.scalar import log_loss, rate_at
+from any2vec.kernels.windows import gather_windows
+
+
+@jit
+def _count_meetings(begin, end, row_M, left_M, right_M, entry, negative):
+    """How many pairs (entry, centre) of a block may draw `negative`: those whose centre is another word."""
+    pairs = 0
+    for centre in range(begin, end):
+        if left_M[centre] <= entry < right_M[centre] and centre != entry and row_M[centre] != negative:
+            pairs += 1
+    return pairs
+
+
+@fast_jit
+def _count_pairs(begin, end, low, left_M, right_M, pairs_C):
+    """pairs[c] = how many centres of the block have local row c as a context."""
+    for c in range(pairs_C.size):
+        pairs_C[c] = np.float32(0)
+    for centre in range(begin, end):
+        for c in range(left_M[centre] - low, right_M[centre] - low):
+            pairs_C[c] += np.float32(1)
+        pairs_C[centre - low] -= np.float32(1)
+
+
+@fast_jit
+def _coefficients(begin, end, low, row_M, left_M, right_M, negative_K, weight_C, pairs_C, g_flat, g_YC):
+    """Turn G into A in place; see the head of this file. g_flat is the same memory as g_YC."""
+    for i in range(g_flat.size):
+        g_flat[i] = -fast_sigmoid(g_flat[i])
+    columns = g_YC.shape[1]
+    for e in range(end - begin):
+        left, right = left_M[begin + e] - low, right_M[begin + e] - low
+        for c in range(left):
+            g_YC[e, c] = np.float32(0)
+        for c in range(left, right):
+            g_YC[e, c] = (np.float32(1) + g_YC[e, c]) / weight_C[c]
+        for c in range(right, columns):
+            g_YC[e, c] = np.float32(0)
+        g_YC[e, begin + e - low] = np.float32(0)
+    centres = end - begin
+    for k in range(negative_K.size):
+        for centre in range(begin, end):
+            if row_M[centre] == negative_K[k]:
+                for c in range(columns):
+                    if pairs_C[c] > 0:
+                        pairs = _count_meetings(begin, end, row_M, left_M, right_M, low + c, negative_K[k])
+                        g_YC[centres + k, c] *= np.float32(pairs) / pairs_C[c]
+                break
+
+
+@fast_jit
+def _block_loss(begin, end, low, row_M, left_M, right_M, negative_K, share, g_YC):
+    """(sum, examples) of the loss of a block: -log sigmoid(positive) - share * sum_k log sigmoid(-negative)."""
+    loss, examples = 0.0, 0
+    for e in range(end - begin):
+        for c in range(left_M[begin + e] - low, right_M[begin + e] - low):
+            if c != begin + e - low:
+                loss += log_loss(g_YC[e, c])
+                examples += 1
+    for k in range(negative_K.size):
+        for c in range(g_YC.shape[1]):
+            pairs = _count_meetings(begin, end, row_M, left_M, right_M, low + c, negative_K[k])
+            if pairs > 0:
+                loss += np.float64(share) * pairs * log_loss(-g_YC[end - begin + k, c])
+    return loss, examples
+
+
+@fast_jit
+def _scale_rows(x_CD, weight_C):
+    """x[c] *= weight[c]"""
+    for c in range(x_CD.shape[0]):
+        for q in range(x_CD.shape[1]):
+            x_CD[c, q] *= weight_C[c]
+
+
+@jit
+def _prefetch_block(input_VD, output_VD, row_M, known, end, begin, reach, negative_K):
+    """Fetch the rows of the next block: inputs not yet loaded, centres and negatives of the output table."""
+    for j in range(known, reach):
+        prefetch_row(input_VD, row_M[j])
+    for j in range(begin, end):
+        prefetch_row(output_VD, row_M[j])
+    for k in range(negative_K.size):
+        prefetch_row(output_VD, negative_K[k])
+
+
+@fast_jit
+def train_skipgram_block(
+    tokens, start, stop, offset, keep_V, token_key, negative_key, threshold_V, alias_V, input_VD, output_VD,
+    window, num_negatives, lr_from, lr_to, loss_every, block, num_shared,
+):  # fmt: skip
+    """Train the centres of tokens[start:stop]; see kernels/classic.py for the arguments that both forms share.
+
+    block: positions of the stream that make one block; num_shared: K, negatives that a block shares. Both change
+    the result, `start` and `stop` do not as long as they are multiples of `block` (with offset). Losses are measured
+    before the update, in one block of every `loss_every`. Returns (items int64, loss_sum float64, loss_examples
+    int64). Not safe for any other writer of the two tables to be exact: several threads are Hogwild.
+    """
+    chunk = max(1, 2048 // block) * block
+    capacity = chunk + 2 * window + 2
+    row_M, left_M, right_M = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.int32)
+    position_M = np.empty(capacity, np.int64)
+    begin_B, end_B = np.empty(chunk + 1, np.int64), np.empty(chunk + 1, np.int64)
+    negative_BK = np.empty((chunk + 1, num_shared), np.int32)
+    dim = input_VD.shape[1]
+    most_x, most_y = MAX_CENTRES + 2 * window, MAX_CENTRES + num_shared
+    x_flat, dx_flat = np.empty(most_x * dim, np.float32), np.empty(most_x * dim, np.float32)
+    y_flat, dy_flat = np.empty(most_y * dim, np.float32), np.empty(most_y * dim, np.float32)
+    g_flat = np.empty(most_x * most_y, np.float32)
+    pairs_C, weight_C = np.empty(most_x, np.float32), np.empty(most_x, np.float32)
+    share = np.float32(num_negatives) / np.float32(num_shared)
+    items, loss_sum, loss_examples = 0, 0.0, 0
+    for piece in range(start, stop, chunk):
+        first, last, seen = gather_windows(
+            tokens, piece, min(stop, piece + chunk), offset, keep_V, token_key, window, row_M, left_M, right_M, position_M
+        )
+        items += seen
+        num_blocks = cut_blocks(
+            position_M, first, last, block, negative_key, threshold_V, alias_V, begin_B, end_B, negative_BK
+        )
+        for b in range(num_blocks):
+            begin, end, negative_K = begin_B[b], end_B[b], negative_BK[b]
+            low, high = begin, end
+            for centre in range(begin, end):
+                low, high = min(low, left_M[centre]), max(high, right_M[centre])
+            if b + 1 < num_blocks:
+                _prefetch_block(input_VD, output_VD, row_M, high, end_B[b + 1], end, right_M[end_B[b + 1] - 1], negative_BK[b + 1])
+            num_x, num_y = high - low, end - begin + num_shared
+            x_CD, dx_CD = x_flat[: num_x * dim].reshape(num_x, dim), dx_flat[: num_x * dim].reshape(num_x, dim)
+            y_YD, dy_YD = y_flat[: num_y * dim].reshape(num_y, dim), dy_flat[: num_y * dim].reshape(num_y, dim)
+            g_N = g_flat[: num_y * num_x]
+            g_YC = g_N.reshape(num_y, num_x)
+            load_rows(input_VD, row_M, low, high, x_CD, 0)
+            load_rows(output_VD, row_M, begin, end, y_YD, 0)
+            load_rows(output_VD, negative_K, 0, num_shared, y_YD, end - begin)
+            np.dot(y_YD, x_CD.T, g_YC)
+            if (position_M[begin] // block) % loss_every == 0:
+                loss, examples = _block_loss(begin, end, low, row_M, left_M, right_M, negative_K, share, g_YC)
+                loss_sum += loss
+                loss_examples += examples
+            rate = rate_at(position_M[begin] - offset, start, stop, lr_from, lr_to)
+            _count_pairs(begin, end, low, left_M, right_M, pairs_C[:num_x])
+            for c in range(num_x):
+                weight_C[c] = share * pairs_C[c]
+            _coefficients(begin, end, low, row_M, left_M, right_M, negative_K, weight_C, pairs_C, g_N, g_YC)
+            np.dot(g_YC.T, y_YD, dx_CD)
+            for c in range(num_x):
+                weight_C[c] *= rate
+            _scale_rows(dx_CD, weight_C)
+            _scale_rows(x_CD, weight_C)
+            np.dot(g_YC, x_CD, dy_YD)
+            add_rows(dx_CD, 0, row_M, low, high, input_VD)
+            add_rows(dy_YD, 0, row_M, begin, end, output_VD)
+            add_rows(dy_YD, end - begin, negative_K, 0, num_shared, output_VD)
+    return items, loss_sum, loss_examples

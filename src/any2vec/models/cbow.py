@@ -1,0 +1,19 @@
+"""CBOW: the mean of the context predicts the centre word (Mikolov et al. 2013, arXiv 1301.3781, section 3.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from any2vec.models.config import SequenceModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class CBOW(SequenceModel):
+    """Continuous bag of words over sentences, with negative sampling or hierarchical softmax."""
+
+    name: ClassVar[str] = "cbow"
+
+    @property
+    def architecture(self) -> str:
+        return "cbow"

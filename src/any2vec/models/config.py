@@ -1,0 +1,114 @@
+"""What all models over sequences share: the options of training, checked at the door. Light: no numba, no NumPy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, Literal
+
+from any2vec.errors import InputError
+
+
+def check_whole(name: str, value: Any, low: int, high: int) -> None:
+    """Raise InputError unless value is an int in [low, high]."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InputError(f"{name} must be a whole number from {low} to {high:,}, got {value!r}.")
+
+
+def check_number(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> None:
+    """Raise InputError unless value is a finite number in [low, high], or in (low, high] with open_low."""
+    legal = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not legal or not low <= value <= high or (open_low and value == low):
+        raise InputError(f"{name} must be a number in {'(' if open_low else '['}{low:g}, {high:g}], got {value!r}.")
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Raise InputError unless value is one of choices."""
+    if value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceModel:
+    """Options of a model that learns from which items stand near each other in sequences (abstract)."""
+
+    name: ClassVar[str] = ""
+    default_epochs: ClassVar[int] = 5
+    is_graph: ClassVar[bool] = False
+
+    dim: int = 100
+    """numbers per vector, 1..4096"""
+    window: int = 5
+    """furthest context on either side, in kept items, 1..100; each centre draws its own from 1..window"""
+    objective: Literal["negative", "hierarchical"] = "negative"
+    """negative sampling, or hierarchical softmax over a Huffman tree"""
+    num_negatives: int = 5
+    """negatives per positive pair, 1..400"""
+    learning_rate: float = 0.025
+    """learning rate at the start, in (0, 1]; it falls linearly with the progress of the whole run"""
+    min_learning_rate: float = 1e-4
+    """learning rate at the end, in [0, learning_rate]"""
+    subsample: float = 1e-4
+    """frequency above which items are dropped at random (word2vec's t), in [0, 1]; 0 keeps all"""
+    min_count: int = 5
+    """items seen less often are left out, 1 or more"""
+    max_vocab: int | None = None
+    """keep only the most frequent items, 2 or more"""
+    kernel: Literal["block", "classic"] = "block"
+    """block: neighbouring centres share their negatives (fast); classic: each pair draws its own (the reference)"""
+
+    @property
+    def architecture(self) -> str:
+        """skipgram or cbow"""
+        raise NotImplementedError
+
+    def __post_init__(self) -> None:
+        check_whole("dim", self.dim, 1, 4096)
+        check_whole("window", self.window, 1, 100)
+        check_choice("objective", self.objective, ("negative", "hierarchical"))
+        check_whole("num_negatives", self.num_negatives, 1, 400)
+        check_number("learning_rate", self.learning_rate, 0, 1, open_low=True)
+        check_number("min_learning_rate", self.min_learning_rate, 0, self.learning_rate)
+        check_number("subsample", self.subsample, 0, 1)
+        check_whole("min_count", self.min_count, 1, 2**62)
+        if self.max_vocab is not None:
+            check_whole("max_vocab", self.max_vocab, 2, 2**31 - 1)
+        check_choice("kernel", self.kernel, ("block", "classic"))
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"model": self.name} | asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> SequenceModel:
+        known = {field.name for field in fields(cls)}
+        return cls(**{key: value for key, value in values.items() if key in known})
+
+
+@dataclass(frozen=True, kw_only=True)
+class WalkModel(SequenceModel):
+    """Options of a model of graph nodes: random walks are its sentences (abstract)."""
+
+    default_epochs: ClassVar[int] = 1
+    is_graph: ClassVar[bool] = True
+
+    dim: int = 128
+    """numbers per vector, 1..4096"""
+    window: int = 10
+    """furthest context on either side, in steps, 1..100; each centre draws its own from 1..window"""
+    subsample: float = 0.0
+    """frequency above which nodes are dropped at random (word2vec's t), in [0, 1]; 0 keeps all"""
+    min_count: int = 1
+    """nodes visited less often are left out, 1 or more"""
+    walks_per_node: int = 10
+    """walks that start at each node in one epoch, 1..100,000"""
+    walk_length: int = 80
+    """nodes of one walk, 2..100,000"""
+
+    p_q: ClassVar[tuple[float, float]] = (1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("walks_per_node", self.walks_per_node, 1, 100_000)
+        check_whole("walk_length", self.walk_length, 2, 100_000)
+        if self.max_vocab is not None or self.min_count != 1:
+            raise InputError("max_vocab and min_count do not apply to graphs: every node gets a vector; leave them out.")

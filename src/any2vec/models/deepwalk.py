@@ -1,0 +1,19 @@
+"""DeepWalk: skip-gram over uniform random walks (Perozzi, Al-Rfou, Skiena 2014, arXiv 1403.6652)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from any2vec.models.config import WalkModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepWalk(WalkModel):
+    """Skip-gram over first-order walks; edges are followed in proportion to their weights."""
+
+    name: ClassVar[str] = "deepwalk"
+
+    @property
+    def architecture(self) -> str:
+        return "skipgram"

@@ -1,0 +1,19 @@
+"""Skip-gram: the context predicts the centre word, pair by pair (Mikolov et al. 2013, arXiv 1310.4546)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from any2vec.models.config import SequenceModel
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkipGram(SequenceModel):
+    """Skip-gram over sentences, with negative sampling or hierarchical softmax."""
+
+    name: ClassVar[str] = "skipgram"
+
+    @property
+    def architecture(self) -> str:
+        return "skipgram"

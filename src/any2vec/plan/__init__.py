@@ -1,0 +1,1 @@
+"""Pure decisions that return frozen plans: no process group, no file, no socket."""

@@ -1,0 +1,1 @@
+"""Rows addressed by integer id: where they live, which stay close, how fresh they must be."""
