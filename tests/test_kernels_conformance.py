@@ -6,7 +6,9 @@ The kernels are listed in `kernel_cases.CASES`.
 from __future__ import annotations
 
 import itertools
+import threading
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,6 +17,9 @@ from hypothesis import strategies as st
 from any2vec.kernels.scalar import BOUND
 from kernel_cases import CASES, Case, Problem, random_problem
 
+# Without the compiler NumPy warns of uint64 arithmetic that is meant to wrap, and of values that are then replaced.
+pytestmark = pytest.mark.filterwarnings("ignore:(overflow|divide by zero) encountered:RuntimeWarning")
+compiled_only = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="too slow with the JIT switched off")
 cases = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 with_twin = pytest.mark.parametrize("case", [case for case in CASES if case.twin], ids=lambda case: case.name)
 
@@ -43,6 +48,7 @@ def test_kernel_equals_its_twin(case: Case, seed: int) -> None:
     np.testing.assert_allclose(problem.output_rows, slow.output_rows, rtol=1e-4, atol=3e-5)
 
 
+@compiled_only
 @with_twin
 def test_kernel_equals_its_twin_over_many_chunks(case: Case) -> None:
     """5 000 positions are gathered in three pieces; the twin knows no pieces."""
@@ -54,6 +60,7 @@ def test_kernel_equals_its_twin_over_many_chunks(case: Case) -> None:
     np.testing.assert_allclose(problem.input_rows, slow.input_rows, rtol=1e-3, atol=3e-4)
 
 
+@compiled_only
 @cases
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
@@ -94,6 +101,7 @@ def test_rows_stay_finite_for_any_legal_option(case: Case, data: st.DataObject) 
         assert np.abs(table).max() <= max(bound, 600.0)
 
 
+@compiled_only
 @cases
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
@@ -116,6 +124,26 @@ def test_cutting_the_work_changes_no_bit(case: Case, data: st.DataObject) -> Non
 
 def tables(problem: Problem) -> dict[str, np.ndarray]:
     return {"input_rows": problem.input_rows, "output_rows": problem.output_rows}
+
+
+@compiled_only
+@cases
+def test_two_threads_on_the_same_rows_stay_finite(case: Case) -> None:
+    """Hogwild: races lose or repeat steps, and the bound holds for every value that any thread may read."""
+    problem = random_problem(6, num_tokens=20_000, num_rows=3, dim=8, lr_from=5.0, lr_to=5.0, scale=100.0)
+    results: list[tuple[int, float, int]] = []
+
+    def work(start: int) -> None:
+        results.append(case.run(problem.copy(**tables(problem), start=start, stop=start + 10_000)))
+
+    threads = [threading.Thread(target=work, args=(start,)) for start in (0, 10_000)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 2
+    assert all(np.isfinite(loss_sum) for _, loss_sum, _ in results)
+    assert np.isfinite(problem.input_rows).all() and np.isfinite(problem.output_rows).all()
 
 
 @cases
@@ -160,6 +188,7 @@ def test_loss_is_a_deterministic_sample(case: Case) -> None:
     assert all((table == counts[0][1]).all() for _, table in counts), "measuring must not change the training"
 
 
+@compiled_only
 @cases
 def test_two_planted_topics_come_apart(case: Case) -> None:
     """Sentences use ten words of one topic only: every word's neighbours in space are of its own topic."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,9 @@ from any2vec.kernels import rng
 from any2vec.kernels.alias import build_alias, draw_alias
 from any2vec.kernels.jit import jit
 from naive import rng as naive
+
+# Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 
 words = st.integers(0, naive.MASK)
 
