@@ -1,0 +1,128 @@
+"""The built-in data, the machine's facts, the doctor and the start script."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from any2vec import machine
+from any2vec.data.builtin import demo_text, import_graph
+from any2vec.doctor import diagnose
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_demo_text_is_sentences_of_words() -> None:
+    sentences = demo_text()
+    words = [word for sentence in sentences for word in sentence]
+    assert 40_000 < len(words) < 120_000 and all(len(sentence) > 1 for sentence in sentences)
+    assert all(word == word.lower() and word.replace("_", "a").isalnum() for word in words)
+    assert {"tuple", "__init__", "nonlocal"} <= set(words)
+
+
+def test_import_graph_is_pairs_of_public_modules() -> None:
+    edges = import_graph()
+    nodes = {module for edge in edges for module in edge}
+    assert len(edges) > 500 and len(nodes) > 100 and edges == sorted(set(edges))
+    assert ("json", "re") in edges and ("tarfile", "gzip") in edges
+    assert all(source != target for source, target in edges)
+    assert not any(module.startswith("_") or module in {"test", "idlelib"} for module in nodes)
+
+
+def test_machine() -> None:
+    assert 1 <= machine.usable_cores() <= (machine.describe()["cores"])
+    assert machine.memory_bytes() > machine.available_bytes() >= 0
+    assert machine.free_disk_bytes(ROOT / "not" / "there") > 0
+    assert machine.versions(["numpy", "no-such-thing"])["no-such-thing"] is None
+    json.dumps(machine.describe())
+
+
+def test_doctor_is_json_and_imports_no_optional_package() -> None:
+    code = "import json, sys; from any2vec import doctor; print(json.dumps([doctor.diagnose(), sorted(sys.modules)]))"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    facts, modules = json.loads(done.stdout)
+    assert facts["versions"]["numba"] and facts["machine"]["usable_cores"] >= 1
+    assert not {"torch", "ray", "gensim", "matplotlib", "sklearn"} & set(modules)
+
+
+def test_doctor_warns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ANY2VEC_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.setenv("ANY2VEC_DATA", str(tmp_path / "nothing"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    text = " ".join(diagnose()["warnings"])
+    for words in ("ANY2VEC_CACHE", "ANY2VEC_DATA", "OMP_NUM_THREADS"):
+        assert words in text
+
+
+@pytest.fixture
+def start() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("start", ROOT / "start.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_start_explains_itself_from_anywhere(tmp_path: Path) -> None:
+    script = [sys.executable, str(ROOT / "start.py")]
+    asked = subprocess.run([*script, "--help"], capture_output=True, text=True, cwd=tmp_path)
+    wrong = subprocess.run([*script, "nonsense"], capture_output=True, text=True, cwd=tmp_path)
+    assert asked.returncode == 0 and wrong.returncode == 2 and "start.py demo" in wrong.stderr
+
+
+def test_start_refuses_an_old_python(
+    start: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(start.sys, "version_info", (3, 9, 1))
+    monkeypatch.setattr(start.shutil, "which", lambda name: None)
+    with pytest.raises(SystemExit, match="2"):
+        start.use_new_enough_python()
+    assert "3.11 or newer" in capsys.readouterr().err
+
+
+def test_start_uses_the_environment_again(start: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start, "VENV", tmp_path)
+    monkeypatch.setattr(start, "VENV_PYTHON", Path(sys.executable))
+    assert not start.is_ready("")
+    stamp = tmp_path / "any2vec-stamp"
+    stamp.write_text(start.wanted_stamp("") + "\n")
+    assert start.is_ready("") and not start.is_ready("dev")
+    stamp.write_text(start.wanted_stamp("dev") + "\n")
+    assert start.is_ready("") and start.is_ready("dev")
+    monkeypatch.setattr(start, "VENV_PYTHON", tmp_path / "gone")
+    assert not start.is_ready("")
+
+
+def test_start_shows_pips_words_when_it_fails(
+    start: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(start, "VENV_PYTHON", Path("/bin/ls"))
+    monkeypatch.setattr(start, "PIP_LOG", tmp_path / "install.log")
+    with pytest.raises(SystemExit, match="2"):
+        start.install("")
+    error = capsys.readouterr().err
+    assert "pip could not install any2vec" in error and "ls" in error
+
+
+def test_pins_name_the_cpu_build_of_torch_and_every_core_dependency() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = {line.partition("==")[0].lower() for line in lines if "==" in line and not line.startswith("#")}
+    assert 'torch==2.13.0+cpu; sys_platform == "linux"' in lines
+    assert {
+        "numpy",
+        "numba",
+        "scipy",
+        "scikit-learn",
+        "pyarrow",
+        "safetensors",
+        "typer",
+        "rich",
+        "matplotlib",
+    } <= pinned

@@ -1,0 +1,165 @@
+"""The page of a run: complete, self-contained, safe with any key, the same twice."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from any2vec.embeddings import Embeddings
+from any2vec.errors import FormatError, InputError
+from any2vec.report import write_report
+from any2vec.report.layout import clusters, flatten, place_labels
+from any2vec.report.page import size_text, value_text
+
+NASTY = ["<script>alert(1)</script>", "$x^2", "日本", "a" * 200, "&amp;", "'\"", "_under_", "tab\there", "\u202e", "🙂"]
+
+
+def make_run(folder: Path, keys: list[str], dim: int = 8) -> Path:
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(len(keys), dim)).astype(np.float32)
+    Embeddings(keys, vectors, counts=np.arange(len(keys), 0, -1)).save(folder)
+    records = [
+        {"seconds": 0.5 * one, "epoch": one // 4, "epochs": 2, "loss": 3.0 / (one + 1), "items_per_s": 1e6}
+        for one in range(8)
+    ]
+    (folder / "progress.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    about = {
+        "config": {"model": "skipgram", "dim": dim, "text": {"lowercase": True}},
+        "machine": {"cpu": "a processor", "memory_bytes": 25_000_000_000},
+        "summary": {"items_per_s": 1234567.0, "loss": 0.375, "peak_rss_bytes": 312_000_000},
+    }
+    (folder / "run.json").write_text(json.dumps(about))
+    return folder
+
+
+class Page(HTMLParser):
+    """What the page shows and what it would fetch."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.addresses: list[str] = []
+        self.shown: list[str] = []
+        self.feed(text)
+        assert not self.open, f"not closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in {"meta", "img", "source", "br"}:
+            self.open.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in {"src", "srcset", "href"}]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.shown.append(data)
+
+
+def test_page_holds_everything_and_fetches_nothing(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", NASTY + [f"word{one}" for one in range(60)])
+    scores = [
+        {"task": "similarity", "spearman": 0.71, "sets": {"<WS>": {"pairs": 353}}},
+        {"task": "nodes", "rows": [{"f1": 0.5}]},
+    ]
+    page = write_report(run, evaluation=scores, items=["word7"])
+    assert page == run / "report.html"
+    text = page.read_text(encoding="utf-8")
+    parsed = Page(text)
+    assert (
+        all(address.startswith("data:image/png;base64,") for address in parsed.addresses) and len(parsed.addresses) == 4
+    )
+    assert "url(" not in text and "@import" not in text and "<script" not in text
+    shown = " ".join(parsed.shown)
+    for words in (
+        "skipgram · run",
+        "word7",
+        NASTY[0],
+        "1.23 M",
+        "312 MB",
+        "0.3750",
+        "a processor",
+        "lowercase",
+        "<WS>",
+        "353",
+    ):
+        assert words in shown, words
+    for name in ("map", "curves"):
+        with Image.open(run / f"report-{name}.png") as picture:
+            assert picture.width == 1600 and len(picture.convert("RGB").getcolors(1 << 24)) > 5
+
+
+def test_another_place_and_the_same_picture_twice(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [f"word{one}" for one in range(40)])
+    first = write_report(run, tmp_path / "a" / "page.html")
+    second = write_report(run, tmp_path / "b" / "page.html")
+    assert sorted(one.name for one in first.parent.iterdir()) == ["page-curves.png", "page-map.png", "page.html"]
+    assert first.with_name("page-map.png").read_bytes() == second.with_name("page-map.png").read_bytes()
+    assert not (run / "report.html").exists()
+
+
+@pytest.mark.parametrize("count", [1, 3, 11])
+def test_tiny_runs(tmp_path: Path, count: int) -> None:
+    run = make_run(tmp_path / "run", [f"k{one}" for one in range(count)], dim=1 if count == 3 else 4)
+    Page(write_report(run).read_text(encoding="utf-8"))
+
+
+def test_a_bare_embedding_folder_has_a_page_too(tmp_path: Path) -> None:
+    Embeddings(["a", "b", "c", "d"], np.array([[0, 0], [1, 0], [0, 1], [1, 1]], np.float32)).save(tmp_path / "e")
+    assert "curves" not in write_report(tmp_path / "e").read_text(encoding="utf-8")
+
+
+def test_half_a_last_line_is_forgiven_and_damage_is_not(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", ["a", "b", "c"])
+    progress = run / "progress.jsonl"
+    whole = progress.read_text()
+    progress.write_text(whole + '{"seconds": 4.')
+    write_report(run)
+    progress.write_text("nonsense\n" + whole)
+    with pytest.raises(FormatError, match="line 1"):
+        write_report(run)
+
+
+def test_wrong_folder_and_unknown_item(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a folder"):
+        write_report(tmp_path / "nothing")
+    with pytest.raises(InputError, match="zebra"):
+        write_report(make_run(tmp_path / "run", ["a", "b", "c"]), items=["zebra"])
+
+
+def test_layout_is_deterministic_and_finite() -> None:
+    vectors = np.repeat(np.eye(6), 10, axis=0)  # rows that coincide
+    points = flatten(vectors, 3)
+    assert points.shape == (60, 2) and np.isfinite(points).all()
+    assert np.array_equal(points, flatten(vectors, 3))
+    assert len(set(clusters(vectors, 3))) <= 7
+
+
+def test_labels_never_touch() -> None:
+    rng = np.random.default_rng(5)
+    points, sizes = rng.random((200, 2)) * [800, 500], np.column_stack([rng.uniform(20, 90, 200), np.full(200, 12.0)])
+    placed = place_labels(points, sizes, 4.0, 800, 500)
+    assert 40 < len(placed) < 200 and placed[0][0] == 0
+    boxes = [(left, bottom, left + sizes[index, 0], bottom + sizes[index, 1]) for index, left, bottom in placed]
+    for one, box in enumerate(boxes):
+        assert min(box) >= 0 and box[2] <= 800 and box[3] <= 500
+        for other in boxes[:one]:
+            assert box[2] <= other[0] or other[2] <= box[0] or box[3] <= other[1] or other[3] <= box[1]
+
+
+def test_words_for_values() -> None:
+    assert size_text(0) == "0 B" and size_text(1_500) == "1.5 kB" and size_text(24_485_861) == "24.5 MB"
+    assert (
+        value_text("x", True) == "yes"
+        and value_text("x", 12345) == "12,345"
+        and value_text("x", 0.00012345) == "0.0001234"
+    )
+    assert (
+        value_text("rss_bytes", 2e9) == "2 GB" and value_text("x", [1, "a"]) == "1, a" and value_text("x", None) == "–"
+    )
+    assert not re.search(r"e\+", value_text("x", 1234567.0))
