@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -20,20 +21,23 @@ TASKS = ("similarity", "analogy", "nodes", "links")
 
 @guarded
 def evaluate(
-    result: Result,
+    run: Result,
     task: Annotated[str, typer.Option("--task", "-t", help=", ".join(TASKS))],
     data: Annotated[
-        list[Path], typer.Option("--data", "-d", help="Pairs, questions, labels, or a split's folder; repeat for more.")
+        list[Path],
+        typer.Option("--data", "-d", help="Word pairs, questions, labels, or a split's folder; repeat for more."),
     ],
     method: Annotated[str, typer.Option("--method", help="analogy: add (3CosAdd) or mul (3CosMul)")] = "add",
     max_vocab: Annotated[
-        int, typer.Option("--max-vocab", min=2, help="analogy: only among the most frequent words")
+        int, typer.Option("--max-vocab", min=4, help="analogy: only among the most frequent words")
     ] = 30_000,
     fractions: Annotated[
-        str, typer.Option("--fractions", help="nodes: shares of labelled nodes, by commas")
-    ] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9",
+        str | None,
+        typer.Option("--fractions", help="nodes: shares that train, by commas (0.1 to 0.9)", show_default=False),
+    ] = None,
     shuffles: Annotated[int, typer.Option("--shuffles", min=1, help="nodes: random splits per share")] = 10,
     seed: Annotated[int, typer.Option("--seed", help="nodes: seed of the splits")] = 1,
+    score: Annotated[str, typer.Option("--score", help="links: dot, cosine, output or hadamard")] = "dot",
     format: Format = None,
     as_json: AsJson = False,
 ) -> None:
@@ -42,31 +46,55 @@ def evaluate(
     similarity: rank correlation with people's judgement. analogy: Google's questions, by section.
     nodes: labels of nodes from their vectors. links: held-out edges against fixed negatives (see any2vec split).
     """
-    if task not in TASKS:
+    options: dict[str, dict[str, Any]] = {
+        "similarity": {},
+        "analogy": {"method": method, "max_vocab": max_vocab},
+        "nodes": {"shuffles": shuffles, "seed": seed} | _fractions(fractions),
+        "links": {"score": score},
+    }
+    if task not in options:
         raise InputError(f"--task must be one of {', '.join(TASKS)}; got {task!r}.")
     for path in data:
         check_input(str(path))
-    embeddings = load(result, format)
-    options: dict[str, Any] = {}
-    if task == "analogy":
-        options = {"method": method, "max_vocab": max_vocab}
-    elif task == "nodes":
-        options = {"fractions": parse_fractions(fractions), "shuffles": shuffles, "seed": seed}
-    scores = {str(path): function(task)(embeddings, path, **options) for path in data}
-    found = [{"task": task, "data": path} | score.as_dict() for path, score in scores.items()]
-    keep_scores(result, found)
+    embeddings = load(run, format)
+    found = [
+        {"task": task, "data": str(path)} | _flat(function(task)(embeddings, path, **options[task]).as_dict())
+        for path in data
+    ]
+    keep_scores(run, found)
     if as_json:
         print_json(found[0] if len(found) == 1 else {"task": task, "results": found})
         return
     for one in found:
-        show(*render(one))
+        show(*render(_for_people(one)))
 
 
 def function(task: str) -> Any:
     """The function of `any2vec.evaluate` behind a task; scikit-learn is imported only by those that need it."""
-    import importlib
-
     return getattr(importlib.import_module(f"any2vec.evaluate.{task}"), f"evaluate_{task}")
+
+
+def _flat(result: dict[str, Any]) -> dict[str, Any]:
+    """The score on a single set stands at the top too, where a program looks first."""
+    sets: list[dict[str, Any]] = list(result.get("sets") or [])
+    if len(sets) != 1:
+        return result
+    return result | {name: sets[0][name] for name in ("spearman", "pairs", "covered")}
+
+
+def _for_people(result: dict[str, Any]) -> dict[str, Any]:
+    """Without what a person does not read (single shuffles, the protocol's text); totals below their sections."""
+    shown = {name: value for name, value in plain(result).items() if name not in ("protocol", "task")}
+    totals = [shown.pop(name) for name in ("semantic", "syntactic", "total") if name in shown]
+    if totals:
+        shown["sections"] += totals
+    for name in ("spearman", "pairs", "covered") if shown.get("sets") else ():
+        shown.pop(name, None)
+    if "scores" in shown:
+        shown["scores"] = [
+            {name: value for name, value in row.items() if not name.endswith("_runs")} for row in shown["scores"]
+        ]
+    return shown
 
 
 def keep_scores(run: Path, found: list[dict[str, Any]]) -> None:
@@ -85,6 +113,10 @@ def keep_scores(run: Path, found: list[dict[str, Any]]) -> None:
             fresh.setdefault((old["task"], old["data"], old.get("method")), line)
     with suppress(StorageError), atomic_file(path) as temporary:
         temporary.write_text("".join(line + "\n" for line in fresh.values()), "utf-8")
+
+
+def _fractions(text: str | None) -> dict[str, Any]:
+    return {} if text is None else {"fractions": parse_fractions(text)}
 
 
 def parse_fractions(text: str) -> tuple[float, ...]:

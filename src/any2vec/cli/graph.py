@@ -13,7 +13,7 @@ from any2vec.cli.bar import Bar
 from any2vec.cli.config import read_config
 from any2vec.cli.job import check_input
 from any2vec.cli.options import Flag, flags_of, with_flags
-from any2vec.cli.output import duration, facts, guarded, number, print_json, show
+from any2vec.cli.output import duration, facts, guarded, number, print_json, render, show
 from any2vec.cli.train import check_folder
 
 GraphPath = Annotated[str, typer.Argument(metavar="GRAPH", help="Edge list, Parquet, Arrow or Matrix Market file.")]
@@ -132,7 +132,9 @@ def _split(
     graph: GraphPath,
     out: Out,
     test_share: Annotated[float, typer.Option("--test-share", help="Share of the edges to test on, in (0, 1).")] = 0.1,
-    negatives: Annotated[int, typer.Option("--negatives", min=1, help="Fixed negatives per test edge.")] = 1,
+    negatives: Annotated[
+        int, typer.Option("--negatives", min=1, help="Non-neighbours to rank each test edge's target among.")
+    ] = 100,
     seed: Seed = 1,
     config: Config = None,
     overwrite: Overwrite = False,
@@ -146,21 +148,20 @@ def _split(
 
     any2vec evaluate nodes --task links --data split
     """
-    from any2vec.evaluate.links import split_graph
+    from any2vec.evaluate.split import split_graph
 
     check_folder(out, overwrite)
     with Bar(quiet) as bar:
         found = read(graph, _options(config, values, graph_flags()), bar)
     done = split_graph(found, out, test_share=test_share, negatives=negatives, seed=seed, overwrite=overwrite)
-    result = {"out": str(out), "seed": seed, "test_share": test_share} | dict(done)
+    result = {"out": str(out)} | {name: value for name, value in done.as_dict().items() if name not in _UNSHOWN}
     if as_json:
         print_json(result)
     else:
-        show(facts("", [("graph", describe(found.report)), *((key, _cell(value)) for key, value in result.items())]))
+        show(*render(result))
 
 
-def _cell(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+_UNSHOWN = ("format", "version", "path")
 
 
 walk = with_flags(guarded(_walk), walk_flags() | graph_flags())

@@ -195,7 +195,8 @@ def cell(value: Any, name: str = "") -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+        is_given = name in ("fraction", "test_share")  # an option, not a measurement
+        return f"{value:g}" if is_given else f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4f}"
     if isinstance(value, list):
         return ", ".join(cell(item) for item in value)
     if isinstance(value, dict):
