@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from any2vec.kernels import rng
 from any2vec.kernels.alias import build_alias, draw_alias
 from any2vec.kernels.jit import jit
+from any2vec.kernels.rows import fill_uniform
 from naive import rng as naive
 
 # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
@@ -86,3 +87,14 @@ def test_negatives_follow_their_weights() -> None:
     drawn_V = np.bincount(out_N, minlength=weight_V.size)
     slack_V = 5 * np.sqrt(out_N.size * share_V * (1 - share_V))
     assert (np.abs(drawn_V - out_N.size * share_V) <= slack_V).all()
+
+
+def test_start_values_equal_the_twin_for_any_split() -> None:
+    key, dim = rng.stream_key(3, rng.PURPOSE_INIT, 0), 7
+    whole_VD, split_VD = np.empty((20, dim), np.float32), np.empty((20, dim), np.float32)
+    fill_uniform(whole_VD, 0, 20, key)
+    for start, stop in ((11, 20), (0, 4), (4, 11)):
+        fill_uniform(split_VD, start, stop, key)
+    assert (whole_VD == split_VD).all()
+    expected = [np.float32((naive.unit(naive.draw(int(key), i)) - 0.5) / dim) for i in range(20 * dim)]
+    assert whole_VD.ravel().tolist() == [float(value) for value in expected]

@@ -21,9 +21,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from any2vec.kernels.blocks import MAX_CENTRES, add_rows, cut_blocks, fast_sigmoid, load_rows
+from any2vec.kernels.blocks import MAX_CENTRES, add_rows, cut_blocks, fast_sigmoid, load_rows, prefetch_block
 from any2vec.kernels.jit import fast_jit, jit
-from any2vec.kernels.prefetch import prefetch_row
 from any2vec.kernels.scalar import log_loss, rate_at
 from any2vec.kernels.windows import gather_windows
 
@@ -100,17 +99,6 @@ def _scale_rows(x_CD, weight_C):
             x_CD[c, q] *= weight_C[c]
 
 
-@jit
-def _prefetch_block(input_VD, output_VD, row_M, known, end, begin, reach, negative_K):
-    """Fetch the rows of the next block: inputs not yet loaded, centres and negatives of the output table."""
-    for j in range(known, reach):
-        prefetch_row(input_VD, row_M[j])
-    for j in range(begin, end):
-        prefetch_row(output_VD, row_M[j])
-    for k in range(negative_K.size):
-        prefetch_row(output_VD, negative_K[k])
-
-
 @fast_jit
 def train_skipgram_block(
     tokens, start, stop, offset, keep_V, token_key, negative_key, threshold_V, alias_V, input_VD, output_VD,
@@ -139,8 +127,9 @@ def train_skipgram_block(
     items, loss_sum, loss_examples = 0, 0.0, 0
     for piece in range(start, stop, chunk):
         first, last, seen = gather_windows(
-            tokens, piece, min(stop, piece + chunk), offset, keep_V, token_key, window, row_M, left_M, right_M, position_M
-        )
+            tokens, piece, min(stop, piece + chunk), offset, keep_V, token_key, window,
+            row_M, left_M, right_M, position_M,
+        )  # fmt: skip
         items += seen
         num_blocks = cut_blocks(
             position_M, first, last, block, negative_key, threshold_V, alias_V, begin_B, end_B, negative_BK
@@ -151,7 +140,7 @@ def train_skipgram_block(
             for centre in range(begin, end):
                 low, high = min(low, left_M[centre]), max(high, right_M[centre])
             if b + 1 < num_blocks:
-                _prefetch_block(input_VD, output_VD, row_M, high, end_B[b + 1], end, right_M[end_B[b + 1] - 1], negative_BK[b + 1])
+                prefetch_block(input_VD, output_VD, row_M, right_M, high, end, end_B[b + 1], negative_BK[b + 1])
             num_x, num_y = high - low, end - begin + num_shared
             x_CD, dx_CD = x_flat[: num_x * dim].reshape(num_x, dim), dx_flat[: num_x * dim].reshape(num_x, dim)
             y_YD, dy_YD = y_flat[: num_y * dim].reshape(num_y, dim), dy_flat[: num_y * dim].reshape(num_y, dim)
@@ -161,7 +150,7 @@ def train_skipgram_block(
             load_rows(output_VD, row_M, begin, end, y_YD, 0)
             load_rows(output_VD, negative_K, 0, num_shared, y_YD, end - begin)
             np.dot(y_YD, x_CD.T, g_YC)
-            if (position_M[begin] // block) % loss_every == 0:
+            if loss_every > 0 and (position_M[begin] // block) % loss_every == 0:
                 loss, examples = _block_loss(begin, end, low, row_M, left_M, right_M, negative_K, share, g_YC)
                 loss_sum += loss
                 loss_examples += examples
