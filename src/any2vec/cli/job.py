@@ -72,7 +72,7 @@ def _owners() -> dict[str, type]:
 
 
 def _text_options() -> type:
-    from any2vec.data.text import TextOptions
+    from any2vec.data.text_options import TextOptions
 
     return TextOptions
 

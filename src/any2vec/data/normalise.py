@@ -7,14 +7,12 @@ lower-casing and splitting are sure to know nothing of what follows: so the word
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from any2vec.data import encoder
-from any2vec.errors import DataError, InputError
+from any2vec.data.text_options import TextOptions
+from any2vec.errors import DataError
 
-BAD_BYTES = ("error", "replace", "skip")
 _UNICODE_SPACES = (
     "\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 )
@@ -25,38 +23,6 @@ _BOMS = {
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextOptions:
-    """How text becomes words."""
-
-    lowercase: bool = False
-    """fold to lower case, as `str.lower` does"""
-    token_pattern: str | None = None
-    """regular expression whose matches (or its one group's) are the words, instead of splitting at white space. It sees
-    one line at a time, after lower-casing, and a line of more than 1 MiB in pieces cut at white space; white space
-    inside a match still splits it. For sentences that come already split into words it is not used"""
-    bad_bytes: str = "replace"
-    """what to do with bytes that are not UTF-8: error, replace (by U+FFFD, as `bytes.decode`) or skip"""
-    column: str | None = None
-    """the column of a Parquet or Arrow file: string, list of strings or list of integers; None: the only such column"""
-
-    def __post_init__(self) -> None:
-        if self.bad_bytes not in BAD_BYTES:
-            raise InputError(f"bad_bytes must be one of {', '.join(BAD_BYTES)}, got {self.bad_bytes!r}.")
-        if self.token_pattern is not None and self.compiled().groups > 1:
-            raise InputError(
-                f"token_pattern may have one group at most, got {self.compiled().groups} in {self.token_pattern!r}; "
-                "write (?:...) for the others."
-            )
-
-    def compiled(self) -> re.Pattern[str]:
-        """The token pattern, compiled."""
-        try:
-            return re.compile(self.token_pattern or r"\S+")
-        except (re.error, OverflowError, RecursionError) as error:
-            raise InputError(f"token_pattern {self.token_pattern!r} is not a regular expression: {error}.") from error
 
 
 class Normaliser:
