@@ -1,0 +1,107 @@
+"""Every command and every piece of Python that the documents show is run here, or by CI as named below."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "benchmarks" / "README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+ELSEWHERE = {
+    "python3 start.py demo": "by test_demo.py; here: any2vec demo",
+    "python3 start.py test": "by .ci/run",
+    ".ci/run": "by CI",
+    "source .venv/bin/activate": "by PATH below",
+    ".venv/bin/pre-commit install": "by test_pre_commit_hooks_are_local",
+}
+"""commands that are not run here -> what runs them"""
+BENCHMARK = re.compile(r"python benchmarks/(run|roofline)\.py\b")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a page in one language."""
+    found = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return [text for name, text in found if name == language]
+
+
+def commands(page: Path) -> list[str]:
+    """The command lines of a page's sh blocks, without comments."""
+    lines = "".join(blocks(page, "sh")).replace("\\\n", " ").splitlines()
+    return [command for line in lines if (command := re.sub(r"(^|\s)#.*", "", line).strip())]
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the demo has run."""
+    folder = tmp_path_factory.mktemp("clone")
+    run("any2vec demo --out runs/demo", folder)
+    return folder
+
+
+def run(command: str, folder: Path) -> str:
+    """Run one command line as a person with an active environment would; its standard output."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    done = subprocess.run(
+        shlex.split(command), cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_no_command_is_left_out() -> None:
+    """Commands of every page are run below (README), by CI, or are the benchmark's, which its own tests smoke-run."""
+    for page in PAGES:
+        for command in commands(page):
+            known = (
+                command in ELSEWHERE or BENCHMARK.match(command) or (page.name == "README.md" and "any2vec " in command)
+            )
+            assert known, f"{page.name}: nothing runs `{command}`"
+
+
+def test_commands_of_the_readme(clone: Path) -> None:
+    wanted = [command for command in commands(ROOT / "README.md") if command not in ELSEWHERE]
+    assert len(wanted) >= 12
+    said = {command: run(command, clone) for command in wanted if not BENCHMARK.match(command)}
+    assert "list" in next(text for command, text in said.items() if "nearest runs/words tuple" in command)
+    assert "lzma" in next(text for command, text in said.items() if "nearest runs/modules bz2" in command)
+    assert (clone / "runs" / "words" / "report-map.png").is_file() and (clone / "runs" / "words.txt").is_file()
+
+
+def test_python_of_the_readme(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(clone)
+    (code,) = blocks(ROOT / "README.md", "python")
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, "README.md", "exec"), {})
+    assert "list" in output.getvalue()
+
+
+def test_links_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name}: {target} is not there"
+
+
+def test_the_two_commands_stand_at_the_top() -> None:
+    assert commands(ROOT / "README.md")[:2] == ["python3 start.py demo", "python3 start.py test"]
+    assert "start.py test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_pre_commit_hooks_are_local() -> None:
+    text = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert re.findall(r"- repo: (\S+)", text) == ["local"]
+    assert set(re.findall(r"- id: (\S+)", text)) == {"ruff-check", "ruff-format", "mypy"}
