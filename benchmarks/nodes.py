@@ -144,12 +144,7 @@ def _micro_f1(bench: Bench, graph: str, vectors: Any, fractions: Sequence[float]
     labels = bench.data(f"graph-{graph}/{graph}.labels.txt.gz")
     shuffles = 2 if bench.quick else SHUFFLES
     scored = evaluate_nodes(embeddings, labels, fractions=fractions, shuffles=shuffles, seed=1, known_counts=True)
-    return micro_by_fraction(scored.as_dict(), fractions)
-
-
-def micro_by_fraction(scored: dict[str, Any], fractions: Sequence[float]) -> dict[float, float]:
-    """{share: micro-F1 in points} from the dictionary that `evaluate_nodes` gives."""
-    return {share: 100 * result["micro_f1"] for share, result in zip(fractions, scored["results"], strict=True)}
+    return {score.fraction: 100 * score.micro_f1 for score in scored.scores}
 
 
 def _f1_reading(values: Sequence[float]) -> Reading:

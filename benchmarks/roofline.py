@@ -80,8 +80,9 @@ def roofline(bench: Bench) -> list[Reading]:
 
 
 def share_of_peak(bench: Bench, words_per_s: float) -> Reading:
-    block, num_shared = _kernel_parameters()
-    work = count_work(_sample(bench), window=words.WINDOW, dim=words.DIM, block=block, num_shared=num_shared)
+    sentences = _sample(bench)
+    block, num_shared = _kernel_parameters(sentences)
+    work = count_work(sentences, window=words.WINDOW, dim=words.DIM, block=block, num_shared=num_shared)
     peaks = peak_multiply_adds()
     way = max(peaks, key=lambda name: peaks[name])
     peak = peaks[way]
@@ -97,12 +98,13 @@ def share_of_peak(bench: Bench, words_per_s: float) -> Reading:
     return Reading(value=share, text=text)
 
 
-def _kernel_parameters() -> tuple[int, int]:
-    """Positions of a block and its shared negatives, from the model's defaults."""
-    from any2vec import SkipGram
+def _kernel_parameters(sentences: Sequence[Sequence[float]]) -> tuple[int, int]:
+    """Positions of a block and its shared negatives, as the learner chooses them for this text."""
+    from any2vec.models.learner import block_positions, shared_negatives
 
-    model = SkipGram(dim=words.DIM, window=words.WINDOW)
-    return model.block, model.num_shared
+    positions = sum(len(sentence) + 1 for sentence in sentences)
+    kept = sum(max(0.0, keep) for sentence in sentences for keep in sentence)
+    return block_positions(kept / positions), shared_negatives(words.NUM_NEGATIVES)
 
 
 def _sample(bench: Bench, lines: int = 20_000) -> list[list[float]]:

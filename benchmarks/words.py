@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +14,10 @@ from benchmarks.table import Measure, Reading, Row, quality_readings, ratio_read
 
 SEEDS = (1, 2, 3)
 EPOCHS = 3
-DIM, WINDOW, MIN_COUNT, SUBSAMPLE = 100, 5, 5, 1e-4
+DIM, WINDOW, NUM_NEGATIVES, MIN_COUNT, SUBSAMPLE = 100, 5, 5, 5, 1e-4
 MODEL = (
-    "--dim", DIM, "--window", WINDOW, "--num-negatives", 5, "--min-count", MIN_COUNT, "--subsample", SUBSAMPLE,
+    "--dim", DIM, "--window", WINDOW, "--num-negatives", NUM_NEGATIVES,
+    "--min-count", MIN_COUNT, "--subsample", SUBSAMPLE,
 )  # fmt: skip
 RATE = ("--learning-rate", 0.025)
 SIMILARITY = {
@@ -122,12 +124,11 @@ def scores(bench: Bench, embeddings: Any) -> dict[str, float]:
     from any2vec.evaluate.analogy import evaluate_analogy
     from any2vec.evaluate.similarity import evaluate_similarity
 
-    found = {}
-    for name, file in SIMILARITY.items():
-        found[name] = 100 * evaluate_similarity(embeddings, bench.data(f"wordeval/{file}")).as_dict()["spearman"]
+    files = {name: bench.data(f"wordeval/{file}") for name, file in SIMILARITY.items()}
     questions = bench.data("wordeval/questions-words.txt")
-    found[ANALOGY] = 100 * evaluate_analogy(embeddings, questions, max_vocab=MAX_VOCAB).as_dict()["accuracy"]
-    return found
+    found = {name: evaluate_similarity(embeddings, file).mean for name, file in files.items()}
+    found[ANALOGY] = evaluate_analogy(embeddings, questions, max_vocab=MAX_VOCAB).total.accuracy
+    return {name: math.nan if score is None else 100 * score for name, score in found.items()}
 
 
 def _speed(bench: Bench, model: str) -> list[Reading]:
