@@ -22,6 +22,7 @@ import numpy as np
 
 from any2vec.data.columns import Column, table_format
 from any2vec.data.corpus import FORMAT, VERSION, Corpus, CorpusWriter, is_corpus
+from any2vec.data.counting import SAMPLE_TOKENS, CountingWriter, TextCounts
 from any2vec.data.files import (
     BLOCK_BYTES,
     STDIN,
@@ -41,7 +42,7 @@ from any2vec.data.normalise import Normaliser, TextOptions
 from any2vec.data.sequences import Sentences, array_blocks, exact_piece, read_arrays
 from any2vec.errors import DataError, FormatError, StorageError
 
-__all__ = ["TextOptions", "encode_text"]
+__all__ = ["TextOptions", "count_text", "encode_text"]
 
 _INDEX_FROM = 1 << 24
 _SETTLED_SECONDS = 2.0
@@ -85,6 +86,42 @@ def encode_text(
     return _encode_stream(folder, options, _Meter(progress, None), lambda encoding: encoding.add_files(names))
 
 
+def count_text(
+    source: Any,
+    options: TextOptions | None = None,
+    *,
+    cache_dir: Path | str | None = None,
+    progress: ProgressCall | None = None,
+) -> TextCounts:
+    """What `encode_text` would find in `source`, read in the same way but not written; nor read where the cache has it.
+
+    Arguments and errors are those of `encode_text`. Memory O(different words + blocks).
+    """
+    options = options or TextOptions()
+    if isinstance(source, (str, Path)) and is_corpus(source):
+        source = Corpus.open(source)
+    names = None if isinstance(source, Corpus) else _file_names(source)
+    corpus = source if isinstance(source, Corpus) else None
+    folder = cache_root(cache_dir) / "corpora"
+    if names and folder.is_dir() and all(is_regular(name) for name in names):
+        hashes = [_hash_file(folder, name, _signature(name)) for name in names]
+        corpus = _open_cached(folder / _key(options, [*map(_form, names), *hashes]))
+    if corpus is not None:
+        sample = np.asarray(corpus.tokens[:SAMPLE_TOKENS])
+        return TextCounts(vocabulary=corpus.vocabulary, num_slots=len(corpus.tokens), source_bytes=0, sample=sample)
+    writer = CountingWriter()
+    total = sum(Path(name).stat().st_size for name in names or [] if is_regular(name))
+    meter = _Meter(progress, total or None)
+    meter.digest = hashlib.blake2b(digest_size=16)
+    encoding = _Encoding(writer, options, meter)
+    if names is None:
+        encoding.add_memory(source)
+    else:
+        encoding.add_files(names)
+    writer.source_bytes = meter.done
+    return encoding.finish()
+
+
 def _file_names(source: Any) -> list[str] | None:
     """The files that `source` names, or None when it is sentences in memory."""
     if isinstance(source, (str, Path)):
@@ -99,7 +136,7 @@ def _file_names(source: Any) -> list[str] | None:
 
 def _exists(name: str) -> bool:
     with suppress(OSError, ValueError):
-        return Path(name).exists()
+        return bool(str(name).strip()) and Path(name).exists()
     return False
 
 
@@ -223,7 +260,7 @@ def _form(name: str) -> str:
 class _Encoding:
     """One corpus in the making: chooses the encoder by the first input and feeds it."""
 
-    def __init__(self, writer: CorpusWriter, options: TextOptions, meter: _Meter) -> None:
+    def __init__(self, writer: Any, options: TextOptions, meter: _Meter) -> None:
         self.writer = writer
         self.options = options
         self.meter = meter
@@ -325,7 +362,7 @@ class _Encoding:
             self.meter.tell()
         self._encoder.end_sentence()
 
-    def finish(self) -> Corpus:
+    def finish(self) -> Any:
         if self._encoder is None or self._encoder.num_types == 0:
             what = "is empty" if self.meter.done == 0 else "holds no words"
             raise DataError(f"{self._name} {what}; give text with words in it.")
