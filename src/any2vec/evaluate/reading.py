@@ -1,0 +1,46 @@
+"""What the files of evaluation share: lines with their numbers, and the row of a word in any case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from any2vec.data.files import read_blocks
+from any2vec.embeddings import Embeddings
+from any2vec.errors import DataError
+
+_LARGEST_LINE = 1 << 24
+
+
+def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """(line number from 1, text) of each line that is not blank; plain or packed. DataError for what is no text."""
+    left = b""
+    number = 0
+    name = Path(path).name
+    for block in chain(read_blocks(path), [b"\n"]):
+        lines = (left + block).split(b"\n")
+        left = lines.pop()
+        if len(left) > _LARGEST_LINE:
+            raise DataError(f"{name}: a line is longer than {_LARGEST_LINE:,} bytes; not a file of this kind.")
+        for line in lines:
+            number += 1
+            if b"\0" in line:
+                raise DataError(f"{name}, line {number:,}: it holds NUL bytes; not a text file.")
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip("\r")
+            except UnicodeDecodeError:
+                raise DataError(f"{name}, line {number:,}: not UTF-8; convert the file.") from None
+            if text.strip():
+                yield number, text
+
+
+def rows_of_words(embeddings: Embeddings, words: Iterable[str], lowercase: bool) -> np.ndarray:
+    """The row of each word, int64, -1 where there is none: lower-cased first and then as given (or the other way)."""
+    words = list(words)
+    as_given = embeddings.rows(words)
+    lowered = embeddings.rows(word.lower() for word in words)
+    first, second = (lowered, as_given) if lowercase else (as_given, lowered)
+    return np.where(first >= 0, first, second)

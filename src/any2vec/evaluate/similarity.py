@@ -1,0 +1,122 @@
+"""Word similarity: does the cosine of two words rank the pairs as people do?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any2vec.embeddings import Embeddings
+from any2vec.errors import DataError
+from any2vec.evaluate.reading import read_lines, rows_of_words
+from any2vec.neighbours import unit_rows
+
+PROTOCOL = "Spearman correlation (ranks of ties averaged) of cosine with the human score, over the covered pairs"
+
+
+@dataclass(frozen=True)
+class SimilaritySet:
+    """The score on one file of pairs."""
+
+    name: str
+    """the file's name without its suffix"""
+    spearman: float | None
+    """-1..1; None with fewer than two covered pairs, or when either side is constant"""
+    pairs: int
+    covered: int
+    """pairs whose words both have a row"""
+
+
+@dataclass(frozen=True)
+class SimilarityResult:
+    """The scores on all files."""
+
+    sets: tuple[SimilaritySet, ...]
+    protocol: str = PROTOCOL
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the sets' correlations, or None when one of them has none."""
+        values = [one.spearman for one in self.sets if one.spearman is not None]
+        return sum(values) / len(values) if len(values) == len(self.sets) else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"task": "similarity", "mean": self.mean, **asdict(self)}
+
+
+def spearman(first: np.ndarray, second: np.ndarray) -> float | None:
+    """Spearman's rank correlation of two float vectors, ties at their mean rank; None where it is not defined."""
+    from scipy.stats import rankdata
+
+    if len(first) < 2:
+        return None
+    a, b = rankdata(first) - (len(first) + 1) / 2, rankdata(second) - (len(first) + 1) / 2
+    norm = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / norm if norm > 0 else None
+
+
+def read_pairs(path: Path) -> tuple[list[str], list[str], np.ndarray]:
+    """The words and scores of `word1 word2 score` lines (tab, comma or blanks; a header is skipped, further columns
+    ignored). DataError names the line that is none."""
+    first: list[str] = []
+    second: list[str] = []
+    scores: list[float] = []
+    for number, line in read_lines(path):
+        fields = line.split("\t") if "\t" in line else line.split(",") if "," in line else line.split()
+        fields = [field.strip() for field in fields]
+        try:
+            score = float(fields[2])
+        except (IndexError, ValueError):
+            if not scores and (number == 1 or line.startswith("#")):
+                continue
+            raise DataError(
+                f"{path.name}, line {number:,}: expected `word1<TAB>word2<TAB>score`, got {line[:60]!r}."
+            ) from None
+        if not np.isfinite(score):
+            raise DataError(f"{path.name}, line {number:,}: the score must be finite, got {fields[2]!r}.")
+        first.append(fields[0])
+        second.append(fields[1])
+        scores.append(score)
+    if not scores:
+        raise DataError(f"{path.name}: there are no pairs in it.")
+    return first, second, np.array(scores)
+
+
+def _files(path: str | Path | Sequence[str | Path]) -> list[Path]:
+    if not isinstance(path, str | Path):
+        return [file for one in path for file in _files(one)]
+    path = Path(path)
+    if not path.is_dir():
+        return [path]
+    files = [file for file in sorted(path.glob("*.txt")) if not next(read_lines(file), (0, ":"))[1].startswith(":")]
+    if not files:
+        raise DataError(f"{path.name}: there are no .txt files of word pairs in this folder.")
+    return files
+
+
+def evaluate_similarity(
+    embeddings: Embeddings, path: str | Path | Sequence[str | Path], *, lowercase: bool = True
+) -> SimilarityResult:
+    """Score embeddings on files of judged word pairs.
+
+    Args:
+        embeddings: rows of words.
+        path: a file `word1<TAB>word2<TAB>score`, several, or a folder (its .txt files, analogy files left out).
+        lowercase: look words up lower-cased first and then as given; False: the other way round.
+
+    Raises:
+        DataError: a file cannot be read, or a line is no pair.
+    """
+    sets = []
+    for file in _files(path):
+        first, second, scores = read_pairs(file)
+        rows = np.stack([rows_of_words(embeddings, words, lowercase) for words in (first, second)])
+        covered = (rows >= 0).all(axis=0)
+        a, b = (unit_rows(embeddings.vectors[side[covered]]).astype(np.float64) for side in rows)
+        value = spearman(np.einsum("ij,ij->i", a, b), scores[covered])
+        sets.append(SimilaritySet(file.stem, value, len(scores), int(covered.sum())))
+    return SimilarityResult(tuple(sets))
