@@ -164,7 +164,7 @@ def _scores(result: dict[str, Any]) -> str:
 
 def _is_records(value: Any) -> bool:
     values = list(value.values()) if isinstance(value, dict) else value
-    return isinstance(values, list) and len(values) > 0 and all(isinstance(one, dict) for one in values)
+    return isinstance(values, list | tuple) and len(values) > 0 and all(isinstance(one, dict) for one in values)
 
 
 def _records(value: Any) -> list[dict[str, Any]]:
