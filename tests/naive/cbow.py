@@ -1,11 +1,12 @@
-"""Plain twin of `any2vec.kernels.classic.train_cbow_classic`."""
+"""Plain twins of `any2vec.kernels.classic.train_cbow_classic` and of the blocks of `any2vec.kernels.cbow`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from naive.pair import bounded, rate_at, step_example
+from naive.pair import BOUND, bounded, log_loss, rate_at, sigmoid, step_example
 from naive.rng import draw, draw_alias
+from naive.skipgram import cut_blocks
 from naive.windows import centres
 
 
@@ -30,4 +31,42 @@ def train_cbow_classic(
         if loss_every > 0 and centre.position % loss_every == 0:
             loss_sum += loss
             examples += 1
+    return items, loss_sum, examples
+
+
+def train_cbow_block(
+    tokens, start, stop, offset, keep, token_key, negative_key, threshold, alias, input_rows, output_rows,
+    window, num_negatives, lr_from, lr_to, loss_every, block, num_shared,
+):  # fmt: skip
+    """Each centre of a block meets its own row once, and each shared negative with weight num_negatives / num_shared.
+
+    All steps of a block come from the values before it.
+    """
+    found, items = centres(tokens, start, stop, offset, keep, token_key, window)
+    loss_sum, examples, share = 0.0, 0, num_negatives / num_shared
+    for stretch, piece, members in cut_blocks(found, block):
+        lr = rate_at(members[0].index, start, stop, float(lr_from), float(lr_to))
+        counter = (stretch * 64 + piece) * 1024
+        shared = [draw_alias(draw(int(negative_key), counter + k), threshold, alias) for k in range(num_shared)]
+        is_measured = loss_every > 0 and stretch % loss_every == 0
+        old_input, old_output = input_rows.copy(), output_rows.copy()
+        for centre in members:
+            rows = [row for _, row in centre.contexts]
+            if not rows:
+                continue
+            examples += is_measured
+            mean = np.mean(old_input[rows], axis=0)
+            error = np.zeros_like(mean)
+            targets = [(centre.row, 1.0, 1.0)] + [(row, 0.0, share) for row in shared if row != centre.row]
+            for target, label, weight in targets:
+                dot = float(mean @ old_output[target])
+                step = lr * weight * (label - sigmoid(dot))
+                error += step * old_output[target]
+                output_rows[target] += step * mean
+                if is_measured:
+                    loss_sum += weight * log_loss(dot if label else -dot)
+            for row in rows:
+                input_rows[row] += error
+        np.clip(input_rows, -BOUND, BOUND, out=input_rows)
+        np.clip(output_rows, -BOUND, BOUND, out=output_rows)
     return items, loss_sum, examples
