@@ -177,11 +177,13 @@ def _lines(values: Any, name: str) -> bytes:
 
 
 def _sentences(values: Any, name: str) -> list[bytes]:
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     if values.flatten().null_count:
         rows = [WORD_END.join([word for word in row if word is not None]) for row in values.to_pylist() if row]
     else:
+        values = values.cast(pa.list_(pa.binary()))  # binary_join knows no large lists; a slice fits
         rows = [row for row in pc.binary_join(values, WORD_END).to_pylist() if row]
     num_words = int(pc.sum(pc.list_value_length(values)).as_py() or 0)
     if sum(row.count(WORD_END) for row in rows) > num_words:

@@ -67,7 +67,7 @@ class _Encoder:
         if self.num_types >= _MAX_TYPES:
             raise DataError(f"The input holds more than {_MAX_TYPES:,} different words; any2vec counts in 32 bits.")
         table = np.zeros(2 * len(self.table), np.uint64)
-        kernel.rehash(self.table, table)
+        kernel.rehash(self.table, table, self.num_types)
         self.table = table
         self.counts = _grown(self.counts, 2 * len(self.counts))
 
@@ -94,8 +94,9 @@ class WordEncoder(_Encoder):
     def __init__(self, writer: CorpusWriter, classes: np.ndarray) -> None:
         super().__init__(writer)
         self.classes = classes
-        self.arena = np.empty(8 * _FIRST_SLOTS, np.uint8)
-        self.offsets = np.zeros(len(self.counts) + 1, np.int64)
+        self.arena = np.zeros(2 * _FIRST_SLOTS, np.uint64)
+        self.lengths = np.zeros(len(self.counts), np.int32)
+        self._block = np.zeros(0, np.uint8)
 
     def feed(self, piece: bytes, name: str = "The input") -> None:
         """Encode `piece`, which must end with a separator.
@@ -104,17 +105,21 @@ class WordEncoder(_Encoder):
             DataError: a word is longer than `MAX_WORD_BYTES`, or there are too many different words.
             StorageError: the tokens cannot be written.
         """
-        block = np.frombuffer(piece, np.uint8)
-        self._room(len(block))
+        size = len(piece)
+        if len(self._block) < size + 16:
+            self._block = np.zeros(-(-(size + 16) // 4096) * 4096, np.uint8)
+        self._block[:size] = np.frombuffer(piece, np.uint8)
+        self._block[size : size + 16] = 0
+        self._room(size)
         at = 0
         while True:
             at = kernel.encode_block(
-                block, at, MAX_WORD_BYTES, self.classes, self.table, self.arena, self.offsets, self.counts, self.out,
-                self.state,
+                self._block, size, at, MAX_WORD_BYTES, self.classes, self.table, self.arena, self.lengths, self.counts,
+                self.out, self.state,
             )  # fmt: skip
             if self.state[kernel.TOO_LONG]:
                 raise too_long(name)
-            if at >= len(block):
+            if at >= size:
                 break
             self._grow()
         self._flush()
@@ -122,17 +127,22 @@ class WordEncoder(_Encoder):
     def _grow(self) -> None:
         if self.num_types >= len(self.counts):
             self._grow_types()
-            self.offsets = _grown(self.offsets, len(self.counts) + 1)
+            self.lengths = _grown(self.lengths, len(self.counts))
         else:
             self.arena = _grown(self.arena, max(2 * len(self.arena), len(self.arena) + MAX_WORD_BYTES))
+        if len(self.arena) >= 1 << 32:
+            raise DataError("The different words of the input take more than 16 GiB; any2vec does not count so many.")
 
     def finish(self, meta: dict[str, Any]) -> Corpus:
         """Rank the words by count, rewrite the tokens, write the vocabulary, open the corpus."""
         self.table = self.out = np.empty(0, np.uint64)
         order = self._order()
-        packed = np.empty(int(self.state[kernel.ARENA_USED]), np.uint8)
+        lengths = self.lengths[: self.num_types]
+        starts = np.zeros(len(order) + 1, np.int64)
+        np.cumsum(8 * (lengths // 8 + 1), out=starts[1:])
+        packed = np.empty(int(lengths.sum(dtype=np.int64)), np.uint8)
         offsets = np.zeros(len(order) + 1, np.int64)
-        kernel.pack_words(self.arena, self.offsets, order, packed, offsets)
+        kernel.pack_words(self.arena.view(np.uint8), starts[order], lengths[order], packed, offsets)
         return self._finish(order, Keys(packed, offsets), meta)
 
 

@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,9 @@ _BLOCK_IDS = 1 << 18
 
 
 class Sentences:
-    """An iterable of sentences; `kind` is text (strings), words (lists of strings) or ids, as the first non-empty one."""
+    """An iterable of sentences; `kind` is text (strings), words (lists of strings) or ids, as the first one is."""
 
-    name = "The sentences"
+    name = "The list of sentences"
 
     def __init__(self, source: Iterable[Any]) -> None:
         try:
@@ -32,13 +33,14 @@ class Sentences:
             ) from error
         skipped: list[Any] = []
         self.kind = "text"
+        self._sentences: Iterable[Any] = ()  # stays so when all are empty
         for sentence in sentences:
             skipped.append(sentence)
             kind = _kind(sentence, len(skipped))
             if kind is not None:
                 self.kind = kind
+                self._sentences = chain(skipped, sentences)
                 break
-        self._sentences: Iterable[Any] = chain(skipped, sentences)
 
     def blocks(self) -> Iterator[Any]:
         """text: bytes of whole lines; words: lists of sentences, each the words' bytes with NUL between them;
@@ -184,13 +186,15 @@ def read_arrays(name: str) -> Iterator[np.ndarray]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            loaded = np.load(name, mmap_mode="r", allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                yield from array_blocks(loaded, name)
-                return
-            with loaded:
-                for key in loaded.files:
-                    yield from array_blocks(loaded[key], f"{name}, array {key}")
+            with Path(name).open("rb") as file:
+                is_zip = file.read(2) == b"PK"
+                if is_zip:
+                    file.seek(0)
+                    with np.load(file, allow_pickle=False) as arrays:
+                        for key in arrays.files:
+                            yield from array_blocks(arrays[key], f"{name}, array {key}")
+            if not is_zip:
+                yield from array_blocks(np.load(name, mmap_mode="r", allow_pickle=False), name)
     except Any2VecError:
         raise
     except Exception as error:  # zipfile, zlib and the header parser each have errors of their own
