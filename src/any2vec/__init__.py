@@ -1,0 +1,54 @@
+"""any2vec: fast embeddings of words, graph nodes and anything that comes as sequences.
+
+    import any2vec as a2v
+
+    result = a2v.fit(a2v.SkipGram(dim=100), "corpus.txt", epochs=3)
+    result.embeddings.nearest("word")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from any2vec._version import __version__
+
+if TYPE_CHECKING:
+    from any2vec.data.corpus import Corpus
+    from any2vec.data.edges import GraphOptions, read_graph
+    from any2vec.data.graph import Graph
+    from any2vec.data.text import TextOptions, encode_text
+    from any2vec.embeddings import Embeddings
+    from any2vec.errors import Any2VecError, DataError, FormatError, InputError, Interrupted, StorageError
+    from any2vec.estimators import NodeEmbedder, WordEmbedder
+    from any2vec.models.cbow import CBOW
+    from any2vec.models.deepwalk import DeepWalk
+    from any2vec.models.node2vec import Node2Vec
+    from any2vec.models.skipgram import SkipGram
+    from any2vec.train.fit import FitResult, fit
+    from any2vec.types import Progress
+
+_HOMES = {
+    "Corpus": "data.corpus", "GraphOptions": "data.edges", "read_graph": "data.edges", "Graph": "data.graph",
+    "TextOptions": "data.text", "encode_text": "data.text", "Embeddings": "embeddings",
+    "Any2VecError": "errors", "DataError": "errors", "FormatError": "errors", "InputError": "errors",
+    "Interrupted": "errors", "StorageError": "errors",
+    "NodeEmbedder": "estimators", "WordEmbedder": "estimators",
+    "SkipGram": "models.skipgram", "CBOW": "models.cbow", "DeepWalk": "models.deepwalk",
+    "Node2Vec": "models.node2vec", "FitResult": "train.fit", "fit": "train.fit", "Progress": "types",
+}  # fmt: skip
+
+__all__ = [*sorted(_HOMES), "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """Names are imported when they are first asked for, so that `import any2vec` stays light."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'any2vec' has no attribute {name!r}")
+    value = getattr(import_module(f"any2vec.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

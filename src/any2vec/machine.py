@@ -115,3 +115,25 @@ def _read(path: str) -> str:
         return Path(path).read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
+
+
+def resident_bytes() -> tuple[int, int]:
+    """(anonymous, mapped) resident memory of this process; where /proc is missing (macOS) the peak so far and 0."""
+    sizes = {}
+    for line in _read("/proc/self/status").splitlines():
+        name, _, rest = line.partition(":")
+        if name in ("RssAnon", "RssFile", "RssShmem"):
+            sizes[name] = int(rest.split()[0]) * 1024
+    if "RssAnon" not in sizes:
+        return peak_resident_bytes(), 0
+    return sizes["RssAnon"], sizes.get("RssFile", 0) + sizes.get("RssShmem", 0)
+
+
+def peak_resident_bytes() -> int:
+    """The largest resident memory of this process so far, mapped pages counted; 0 where it cannot be asked."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

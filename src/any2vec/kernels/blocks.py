@@ -9,6 +9,7 @@ import numpy as np
 
 from any2vec.kernels.alias import draw_alias
 from any2vec.kernels.jit import fast_jit, inline_jit, jit
+from any2vec.kernels.prefetch import prefetch_row
 from any2vec.kernels.rng import draw
 from any2vec.kernels.scalar import bounded
 
@@ -41,6 +42,17 @@ def cut_blocks(position_M, first, last, block, negative_key, threshold_V, alias_
             size += 1
         entry = stop
     return size
+
+
+@jit
+def prefetch_block(input_VD, output_VD, row_M, right_M, known, begin, end, negative_K):
+    """Fetch the rows of the block of centres begin..end - 1: inputs from entry `known` on, centres, negatives."""
+    for j in range(known, right_M[end - 1]):
+        prefetch_row(input_VD, row_M[j])
+    for j in range(begin, end):
+        prefetch_row(output_VD, row_M[j])
+    for k in range(negative_K.size):
+        prefetch_row(output_VD, negative_K[k])
 
 
 @fast_jit

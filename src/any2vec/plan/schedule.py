@@ -23,35 +23,28 @@ class EpochSchedule:
     """positions of a piece; the grid of pieces depends on the data alone, never on threads, works or hosts"""
     work: int
     """positions of a work, a multiple of piece"""
-    first: int = 0
-    """how many works are done already: where a resumed run goes on"""
+    first: tuple[int, int] = (0, 0)
+    """(epoch, position) where a resumed run goes on"""
 
     @classmethod
-    def plan(cls, num_positions: int, epochs: int, unit: int, threads: int) -> EpochSchedule:
+    def plan(
+        cls, num_positions: int, epochs: int, unit: int, threads: int, first: tuple[int, int] = (0, 0)
+    ) -> EpochSchedule:
         """Pieces of whole `unit`s (a block of tokens, a walk). Pure; O(1)."""
         piece = max(1, PIECE_POSITIONS // unit) * unit
-        return cls(num_positions=num_positions, epochs=epochs, piece=piece, work=piece * PIECES_PER_WORK * threads)
-
-    @property
-    def works_per_epoch(self) -> int:
-        return -(-self.num_positions // self.work)
-
-    def __len__(self) -> int:
-        return self.epochs * self.works_per_epoch
-
-    def __getitem__(self, index: int) -> Work:
-        """The index-th work of the whole run."""
-        if not 0 <= index < len(self):
-            raise IndexError(index)
-        epoch, round_ = divmod(index, self.works_per_epoch)
-        start = round_ * self.work
-        stop = min(start + self.work, self.num_positions)
-        return Work(
-            epoch, round_, start, stop, self.progress(epoch, start), self.progress(epoch, stop)
-        )
+        work = piece * PIECES_PER_WORK * threads
+        return cls(num_positions=num_positions, epochs=epochs, piece=piece, work=work, first=first)
 
     def __iter__(self) -> Iterator[Work]:
-        return (self[index] for index in range(self.first, len(self)))
+        first_epoch, start = self.first
+        for epoch in range(first_epoch, self.epochs):
+            while start < self.num_positions:
+                stop = min(start + self.work, self.num_positions)
+                yield Work(
+                    epoch, start // self.work, start, stop, self.progress(epoch, start), self.progress(epoch, stop)
+                )
+                start = stop
+            start = 0
 
     def progress(self, epoch: int, position: int) -> float:
         """Share of the whole run, 0..1, that lies before a position of an epoch."""

@@ -1,0 +1,162 @@
+"""The learner of every model over sequences: what one host does with one piece of work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from any2vec.errors import DataError
+from any2vec.kernels.alias import build_alias
+from any2vec.kernels.cbow import train_cbow_block
+from any2vec.kernels.classic import train_cbow_classic, train_skipgram_classic
+from any2vec.kernels.hierarchical import train_cbow_hierarchical, train_skipgram_hierarchical
+from any2vec.kernels.huffman import huffman_codes
+from any2vec.kernels.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
+from any2vec.kernels.skipgram import train_skipgram_block
+from any2vec.models.config import SequenceModel
+from any2vec.models.source import TokenSource
+from any2vec.tables.memory import MemoryTable
+from any2vec.types import Stats, Work
+
+BLOCK_CENTRES = 16
+"""kept tokens that a block of text holds on average; with walks a block is a walk"""
+NOISE_POWER = 0.75
+"""negatives are drawn in proportion to counts ** 0.75 (Mikolov et al. 2013, section 2.2)"""
+LOSS_EVERY = 64
+"""the loss is measured on one block (or centre) of so many"""
+
+
+def shared_negatives(num_negatives: int) -> int:
+    """How many negatives a block shares: 12 for 5, and in proportion, a multiple of 4."""
+    return max(4, -(-num_negatives * 12 // 20) * 4)
+
+
+def block_positions(keep_rate: float) -> int:
+    """Positions of the stream that keep BLOCK_CENTRES tokens on average, at most 1024."""
+    return min(1024, max(1, round(BLOCK_CENTRES / max(keep_rate, 1e-6))))
+
+
+class SequenceLearner:
+    """Trains the tables "input" and "output" on pieces of a token stream with `threads` Hogwild threads.
+
+    Args:
+        config: the model's options.
+        counts: int64 (V,), occurrences of each row; rows of the tables beyond V are carried, not trained.
+        keep: float64 (V,), probability that an occurrence is kept (subsampling).
+        source: the token stream; tokens >= V are out of the vocabulary.
+        tables: "input" and "output", both (>= V, dim).
+    """
+
+    def __init__(
+        self,
+        config: SequenceModel,
+        counts: np.ndarray,
+        keep: np.ndarray,
+        source: TokenSource,
+        tables: dict[str, MemoryTable],
+        *,
+        block: int,
+        piece: int,
+        threads: int,
+        seed: int,
+    ) -> None:
+        self.config = config
+        self.source = source
+        self.tables = tables
+        self.block = block
+        self.piece = piece
+        self.threads = threads
+        self.seed = seed
+        self._keep_V = np.minimum(keep * 2.0**32, 2.0**32).astype(np.uint64)
+        self._distribution = self._output_side(counts)
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    @property
+    def state(self) -> dict[str, np.ndarray]:
+        """Named arrays that a checkpoint holds."""
+        return {name: table.rows for name, table in self.tables.items()}
+
+    def compile(self) -> float:
+        """Compile the kernel, or load it from the cache, by an empty call; seconds that it took."""
+        start = time.perf_counter()
+        tokens, begin, _, offset = self.source.piece(0, 0, 0)
+        self._kernel(tokens, begin, begin, offset, 0, 0.0, 0.0)
+        return time.perf_counter() - start
+
+    def run(self, work: Work, epochs: int) -> Stats:
+        """Train one piece of work; threads take its pieces in turn. Deterministic with one thread."""
+        starts = iter(range(work.start, work.stop, self.piece))
+        if self._pool is None:
+            return self._run_pieces(work, epochs, starts)
+        # The range iterator is shared: each thread takes the next piece when it is ready for one.
+        parts = list(self._pool.map(lambda _: self._run_pieces(work, epochs, starts), range(self.threads)))
+        return Stats(
+            items=sum(part.items for part in parts),
+            loss_sum=sum(part.loss_sum for part in parts),
+            loss_examples=sum(part.loss_examples for part in parts),
+            cpu_seconds=sum(part.cpu_seconds for part in parts),
+        )
+
+    def learning_rate(self, progress: float) -> float:
+        """Learning rate at a share of the whole run, 0..1."""
+        return self.config.learning_rate + (self.config.min_learning_rate - self.config.learning_rate) * progress
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _run_pieces(self, work: Work, epochs: int, starts: Iterator[int]) -> Stats:
+        items, loss_sum, loss_examples = 0, 0.0, 0
+        before = time.thread_time()
+        for start in starts:
+            stop = min(start + self.piece, work.stop)
+            rates = [
+                self.learning_rate((work.epoch + position / self.source.num_positions) / epochs)
+                for position in (start, stop)
+            ]
+            tokens, begin, end, offset = self.source.piece(work.epoch, start, stop)
+            seen, loss, examples = self._kernel(tokens, begin, end, offset, work.epoch, *rates)
+            items, loss_sum, loss_examples = items + seen, loss_sum + loss, loss_examples + examples
+        return Stats(items, loss_sum, loss_examples, time.thread_time() - before)
+
+    def _output_side(self, counts: np.ndarray) -> tuple[Any, ...]:
+        """The noise distribution as an alias table, or the Huffman codes."""
+        if self.config.objective == "hierarchical":
+            return tuple(huffman_codes(counts))
+        weights = counts.astype(np.float64) ** NOISE_POWER
+        if not weights.sum() > 0:
+            raise DataError("No item of the vocabulary occurs in the data; check min_count and the input.")
+        return tuple(build_alias(weights))
+
+    def _kernel(
+        self, tokens: np.ndarray, begin: int, end: int, offset: int, epoch: int, lr_from: float, lr_to: float
+    ) -> tuple[int, float, int]:
+        config = self.config
+        input_VD, _ = self.tables["input"].pin()
+        output_VD, _ = self.tables["output"].pin()
+        token_key = stream_key(self.seed, PURPOSE_TOKEN, epoch)
+        where = (tokens, begin, end, offset, self._keep_V, token_key)
+        rates = (np.float32(lr_from), np.float32(lr_to), LOSS_EVERY)
+        skipgram = config.architecture == "skipgram"
+        if config.objective == "hierarchical":
+            train = train_skipgram_hierarchical if skipgram else train_cbow_hierarchical
+            result = train(*where, *self._distribution, input_VD, output_VD, config.window, *rates)
+        else:
+            noise = (stream_key(self.seed, PURPOSE_NEGATIVE, epoch), *self._distribution, input_VD, output_VD)
+            width = (config.window, config.num_negatives)
+            if config.kernel == "classic":
+                train = train_skipgram_classic if skipgram else train_cbow_classic
+                result = train(*where, *noise, *width, *rates)
+            else:
+                train = train_skipgram_block if skipgram else train_cbow_block
+                shared = shared_negatives(config.num_negatives)
+                result = train(*where, *noise, *width, *rates, self.block, shared)
+        for table in self.tables.values():
+            table.unpin()
+        items, loss_sum, examples = result
+        return int(items), float(loss_sum), int(examples)

@@ -1,0 +1,57 @@
+"""Where the tokens of one piece of work come from: a stored corpus, or walks that are made when they are needed."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from any2vec.sampling.walks import Walker
+
+
+class TokenSource(Protocol):
+    """A token stream by positions, the same whoever asks and whenever."""
+
+    num_positions: int
+    unit: int
+    """cuts of the stream fall on multiples of this many positions"""
+
+    def piece(self, epoch: int, start: int, stop: int) -> tuple[np.ndarray, int, int, int]:
+        """(tokens, begin, end, offset): positions [start, stop) are tokens[begin:end], offset that of tokens[0].
+
+        tokens is int32, read-only; what lies around begin and end serves as context.
+        """
+
+
+class StoredTokens:
+    """Tokens of a corpus on disk, memory-mapped; every epoch reads the same."""
+
+    def __init__(self, tokens: np.ndarray, unit: int) -> None:
+        self.tokens = np.asarray(tokens)
+        self.num_positions = len(tokens)
+        self.unit = unit
+
+    def piece(self, epoch: int, start: int, stop: int) -> tuple[np.ndarray, int, int, int]:
+        return self.tokens, start, stop, 0
+
+
+class WalkedTokens:
+    """Walks made on the fly; each epoch walks anew, and epoch 0 makes the walks that `any2vec walk` would store."""
+
+    def __init__(self, walker: Walker) -> None:
+        self.walker = walker
+        self.unit = walker.stride
+        self.num_positions = walker.num_walks * walker.stride
+        self._buffers = threading.local()
+
+    def piece(self, epoch: int, start: int, stop: int) -> tuple[np.ndarray, int, int, int]:
+        buffer = getattr(self._buffers, "tokens", None)
+        if buffer is None or buffer.size < stop - start:
+            buffer = self._buffers.tokens = np.empty(stop - start, np.int32)
+        tokens = buffer[: stop - start]
+        self.walker.sample(start // self.unit, stop // self.unit, epoch, tokens)
+        tokens = tokens[:]
+        tokens.flags.writeable = False
+        return tokens, 0, stop - start, start

@@ -1,0 +1,1 @@
+"""From data to embeddings: the loop, checkpoints, progress records."""

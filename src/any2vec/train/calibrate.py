@@ -1,0 +1,98 @@
+"""How fast this machine trains: a run of about a second on a sample, with tables of bounded size."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from any2vec.models.config import SequenceModel
+from any2vec.models.learner import SequenceLearner
+from any2vec.models.source import TokenSource
+from any2vec.plan.schedule import EpochSchedule
+from any2vec.tables.memory import MemoryTable
+from any2vec.types import Work
+
+TABLE_BYTES = 1 << 28
+"""both tables together: far beyond every cache, far below what a large run needs"""
+WARM_SECONDS = 0.3
+"""until the rows are touched and the cores are at their pace"""
+PIECES = 4
+"""pieces of a thread in one work: short, so that slow settings end in time too"""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What was measured."""
+
+    items_per_s: float
+    """in-vocabulary items, before subsampling, per second of wall time"""
+    compile_seconds: float
+
+
+def measure_pace(
+    model: SequenceModel,
+    source: TokenSource,
+    counts: np.ndarray,
+    keep: np.ndarray,
+    block: int,
+    *,
+    threads: int,
+    seed: int = 1,
+    seconds: float = 1.0,
+) -> Pace:
+    """Train on `source` again and again for `seconds` and throw the result away.
+
+    counts, keep: int64 and float64 (V,), V at most `row_limit(model.dim)`; block as for the learner.
+    Memory: TABLE_BYTES at most. Not deterministic: it is a measurement.
+    """
+    rng = np.random.default_rng(seed)
+    shape = (len(counts), model.dim)
+    tables = {
+        "input": MemoryTable((rng.random(shape, dtype=np.float32) - 0.5) / model.dim),
+        "output": MemoryTable(np.full(shape, 1e-3, np.float32)),
+    }
+    piece = EpochSchedule.plan(source.num_positions, 1, source.unit, threads).piece
+    learner = SequenceLearner(model, counts, keep, source, tables, block=block, piece=piece, threads=threads, seed=seed)
+    try:
+        compile_seconds = learner.compile()
+        return Pace(_run(learner, source, seconds), compile_seconds)
+    finally:
+        learner.close()
+
+
+def row_limit(dim: int) -> int:
+    """How many rows of `dim` numbers the two tables of a measurement may have."""
+    return max(1000, TABLE_BYTES // (8 * dim))
+
+
+def fold(tokens: np.ndarray, num_rows: int) -> np.ndarray:
+    """int32 tokens with the ids at and above `num_rows` mapped into its upper half, as rare as they were; -1 stays."""
+    half = num_rows // 2
+    return np.where(tokens < num_rows, tokens, half + tokens % (num_rows - half)).astype(np.int32)
+
+
+def _run(learner: SequenceLearner, source: TokenSource, seconds: float) -> float:
+    """Items per second between the end of warming and the end; at least one piece of work is measured."""
+    began = time.perf_counter()
+    start, items = None, 0
+    for work in _works(source.num_positions, learner.piece * learner.threads * PIECES):
+        stats = learner.run(work, 1 << 20)
+        now = time.perf_counter()
+        if start is not None:
+            items += stats.items
+            if now - start >= seconds and items:
+                return items / (now - start)
+        elif now - began >= min(WARM_SECONDS, seconds / 3):
+            start = now
+    raise AssertionError("an endless schedule has ended")
+
+
+def _works(num_positions: int, size: int) -> Iterator[Work]:
+    """Pieces of work over the source, again and again."""
+    for epoch in itertools.count():
+        for start in range(0, num_positions, size):
+            yield Work(epoch, 0, start, min(start + size, num_positions), 0.0, 0.0)

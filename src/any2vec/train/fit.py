@@ -1,0 +1,305 @@
+"""`any2vec.fit`: one call from data to embeddings, with records, checkpoints and a clean stop."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from any2vec._version import __version__
+from any2vec.data.files import atomic_file, check_folder_free, storage_errors, write_json
+from any2vec.embeddings import Embeddings
+from any2vec.errors import InputError, Interrupted
+from any2vec.machine import describe, peak_resident_bytes, resident_bytes, usable_cores
+from any2vec.models.config import SequenceModel, check_number, check_whole
+from any2vec.models.learner import SequenceLearner
+from any2vec.plan.schedule import EpochSchedule
+from any2vec.train.checkpoint import Checkpoint, load_checkpoint, remove_checkpoint, save_checkpoint
+from any2vec.train.loop import Alone, run
+from any2vec.train.prepare import Prepared, Stage, prepare
+from any2vec.train.progress import Recorder
+from any2vec.train.start import carry_over, fresh_tables
+from any2vec.types import Progress, Stats, Work
+
+if TYPE_CHECKING:
+    from any2vec.data.edges import GraphOptions
+    from any2vec.data.text import TextOptions
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """What a run made."""
+
+    embeddings: Embeddings
+    summary: dict[str, Any]
+    """items, items_per_s, seconds, train_seconds, compile_seconds, loss, peak_rss_bytes, rows, dim, ..."""
+    progress: list[Progress]
+    path: Path | None
+    """the run folder, if one was asked for"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Request:
+    model: SequenceModel
+    epochs: int
+    threads: int
+    seed: int
+    out: Path | None
+    checkpoint_seconds: float
+    callback: Callable[[Progress], None] | None
+
+
+def fit(
+    model: SequenceModel,
+    data: Any,
+    *,
+    epochs: int | None = None,
+    threads: int = 0,
+    seed: int = 1,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    init: Embeddings | str | Path | None = None,
+    callback: Callable[[Progress], None] | None = None,
+    stage: Stage | None = None,
+    checkpoint_seconds: float = 300.0,
+    text: TextOptions | None = None,
+    graph: GraphOptions | None = None,
+    cache_dir: str | Path | None = None,
+) -> FitResult:
+    """Train `model` on `data`.
+
+    Args:
+        model: SkipGram, CBOW, DeepWalk or Node2Vec.
+        data: for words: a path, glob, folder, "-" (standard input), list of those, iterable of sentences (strings,
+            lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list and its kin, a SciPy,
+            NetworkX or PyG graph, an opened `Graph`, or walks that `any2vec walk` stored.
+        epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes.
+        threads: training threads; 0 = all usable cores. One thread: the same seed gives the same bits; several:
+            Hogwild (Recht et al. 2011), statistically equal.
+        seed: of every random draw, 0 or more.
+        out: run folder to write; None keeps the result in memory alone, without checkpoints.
+        overwrite, resume: what to do when `out` exists; resume goes on from its checkpoint, if there is one.
+        init: vectors to start from, matched by key; keys that the data lack are kept.
+        callback: hears every progress record.
+        stage: hears how far reading is: (name, bytes done, bytes in all or None).
+        checkpoint_seconds: between checkpoints, more than 0.
+        text, graph: reading options.
+        cache_dir: where encoded data are kept.
+
+    Returns:
+        The result; its embeddings have the input rows as `vectors` and the output rows as `output`.
+
+    Raises:
+        InputError: an option is not legal, or does not go with the data or the checkpoint.
+        DataError: the data cannot be read.
+        StorageError: `out` is taken or cannot be written, or the disk is full.
+        Interrupted: Ctrl-C or SIGTERM; the work so far is in `out`/checkpoint.
+
+    Memory: two float32 tables of rows x dim, plus the vocabulary; data are memory-mapped.
+    """
+    started = time.perf_counter()
+    if not isinstance(model, SequenceModel):
+        raise InputError(f"model must be SkipGram(...), CBOW(...), DeepWalk(...) or Node2Vec(...), got {model!r}.")
+    request = _Request(
+        model=model,
+        epochs=model.default_epochs if epochs is None else epochs,
+        threads=threads or usable_cores(),
+        seed=seed,
+        out=None if out is None else Path(out),
+        checkpoint_seconds=checkpoint_seconds,
+        callback=callback,
+    )
+    _check(request, threads)
+    if request.out is not None:
+        if resume and (request.out / "meta.json").exists():
+            return _finished(request.out)
+        if not resume:
+            check_folder_free(request.out, overwrite)
+    given = init if init is None or isinstance(init, Embeddings) else Embeddings.load(init)
+    prepared = prepare(
+        model, data, threads=request.threads, seed=seed, text=text, graph=graph,
+        cache_dir=None if cache_dir is None else Path(cache_dir), stage=stage,
+    )  # fmt: skip
+    if request.out is not None:
+        _open_folder(request.out, resume)
+    with _single_blas_thread():
+        return _train(request, prepared, given, resume, started)
+
+
+def _check(request: _Request, threads: int) -> None:
+    check_whole("epochs", request.epochs, 1, 1_000_000)
+    check_whole("threads", threads, 0, 1024)
+    check_whole("seed", request.seed, 0, 2**63 - 1)
+    check_number("checkpoint_seconds", request.checkpoint_seconds, 0, 1e9, open_low=True)
+
+
+def _train(
+    request: _Request, prepared: Prepared, init: Embeddings | None, resume: bool, started: float
+) -> FitResult:
+    model, source = request.model, prepared.source
+    settings = {"model": model.as_dict(), "epochs": request.epochs, "seed": request.seed, "data": prepared.facts}
+    keys, counts = prepared.keys, prepared.counts
+    if init is None:
+        tables = fresh_tables(len(keys), model.dim, request.seed)
+    else:
+        tables, keys, counts = carry_over(init, keys, counts, model.dim, request.seed)
+    folder = None if request.out is None else request.out / "checkpoint"
+    first, items, seconds = (0, 0), 0, 0.0
+    if resume and folder is not None and folder.exists():
+        checkpoint = load_checkpoint(folder, settings)
+        for name, rows in checkpoint.state.items():
+            tables[name].rows[:] = rows
+        first = (checkpoint.epoch, checkpoint.position)
+        items, seconds = checkpoint.totals["items"], checkpoint.totals["seconds"]
+    schedule = EpochSchedule.plan(source.num_positions, request.epochs, source.unit, request.threads, first)
+    learner = SequenceLearner(
+        model, prepared.counts, prepared.keep, source, tables,
+        block=prepared.block, piece=schedule.piece, threads=request.threads, seed=request.seed,
+    )  # fmt: skip
+    compile_seconds = learner.compile()
+    log = None if request.out is None else request.out / "progress.jsonl"
+    recorder = Recorder(request.epochs, learner.learning_rate, log, request.callback, items, seconds)
+    keeper = _Keeper(folder, learner, recorder, settings, request.checkpoint_seconds)
+    try:
+        with _stop_signals(keeper):
+            run(schedule, learner, Alone(), keeper.heard, epochs=request.epochs)
+    finally:
+        learner.close()
+    summary = _summary(request, prepared, recorder, len(keys), compile_seconds, started)
+    embeddings = Embeddings(keys, tables["input"].rows, tables["output"].rows, counts, meta={"model": model.as_dict()})
+    if request.out is not None:
+        _write_result(request, embeddings, summary, settings)
+    return FitResult(embeddings, summary, recorder.records, request.out)
+
+
+class _Keeper:
+    """Hears of each piece of work: records it, writes checkpoints, and stops the run when asked to."""
+
+    def __init__(
+        self, folder: Path | None, learner: SequenceLearner, recorder: Recorder, settings: dict[str, Any], every: float
+    ) -> None:
+        self.folder = folder
+        self.learner = learner
+        self.recorder = recorder
+        self.settings = settings
+        self.every = every
+        self.stop_signal = 0
+        self._last = time.perf_counter()
+
+    def heard(self, work: Work, stats: Stats) -> None:
+        self.recorder.add(work, stats)
+        if work.progress_to >= 1.0:
+            return
+        if self.stop_signal:
+            self._save(work)
+            where = f"the checkpoint in {self.folder} goes on with --resume" if self.folder else "nothing was kept"
+            raise Interrupted(f"Stopped by {signal.Signals(self.stop_signal).name} at {work.progress_to:.1%}; {where}.")
+        if time.perf_counter() - self._last >= self.every:
+            self._save(work)
+
+    def _save(self, work: Work) -> None:
+        if self.folder is None:
+            return
+        start = time.perf_counter()
+        position = (work.epoch, work.stop) if work.stop < self.learner.source.num_positions else (work.epoch + 1, 0)
+        totals = {"items": self.recorder.items, "seconds": self.recorder.seconds}
+        save_checkpoint(self.folder, Checkpoint(self.learner.state, *position, self.settings, totals))
+        self._last = time.perf_counter()
+        self.recorder.pause(self._last - start)
+
+
+@contextmanager
+def _stop_signals(keeper: _Keeper) -> Iterator[None]:
+    """Ctrl-C and SIGTERM ask for a stop at the end of the work at hand; a second Ctrl-C stops at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ask(number: int, frame: Any) -> None:
+        if keeper.stop_signal and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        keeper.stop_signal = number
+
+    previous = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _single_blas_thread() -> Any:
+    """The kernels multiply small matrices on each of our own threads; BLAS threads of its own would fight them."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(limits=1, user_api="blas")
+
+
+def _open_folder(out: Path, resume: bool) -> None:
+    """Make the run folder; what a former result left goes away, meta.json first, so that none is half-readable."""
+    with storage_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+        if resume and (out / "checkpoint").exists():
+            return
+        for name in ("meta.json", "vectors.safetensors", "vocabulary.tsv", "progress.jsonl", "run.json"):
+            (out / name).unlink(missing_ok=True)
+        for name in ("report.html", "evaluation.jsonl"):
+            (out / name).unlink(missing_ok=True)
+        remove_checkpoint(out / "checkpoint")
+        (out / "progress.jsonl").touch()
+
+
+def _summary(
+    request: _Request, prepared: Prepared, recorder: Recorder, rows: int, compile_seconds: float, started: float
+) -> dict[str, Any]:
+    losses = [record.loss for record in recorder.records if record.loss is not None]
+    last = recorder.records[-1] if recorder.records else None
+    train_seconds = last.seconds if last is not None else 0.0
+    return {
+        "model": request.model.name,
+        "rows": rows,
+        "dim": request.model.dim,
+        "epochs": request.epochs,
+        "threads": request.threads,
+        "seed": request.seed,
+        "items": recorder.items,
+        "items_per_s": recorder.items / max(train_seconds, 1e-9),
+        "loss": losses[-1] if losses else None,
+        "train_seconds": train_seconds,
+        "compile_seconds": compile_seconds,
+        "seconds": time.perf_counter() - started,
+        "peak_rss_bytes": peak_resident_bytes(),
+        "peak_anon_bytes": max(recorder.peak_anonymous, resident_bytes()[0]),
+        "data": prepared.facts,
+    }
+
+
+def _write_result(
+    request: _Request, embeddings: Embeddings, summary: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    assert request.out is not None
+    about = {
+        "any2vec": __version__, "settings": settings, "summary": summary, "machine": describe(),
+        "threads": request.threads,
+    }  # fmt: skip
+    with atomic_file(request.out / "run.json") as temporary:
+        write_json(temporary, about)
+    embeddings.save_into(request.out)
+    remove_checkpoint(request.out / "checkpoint")
+
+
+def _finished(out: Path) -> FitResult:
+    """A run that was finished before: its result as it stands."""
+    summary: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        summary = json.loads((out / "run.json").read_text(encoding="utf-8"))["summary"]
+    return FitResult(Embeddings.load(out), summary, [], out)

@@ -1,0 +1,48 @@
+"""The only loop: whatever is trained, on however many hosts, goes through here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from any2vec.types import Stats, Work
+
+
+class Learner(Protocol):
+    """What one host does with one piece of work."""
+
+    def run(self, work: Work, epochs: int) -> Stats: ...
+
+
+class Driver(Protocol):
+    """How hosts agree: around each piece of work, or behind it."""
+
+    def before(self, work: Work) -> None: ...
+
+    def after(self, work: Work) -> None: ...
+
+
+class Alone:
+    """The driver of a single host: nobody to agree with."""
+
+    def before(self, work: Work) -> None:
+        pass
+
+    def after(self, work: Work) -> None:
+        pass
+
+
+def run(
+    schedule: Iterable[Work],
+    learner: Learner,
+    driver: Driver,
+    report: Callable[[Work, Stats], None],
+    *,
+    epochs: int,
+) -> None:
+    """Do all work of the schedule. `report` hears of each piece, and may stop the run by raising."""
+    for work in schedule:
+        driver.before(work)
+        stats = learner.run(work, epochs)
+        driver.after(work)
+        report(work, stats)

@@ -1,0 +1,169 @@
+"""From what the user names to what a learner needs: a token stream, keys, counts, keep probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from any2vec.data.corpus import Corpus, is_corpus
+from any2vec.data.text import TextOptions, encode_text
+from any2vec.data.vocabulary import Vocabulary
+from any2vec.errors import DataError, InputError
+from any2vec.models.config import SequenceModel, WalkModel
+from any2vec.models.learner import block_positions
+from any2vec.models.source import StoredTokens, TokenSource, WalkedTokens
+
+if TYPE_CHECKING:
+    from any2vec.data.edges import GraphOptions
+    from any2vec.data.graph import Graph
+    from any2vec.sampling.walks import WalkOptions
+
+Stage = Callable[[str, int, int | None], None]
+"""called with (what is being read, bytes done, bytes in all or None)"""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Data, ready to be trained on."""
+
+    source: TokenSource
+    keys: Sequence[str]
+    counts: np.ndarray
+    """int64 (V,)"""
+    keep: np.ndarray
+    """float64 (V,)"""
+    block: int
+    """positions of the stream that make one block"""
+    facts: dict[str, Any]
+    """what the data is, for the report and for a resumed run to compare"""
+
+
+def prepare(
+    model: SequenceModel,
+    data: Any,
+    *,
+    threads: int,
+    seed: int,
+    text: TextOptions | None,
+    graph: GraphOptions | None,
+    cache_dir: Path | None,
+    stage: Stage | None,
+) -> Prepared:
+    """Read `data` for `model`: a corpus, text, a graph, or stored walks.
+
+    Raises:
+        InputError: the model cannot be trained on such data.
+        DataError: the data cannot be read, or too little is left of it.
+    """
+    corpus = _stored(data)
+    if corpus is None and model.is_graph:
+        assert isinstance(model, WalkModel)
+        return _prepare_walks(model, _graph(data, graph, cache_dir, stage), threads, seed)
+    if corpus is None:
+        def told(done: int, total: int | None) -> None:
+            if stage is not None:
+                stage("reading", done, total)
+
+        corpus = encode_text(data, text or TextOptions(), cache_dir=cache_dir, progress=told)
+    return _prepare_corpus(model, corpus)
+
+
+def _stored(data: Any) -> Corpus | None:
+    if isinstance(data, Corpus):
+        return data
+    if isinstance(data, list | tuple) and len(data) == 1:
+        data = data[0]
+    if isinstance(data, str | Path) and str(data) != "-" and is_corpus(data):
+        return Corpus.open(data)
+    return None
+
+
+def _graph(data: Any, options: GraphOptions | None, cache_dir: Path | None, stage: Stage | None) -> Graph:
+    from any2vec.data.edges import GraphOptions, read_graph
+    from any2vec.data.graph import Graph, is_graph
+
+    if isinstance(data, Graph):
+        return data
+    if isinstance(data, list) and len(data) == 1:
+        data = data[0]
+    if isinstance(data, list) and all(isinstance(item, str | Path) for item in data):
+        raise InputError(f"A graph is read from one file, got {len(data)}; join the edge lists into one file first.")
+    if isinstance(data, str | Path) and is_graph(data):
+        return Graph.open(data)
+
+    def told(done: int, total: int | None) -> None:
+        if stage is not None:
+            stage("reading", done, total)
+
+    return read_graph(data, options or GraphOptions(), cache_dir=cache_dir, progress=told)
+
+
+def _prepare_corpus(model: SequenceModel, corpus: Corpus) -> Prepared:
+    if corpus.kind == "walks":
+        vocabulary = corpus.vocabulary
+        unit = int(corpus.meta.get("options", {}).get("walk_length", 40)) + 1
+    else:
+        if model.is_graph:
+            raise InputError(
+                f"{model.name} trains on a graph or on stored walks, and {corpus.path} holds {corpus.kind}; "
+                "use --model skipgram or cbow."
+            )
+        vocabulary = corpus.vocabulary.truncate(model.min_count, model.max_vocab)
+        unit = 0
+    _check_vocabulary(vocabulary, corpus, model)
+    keep = vocabulary.subsample_keep(model.subsample)
+    kept = float((keep * vocabulary.counts).sum())
+    block = unit or block_positions(kept / len(corpus.tokens))
+    facts = {
+        "corpus": corpus.path.name, "kind": corpus.kind, "num_tokens": corpus.num_tokens,
+        "num_sentences": corpus.num_sentences, "num_types": len(corpus.vocabulary), "vocabulary": len(vocabulary),
+        "tokens_in_vocabulary": int(vocabulary.counts.sum()), "kept_per_epoch": round(kept),
+        "bad_bytes": corpus.meta.get("bad_bytes", 0),
+    }  # fmt: skip
+    return Prepared(StoredTokens(corpus.tokens, block), vocabulary.keys, vocabulary.counts, keep, block, facts)
+
+
+def _check_vocabulary(vocabulary: Vocabulary, corpus: Corpus, model: SequenceModel) -> None:
+    if len(vocabulary) < 2:
+        raise DataError(
+            f"Only {len(vocabulary)} of {len(corpus.vocabulary):,} distinct items occur {model.min_count} times or "
+            "more, and at least 2 are needed; lower --min-count or give more data."
+        )
+
+
+def _prepare_walks(model: WalkModel, graph: Graph, threads: int, seed: int) -> Prepared:
+    from any2vec.sampling.walks import Walker, count_visits
+
+    walker = Walker(graph.csr, walk_options(model), seed)
+    counts = count_visits(walker, 0, threads)
+    frequency = counts / max(1, counts.sum())
+    keep = np.ones(len(counts))
+    if model.subsample > 0:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = model.subsample / frequency
+            keep = np.where(frequency > 0, np.minimum(1.0, np.sqrt(ratio) + ratio), 1.0)
+    source = WalkedTokens(walker)
+    report = graph.report
+    facts = {
+        "kind": "graph", "num_nodes": report.num_nodes, "num_edges": report.num_edges,
+        "duplicates": report.duplicates, "self_loops": report.self_loops, "isolated": report.isolated,
+        "is_directed": graph.is_directed, "is_weighted": report.is_weighted, "num_walks": walker.num_walks,
+        "visits_per_epoch": int(counts.sum()),
+    }  # fmt: skip
+    return Prepared(source, graph.keys, counts, keep, walker.stride, facts)
+
+
+def walk_options(model: WalkModel) -> WalkOptions:
+    """The walks of a model; DeepWalk has p = q = 1."""
+    from any2vec.sampling.walks import WalkOptions
+
+    return WalkOptions(
+        walks_per_node=model.walks_per_node,
+        walk_length=model.walk_length,
+        p=getattr(model, "p", 1.0),
+        q=getattr(model, "q", 1.0),
+    )

@@ -1,0 +1,98 @@
+"""Progress records: what a run tells its log, its bar and whoever listens."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from any2vec.data.files import storage_errors
+from any2vec.machine import resident_bytes
+from any2vec.types import Progress, Stats, Work
+
+RECORD_SECONDS = 0.5
+"""a record is written no more often than this"""
+
+
+class Recorder:
+    """Adds up the statistics of works and makes a `Progress` record of them now and then.
+
+    Args:
+        path: `progress.jsonl` to append to, or None.
+        callback: hears every record, or None.
+        items, seconds: totals of the run before this process went on with it.
+    """
+
+    def __init__(
+        self,
+        epochs: int,
+        learning_rate: Callable[[float], float],
+        path: Path | None,
+        callback: Callable[[Progress], None] | None,
+        items: int = 0,
+        seconds: float = 0.0,
+    ) -> None:
+        self.epochs = epochs
+        self.items = items
+        self.records: list[Progress] = []
+        self.peak_anonymous = 0
+        self._learning_rate = learning_rate
+        self._path = path
+        self._callback = callback
+        self._before = seconds
+        self._start = self._last = time.perf_counter()
+        self._pause = 0.0
+        self._window = Stats(0, 0.0, 0)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training so far, pauses for checkpoints left out."""
+        return self._before + time.perf_counter() - self._start - self._pause
+
+    def pause(self, seconds: float) -> None:
+        """Time that was no training (a checkpoint was written)."""
+        self._pause += seconds
+        self._last += seconds
+
+    def add(self, work: Work, stats: Stats) -> None:
+        """Count a piece of work; make a record when it is time, and at the end of the run."""
+        window = self._window
+        self._window = window = Stats(
+            window.items + stats.items,
+            window.loss_sum + stats.loss_sum,
+            window.loss_examples + stats.loss_examples,
+            window.cpu_seconds + stats.cpu_seconds,
+        )
+        self.items += stats.items
+        now = time.perf_counter()
+        if now - self._last < RECORD_SECONDS and work.progress_to < 1.0:
+            return
+        anonymous, mapped = resident_bytes()
+        self.peak_anonymous = max(self.peak_anonymous, anonymous)
+        span = max(now - self._last, 1e-9)
+        self._write(
+            Progress(
+                seconds=round(self.seconds, 4),
+                epoch=work.epoch,
+                epochs=self.epochs,
+                round=work.round,
+                progress=work.progress_to,
+                loss=window.loss_sum / window.loss_examples if window.loss_examples else None,
+                learning_rate=self._learning_rate(work.progress_to),
+                items=self.items,
+                items_per_s=window.items / span,
+                busy_cores=window.cpu_seconds / span,
+                rss_bytes=anonymous,
+                mapped_bytes=mapped,
+            )
+        )
+        self._last, self._window = now, Stats(0, 0.0, 0)
+
+    def _write(self, record: Progress) -> None:
+        self.records.append(record)
+        if self._path is not None:
+            with storage_errors(self._path), self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record.as_dict()) + "\n")
+        if self._callback is not None:
+            self._callback(record)
