@@ -6,7 +6,6 @@ import errno
 import glob
 import hashlib
 import json
-import lzma
 import os
 import queue
 import shutil
@@ -15,23 +14,19 @@ import sys
 import threading
 import time
 import uuid
-import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+from any2vec.data.unpack import packing_of, unpack
 from any2vec.errors import Any2VecError, DataError, StorageError
 
 BLOCK_BYTES = 1 << 20
 """bytes in a block of unpacked input"""
 STDIN = "-"
 _RAW_BYTES = 1 << 18
-_ZSTD_SLICE = 1 << 11  # a zstd block of 4 bytes may unpack to 128 KiB: at most 64 MiB come out of one slice
-_XZ_MEMORY = 1 << 30
 _STALE_SECONDS = 7 * 86400.0
-_MAGIC = {b"\x1f\x8b": "gz", b"\x28\xb5\x2f\xfd": "zst", b"\xfd7zXZ\x00": "xz"}
-_SUFFIX = {".gz": "gz", ".zst": "zst", ".zstd": "zst", ".xz": "xz"}
 _OURS = ("meta.json", "run.json", "progress.jsonl", "checkpoint")
 _T = TypeVar("_T")
 
@@ -67,7 +62,7 @@ def _storage_message(path: Path | str, error: OSError) -> str:
         errno.EPERM: "permission denied; choose a folder that you may write to",
         errno.EROFS: "the file system is read-only; choose another folder",
         errno.ENOTDIR: "a part of the path is a file, not a folder; choose another path",
-        errno.EEXIST: "a file of that name exists; choose another path",
+        errno.EEXIST: "a file is in the way; choose another path",
         errno.EISDIR: "it is a folder; choose the path of a file",
         errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
     }
@@ -340,79 +335,18 @@ def _unpacked_chunks(name: str, on_read: Callable[[bytes], None] | None) -> Iter
         head += chunk
         if len(head) >= 6:
             break
-    packing = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
-    named = _SUFFIX.get(Path(name).suffix.lower())
-    if named and head and packing != named:
-        raise DataError(f"{name} is not a {named} file (by its first bytes); it may be damaged or misnamed.")
+    packing = packing_of(name, head)
     first = iter([head] if head else [])
     stream = (chunk for part in (first, chunks) for chunk in part)
     if packing is None:
         return stream
-    return _unpack(name, packing, stream)
+    return unpack(display(name), packing, stream)
 
 
 def _tell(chunks: Iterator[bytes], on_read: Callable[[bytes], None]) -> Iterator[bytes]:
     for chunk in chunks:
         on_read(chunk)
         yield chunk
-
-
-def _unpack(name: str, packing: str, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Unpack concatenated gz members, zst frames or xz streams; zeros after the last one are padding."""
-    damage: tuple[type[BaseException], ...] = (zlib.error, lzma.LZMAError, EOFError, MemoryError, ValueError)
-    if packing == "zst":
-        import zstandard
-
-        damage = (*damage, zstandard.ZstdError)
-    member: Any = None
-    try:
-        for chunk in chunks:
-            data = chunk
-            while data:
-                if member is None:
-                    data = data if packing == "zst" else data.lstrip(b"\0")
-                    if not data:
-                        break
-                    member = _new_member(packing)
-                data = yield from _feed(packing, member, data)
-                if member.eof:
-                    member = None
-    except Any2VecError:
-        raise
-    except damage as error:
-        raise DataError(f"{display(name)} is damaged: its {packing} data cannot be unpacked ({error}).") from error
-    if member is not None:
-        raise DataError(f"{display(name)} is truncated: its {packing} data ends too early; copy or download it again.")
-
-
-def _new_member(packing: str) -> Any:
-    if packing == "gz":
-        return zlib.decompressobj(wbits=31)
-    if packing == "xz":
-        return lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
-    import zstandard
-
-    return zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj(write_size=1 << 16)
-
-
-def _feed(packing: str, member: Any, data: bytes) -> Generator[bytes, None, bytes]:
-    """Feed packed bytes, yield what they unpack to in bounded pieces, return the bytes behind the member's end."""
-    if packing == "gz":
-        while data and not member.eof:
-            yield member.decompress(data, BLOCK_BYTES)
-            data = member.unconsumed_tail
-        return member.unused_data
-    if packing == "xz":
-        yield member.decompress(data, BLOCK_BYTES)
-        while not member.eof and not member.needs_input:
-            yield member.decompress(b"", BLOCK_BYTES)
-        return member.unused_data
-    view = memoryview(data)
-    for start in range(0, len(data), _ZSTD_SLICE):
-        yield member.decompress(view[start : start + _ZSTD_SLICE])
-        if member.eof:
-            return member.unused_data + bytes(view[start + _ZSTD_SLICE :])
-    return b""
 
 
 def prefetch(items: Iterable[_T], depth: int = 4) -> Iterator[_T]:
