@@ -30,7 +30,7 @@ def make_run(folder: Path, keys: list[str], dim: int = 8) -> Path:
     ]
     (folder / "progress.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
     about = {
-        "config": {"model": "skipgram", "dim": dim, "text": {"lowercase": True}},
+        "settings": {"model": {"model": "skipgram", "dim": dim}, "data": {"lowercase": True}},
         "machine": {"cpu": "a processor", "memory_bytes": 25_000_000_000},
         "summary": {"items_per_s": 1234567.0, "loss": 0.375, "peak_rss_bytes": 312_000_000},
     }

@@ -57,6 +57,10 @@ footer { color: var(--faint); font-size: 13px; margin-top: 22px; }
 """
 
 
+_IN_SETTINGS = {"data", "dim", "epochs", "model", "seed", "threads"}
+"""what a run's summary repeats of its settings"""
+
+
 @dataclass(frozen=True)
 class Figure:
     """One picture in two themes, as PNG bytes."""
@@ -79,8 +83,9 @@ def render(
 ) -> str:
     """The whole page as text. Keys, settings and scores may hold anything: all of it is escaped."""
     summary = _dict(about.get("summary"))
-    rest = {key: value for key, value in about.items() if key not in {"summary", "machine", "config"}}
-    settings = {**_dict(about.get("config")), **rest}
+    settings = {key: value for key, value in about.items() if key not in {"summary", "machine"}}
+    settings = {**_dict(settings.pop("settings", None)), **settings}
+    figures_of_run = {key: value for key, value in summary.items() if key not in _IN_SETTINGS}
     titles = {"map": "Map", "curves": "Training"}
     parts = [_header(title, run_name, embeddings), _tiles(summary, embeddings)]
     parts += [_section(titles.get(figure.name, figure.name), _picture(figure)) for figure in figures]
@@ -88,7 +93,7 @@ def render(
         parts.append(_section("Nearest neighbours", _neighbours(neighbours)))
     if evaluation:
         parts.append(_section("Evaluation", "".join(_scores(one) for one in evaluation)))
-    lists = {"Settings": settings, "Machine": _dict(about.get("machine")), "Figures of the run": summary}
+    lists = {"Settings": settings, "Machine": _dict(about.get("machine")), "Figures of the run": figures_of_run}
     halves = [_section(name, facts(values)) for name, values in lists.items() if values]
     parts.append(f'<div class="pair">{"".join(halves)}</div>')
     made = time.strftime("%Y-%m-%d %H:%M", time.localtime())

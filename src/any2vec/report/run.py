@@ -113,10 +113,10 @@ def write_report(
 
 
 def _title(run: RunFolder) -> str:
-    config = run.about.get("config", {})
-    model = run.about.get("model") or (config.get("model") if isinstance(config, dict) else None)
-    model = model.get("name") if isinstance(model, dict) else model
-    return f"{model} · {run.name}" if isinstance(model, str) else run.name
+    settings = run.about.get("settings")
+    model = settings.get("model") if isinstance(settings, dict) else None
+    name = model.get("model") if isinstance(model, dict) else None
+    return f"{name} · {run.name}" if isinstance(name, str) else run.name
 
 
 def _figures(run: RunFolder, page: Path, seed: int) -> list[Figure]:
