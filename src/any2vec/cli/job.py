@@ -90,7 +90,12 @@ def job_flags() -> dict[str, Flag]:
 
 
 def make_job(
-    inputs: Sequence[str] | None, model: str | None, out: Path | None, config: Path | None, given: Mapping[str, Any]
+    inputs: Sequence[str] | None,
+    model: str | None,
+    out: Path | None,
+    config: Path | None,
+    given: Mapping[str, Any],
+    needs_input: bool = True,
 ) -> Job:
     """The job that arguments, flags (`given`) and the TOML file ask for; a flag wins over the file.
 
@@ -120,7 +125,7 @@ def make_job(
     return Job(
         name=name,
         model=build(name),
-        data=_data(inputs or from_file.get("input")),
+        data=_data(inputs or from_file.get("input")) if needs_input else [],
         out=folder,
         run=_checked(build("run")),
         text=build("text") if name not in GRAPH_MODELS else None,

@@ -62,7 +62,7 @@ def prepare(
     corpus = _stored(data)
     if corpus is None and model.is_graph:
         assert isinstance(model, WalkModel)
-        return _prepare_walks(model, _graph(data, graph, cache_dir, stage), threads, seed)
+        return _prepare_walks(model, open_graph(data, graph, cache_dir, stage), threads, seed)
     if corpus is None:
         def told(done: int, total: int | None) -> None:
             if stage is not None:
@@ -82,7 +82,8 @@ def _stored(data: Any) -> Corpus | None:
     return None
 
 
-def _graph(data: Any, options: GraphOptions | None, cache_dir: Path | None, stage: Stage | None) -> Graph:
+def open_graph(data: Any, options: GraphOptions | None, cache_dir: Path | None, stage: Stage | None) -> Graph:
+    """The graph that `data` is or names."""
     from any2vec.data.edges import GraphOptions, read_graph
     from any2vec.data.graph import Graph, is_graph
 
@@ -114,7 +115,7 @@ def _prepare_corpus(model: SequenceModel, corpus: Corpus) -> Prepared:
             )
         vocabulary = corpus.vocabulary.truncate(model.min_count, model.max_vocab)
         unit = 0
-    _check_vocabulary(vocabulary, corpus, model)
+    check_vocabulary(vocabulary, len(corpus.vocabulary), model)
     keep = vocabulary.subsample_keep(model.subsample)
     kept = float((keep * vocabulary.counts).sum())
     block = unit or block_positions(kept / len(corpus.tokens))
@@ -127,10 +128,11 @@ def _prepare_corpus(model: SequenceModel, corpus: Corpus) -> Prepared:
     return Prepared(StoredTokens(corpus.tokens, block), vocabulary.keys, vocabulary.counts, keep, block, facts)
 
 
-def _check_vocabulary(vocabulary: Vocabulary, corpus: Corpus, model: SequenceModel) -> None:
+def check_vocabulary(vocabulary: Vocabulary, num_types: int, model: SequenceModel) -> None:
+    """DataError unless at least two of the `num_types` distinct items are left."""
     if len(vocabulary) < 2:
         raise DataError(
-            f"Only {len(vocabulary)} of {len(corpus.vocabulary):,} distinct items occur {model.min_count} times or "
+            f"Only {len(vocabulary)} of {num_types:,} distinct items occur {model.min_count} times or "
             "more, and at least 2 are needed; lower --min-count or give more data."
         )
 

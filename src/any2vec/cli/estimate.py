@@ -1,0 +1,110 @@
+"""`any2vec estimate`."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from any2vec import machine
+from any2vec.cli.bar import Bar
+from any2vec.cli.job import MODELS, Job, job_flags, make_job
+from any2vec.cli.options import with_flags
+from any2vec.cli.output import duration, facts, guarded, note, number, print_json, show, size
+from any2vec.data.files import cache_root
+from any2vec.errors import InputError
+
+
+def _estimate(
+    inputs: Annotated[
+        list[str] | None, typer.Argument(metavar="INPUT...", help="As for train.", show_default=False)
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help=f"{', '.join(MODELS)}.", show_default=False)
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where it would go: its disk is looked at.", show_default=False)
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", min=2, help="Plan without an input: so many vectors ...", show_default=False)
+    ] = None,
+    items: Annotated[
+        int | None, typer.Option("--items", min=1, help="... and words (steps) in an epoch.", show_default=False)
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="TOML file with the same names as the flags.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    **values: Any,
+) -> None:
+    """Memory, time and disk of a run, before anything is allocated.
+
+    any2vec estimate corpus.txt --model skipgram --dim 300 --epochs 5
+
+    any2vec estimate --model skipgram --dim 300 --rows 1000000 --items 1000000000
+
+    Takes the flags of train. Reads the input, writes nothing, and trains for a second to see how fast this machine is.
+    """
+    from any2vec.train.sizing import RunSettings, size_of_input, size_of_plan
+
+    job = make_job(inputs, model, out, config, values, needs_input=rows is None)
+    if rows is not None and inputs:
+        raise InputError("Give an INPUT, or --rows and --items, not both.")
+    run = RunSettings(**{item.name: getattr(job.run, item.name) for item in fields(RunSettings)})
+    with Bar(quiet) as bar:
+        if rows is not None:
+            found = size_of_plan(job.model, rows, items or 100 * rows, run)
+        else:
+            found = size_of_input(job.model, job.data, run, text=job.text, graph=job.graph, stage=bar.stage)
+    result = found.as_dict() | {"model": job.name} | _room(job)
+    if as_json:
+        print_json(result)
+        return
+    _print(result)
+    for warning in _warnings(result):
+        note(warning)
+
+
+estimate = with_flags(guarded(_estimate), job_flags())
+
+
+def _room(job: Job) -> dict[str, int]:
+    """What the machine has."""
+    where = job.out or Path()
+    return {
+        "available_memory_bytes": machine.available_bytes(),
+        "free_disk_bytes": machine.free_disk_bytes(where.absolute()),
+        "free_cache_bytes": machine.free_disk_bytes(cache_root(job.run.cache_dir).absolute()),
+    }
+
+
+def _warnings(result: dict[str, Any]) -> list[str]:
+    warnings = []
+    if 0 < result["available_memory_bytes"] < result["memory_bytes"]:
+        warnings.append("This needs more memory than is free; lower --dim or --max-vocab, or raise --min-count.")
+    if result["free_disk_bytes"] < result["disk_peak_bytes"]:
+        warnings.append("This needs more disk than is free where the result goes.")
+    return warnings
+
+
+def _print(result: dict[str, Any]) -> None:
+    shape = result["shape"]
+    unit = "steps" if shape["is_graph"] else "words"
+    pairs = [
+        ("vectors", f"{shape['rows']:,} × {shape['dim']}"),
+        ("epochs", f"{shape['epochs']} × {number(shape['items'])} {unit}, at {number(result['items_per_s'])} {unit}/s"),
+        ("memory", f"{size(result['memory_bytes'])} of {size(result['available_memory_bytes'])} free"),
+        ("", _parts(result["memory"], size)),
+        ("time", duration(result["seconds"])),
+        ("", _parts(result["time"], duration)),
+        ("disk", f"{size(result['disk_peak_bytes'])} of {size(result['free_disk_bytes'])} free"),
+        ("", _parts(result["disk"], size)),
+    ]
+    show(facts("", pairs))
+
+
+def _parts(parts: dict[str, Any], spelled: Any) -> str:
+    return ", ".join(f"{name} {spelled(value)}" for name, value in parts.items() if value)

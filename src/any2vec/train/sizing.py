@@ -1,0 +1,184 @@
+"""What a run will need: its sizes are read off the input, this machine's pace is measured, `plan` adds them up."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.corpus import Corpus, is_corpus
+from any2vec.data.text import TextOptions, count_text
+from any2vec.errors import InputError
+from any2vec.machine import usable_cores
+from any2vec.models.config import SequenceModel, WalkModel
+from any2vec.models.learner import block_positions
+from any2vec.models.source import StoredTokens, WalkedTokens
+from any2vec.plan.estimate import Rates, RunEstimate, RunShape, estimate_run
+from any2vec.train.calibrate import Pace, fold, measure_pace, row_limit
+from any2vec.train.prepare import Stage, check_vocabulary, open_graph, walk_options
+
+WRITE_FACTOR = 1.5
+"""encoding against counting: the tokens are also written, renamed by rank and synced"""
+_SYNTHETIC_TOKENS = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """The options of a run that its needs depend on, as `fit` has them."""
+
+    epochs: int | None = None
+    threads: int = 0
+    seed: int = 1
+    cache_dir: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sized:
+    """An estimate and what it rests on."""
+
+    shape: RunShape
+    rates: Rates
+    estimate: RunEstimate
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        shape = asdict(self.shape)
+        return self.estimate.as_dict() | {"items_per_s": self.rates.items_per_s, "shape": shape}
+
+
+def size_of_input(
+    model: SequenceModel,
+    data: str | list[str],
+    run: RunSettings,
+    *,
+    text: TextOptions | None = None,
+    graph: Any = None,
+    stage: Stage | None = None,
+) -> Sized:
+    """Read `data` (a text is counted, not written; a graph is opened), and estimate `fit(model, data, ...)`.
+
+    Raises:
+        InputError: standard input (it can be read only once), or options that do not go with the data.
+        DataError: the data cannot be read, or too little is left of it.
+    """
+    if data == "-":
+        raise InputError("Standard input can be read only once; give a file, or --rows and --items.")
+    threads = run.threads or usable_cores()
+    if model.is_graph and not (isinstance(data, str) and is_corpus(data)):
+        assert isinstance(model, WalkModel)
+        return _size_graph(model, data, run, graph, stage, threads)
+    return _size_text(model, data, run, text, stage, threads)
+
+
+def _size_text(
+    model: SequenceModel,
+    data: str | list[str],
+    run: RunSettings,
+    text: TextOptions | None,
+    stage: Stage | None,
+    threads: int,
+) -> Sized:
+    def told(done: int, total: int | None) -> None:
+        if stage is not None:
+            stage("reading", done, total)
+
+    began = time.perf_counter()
+    counts = count_text(data, text, cache_dir=run.cache_dir, progress=told)
+    seconds = time.perf_counter() - began
+    is_walks = isinstance(data, str) and is_corpus(data) and Corpus.open(data).kind == "walks"
+    vocabulary = counts.vocabulary if is_walks else counts.vocabulary.truncate(model.min_count, model.max_vocab)
+    check_vocabulary(vocabulary, len(counts.vocabulary), model)
+    keep = vocabulary.subsample_keep(model.subsample)
+    kept = float((keep * vocabulary.counts).sum())
+    block = block_positions(kept / max(1, counts.num_slots))
+    pace = _pace_of_tokens(model, counts.sample, vocabulary.counts, keep, block, threads)
+    shape = RunShape(
+        rows=len(vocabulary),
+        dim=model.dim,
+        items=int(vocabulary.counts.sum()),
+        epochs=run.epochs or model.default_epochs,
+        threads=threads,
+        slots=counts.num_slots if counts.source_bytes else 0,
+        types=len(counts.vocabulary),
+        key_bytes=int(vocabulary.keys.offsets[-1]),
+        source_bytes=counts.source_bytes,
+    )
+    read = counts.source_bytes / (WRITE_FACTOR * seconds) if counts.source_bytes else 1e9
+    return _sized(shape, Rates(items_per_s=pace.items_per_s, read_bytes_per_s=read))
+
+
+def _size_graph(
+    model: WalkModel, data: str | list[str], run: RunSettings, options: Any, stage: Stage | None, threads: int
+) -> Sized:
+    from any2vec.sampling.walks import Walker
+
+    began = time.perf_counter()
+    graph = open_graph(data, options, run.cache_dir, stage)
+    seconds = time.perf_counter() - began
+    walker = Walker(graph.csr, walk_options(model), run.seed)
+    degrees = np.diff(graph.csr.indptr).astype(np.int64) + 1
+    source = WalkedTokens(walker)
+    pace = _pace_of_walks(model, source, degrees, threads)
+    shape = RunShape(
+        rows=len(degrees),
+        dim=model.dim,
+        items=walker.num_walks * model.walk_length,
+        epochs=run.epochs or model.default_epochs,
+        threads=threads,
+        key_bytes=sum(len(key) for key in graph.keys[:1000]) * len(degrees) // min(1000, len(degrees)),
+        source_bytes=1,
+        edges=len(graph.csr.indices),
+        has_weights=len(graph.csr.weights) > 0,
+        is_graph=True,
+    )
+    return _sized(shape, Rates(items_per_s=pace.items_per_s, read_bytes_per_s=1 / max(seconds, 1e-3)))
+
+
+def size_of_plan(model: SequenceModel, rows: int, items: int, run: RunSettings) -> Sized:
+    """An estimate without data: `rows` vectors, `items` a pass, words as frequent as Zipf's law has them."""
+    threads = run.threads or usable_cores()
+    counts = np.maximum(1, items / np.arange(1, rows + 1) / (np.log(rows) + 0.5772)).astype(np.int64)
+    rng = np.random.default_rng(run.seed)
+    sample = np.minimum(np.exp(rng.random(_SYNTHETIC_TOKENS) * np.log(rows + 1)) - 1, rows - 1).astype(np.int32)
+    ratio = model.subsample * counts.sum() / counts if model.subsample else np.ones(rows)
+    keep = np.minimum(1.0, np.sqrt(ratio) + ratio)
+    block = block_positions(float((keep * counts).sum() / counts.sum()))
+    pace = _pace_of_tokens(model, sample, counts, keep, block, threads)
+    shape = RunShape(
+        rows=rows,
+        dim=model.dim,
+        items=items,
+        epochs=run.epochs or model.default_epochs,
+        threads=threads,
+        key_bytes=8 * rows,
+        is_graph=model.is_graph,
+    )
+    return _sized(shape, Rates(items_per_s=pace.items_per_s, read_bytes_per_s=1e9))
+
+
+def _sized(shape: RunShape, rates: Rates) -> Sized:
+    return Sized(shape=shape, rates=rates, estimate=estimate_run(shape, rates))
+
+
+def _pace_of_tokens(
+    model: SequenceModel, sample: np.ndarray, counts: np.ndarray, keep: np.ndarray, block: int, threads: int
+) -> Pace:
+    """The pace on a sample of tokens; ids beyond the vocabulary stay beyond it."""
+    rows = min(len(counts), row_limit(model.dim))
+    tokens = np.where(sample < len(counts), fold(sample, rows), np.int32(2**31 - 1))
+    source = StoredTokens(tokens, block)
+    return measure_pace(model, source, np.asarray(counts[:rows]), keep[:rows], block, threads=threads)
+
+
+def _pace_of_walks(model: WalkModel, source: WalkedTokens, counts: np.ndarray, threads: int) -> Pace:
+    """The pace on real walks; where the graph is too large for the small tables, on as many rows of it."""
+    rows = row_limit(model.dim)
+    if len(counts) <= rows:
+        keep = np.ones(len(counts))
+        return measure_pace(model, source, counts, keep, source.unit, threads=threads)
+    walked, begin, end, _ = source.piece(0, 0, min(source.num_positions, (1 << 20) // source.unit * source.unit))
+    stored = StoredTokens(fold(walked[begin:end], rows), source.unit)
+    return measure_pace(model, stored, counts[:rows], np.ones(rows), source.unit, threads=threads)
