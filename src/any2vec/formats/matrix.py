@@ -73,7 +73,8 @@ def write_npy(path: Path, table: Table, dtype: str) -> None:
 def read_npz(path: Path, mmap: bool) -> Table:
     """An npz file with "keys" (strings, or integers) and "vectors", perhaps "output" and "counts"."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # opened here, as np.load leaves a file open when it fails within
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in ("keys", "vectors", "output", "counts") if name in file}
     except Exception as error:  # a damaged zip, a damaged npy within, pickled objects, a size beyond memory
         raise FormatError(

@@ -33,7 +33,8 @@ def read_lines(path: Path) -> Iterator[list[bytes]]:
         left = lines.pop()
         if len(left) > LONGEST_LINE:
             raise FormatError(f"{path.name}: a line is longer than {LONGEST_LINE:,} bytes; not a text file of vectors.")
-        yield lines
+        if lines:
+            yield lines
     if left:
         yield [left]
 

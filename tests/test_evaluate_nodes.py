@@ -1,0 +1,218 @@
+"""Node classification against scikit-learn, hand-made F1 and planted clusters."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from any2vec.embeddings import Embeddings
+from any2vec.errors import Any2VecError, DataError, InputError
+from any2vec.evaluate import evaluate_nodes
+from any2vec.evaluate.logistic import fit_logistic
+from any2vec.evaluate.nodes import f1_scores, predict, read_labels
+
+
+def reference(train: np.ndarray, truth: np.ndarray, test: np.ndarray) -> np.ndarray:
+    """Probabilities of scikit-learn's one-vs-rest logistic regression, run until it has converged."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.multiclass import OneVsRestClassifier
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # labels that no training node has
+        model = OneVsRestClassifier(LogisticRegression(C=1, tol=1e-8, max_iter=5000)).fit(train, truth)
+        return model.predict_proba(test)
+
+
+def multilabel(rows: int, dim: int, labels: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with labels drawn from a noisy linear rule, some labels rare; every row has one at least."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((rows, dim)).astype(np.float32) + 0.3
+    margins = x @ rng.standard_normal((dim, labels)) + 2 * rng.standard_normal((rows, labels))
+    truth = margins > np.linspace(1, 12, labels)
+    truth[np.arange(rows), margins.argmax(axis=1)] = True
+    return x, truth
+
+
+@pytest.mark.parametrize(("rows", "dim", "labels", "scale"), [(400, 10, 8, 1.0), (60, 40, 5, 3.0), (300, 6, 4, 0.01)])
+def test_agrees_with_scikit_learn(rows: int, dim: int, labels: int, scale: float) -> None:
+    x, truth = multilabel(rows, dim, labels)
+    x *= scale
+    half = rows // 2
+    weights, intercepts = fit_logistic(x[:half], truth[:half])
+    margins = x[half:].astype(float) @ weights + intercepts
+    expected = reference(x[:half].astype(float), truth[:half], x[half:].astype(float))
+    np.testing.assert_allclose(0.5 * (1 + np.tanh(margins / 2)), expected, atol=1e-3)
+    counts = truth[half:].sum(axis=1)
+    ours, theirs = (f1_scores(truth[half:], predict(side, counts)) for side in (margins, expected))
+    assert ours == pytest.approx(theirs, abs=1e-3)
+
+
+def test_labels_that_none_or_all_have() -> None:
+    x, truth = multilabel(50, 4, 3)
+    truth[:, 0], truth[:, 1] = False, True
+    weights, intercepts = fit_logistic(x, truth)
+    assert intercepts[0] == -np.inf and intercepts[1] == np.inf and np.isfinite(intercepts[2])
+    assert not weights[:, :2].any()
+    assert fit_logistic(x, truth[:, :2])[1].tolist() == [-np.inf, np.inf]
+
+
+def test_separable_rows_and_constant_columns_stay_finite() -> None:
+    x = np.array([[-100.0, 1], [-50, 1], [50, 1], [100, 1]])
+    weights, intercepts = fit_logistic(x, np.array([[0], [0], [1], [1]]))
+    assert np.isfinite(weights).all() and np.isfinite(intercepts).all()
+    assert ((x @ weights + intercepts)[:, 0] > 0).tolist() == [False, False, True, True]
+
+
+def test_f1_by_hand() -> None:
+    truth = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 0]], dtype=bool)
+    guess = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0]], dtype=bool)
+    # label 0: 1 hit, 1 false, 1 missed: 1/2; label 1: 1 hit, 1 missed: 2/3; label 2: 0 / 0 is 0
+    micro, macro = f1_scores(truth, guess)
+    assert micro == pytest.approx(2 * 2 / (4 + 3))
+    assert macro == pytest.approx((1 / 2 + 2 / 3 + 0) / 3)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=25, deadline=None)
+def test_f1_agrees_with_scikit_learn(seed: int) -> None:
+    from sklearn.metrics import f1_score
+
+    rng = np.random.default_rng(seed)
+    truth, guess = rng.random((2, 12, 4)) < 0.3
+    expected = [f1_score(truth, guess, average=average, zero_division=0) for average in ("micro", "macro")]
+    assert f1_scores(truth, guess) == pytest.approx(tuple(expected))
+
+
+def test_known_counts_take_the_highest_so_many() -> None:
+    margins = np.array([[0.1, 0.9, 0.5], [-3.0, -1.0, -2.0], [1.0, 1.0, 1.0]])
+    assert predict(margins, np.array([2, 1, 2])).tolist() == [
+        [False, True, True],
+        [False, True, False],
+        [True, True, False],
+    ]
+    assert predict(margins, None).tolist() == [[True, True, True], [False, False, False], [True, True, True]]
+
+
+# ---- the whole evaluation
+
+
+def planted(tmp_path: Path, nodes: int = 120, groups: int = 3) -> tuple[Embeddings, Path]:
+    """Groups far apart: any share of training nodes that shows each group makes every label right."""
+    rng = np.random.default_rng(1)
+    group = np.arange(nodes) % groups
+    vectors = 8 * np.eye(groups, 6)[group] + 0.1 * rng.standard_normal((nodes, 6))
+    path = tmp_path / "labels.txt"
+    path.write_text("".join(f"{node} {group[node]}\n" for node in range(nodes)))
+    return Embeddings([str(node) for node in range(nodes)], vectors), path
+
+
+@pytest.mark.parametrize("known_counts", [True, False])
+def test_planted_groups_are_all_right(tmp_path: Path, known_counts: bool) -> None:
+    embeddings, path = planted(tmp_path)
+    result = evaluate_nodes(embeddings, path, fractions=(0.3, 0.9), shuffles=4, known_counts=known_counts)
+    assert [score.fraction for score in result.scores] == [0.3, 0.9]
+    assert all(score.micro_f1 == score.macro_f1 == 1.0 and score.micro_f1_std == 0 for score in result.scores)
+    assert (result.num_nodes, result.num_missing, result.num_labels) == (120, 0, 3)
+    assert ("true number" in result.protocol) == known_counts
+    assert json.loads(json.dumps(result.as_dict()))["scores"][0]["micro_f1_runs"] == [1.0] * 4
+
+
+def test_shuffled_labels_are_no_better_than_chance(tmp_path: Path) -> None:
+    embeddings, path = planted(tmp_path)
+    labels = np.random.default_rng(0).permutation(np.arange(120) % 3)
+    path.write_text("".join(f"{node} {label}\n" for node, label in enumerate(labels)))
+    (score,) = evaluate_nodes(embeddings, path, fractions=(0.5,), shuffles=10).scores
+    assert 0.15 < score.micro_f1 < 0.5
+
+
+def test_same_seed_same_scores(tmp_path: Path) -> None:
+    embeddings, path = planted(tmp_path)
+    noisy = Embeddings(embeddings.keys, embeddings.vectors + 6 * np.random.default_rng(3).standard_normal((120, 6)))
+    one, again, other = (evaluate_nodes(noisy, path, fractions=(0.2,), shuffles=3, seed=seed) for seed in (1, 1, 2))
+    assert one == again and one.scores != other.scores
+    assert one.scores[0].micro_f1 == pytest.approx(np.mean(one.scores[0].micro_f1_runs))
+    assert one.scores[0].micro_f1_std == pytest.approx(np.std(one.scores[0].micro_f1_runs, ddof=1))
+
+
+def test_the_whole_agrees_with_scikit_learn(tmp_path: Path) -> None:
+    x, truth = multilabel(300, 12, 6, seed=4)
+    path = tmp_path / "labels.csv"
+    path.write_text("id,label\n" + "".join(f"n{node},{label}\n" for node, label in np.argwhere(truth)))
+    embeddings = Embeddings([f"n{node}" for node in range(300)], x)
+    (score,) = evaluate_nodes(embeddings, path, fractions=(0.5,), shuffles=2, seed=9).scores
+    expected = []
+    for shuffle in range(2):
+        order = np.random.default_rng((9, shuffle)).permutation(300)
+        train, test = order[:150], order[150:]
+        chance = reference(x[train].astype(float), truth[train], x[test].astype(float))
+        expected.append(f1_scores(truth[test], predict(chance, truth[test].sum(axis=1))))
+    np.testing.assert_allclose(list(zip(score.micro_f1_runs, score.macro_f1_runs, strict=True)), expected, atol=1e-3)
+
+
+def test_nodes_without_a_row_count_as_wrong_or_are_left_out(tmp_path: Path) -> None:
+    embeddings, path = planted(tmp_path)
+    part = Embeddings(list(embeddings.keys)[:90], embeddings.vectors[:90])
+    wrong = evaluate_nodes(part, path, fractions=(0.5,), shuffles=5)
+    excluded = evaluate_nodes(part, path, fractions=(0.5,), shuffles=5, missing="excluded")
+    assert wrong.num_missing == excluded.num_missing == 30
+    assert wrong.scores[0].micro_f1 < 0.95 and excluded.scores[0].micro_f1 == 1.0
+    assert "wrong" in wrong.protocol and "excluded" in excluded.protocol
+
+
+@pytest.mark.parametrize(
+    ("text", "nodes", "names"),
+    [
+        ("0 3\n1 2\n0 10\n", ["0", "1"], ["2", "3", "10"]),
+        ("a\tx\ty\nb\tx\n", ["a", "b"], ["x", "y"]),
+        ("id,label\n5,tv show\n6,film\n", ["5", "6"], ["film", "tv show"]),
+        ("# made by hand\nnode label\na 1\r\na 1\n", ["a"], ["1"]),
+        ("label 1\nb 2\n", ["label", "b"], ["1", "2"]),
+    ],
+)
+def test_shapes_of_label_files(tmp_path: Path, text: str, nodes: list[str], names: list[str]) -> None:
+    path = tmp_path / "l.txt"
+    path.write_bytes(text.encode())
+    found = read_labels(path)
+    assert (found[0], found[1]) == (nodes, names)
+
+
+def test_a_node_named_id_is_no_header(tmp_path: Path) -> None:
+    (tmp_path / "l.txt").write_text("id 1\nb 2\n")
+    assert read_labels(tmp_path / "l.txt", Embeddings(["id", "b"], np.eye(2)))[0] == ["id", "b"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"fractions": (0.0,)}, {"fractions": ()}, {"fractions": (0.001,)}, {"shuffles": 0}, {"missing": "x"}],
+)
+def test_illegal_options(tmp_path: Path, options: dict) -> None:
+    embeddings, path = planted(tmp_path)
+    with pytest.raises(InputError):
+        evaluate_nodes(embeddings, path, **options)
+
+
+def test_broken_labels(tmp_path: Path) -> None:
+    embeddings, path = planted(tmp_path)
+    for text in ("", "a\n", "# nothing\n", "a 1\nb\n"):
+        path.write_text(text)
+        with pytest.raises(DataError):
+            evaluate_nodes(embeddings, path)
+    path.write_text("x 1\ny 2\n")
+    with pytest.raises(InputError, match="none of the 2"):
+        evaluate_nodes(embeddings, path)
+
+
+@given(st.binary(max_size=150))
+def test_any_bytes_give_labels_or_one_sentence(tmp_path_factory, data: bytes) -> None:
+    path = tmp_path_factory.mktemp("any") / "f.txt"
+    path.write_bytes(data)
+    try:
+        read_labels(path)
+    except Any2VecError as error:
+        assert str(error)
