@@ -162,13 +162,16 @@ def _curve(axes: Axes, progress: list[dict[str, Any]], name: str, title: str, co
 
 
 def _mark_epochs(axes: Axes, progress: list[dict[str, Any]], theme: Theme) -> None:
-    ends = [
-        before["seconds"]
+    steps = [
+        (after["epoch"] - before["epoch"], before["seconds"])
         for before, after in pairwise(progress)
-        if before.get("epoch") != after.get("epoch") and before.get("seconds") is not None
+        if all(one.get(name) is not None for one in (before, after) for name in ("epoch", "seconds"))
     ]
-    for second in ends if len(ends) <= 12 else ():
-        axes.axvline(second, color=theme.faint, linewidth=0.7, linestyle=":", zorder=0)
+    if any(step > 1 for step, _ in steps):  # epochs shorter than the time between records: their ends are not known
+        return
+    for step, second in steps:
+        if step == 1:
+            axes.axvline(second, color=theme.faint, linewidth=0.7, linestyle=":", zorder=0)
 
 
 def short_number(value: float) -> str:

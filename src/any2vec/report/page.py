@@ -45,14 +45,17 @@ td.item { font-weight: 650; white-space: nowrap; }
 .near { display: inline-block; white-space: nowrap; margin: 1px 6px 1px 0; padding: 0 8px;
   border-radius: 10px; background: var(--bar); }
 .near small { color: var(--faint); margin-left: 5px; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(330px, 1fr)); gap: 0 18px; align-items: start; }
-.pair td { overflow-wrap: anywhere; }
+.pair { columns: 2 440px; column-gap: 18px; }
+.pair section { break-inside: avoid; margin-top: 0; margin-bottom: 18px; }
+.pair { margin-top: 18px; }
+.pair table { width: 100%; }
+.pair td { overflow-wrap: break-word; width: 60%; }
 .pair th { white-space: nowrap; }
 p.caption { color: var(--faint); margin: 10px 0 0; }
 footer { color: var(--faint); font-size: 13px; margin-top: 22px; }
 @media print {
   body { background: #fff; font-size: 12px; } main { max-width: none; padding: 0; }
-  section, .tile { border-color: #ccc; break-inside: avoid; } .pair { grid-template-columns: 1fr 1fr; }
+  section, .tile { border-color: #ccc; break-inside: avoid; }
 }
 """
 
@@ -85,6 +88,7 @@ def render(
     summary = _dict(about.get("summary"))
     settings = {key: value for key, value in about.items() if key not in {"summary", "machine"}}
     settings = {**_dict(settings.pop("settings", None)), **settings}
+    settings = {**_dict(settings.get("model")), **{key: value for key, value in settings.items() if key != "model"}}
     figures_of_run = {key: value for key, value in summary.items() if key not in _IN_SETTINGS}
     titles = {"map": "Map", "curves": "Training"}
     parts = [_header(title, run_name, embeddings), _tiles(summary, embeddings)]
@@ -207,7 +211,7 @@ def _open(values: dict[str, Any], before: str = "") -> Iterable[tuple[str, Any]]
 
 
 def _words(name: str) -> str:
-    for old, new in (("_per_s", " per second"), ("_bytes", ""), ("_", " ")):
+    for old, new in (("bad_bytes", "invalid"), ("_per_s", " per second"), ("_bytes", ""), ("_", " ")):
         name = name.replace(old, new)
     return name
 
