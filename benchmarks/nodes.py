@@ -79,18 +79,17 @@ def _job(bench: Bench, graph: str) -> list[Reading]:
     walks = ("--walks-per-node", 1, "--walk-length", 40) if bench.quick else WALKS
     settings = ("--epochs", JOB_EPOCHS, "--threads", JOB_THREADS)
     ours, theirs, our_f1, their_f1, whole = [], [], [], [], []
-    _warm_up(bench)
     for seed in _seeds(bench):
         out, vectors = bench.scratch(f"any2vec-{graph}"), bench.scratch(f"pecanpy-{graph}.bin")
-        mine = bench.any2vec(
-            "train", bench.edges(graph), "--model", "node2vec", "--out", out, *walks, *BIASED, *JOB, *settings,
-            "--seed", seed, "--subsample", 0, "--overwrite",
+        mine = bench.ours(
+            "any2vec_nodes.py", "--edges", bench.edges(graph), *walks, *BIASED, *JOB, *settings,
+            "--seed", seed, "--out", out,
         )  # fmt: skip
         peer = bench.peer(
             "pecanpy", "pecanpy_nodes.py", "--edges", bench.edges(graph), *walks, *BIASED, *JOB, *settings,
             "--seed", seed, "--train", "--out", vectors,
         )  # fmt: skip
-        ours.append(mine.result["train_seconds"])
+        ours.append(mine.result["seconds"])
         theirs.append(sum(peer.result["walk_seconds"]) + peer.result["train_seconds"])
         whole.append((mine.seconds, peer.seconds))
         our_f1.append(_micro_f1(bench, graph, out, (0.5,))[0.5])
@@ -122,17 +121,6 @@ def _two_threads_walks(bench: Bench) -> Reading:
             found.append(_best(done))
     bench.runs["steps_per_s"] = {"two threads": two, "one thread": one}
     return ratio_reading(two, one, "steps/s", peer="one thread")
-
-
-def _warm_up(bench: Bench) -> None:
-    def tiny_run() -> None:
-        ring = bench.made("ring.txt", lambda path: path.write_text("".join(f"{i} {(i + 1) % 50}\n" for i in range(50))))
-        bench.any2vec(
-            "train", ring, "--model", "node2vec", "--out", bench.scratch("tiny-node2vec"), *BIASED, *JOB,
-            "--epochs", 1, "--threads", JOB_THREADS, "--overwrite",
-        )  # fmt: skip
-
-    bench.once("warm node2vec", tiny_run)
 
 
 def _micro_f1(bench: Bench, graph: str, vectors: Any, fractions: Sequence[float]) -> dict[float, float]:
