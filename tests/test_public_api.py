@@ -1,0 +1,46 @@
+"""The names at the top level: few, pinned, documented, imported when asked for."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+import any2vec
+
+NAMES = {
+    "__version__",
+    "fit", "FitResult", "Progress",
+    "SkipGram", "CBOW", "DeepWalk", "Node2Vec",
+    "Embeddings", "WordEmbedder", "NodeEmbedder",
+    "Corpus", "TextOptions", "encode_text",
+    "Graph", "GraphOptions", "read_graph",
+    "Any2VecError", "InputError", "DataError", "StorageError", "FormatError", "Interrupted",
+}  # fmt: skip
+
+
+def test_the_list_is_pinned() -> None:
+    """A new name is a promise: add it here, to the README or a docstring, and to the changelog."""
+    assert set(any2vec.__all__) == NAMES
+    assert sorted(dir(any2vec)) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", sorted(NAMES - {"__version__"}))
+def test_every_name_is_there_and_documented(name: str) -> None:
+    value = getattr(any2vec, name)
+    assert inspect.getdoc(value) and value.__name__ == name
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = any2vec.no_such_name
+
+
+@pytest.mark.parametrize("model", ["SkipGram", "CBOW", "DeepWalk", "Node2Vec"])
+def test_configs_are_frozen_and_keyword_only(model: str) -> None:
+    config = getattr(any2vec, model)
+    with pytest.raises(TypeError):
+        config(100)
+    with pytest.raises(AttributeError):
+        config().dim = 3
+    assert all(one.kind is one.KEYWORD_ONLY for one in inspect.signature(config).parameters.values())
