@@ -90,7 +90,8 @@ def test_wrong_flags_end_with_code_2() -> None:
 def test_help_shows_intervals_and_defaults_of_each_model() -> None:
     text = " ".join(run(["--help"])[0].stdout.replace("│", " ").split())
     assert "in [1, 4096]" in text
-    assert "default 100 (words); 128 (nodes)" in text
+    assert "[default 100 for words, 128 for nodes]" in text
+    assert "negative | hierarchical; how the loss is taken [default negative]" in text
     assert "--objective" in text and "--no-is-directed" in text
 
 

@@ -30,6 +30,7 @@ class Bar:
         self._live: RichProgress | None = None
         self._tasks: dict[str, TaskID] = {}
         self._last_line = time.monotonic()
+        self._ended: dict[str, int] = {}
         self._first: Progress | None = None
 
     def __enter__(self) -> Bar:
@@ -88,7 +89,9 @@ class Bar:
             self._live.update(self._tasks[task], completed=done, total=total, description=name, text=text)
         elif not self._quiet:
             now = time.monotonic()
-            if is_last or now - self._last_line >= LINE_SECONDS:
+            is_news = is_last and self._ended.get(task) != done
+            if is_news or (not is_last and now - self._last_line >= LINE_SECONDS):
                 self._last_line = now
+                self._ended |= {task: done} if is_last else {}
                 share = f"{100 * done / total:.0f} %  " if total and task == "train" else ""
                 self._console.print(f"{name}  {share}{text}", soft_wrap=True, markup=False)

@@ -17,7 +17,9 @@ MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2
 """name on the command line -> name in `any2vec`"""
 GRAPH_MODELS = ("deepwalk", "node2vec")
 
-_PANELS = dict.fromkeys(MODELS, "Model") | {"run": "Run", "text": "Reading text", "graph": "Reading graphs"}
+_PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec": "Walks"}
+_PANELS |= {"run": "Run", "text": "Reading text", "graph": "Reading graphs"}
+_LABELS = {"skipgram": "words", "cbow": "words", "deepwalk": "nodes", "node2vec": "nodes"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +27,7 @@ class RunOptions:
     """How a run is carried out; the model's own options are in its config."""
 
     epochs: int | None = None
-    """passes over the data, 1 or more; the model's own number when not given"""
+    """passes over the data, 1 or more; by default 5 for words, 1 for nodes"""
     threads: int = 0
     """training threads; 0 = all usable cores; with 1 the same seed gives the same bits"""
     seed: int = 1
@@ -39,7 +41,7 @@ class RunOptions:
     checkpoint_seconds: float = 300.0
     """seconds between checkpoints"""
     cache_dir: Path | None = None
-    """folder of the encoded text; by default below ~/.cache/any2vec"""
+    """folder of encoded text; by default $ANY2VEC_CACHE or ~/.cache/any2vec"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +88,7 @@ def _graph_options() -> type:
 @cache
 def job_flags() -> dict[str, Flag]:
     """Every flag of `train` and `estimate`."""
-    return flags_of(_owners(), _PANELS)
+    return flags_of(_owners(), _PANELS, _LABELS)
 
 
 def make_job(

@@ -9,7 +9,7 @@ import inspect
 import textwrap
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -35,6 +35,8 @@ class Flag:
     defaults: Mapping[str, Any]
     """default value by owner (a model's name, `text`, `graph`, `run`)"""
     panel: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """what `--help` calls an owner, where that is not its name"""
 
     @property
     def flag(self) -> str:
@@ -43,7 +45,10 @@ class Flag:
     def parameter(self) -> inspect.Parameter:
         """The Typer parameter; its own default is always None (not given), so that a TOML file can speak."""
         kind: Any = _choice(self.name, self.choices) if self.choices else self.kind
-        option = typer.Option(self.flag, help=self._help(), rich_help_panel=self.panel, show_default=False)
+        metavar = "<choice>" if self.choices else None  # the help names them; a long column would squeeze it
+        option = typer.Option(
+            self.flag, help=self._help(), rich_help_panel=self.panel, show_default=False, metavar=metavar
+        )
         return _parameter(self.name, kind, option)
 
     def negative(self) -> inspect.Parameter:
@@ -58,16 +63,14 @@ class Flag:
         return _parameter("no_" + self.name, bool, option)
 
     def _help(self) -> str:
-        owners: dict[str, list[str]] = {}
+        owners: dict[str, dict[str, None]] = {}
         for owner, value in self.defaults.items():
-            owners.setdefault(_spelled(value), []).append(owner)
-        if len(owners) == 1:
-            said = next(iter(owners))
-            said = f"default {said}" if said else ""
-        else:
-            said = "default " + "; ".join(f"{value or 'none'} ({', '.join(names)})" for value, names in owners.items())
-        text = self.help.rstrip(".") + (f" [{said}]" if said and "default" not in self.help else "")
-        return escape(text)
+            owners.setdefault(_spelled(value), {})[self.labels.get(owner, owner)] = None
+        said = next(iter(owners))
+        if len(owners) > 1:
+            said = ", ".join(f"{value or 'none'} for {' and '.join(names)}" for value, names in owners.items())
+        text = self.help.rstrip(".") + (f" [default {said}]" if said and "default" not in self.help else "")
+        return escape(f"{' | '.join(self.choices)}; {text}" if self.choices else text)
 
     def checked(self, value: Any, where: str) -> Any:
         """`value` of a TOML file as this flag's type, or InputError."""
@@ -93,37 +96,41 @@ def _choice(name: str, choices: tuple[str, ...]) -> Any:
 
 
 def _spelled(value: Any) -> str:
-    if value is None:
+    if value is None or value is False:
         return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
+    if value is True:
+        return "yes"
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def flags_of(owners: Mapping[str, type], panels: Mapping[str, str], skip: Sequence[str] = ()) -> dict[str, Flag]:
+def flags_of(
+    owners: Mapping[str, type], panels: Mapping[str, str], labels: Mapping[str, str] | None = None
+) -> dict[str, Flag]:
     """The flags of several config dataclasses, by name; a field that several own (`dim`) is one flag.
 
-    owners: name of the owner -> dataclass; panels: name of the owner -> heading in `--help` (the first owner's counts).
+    owners: name of the owner -> dataclass; panels: name of the owner -> heading in `--help` (the first owner's counts);
+    labels: name of the owner -> what `--help` calls it.
     """
     found: dict[str, Flag] = {}
     for owner, config in owners.items():
         hints, docs = get_type_hints(config), field_docs(config)
-        for field in fields(config):
-            if field.name in skip or not field.init or field.metadata.get("flag") is False:
+        for item in fields(config):
+            if not item.init or item.metadata.get("flag") is False:
                 continue
-            kind, choices, nullable = _kind(hints[field.name], f"{config.__name__}.{field.name}")
-            default = field.default if field.default is not MISSING else None
-            known = found.get(field.name)
+            kind, choices, nullable = _kind(hints[item.name], f"{config.__name__}.{item.name}")
+            default = item.default if item.default is not MISSING else None
+            known = found.get(item.name)
             if known is not None and known.kind is not kind:
-                raise TypeError(f"{config.__name__}.{field.name} is {kind.__name__}, elsewhere {known.kind.__name__}")
-            found[field.name] = Flag(
-                field.name,
+                raise TypeError(f"{config.__name__}.{item.name} is {kind.__name__}, elsewhere {known.kind.__name__}")
+            found[item.name] = Flag(
+                item.name,
                 kind,
                 known.choices if known else choices,
                 nullable or bool(known and known.nullable),
-                known.help if known else docs.get(field.name, ""),
+                known.help if known else docs.get(item.name, ""),
                 {**(known.defaults if known else {}), owner: default},
                 known.panel if known else panels[owner],
+                labels or {},
             )
     return found
 
@@ -154,15 +161,15 @@ def field_docs(config: type) -> dict[str, str]:
             continue
         body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
         assert isinstance(body, ast.ClassDef)
-        for field, below in zip(body.body, body.body[1:], strict=False):
+        for item, below in zip(body.body, body.body[1:], strict=False):
             if (
-                isinstance(field, ast.AnnAssign)
-                and isinstance(field.target, ast.Name)
+                isinstance(item, ast.AnnAssign)
+                and isinstance(item.target, ast.Name)
                 and isinstance(below, ast.Expr)
                 and isinstance(below.value, ast.Constant)
                 and isinstance(below.value.value, str)
             ):
-                docs[field.target.id] = " ".join(below.value.value.split())
+                docs[item.target.id] = " ".join(below.value.value.split())
     return docs
 
 
