@@ -75,6 +75,20 @@ def test_every_packing(name: str, tmp_path: Path, cache: Path) -> None:
     assert calls[-1] == (path.stat().st_size,) * 2
 
 
+@pytest.mark.data
+@pytest.mark.skipif(
+    "ANY2VEC_DATA" not in os.environ, reason="ANY2VEC_DATA does not name the folder of public data sets"
+)
+@pytest.mark.parametrize("token_pattern", [None, r"(?u)\b\w+\b"])
+def test_wikipedia_equals_twin(token_pattern: str | None, cache: Path) -> None:
+    path = Path(os.environ["ANY2VEC_DATA"]) / "text-enwiki2015" / "enwiki2015.raw-sample.txt.zst"
+    options: dict[str, Any] = {"lowercase": True, "token_pattern": token_pattern}
+    corpus = encode_text(path, TextOptions(**options), cache_dir=cache)
+    with path.open("rb") as file:
+        data = zstandard.ZstdDecompressor(max_window_size=1 << 31).stream_reader(file).read()
+    assert content(corpus) == naive.encode(naive.sentences_of(data, **options))
+
+
 def test_cache_is_by_content_and_options(tmp_path: Path, cache: Path) -> None:
     one, two = tmp_path / "one.txt", tmp_path / "two.txt"
     one.write_text(TEXT)

@@ -16,6 +16,7 @@ MAX_WORD_BYTES = 1 << 20
 _MAX_TYPES = (1 << 31) - 2
 _FIRST_SLOTS = 1 << 15
 _ARRAY_BLOCK = 1 << 20
+_ENTRIES = 1 << 12
 
 
 def text_classes() -> np.ndarray:
@@ -97,6 +98,7 @@ class WordEncoder(_Encoder):
         self.arena = np.zeros(2 * _FIRST_SLOTS, np.uint64)
         self.lengths = np.zeros(len(self.counts), np.int32)
         self._block = np.zeros(0, np.uint8)
+        self._entries = (np.empty(_ENTRIES, np.uint64), np.empty(_ENTRIES, np.int64), np.empty(_ENTRIES, np.int32))
 
     def feed(self, piece: bytes, name: str = "The input") -> None:
         """Encode `piece`, which must end with a separator.
@@ -112,16 +114,19 @@ class WordEncoder(_Encoder):
         self._block[size : size + 16] = 0
         self._room(size)
         at = 0
-        while True:
-            at = kernel.encode_block(
-                self._block, size, at, MAX_WORD_BYTES, self.classes, self.table, self.arena, self.lengths, self.counts,
-                self.out, self.state,
-            )  # fmt: skip
+        while at < size:
+            at = kernel.split_words(self._block, size, at, MAX_WORD_BYTES, self.classes, *self._entries, self.state)
             if self.state[kernel.TOO_LONG]:
                 raise too_long(name)
-            if at >= size:
-                break
-            self._grow()
+            done = 0
+            while True:
+                done = kernel.encode_words(
+                    self._block, *self._entries, done, self.table, self.arena, self.lengths, self.counts, self.out,
+                    self.state,
+                )  # fmt: skip
+                if done >= self.state[kernel.ENTRIES]:
+                    break
+                self._grow()
         self._flush()
 
     def _grow(self) -> None:

@@ -1,6 +1,6 @@
 """Bytes and integers become provisional ids (by first appearance), counted: the whole of encoding but the reading.
 
-Letters: B bytes of a block, T types (distinct words), S slots of the hash table (a power of two).
+Letters: B bytes of a block, E entries (words found in it), T types (distinct words), S slots of the hash table.
 A word of at most 7 bytes is its own tag (packed, so never 0: words hold no NUL byte); a longer one is hashed to a tag
 with the top bit set and compared in the arena, eight bytes at a time. Little-endian machines only, as all we know are.
 """
@@ -14,8 +14,8 @@ from any2vec.kernels.rng import mix64
 
 LETTER, SPACE, END, LEAD = 0, 1, 2, 3
 """classes of a byte: part of a word, white space, end of a sentence, perhaps the first byte of Unicode white space"""
-NUM_TYPES, ARENA_USED, WORDS_IN_SENTENCE, OUT_USED, TOO_LONG = 0, 1, 2, 3, 4
-STATE_SIZE = 5
+NUM_TYPES, ARENA_USED, WORDS_IN_SENTENCE, OUT_USED, TOO_LONG, ENTRIES = 0, 1, 2, 3, 4, 5
+STATE_SIZE = 6
 """fields of the encoder's state, int64 (STATE_SIZE,)"""
 
 _TOP = np.uint64(1 << 63)
@@ -59,33 +59,27 @@ def keep_bytes(eight, count):
 
 
 @jit
-def encode_block(block_B, stop, start, max_word, classes, table_2S, arena_8, lengths_T, counts_T, out, state):
-    """Append the ids of the words of block_B[start:stop] to `out`; return the first byte not yet done.
+def split_words(block_B, stop, start, max_word, classes, tags_E, begins_E, lengths_E, state):
+    """Find words in block_B[start:stop] until the entries are full; return the first byte not yet done.
 
     block_B uint8, 8-byte aligned, a separator at stop - 1 and at least 16 bytes more behind it, a multiple of 8 long;
-    classes uint8 (256,), where bytes 33..127 are letters; table_2S uint64: in turn a tag (0: empty) and
-    id + (arena offset << 32); arena_8 uint64: the words one after another, each padded with 1 to 8 NUL bytes to chunks
-    of 8; lengths_T int32 (bytes) and counts_T int64; out int32, at least as long as what is left; state int64. Returns
-    before `stop` when the table (half full), the arena or lengths_T have no room for a new word: the caller grows them
-    and calls again. A word of more than `max_word` bytes sets state[TOO_LONG].
+    classes uint8 (256,), where bytes 33..127 are letters; an entry is a word's tag uint64 (0: end of a sentence that
+    has words), its first byte int64 and its bytes int32; state[ENTRIES] says how many were made. A word of more than
+    `max_word` bytes sets state[TOO_LONG].
     """
     words_8 = block_B.view(np.uint64)
-    mask = np.uint64(table_2S.size // 2 - 1)
-    max_types = min(table_2S.size // 4, counts_T.size)
-    num_types = state[NUM_TYPES]
-    arena_used = state[ARENA_USED]
-    used = state[OUT_USED]
     words = state[WORDS_IN_SENTENCE]
+    entry = 0
     at, stop = np.uint64(start), np.uint64(stop)
-    while at < stop:
+    while at < stop and entry < tags_E.size:
         kind = classes[block_B[at]]
         if kind == SPACE:
             at += _ONE
             continue
         if kind == END:
             if words > 0:
-                out[used] = -1
-                used += 1
+                tags_E[entry] = _ZERO
+                entry += 1
                 words = 0
             at += _ONE
             continue
@@ -113,8 +107,7 @@ def encode_block(block_B, stop, start, max_word, classes, table_2S, arena_8, len
 
         length = end - at
         last = length >> _3  # the chunk that is padded
-        tail = keep_bytes(load_eight(words_8, at + (last << _3)), length & _7)
-        tag = tail
+        tag = keep_bytes(load_eight(words_8, at + (last << _3)), length & _7)
         if last != _ZERO:
             if length > max_word:
                 state[TOO_LONG] = length
@@ -123,15 +116,50 @@ def encode_block(block_B, stop, start, max_word, classes, table_2S, arena_8, len
             for chunk in range(last):
                 tag = mix64(tag ^ load_eight(words_8, at + (np.uint64(chunk) << _3)))
             tag |= _TOP
+        tags_E[entry] = tag
+        begins_E[entry] = at
+        lengths_E[entry] = length
+        entry += 1
+        words += 1
+        at = end
+    state[ENTRIES] = entry
+    state[WORDS_IN_SENTENCE] = words
+    return np.int64(at)
 
+
+@jit
+def encode_words(block_B, tags_E, begins_E, lengths_E, first, table_2S, arena_8, lengths_T, counts_T, out, state):
+    """Append the ids of the entries from `first` on to `out` (int32); return the first entry not yet done.
+
+    table_2S uint64: in turn a tag (0: empty) and id + (arena offset << 32); arena_8 uint64: the words one after
+    another, each padded with 1 to 8 NUL bytes to chunks of 8; lengths_T int32 (bytes) and counts_T int64. Returns early
+    when the table (half full), the arena or lengths_T have no room for a new word: the caller grows them and calls
+    again. Apart from `split_words` because here the cache misses of many words can overlap.
+    """
+    words_8 = block_B.view(np.uint64)
+    mask = np.uint64(table_2S.size // 2 - 1)
+    max_types = min(table_2S.size // 4, counts_T.size)
+    num_types = state[NUM_TYPES]
+    arena_used = state[ARENA_USED]
+    used = state[OUT_USED]
+    entry = first
+    while entry < state[ENTRIES]:
+        tag = tags_E[entry]
+        if tag == _ZERO:
+            out[used] = -1
+            used += 1
+            entry += 1
+            continue
         slot = mix64(tag) & mask
         row = -1
         while table_2S[slot << _ONE] != _ZERO:
             if table_2S[slot << _ONE] == tag:
                 value = table_2S[(slot << _ONE) + _ONE]
                 is_same = True
-                if last != _ZERO:
-                    offset = value >> _32
+                if tag >= _TOP:
+                    at, length = np.uint64(begins_E[entry]), np.uint64(lengths_E[entry])
+                    offset, last = value >> _32, length >> _3
+                    tail = keep_bytes(load_eight(words_8, at + (last << _3)), length & _7)
                     is_same = np.int64(offset + last) < arena_used and arena_8[offset + last] == tail
                     chunk = _ZERO
                     while is_same and chunk < last:
@@ -142,6 +170,8 @@ def encode_block(block_B, stop, start, max_word, classes, table_2S, arena_8, len
                     break
             slot = (slot + _ONE) & mask
         if row < 0:
+            at, length = np.uint64(begins_E[entry]), np.uint64(lengths_E[entry])
+            last = length >> _3
             if num_types >= max_types or arena_used + np.int64(last) >= arena_8.size:
                 break
             row = num_types
@@ -151,20 +181,18 @@ def encode_block(block_B, stop, start, max_word, classes, table_2S, arena_8, len
             for chunk in range(last):
                 arena_8[arena_used] = load_eight(words_8, at + (np.uint64(chunk) << _3))
                 arena_used += 1
-            arena_8[arena_used] = tail
+            arena_8[arena_used] = keep_bytes(load_eight(words_8, at + (last << _3)), length & _7)
             arena_used += 1
             lengths_T[row] = length
             counts_T[row] = 0
         counts_T[row] += 1
         out[used] = row
         used += 1
-        words += 1
-        at = end
+        entry += 1
     state[NUM_TYPES] = num_types
     state[ARENA_USED] = arena_used
     state[OUT_USED] = used
-    state[WORDS_IN_SENTENCE] = words
-    return np.int64(at)
+    return entry
 
 
 @jit
