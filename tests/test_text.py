@@ -270,6 +270,8 @@ def test_bad_files_get_one_sentence(name: str, tmp_path: Path, cache: Path) -> N
         (np.array([2**64 - 1], np.uint64), "overflows"),
         (["no/such/file.txt"], "There is no file"),
         ("no/such/*.txt", "No file matches"),
+        ("a text, not a path. " * 300, "Cannot read a text.*File name too long"),
+        ("nul\0.txt", "There is no file"),
     ],
 )  # fmt: skip
 def test_bad_sentences_get_one_sentence(source: Any, message: str, cache: Path) -> None:

@@ -203,9 +203,14 @@ def expand_inputs(source: str | Path | Iterable[str | Path]) -> list[str]:
     if not isinstance(source, (str, Path)):
         return [name for item in source for name in expand_inputs(item)]
     name = str(source)
-    path = Path(source)
     if name == STDIN:
         return [name]
+    with _reading(name if len(name) < 200 else name[:80] + "..."):
+        return _expand(name)
+
+
+def _expand(name: str) -> list[str]:
+    path = Path(name)
     if path.is_dir():
         files = [item for item in path.rglob("*") if not _is_hidden(item.relative_to(path)) and item.is_file()]
         if not files:
