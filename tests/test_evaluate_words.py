@@ -170,6 +170,26 @@ def test_any_bytes_give_a_score_or_one_sentence(tmp_path_factory, data: bytes) -
             assert str(error)
 
 
+def test_gensim_scores_the_same(tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    words = [f"w{i}" for i in range(150)]
+    vectors = rng.standard_normal((150, 12))
+    vectors[75:] = vectors[:75] + rng.standard_normal(12) + 0.7 * rng.standard_normal((75, 12))  # some analogies hold
+    embeddings = Embeddings(words, vectors)
+    pairs = rng.integers(0, 160, (300, 2))
+    (tmp_path / "s.tsv").write_text("".join(f"w{a}\tw{b}\t{rng.integers(0, 9)}\n" for a, b in pairs))
+    drawn = rng.integers(0, 76, (200, 2))
+    lines = [f"w{a} w{a + 75} w{b} w{b + 75}" for a, b in drawn if a != b]
+    (tmp_path / "q.txt").write_text(": one\n" + "\n".join(lines[:100]) + "\n: gram2\n" + "\n".join(lines[100:]) + "\n")
+    theirs = embeddings.to_gensim()
+    (ours,) = evaluate_similarity(embeddings, tmp_path / "s.tsv").sets
+    assert ours.spearman == pytest.approx(theirs.evaluate_word_pairs(str(tmp_path / "s.tsv"))[1][0], abs=1e-6)
+    score, sections = theirs.evaluate_word_analogies(str(tmp_path / "q.txt"), restrict_vocab=140)
+    result = evaluate_analogy(embeddings, tmp_path / "q.txt", max_vocab=140)
+    assert result.total.accuracy == pytest.approx(score) and 0.1 < score < 0.95
+    assert [s.correct for s in result.sections] == [len(section["correct"]) for section in sections[:2]]
+
+
 # ---- the real files
 
 

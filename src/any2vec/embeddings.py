@@ -11,7 +11,7 @@ import numpy as np
 
 from any2vec import formats, neighbours
 from any2vec.errors import FormatError, InputError
-from any2vec.formats.table import Table, check_contents, check_sizes
+from any2vec.formats.table import Table, check_contents, check_sizes, check_writable
 
 if TYPE_CHECKING:
     from gensim.models import KeyedVectors
@@ -146,7 +146,7 @@ class Embeddings:
         if len(vectors) == 0:
             return []
         if approximate:
-            return self._named(*neighbours.search_index(self.index(), vectors, k, banned))
+            return self._named(*neighbours.search_index(self.index(), self.vectors, self.norms, vectors, k, banned))
         return self._named(
             *neighbours.top_rows(self.vectors, self.norms, [(neighbours.unit_rows(vectors), 1)], k, banned)
         )
@@ -180,7 +180,8 @@ class Embeddings:
         return self._named(*neighbours.top_rows(self.vectors, self.norms, groups, k, [rows]))[0]
 
     def index(self, threads: int = 0) -> Any:
-        """The approximate index (usearch, HNSW by cosine), built once: O(N log N) time, one more matrix of memory."""
+        """The approximate index (usearch, HNSW by cosine, float16), built once: O(N log N) time, memory about one half
+        of the vectors more."""
         if self._index is None:
             self._index = neighbours.build_index(self.vectors, threads)
         return self._index
@@ -214,7 +215,7 @@ class Embeddings:
             InputError: format or dtype not legal, or keys or numbers that the format cannot hold.
             StorageError: the path is taken, or cannot be written.
         """
-        check_contents(self._table(), "embeddings", InputError)
+        self._check_before_writing()
         formats.write(Path(path), self._table(), format, overwrite, dtype)
 
     def save_into(self, folder: str | Path, dtype: str = "float32") -> None:
@@ -222,8 +223,12 @@ class Embeddings:
 
         meta.json goes away first and comes back last, so a cut leaves no readable mixture.
         """
-        check_contents(self._table(), "embeddings", InputError)
+        self._check_before_writing()
         formats.write_into(Path(folder), self._table(), dtype)
+
+    def _check_before_writing(self) -> None:
+        check_contents(self._table(), "embeddings", InputError)
+        check_writable(self.keys)
 
     @classmethod
     def load(cls, path: str | Path, format: str | None = None, mmap: bool = True) -> Embeddings:

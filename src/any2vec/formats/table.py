@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from any2vec.errors import Any2VecError, FormatError
+from any2vec.errors import Any2VecError, FormatError, InputError
 
 BLOCK_BYTES = 16 << 20
 """bytes of a matrix that are converted, checked or formatted at a time, so that no second matrix comes to be"""
@@ -46,7 +46,8 @@ def first_bad_row(matrix: np.ndarray) -> int | None:
 
 def first_duplicate(keys: Sequence[str]) -> str | None:
     """A key that stands in `keys` twice, or None. Memory 8 bytes a key: strings are compared only where hashes meet."""
-    hashes = np.fromiter((hash(key) for key in keys), dtype=np.int64, count=len(keys))
+    stored = keys.stored() if hasattr(keys, "stored") else keys  # bytes as in the file need no decoding
+    hashes = np.fromiter(map(hash, stored), dtype=np.int64, count=len(keys))
     order = np.argsort(hashes, kind="stable")
     met = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
     if len(met) == 0:
@@ -76,7 +77,7 @@ def check_sizes(table: Table, where: str, error: type[Any2VecError] = FormatErro
 
 
 def check_contents(table: Table, where: str, error: type[Any2VecError] = FormatError, mapped: bool = False) -> None:
-    """Raise `error` for sizes that do not fit, a key that comes twice or is no Unicode, NaN or infinity.
+    """Raise `error` for sizes that do not fit, a key that comes twice, NaN or infinity.
 
     mapped: leave a matrix of more than CHECKED_BYTES unread; the norms find its NaN later.
     """
@@ -90,23 +91,21 @@ def check_contents(table: Table, where: str, error: type[Any2VecError] = FormatE
     twice = first_duplicate(table.keys)
     if twice is not None:
         raise error(f"{where}: key {twice!r} stands there twice; keys must be distinct.")
-    for key in table.keys:
-        if not key.isascii() and not _is_unicode(key):
-            raise error(f"{where}: key {key!r} is not valid Unicode (it holds half a surrogate pair); rename it.")
 
 
-def _is_unicode(key: str) -> bool:
-    try:
-        key.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def check_writable(keys: Sequence[str]) -> None:
+    """InputError for a key that has no UTF-8 form (half a surrogate pair)."""
+    for key in keys:
+        try:
+            _ = key.isascii() or key.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"key {key!r} is not valid Unicode (it holds half a surrogate pair); rename it.") from None
 
 
 def to_float16(block: np.ndarray, where: str) -> np.ndarray:
-    """A block in half precision; raises FormatError when a number is beyond its range of ±65504."""
+    """A block in half precision; raises InputError when a number is beyond its range of ±65504."""
     with np.errstate(over="ignore"):
         half = block.astype(np.float16)
     if not np.isfinite(half).all():
-        raise FormatError(f"{where}: a number is beyond float16's range of ±65504; use dtype='float32'.")
+        raise InputError(f"{where}: a number is beyond float16's range of ±65504; use dtype='float32'.")
     return half

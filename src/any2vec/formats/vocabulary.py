@@ -28,14 +28,14 @@ class Keys(Sequence[str]):
     """
 
     def __init__(self, arena: np.ndarray, starts: np.ndarray, stops: np.ndarray, is_escaped: bool = False) -> None:
-        self._arena, self._starts, self._stops, self._is_escaped = arena, starts, stops, is_escaped
+        self._arena, self._starts, self._stops, self.is_escaped = arena, starts, stops, is_escaped
 
     def __len__(self) -> int:
         return len(self._starts)
 
     def _decode(self, start: int, stop: int) -> str:
         key = self._arena[start:stop].tobytes().decode()
-        return unescape(key) if self._is_escaped else key
+        return unescape(key) if self.is_escaped else key
 
     def __getitem__(self, row):  # type: ignore[no-untyped-def]  # int -> str, slice -> list[str]
         if isinstance(row, slice):
@@ -43,13 +43,18 @@ class Keys(Sequence[str]):
         return self._decode(int(self._starts[row]), int(self._stops[row]))
 
     def __iter__(self) -> Iterator[str]:
+        for stored in self.stored():
+            key = stored.decode()
+            yield unescape(key) if self.is_escaped else key
+
+    def stored(self) -> Iterator[bytes]:
+        """Each key as it stands in the file: equal bytes, equal keys."""
         for block in range(0, len(self), _BLOCK):
             starts, stops = self._starts[block : block + _BLOCK], self._stops[block : block + _BLOCK]
             base = int(starts[0])
             data = self._arena[base : int(stops[-1])].tobytes()
             for start, stop in zip((starts - base).tolist(), (stops - base).tolist(), strict=True):
-                key = data[start:stop].decode()
-                yield unescape(key) if self._is_escaped else key
+                yield data[start:stop]
 
 
 def escape(key: str) -> str:
@@ -125,10 +130,18 @@ def parse_vocabulary(arena: np.ndarray, where: str) -> tuple[Keys, np.ndarray | 
     tabs = np.flatnonzero(arena == ord("\t")).astype(np.int64)
     is_escaped = bool((arena == ord("\\")).any())
     if len(tabs) == 0:
-        return Keys(arena, starts, stops, is_escaped), None
+        return _checked(Keys(arena, starts, stops, is_escaped)), None
     if len(tabs) != len(stops) or (tabs < starts).any() or (tabs >= stops).any():
         raise FormatError(f"{where}: expected `key<TAB>count` on each line, or `key` on each line.")
-    return Keys(arena, starts, tabs, is_escaped), _read_numbers(arena, tabs + 1, stops, where)
+    return _checked(Keys(arena, starts, tabs, is_escaped)), _read_numbers(arena, tabs + 1, stops, where)
+
+
+def _checked(keys: Keys) -> Keys:
+    """The keys, every escape among them a known one."""
+    if keys.is_escaped:
+        for _ in keys:
+            pass
+    return keys
 
 
 def beside(path: Path) -> Path:
