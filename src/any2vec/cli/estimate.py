@@ -83,7 +83,7 @@ def _room(job: Job) -> dict[str, int]:
 
 def _warnings(result: dict[str, Any]) -> list[str]:
     warnings = []
-    if 0 < result["available_memory_bytes"] < result["memory_bytes"]:
+    if 0 < result["available_memory_bytes"] < result["anonymous_bytes"]:
         warnings.append("This needs more memory than is free; lower --dim or --max-vocab, or raise --min-count.")
     if result["free_disk_bytes"] < result["disk_peak_bytes"]:
         warnings.append("This needs more disk than is free where the result goes.")

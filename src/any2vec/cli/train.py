@@ -71,7 +71,7 @@ def check_folder(out: Path, overwrite: bool) -> None:
 
 def _a_key(result: Any) -> str:
     keys = result.embeddings.keys
-    return str(keys[min(len(keys) - 1, 20)]) if len(keys) else "KEY"
+    return str(keys[min(len(keys) - 1, 300)]) if len(keys) else "KEY"
 
 
 def _print_summary(job: Job, summary: dict[str, Any], result: Any) -> None:

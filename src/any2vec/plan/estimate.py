@@ -1,8 +1,8 @@
 """What a training run will need: memory, time and disk, from its sizes and the machine's rates. Pure arithmetic.
 
-Memory is closed form; its few constants were measured (Linux, Python 3.11, numba 0.68) as anonymous resident memory,
-which is what a machine must have; pages of mapped files come and go and are not counted. Checked against runs by the
-row `estimate` of the benchmark: memory within 15 %, time within 30 %.
+Memory is closed form; its few constants were measured on Linux with Python 3.11 and numba 0.68, kernels compiled before
+(compiling them takes 50 to 90 MB more, once). Checked against runs by the row `estimate` of the benchmark: memory
+within 15 %, time within 30 %.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import Any
 
 from any2vec.errors import InputError
 
-BASE_BYTES = 150_000_000
-"""interpreter, NumPy, numba with its compiled kernels: before the first array"""
-GRAPH_BASE_BYTES = 30_000_000
-"""SciPy and the walk kernels on top"""
-THREAD_BYTES = 8_000_000
+BASE_BYTES = 80_000_000
+"""anonymous memory of interpreter, NumPy, numba and the kernels, before the first array"""
+LIBRARY_BYTES = 100_000_000
+"""resident pages of mapped program code: NumPy, LLVM, Arrow"""
+THREAD_BYTES = 2_000_000
 """stack, blocks of rows and tokens of one training thread"""
-READ_BLOCK_BYTES = 40_000_000
+READ_BYTES = 14_000_000
 """blocks of text on their way from the file to the encoder"""
-TYPE_BYTES = 72
-"""of one different word while text is encoded: hash table, offset, count, with the room of doubling"""
-ROW_BYTES = 56
-"""of one row beside its vectors: count, offset, alias table, probability of being kept"""
+TYPE_BYTES = 96
+"""of one different word while text is encoded: hash table, offset, count, order, with the room of doubling"""
+ROW_BYTES = 40
+"""of one row beside its vectors: count, alias table, probability of being kept, while they are made"""
 EDGE_READ_BYTES = 48
 """of one stored edge while a graph is built: both ends, the order of sorting, the result"""
 EDGE_BYTES = 4
-"""of one stored edge in CSR"""
+"""of one stored edge in CSR; with weights 12: the weight and its alias"""
 TOKEN_BYTES = 4
 _FLOAT_BYTES = 4
 
@@ -43,8 +43,8 @@ class RunShape:
     """in-vocabulary items (words; nodes on walks) of one epoch"""
     epochs: int
     threads: int = 1
-    slots: int = 0
-    """int32 token slots of the encoded text; 0 when none is written (graphs, ready corpora)"""
+    tokens: int = 0
+    """int32 tokens of the encoded text, ends of sentences included; 0 for graphs"""
     types: int = 0
     """different words before min_count; 0 for graphs"""
     key_bytes: int = 0
@@ -72,7 +72,7 @@ class Rates:
     read_bytes_per_s: float
     """reading and encoding input"""
     write_bytes_per_s: float = 500e6
-    start_seconds: float = 1.5
+    start_seconds: float = 1.0
     """imports, and loading the compiled kernels"""
     compile_seconds: float = 0.0
     """compiling the kernels, when this machine has not yet"""
@@ -83,7 +83,9 @@ class RunEstimate:
     """Peak memory, wall time and disk of a run, each with its parts (bytes; seconds)."""
 
     memory_bytes: int
-    """peak of anonymous resident memory"""
+    """peak of resident memory, what `train --json` calls peak_rss_bytes: anonymous memory and mapped pages"""
+    anonymous_bytes: int
+    """the part of it that cannot be given back: what the machine must have free"""
     seconds: float
     """the whole command"""
     disk_bytes: int
@@ -100,16 +102,19 @@ class RunEstimate:
 def estimate_run(shape: RunShape, rates: Rates) -> RunEstimate:
     """The estimate of one run. Reading is over when training begins: memory is the larger of the two, not the sum."""
     vectors = 2 * shape.rows * shape.dim * _FLOAT_BYTES
-    base = BASE_BYTES + (GRAPH_BASE_BYTES if shape.is_graph else 0)
     reading = _reading_bytes(shape)
-    tables = shape.rows * ROW_BYTES + shape.key_bytes + _csr_bytes(shape)
+    tables = shape.rows * ROW_BYTES + _csr_bytes(shape)
     threads = shape.threads * THREAD_BYTES
-    training = vectors + tables + threads
-    memory = {"interpreter and kernels": base, "vectors": vectors, "tables": tables, "threads": threads}
+    left = READ_BYTES if shape.source_bytes else 0  # the allocator keeps the blocks
+    training = vectors + tables + threads + left
+    anonymous = BASE_BYTES + max(reading, training)
+    mapped = TOKEN_BYTES * shape.tokens + shape.key_bytes + 16 * shape.types
+    memory = {"interpreter": BASE_BYTES + LIBRARY_BYTES, "vectors": vectors, "tables": tables + threads + left}
     if reading > training:
-        memory = {"interpreter and kernels": base, "reading the input": reading}
+        memory = {"interpreter": BASE_BYTES + LIBRARY_BYTES, "reading the input": reading}
+    memory["mapped text"] = mapped
     result = vectors + shape.key_bytes + 8 * shape.rows
-    cache = TOKEN_BYTES * shape.slots + (shape.key_bytes + 16 * shape.types if shape.slots else 0)
+    cache = mapped if shape.source_bytes else 0
     checkpoint = vectors if shape.has_checkpoints else 0
     disk = {"result": result, "encoded text": cache, "checkpoint": checkpoint}
     time = {
@@ -120,7 +125,8 @@ def estimate_run(shape: RunShape, rates: Rates) -> RunEstimate:
         "write": result / rates.write_bytes_per_s,
     }
     return RunEstimate(
-        memory_bytes=base + max(reading, training),
+        memory_bytes=anonymous + LIBRARY_BYTES + mapped,
+        anonymous_bytes=anonymous,
         seconds=sum(time.values()),
         disk_bytes=result + cache,
         disk_peak_bytes=result + cache + checkpoint,
@@ -135,7 +141,7 @@ def _reading_bytes(shape: RunShape) -> int:
         return shape.edges * EDGE_READ_BYTES + shape.key_bytes
     if not shape.source_bytes:
         return 0
-    return READ_BLOCK_BYTES + shape.types * TYPE_BYTES + 2 * shape.key_bytes
+    return READ_BYTES + shape.types * TYPE_BYTES + 2 * shape.key_bytes
 
 
 def _csr_bytes(shape: RunShape) -> int:

@@ -85,6 +85,7 @@ def _size_text(
         if stage is not None:
             stage("reading", done, total)
 
+    count_text(["a b", "b a"], text)  # compiles, or loads, what reads: no part of the pace
     began = time.perf_counter()
     counts = count_text(data, text, cache_dir=run.cache_dir, progress=told)
     seconds = time.perf_counter() - began
@@ -101,9 +102,9 @@ def _size_text(
         items=int(vocabulary.counts.sum()),
         epochs=run.epochs or model.default_epochs,
         threads=threads,
-        slots=counts.num_slots if counts.source_bytes else 0,
+        tokens=counts.num_slots,
         types=len(counts.vocabulary),
-        key_bytes=int(vocabulary.keys.offsets[-1]),
+        key_bytes=int(counts.vocabulary.keys.offsets[-1]),
         source_bytes=counts.source_bytes,
     )
     read = counts.source_bytes / (WRITE_FACTOR * seconds) if counts.source_bytes else 1e9
@@ -153,6 +154,8 @@ def size_of_plan(model: SequenceModel, rows: int, items: int, run: RunSettings) 
         items=items,
         epochs=run.epochs or model.default_epochs,
         threads=threads,
+        tokens=0 if model.is_graph else items,
+        types=0 if model.is_graph else rows,
         key_bytes=8 * rows,
         is_graph=model.is_graph,
     )
