@@ -16,6 +16,9 @@ from any2vec.kernels.scalar import bounded
 MAX_CENTRES = 24
 """centres of one block at most; more kept tokens in the same stretch are shared out over several blocks"""
 
+STEP = np.float32(1)
+"""curvature that one step of a row may meet; see `damping`"""
+
 
 @jit
 def cut_blocks(position_M, first, last, block, negative_key, threshold_V, alias_V, begin_B, end_B, negative_BK):
@@ -29,8 +32,9 @@ def cut_blocks(position_M, first, last, block, negative_key, threshold_V, alias_
     entry = first
     while entry < last:
         stretch = position_M[entry] // block
+        border = (stretch + 1) * block
         stop = entry
-        while stop < last and position_M[stop] // block == stretch:
+        while stop < last and position_M[stop] < border:
             stop += 1
         pieces = (stop - entry + MAX_CENTRES - 1) // MAX_CENTRES
         for piece in range(pieces):
@@ -65,12 +69,12 @@ def load_rows(table_VD, ids, begin, end, local_D, at):
 
 
 @fast_jit
-def add_rows(change_D, at, ids, begin, end, table_VD):
-    """Add the block's changes, from its row `at` on, to rows ids[begin:end] of the table, within scalar.BOUND."""
+def add_rows(change_D, factor_D, at, ids, begin, end, table_VD):
+    """table[ids[j]] += factor change for the block's rows from `at` on and j in begin..end - 1, within scalar.BOUND."""
     for j in range(begin, end):
-        row = ids[j]
+        row, factor = ids[j], factor_D[at + j - begin]
         for q in range(table_VD.shape[1]):
-            table_VD[row, q] = bounded(table_VD[row, q] + change_D[at + j - begin, q])
+            table_VD[row, q] = bounded(table_VD[row, q] + factor * change_D[at + j - begin, q])
 
 
 @inline_jit
@@ -91,3 +95,38 @@ def fast_sigmoid(x):
         np.float32(16216200) + z2 * (np.float32(945945) + z2 * (np.float32(13860) + np.float32(45) * z2))
     )
     return half + half * min(max(top / bottom, -one), one)
+
+
+@fast_jit
+def scale_rows(x_CD, weight_C):
+    """x[c] *= weight[c]"""
+    for c in range(x_CD.shape[0]):
+        for q in range(x_CD.shape[1]):
+            x_CD[c, q] *= weight_C[c]
+
+
+@fast_jit
+def square_norms(rows_ND, out_N):
+    """out[i] = |rows[i]| ** 2"""
+    for i in range(rows_ND.shape[0]):
+        total = np.float32(0)
+        for q in range(rows_ND.shape[1]):
+            total += rows_ND[i, q] * rows_ND[i, q]
+        out_N[i] = total
+
+
+@fast_jit
+def damping(ids, begin, end, curvature_N, factor_N):
+    """factor[i] = min(1, STEP / total), total = sum of curvature over all i of one id: how far its step may go.
+
+    A block moves a row once, by the sum of what its pairs ask for at the block's start. The loss along that row curves
+    by at most rate / 4 sum of weight |partner| ** 2 (the logistic's second derivative is at most 1/4); a gradient step
+    descends for sure while that number stays below 2. Rows that meet many long partners, or stand several times in a
+    block, would overshoot without this; nearly all others have factor 1.
+    """
+    for i in range(end - begin):
+        total = curvature_N[i]
+        for j in range(end - begin):
+            if ids[begin + j] == ids[begin + i] and j != i:
+                total += curvature_N[j]
+        factor_N[i] = min(np.float32(1), STEP / max(total, np.float32(1e-30)))

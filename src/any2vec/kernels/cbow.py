@@ -106,6 +106,7 @@ def train_cbow_block(
     x_flat, h_flat = np.empty(most_x * dim, np.float32), np.empty(MAX_CENTRES * dim, np.float32)
     dh_flat = np.empty(MAX_CENTRES * dim, np.float32)
     y_flat, dy_flat = np.empty(most_y * dim, np.float32), np.empty(most_y * dim, np.float32)
+    one_Y = np.ones(most_x + most_y, np.float32)
     g_flat = np.empty(most_y * MAX_CENTRES, np.float32)
     share = np.float32(num_negatives) / np.float32(num_shared)
     items, loss_sum, loss_examples = 0, 0.0, 0
@@ -145,7 +146,7 @@ def train_cbow_block(
             np.dot(g_YE.T, y_YD, dh_ED)
             np.dot(g_YE, h_ED, dy_YD)
             _spread_steps(begin, end, low, left_M, right_M, dh_ED, x_CD)
-            add_rows(x_CD, 0, row_M, low, high, input_VD)
-            add_rows(dy_YD, 0, row_M, begin, end, output_VD)
-            add_rows(dy_YD, centres, negative_K, 0, num_shared, output_VD)
+            add_rows(x_CD, one_Y, 0, row_M, low, high, input_VD)
+            add_rows(dy_YD, one_Y, 0, row_M, begin, end, output_VD)
+            add_rows(dy_YD, one_Y, centres, negative_K, 0, num_shared, output_VD)
     return items, loss_sum, loss_examples

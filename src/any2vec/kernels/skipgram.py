@@ -21,7 +21,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from any2vec.kernels.blocks import MAX_CENTRES, add_rows, cut_blocks, fast_sigmoid, load_rows, prefetch_block
+from any2vec.kernels.blocks import (
+    MAX_CENTRES, add_rows, cut_blocks, damping, fast_sigmoid, load_rows, prefetch_block, scale_rows, square_norms,
+)  # fmt: skip
 from any2vec.kernels.jit import fast_jit, jit
 from any2vec.kernels.scalar import log_loss, rate_at
 from any2vec.kernels.windows import gather_windows
@@ -49,21 +51,26 @@ def _count_pairs(begin, end, low, left_M, right_M, pairs_C):
 
 
 @fast_jit
-def _coefficients(begin, end, low, row_M, left_M, right_M, negative_K, weight_C, pairs_C, g_flat, g_YC):
-    """Turn G into A in place; see the head of this file. g_flat is the same memory as g_YC."""
-    for i in range(g_flat.size):
-        g_flat[i] = -fast_sigmoid(g_flat[i])
-    columns = g_YC.shape[1]
-    for e in range(end - begin):
-        left, right = left_M[begin + e] - low, right_M[begin + e] - low
-        for c in range(left):
-            g_YC[e, c] = np.float32(0)
-        for c in range(left, right):
-            g_YC[e, c] = (np.float32(1) + g_YC[e, c]) / weight_C[c]
-        for c in range(right, columns):
-            g_YC[e, c] = np.float32(0)
+def _coefficients(begin, end, low, row_M, left_M, right_M, negative_K, weight_C, pairs_C, band_N, above_N, below_N, g_YC):
+    """Turn G into A in place; see the head of this file. above_N (E C) and below_N (K C) are its two parts, flat."""
+    centres, columns = end - begin, g_YC.shape[1]
+    for i in range(below_N.size):
+        below_N[i] = -fast_sigmoid(below_N[i])
+    size = 0
+    for e in range(centres):
+        for c in range(left_M[begin + e] - low, right_M[begin + e] - low):
+            band_N[size] = -g_YC[e, c]
+            size += 1
+    for i in range(size):
+        band_N[i] = fast_sigmoid(band_N[i])
+    for i in range(above_N.size):
+        above_N[i] = np.float32(0)
+    size = 0
+    for e in range(centres):
+        for c in range(left_M[begin + e] - low, right_M[begin + e] - low):
+            g_YC[e, c] = band_N[size] / weight_C[c]
+            size += 1
         g_YC[e, begin + e - low] = np.float32(0)
-    centres = end - begin
     for k in range(negative_K.size):
         for centre in range(begin, end):
             if row_M[centre] == negative_K[k]:
@@ -72,6 +79,29 @@ def _coefficients(begin, end, low, row_M, left_M, right_M, negative_K, weight_C,
                         pairs = _count_meetings(begin, end, row_M, left_M, right_M, low + c, negative_K[k])
                         g_YC[centres + k, c] *= np.float32(pairs) / pairs_C[c]
                 break
+
+
+@fast_jit
+def _curvatures(begin, end, low, left_M, right_M, num_shared, share, rate, pairs_C, norm_C, norm_Y, curve_C, curve_Y):
+    """How much the loss may curve along each row of the block; see `damping`."""
+    centres = end - begin
+    quarter = rate * np.float32(0.25)
+    negatives, inputs = np.float32(0), np.float32(0)
+    for k in range(num_shared):
+        negatives += norm_Y[centres + k]
+    for c in range(curve_C.size):
+        curve_C[c] = quarter * share * pairs_C[c] * negatives
+        inputs += pairs_C[c] * norm_C[c]
+    for k in range(num_shared):
+        curve_Y[centres + k] = quarter * share * inputs
+    for e in range(centres):
+        total = np.float32(0)
+        for c in range(left_M[begin + e] - low, right_M[begin + e] - low):
+            curve_C[c] += quarter * norm_Y[e]
+            total += norm_C[c]
+        own = begin + e - low
+        curve_C[own] -= quarter * norm_Y[e]
+        curve_Y[e] = quarter * (total - norm_C[own])
 
 
 @fast_jit
@@ -89,14 +119,6 @@ def _block_loss(begin, end, low, row_M, left_M, right_M, negative_K, share, g_YC
             if pairs > 0:
                 loss += np.float64(share) * pairs * log_loss(-g_YC[end - begin + k, c])
     return loss, examples
-
-
-@fast_jit
-def _scale_rows(x_CD, weight_C):
-    """x[c] *= weight[c]"""
-    for c in range(x_CD.shape[0]):
-        for q in range(x_CD.shape[1]):
-            x_CD[c, q] *= weight_C[c]
 
 
 @fast_jit
@@ -122,7 +144,10 @@ def train_skipgram_block(
     x_flat, dx_flat = np.empty(most_x * dim, np.float32), np.empty(most_x * dim, np.float32)
     y_flat, dy_flat = np.empty(most_y * dim, np.float32), np.empty(most_y * dim, np.float32)
     g_flat = np.empty(most_x * most_y, np.float32)
-    pairs_C, weight_C = np.empty(most_x, np.float32), np.empty(most_x, np.float32)
+    pairs_C, weight_C, norm_C = np.empty(most_x, np.float32), np.empty(most_x, np.float32), np.empty(most_x, np.float32)
+    curve_C, factor_C = np.empty(most_x, np.float32), np.empty(most_x, np.float32)
+    norm_Y, curve_Y, factor_Y = np.empty(most_y, np.float32), np.empty(most_y, np.float32), np.empty(most_y, np.float32)
+    band_N = np.empty(MAX_CENTRES * (2 * window + 1), np.float32)
     share = np.float32(num_negatives) / np.float32(num_shared)
     items, loss_sum, loss_examples = 0, 0.0, 0
     for piece in range(start, stop, chunk):
@@ -158,14 +183,26 @@ def train_skipgram_block(
             _count_pairs(begin, end, low, left_M, right_M, pairs_C[:num_x])
             for c in range(num_x):
                 weight_C[c] = share * pairs_C[c]
-            _coefficients(begin, end, low, row_M, left_M, right_M, negative_K, weight_C, pairs_C, g_N, g_YC)
+            _coefficients(
+                begin, end, low, row_M, left_M, right_M, negative_K, weight_C, pairs_C,
+                band_N, g_N[: (end - begin) * num_x], g_N[(end - begin) * num_x :], g_YC,
+            )  # fmt: skip
+            square_norms(x_CD, norm_C[:num_x])
+            square_norms(y_YD, norm_Y[:num_y])
+            _curvatures(
+                begin, end, low, left_M, right_M, num_shared, share, rate,
+                pairs_C, norm_C, norm_Y, curve_C[:num_x], curve_Y[:num_y],
+            )  # fmt: skip
+            damping(row_M, low, high, curve_C, factor_C)
+            damping(row_M, begin, end, curve_Y, factor_Y)
+            damping(negative_K, 0, num_shared, curve_Y[end - begin :], factor_Y[end - begin :])
             np.dot(g_YC.T, y_YD, dx_CD)
             for c in range(num_x):
                 weight_C[c] *= rate
-            _scale_rows(dx_CD, weight_C)
-            _scale_rows(x_CD, weight_C)
+                factor_C[c] *= weight_C[c]
+            scale_rows(x_CD, weight_C)
             np.dot(g_YC, x_CD, dy_YD)
-            add_rows(dx_CD, 0, row_M, low, high, input_VD)
-            add_rows(dy_YD, 0, row_M, begin, end, output_VD)
-            add_rows(dy_YD, end - begin, negative_K, 0, num_shared, output_VD)
+            add_rows(dx_CD, factor_C, 0, row_M, low, high, input_VD)
+            add_rows(dy_YD, factor_Y, 0, row_M, begin, end, output_VD)
+            add_rows(dy_YD, factor_Y, end - begin, negative_K, 0, num_shared, output_VD)
     return items, loss_sum, loss_examples

@@ -16,8 +16,24 @@ _32 = np.uint64(32)
 
 
 @inline_jit
-def _kept(token, position, keep_V, key):
-    return token >= 0 and token < keep_V.size and (draw(key, np.uint64(position)) & _LOW32) < keep_V[token]
+def _take(tokens, begin, end, offset, keep_V, key, window, size, sentence, row_M, start_M, reach_M, position_M):
+    """Append the kept tokens of [begin, end). Returns (size, first entry of the sentence at hand, items).
+
+    Whether a token is kept is a coin toss, so there is no branch on it: each token is written, and counted if kept.
+    """
+    items = 0
+    for position in range(begin, end):
+        token = tokens[position]
+        is_known = (token >= 0) & (token < keep_V.size)
+        bits = draw(key, np.uint64(offset + position))
+        row_M[size] = token
+        start_M[size] = sentence
+        reach_M[size] = 1 + below(bits >> _32, window)
+        position_M[size] = offset + position
+        size += is_known & ((bits & _LOW32) < keep_V[token if is_known else 0])
+        items += is_known
+        sentence = size if token < 0 else sentence
+    return size, sentence, items
 
 
 @jit
@@ -26,8 +42,8 @@ def gather_windows(tokens, start, stop, offset, keep_V, key, window, row_M, left
 
     tokens int32 (P,), ids ranked by count, -1 ends a sentence, an id >= V is out of the vocabulary and vanishes;
     offset is the global position of tokens[0]; keep_V uint64 (V,) thresholds (2**32 keeps always); key uint64, the
-    stream PURPOSE_TOKEN of this epoch. Writes row_M int32, left_M, right_M int32, position_M int64 (M >= stop - start
-    + 2 * window): entry j is a kept token, its context is entries [left, right) without j itself. The window of a
+    stream PURPOSE_TOKEN of this epoch. Writes row_M int32, left_M, right_M int32, position_M int64 (M > stop - start +
+    2 * window): entry j is a kept token, its context is entries [left, right) without j itself. The window of a
     centre is uniform on 1..window (word2vec), measured in kept tokens, and never crosses a sentence end.
     Returns (first, last, items): the centres are entries first..last - 1; items counts the in-vocabulary tokens of
     [start, stop) before subsampling.
@@ -39,42 +55,26 @@ def gather_windows(tokens, start, stop, offset, keep_V, key, window, row_M, left
         if token < 0:
             break
         begin -= 1
-        if _kept(token, offset + begin, keep_V, key):
+        if token < keep_V.size and (draw(key, np.uint64(offset + begin)) & _LOW32) < keep_V[token]:
             before += 1
-    size, sentence, items, first, last, after = 0, 0, 0, -1, -1, 0
-    position = begin
-    while position < tokens.size:
-        if position == start:
-            first = size
-        if position == stop:
-            last = size
-        if position >= stop and after >= window:
-            break
-        token = tokens[position]
-        if token < 0:
-            for j in range(max(sentence, size - window), size):
-                right_M[j] = min(right_M[j], size)
-            sentence = size
-            if position >= stop:
-                break
-        elif token < keep_V.size:
-            if start <= position < stop:
-                items += 1
-            bits = draw(key, np.uint64(offset + position))
-            if (bits & _LOW32) < keep_V[token]:
-                reach = 1 + below(bits >> _32, window)
-                row_M[size] = token
-                left_M[size] = max(sentence, size - reach)
-                right_M[size] = size + reach + 1
-                position_M[size] = offset + position
-                size += 1
-                if position >= stop:
-                    after += 1
-        position += 1
-    for j in range(max(sentence, size - window), size):
-        right_M[j] = min(right_M[j], size)
-    if first < 0:
-        first = size
-    if last < 0:
-        last = size
+    first, sentence, _ = _take(
+        tokens, begin, start, offset, keep_V, key, window, 0, 0, row_M, left_M, right_M, position_M
+    )
+    last, sentence, items = _take(
+        tokens, start, stop, offset, keep_V, key, window, first, sentence, row_M, left_M, right_M, position_M
+    )
+    size, end = last, stop
+    while end < tokens.size and size < last + window and sentence < last and tokens[end] >= 0:
+        size, _, _ = _take(
+            tokens, end, end + 1, offset, keep_V, key, window, size, sentence, row_M, left_M, right_M, position_M
+        )
+        end += 1
+    # left_M holds where the sentence of an entry starts, right_M how far its window reaches.
+    sentence_end = size
+    for j in range(size - 1, -1, -1):
+        reach, sentence = right_M[j], left_M[j]
+        left_M[j] = max(sentence, j - reach)
+        right_M[j] = min(sentence_end, j + reach + 1)
+        if sentence == j:
+            sentence_end = j
     return first, last, items

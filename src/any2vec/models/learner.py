@@ -26,7 +26,7 @@ BLOCK_CENTRES = 16
 """kept tokens that a block of text holds on average; with walks a block is a walk"""
 NOISE_POWER = 0.75
 """negatives are drawn in proportion to counts ** 0.75 (Mikolov et al. 2013, section 2.2)"""
-LOSS_EVERY = 64
+LOSS_EVERY = 256
 """the loss is measured on one block (or centre) of so many"""
 
 
