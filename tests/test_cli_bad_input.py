@@ -42,8 +42,8 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("binary", noise(), WORDS, "NUL|binary|UTF-8"),
     ("mostly invalid bytes", not_utf8(), WORDS, "UTF-8|binary"),
     ("invalid byte, error wanted", b"caf\xe9 au lait\n" * 9, [*WORDS, "--bad-bytes", "error"], "UTF-8"),
-    ("one word", b"word " * 100, WORDS, "one word|1 word|two"),
-    ("no frequent word", b"a b c d e f g", WORDS, "min.count"),
+    ("one word", b"word " * 100, WORDS, "at least 2 are needed"),
+    ("no frequent word", b"a b c d e f g", WORDS, "min-count"),
     ("truncated gz", gzip.compress(noise() * 3)[:-5000], WORDS, "in"),
     ("graph: empty", b"", NODES, "edge"),
     ("graph: comments only", b"# a\n# b\n", NODES, "edge"),
@@ -56,17 +56,17 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("graph: binary", noise(), NODES, "NUL|binary|UTF-8"),
     ("dim 0", TEXT.encode(), [*WORDS, "--dim", "0"], "dim"),
     ("window 0", TEXT.encode(), [*WORDS, "--window", "0"], "window"),
-    ("no negatives", TEXT.encode(), [*WORDS, "--num-negatives", "0"], "num.negatives"),
+    ("no negatives", TEXT.encode(), [*WORDS, "--num-negatives", "0"], "num-negatives"),
     ("epochs 0", TEXT.encode(), [*WORDS, "--epochs", "0"], "epochs"),
     ("threads", TEXT.encode(), [*WORDS, "--threads", "-1"], "threads"),
-    ("learning rate", TEXT.encode(), [*WORDS, "--learning-rate", "nan"], "learning.rate"),
+    ("learning rate", TEXT.encode(), [*WORDS, "--learning-rate", "nan"], "learning-rate"),
     ("subsample", TEXT.encode(), [*WORDS, "--subsample", "-1"], "subsample"),
-    ("min count", TEXT.encode(), [*WORDS, "--min-count", "-1"], "min.count"),
+    ("min count", TEXT.encode(), [*WORDS, "--min-count", "-1"], "min-count"),
     ("objective", TEXT.encode(), [*WORDS, "--objective", "softmax"], "objective"),
     ("token pattern", TEXT.encode(), [*WORDS, "--token-pattern", "(["], "pattern"),
     ("p 0", b"a b\nb c\n", [*NODES, "--p", "0"], "p must"),
     ("q infinite", b"a b\nb c\n", [*NODES, "--q", "inf"], "q must"),
-    ("walk length", b"a b\nb c\n", [*NODES, "--walk-length", "0"], "walk.length"),
+    ("walk length", b"a b\nb c\n", [*NODES, "--walk-length", "0"], "walk-length"),
     ("p is no option of words", TEXT.encode(), [*WORDS, "--p", "1"], "not an option of skipgram"),
     ("text option for a graph", b"a b\nb c\n", [*NODES, "--lowercase"], "not an option of node2vec"),
     ("model", TEXT.encode(), [*WORDS, "--model", "skipgrm"], "did you mean 'skipgram'"),
@@ -88,7 +88,11 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("nearest: no folder", None, ["nearest", "nothing", "dog"], "nothing"),
     ("nearest: not vectors", TEXT.encode(), ["nearest", "in", "dog"], "in"),
     ("analogy: method", None, ["analogy", "vectors", "cat", "dog", "mat", "--method", "x"], "method"),
-    ("export: exists", TEXT.encode(), ["export", "vectors", "--out", "in"], "--overwrite"),
+    ("export: exists", TEXT.encode(), ["export", "vectors", "--out", "in", "--format", "word2vec"], "--overwrite"),
+    ("export: a folder where a file is", TEXT.encode(), ["export", "vectors", "--out", "in"], "is a file"),
+    ("no such flag", TEXT.encode(), [*WORDS, "--windwo", "3"], "--window"),
+    ("a flag of the wrong type", TEXT.encode(), [*WORDS, "--dim", "x"], "--dim"),
+    ("no such command", None, ["trian"], "did you mean 'train'"),
     ("export: format", None, ["export", "vectors", "--out", "x", "--format", "word3vec"], "format"),
     ("export: dtype", None, ["export", "vectors", "--out", "x.npz", "--dtype", "float8"], "dtype"),
     ("evaluate: task", TEXT.encode(), ["evaluate", "vectors", "--task", "x", "--data", "in"], "--task"),
@@ -128,9 +132,7 @@ def check(place: Path, arguments: list[str], said: str) -> None:
     assert result.exit_code == 2, result.output
     assert result.stdout == ""
     assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1, result.stderr
-    assert any(
-        word.replace(".", "_") in result.stderr.replace("-", "_") or word in result.stderr for word in said.split("|")
-    )
+    assert any(word in result.stderr.replace("_", "-") for word in said.split("|")), result.stderr
     assert contents(place) == before and not (place / "out").exists()
 
 
@@ -220,10 +222,3 @@ def test_really_full_disk(tiny_disk: Path, place: Path) -> None:
     for name in ("x.vec", "x.bin", "x.npz", "x.safetensors", "x.parquet"):
         check(place, ["export", "large", "--out", f"tiny/{name}"], "disk is full")
     assert not list(tiny_disk.iterdir())
-
-
-def test_usage_errors_leave_standard_output_empty(place: Path) -> None:
-    for arguments in (["trian"], ["train", "--dmi", "3"], ["nearest", "vectors"], ["train", "in", "--dim", "x"]):
-        result = CliRunner().invoke(app, arguments)
-        assert result.exit_code == 2 and result.stdout == "" and "Traceback" not in result.stderr
-    assert "did you mean 'train'" in CliRunner().invoke(app, ["trian"]).stderr

@@ -6,6 +6,8 @@ import difflib
 import importlib
 import os
 import signal
+import sys
+from collections.abc import Sequence
 from types import FrameType
 from typing import Annotated, Any, NamedTuple
 
@@ -13,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from any2vec._version import __version__
+from any2vec.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, complain
 
 
 class Entry(NamedTuple):
@@ -58,6 +61,39 @@ class LazyGroup(TyperGroup):
             ctx.fail(f"There is no command {args[0]!r}{f'; did you mean {close[0]!r}?' if close else '.'}")
         name, light, rest = super().resolve_command(ctx, args)
         return name, load(str(name)) if light is not None else light, rest
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """A wrong flag or argument is answered like any other bad input: one sentence, exit code 2."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        try:
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+        except typer.Abort:
+            code = EXIT_INTERRUPTED
+        except Exception as error:
+            if not hasattr(error, "format_message"):  # click's own errors have it, inside Typer or beside it
+                raise
+            if type(error).__name__ == "NoArgsIsHelpError":
+                error.show()  # type: ignore[attr-defined]
+            else:
+                complain(_usage(error))
+            code = EXIT_BAD_INPUT
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _usage(error: Any) -> str:
+    """What click says of a wrong command line, and where the right one is told."""
+    said = " ".join(error.format_message().split()).rstrip(".?")
+    context = getattr(error, "ctx", None)
+    return f"{said}; see {context.command_path} --help." if context is not None else f"{said}."
 
 
 def load(name: str) -> Any:

@@ -7,12 +7,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from any2vec._version import __version__
 from any2vec.data.files import atomic_file, check_folder_free, storage_errors, write_json
@@ -129,9 +127,7 @@ def fit(
         model, data, threads=request.threads, seed=seed, text=text, graph=graph,
         cache_dir=None if cache_dir is None else Path(cache_dir), stage=stage,
     )  # fmt: skip
-    if request.out is not None:
-        _open_folder(request.out, resume)
-    with _single_blas_thread():
+    with _run_folder(request.out, resume), _single_blas_thread():
         return _train(request, prepared, given, resume, started)
 
 
@@ -244,18 +240,41 @@ def _single_blas_thread() -> Any:
     return threadpool_limits(limits=1, user_api="blas")
 
 
-def _open_folder(out: Path, resume: bool) -> None:
-    """Make the run folder; what a former result left goes away, meta.json first, so that none is half-readable."""
+_RESULT = ("meta.json", "vectors.safetensors", "vocabulary.tsv", "run.json")
+_BESIDE = ("progress.jsonl", "report.html", "evaluation.jsonl")
+
+
+@contextmanager
+def _run_folder(out: Path | None, resume: bool) -> Iterator[None]:
+    """Make the run folder; what a former result left goes away, meta.json first, so that none is half-readable.
+
+    A run that fails leaves its checkpoint there, and without one nothing.
+    """
+    if out is None:
+        yield
+        return
+    checkpoint = out / "checkpoint"
     with storage_errors(out):
+        is_new = not out.exists()
         out.mkdir(parents=True, exist_ok=True)
-        if resume and (out / "checkpoint").exists():
-            return
-        for name in ("meta.json", "vectors.safetensors", "vocabulary.tsv", "progress.jsonl", "run.json"):
-            (out / name).unlink(missing_ok=True)
-        for name in ("report.html", "evaluation.jsonl"):
-            (out / name).unlink(missing_ok=True)
-        remove_checkpoint(out / "checkpoint")
-        (out / "progress.jsonl").touch()
+        if not (resume and checkpoint.exists()):
+            _remove(out, *_RESULT, *_BESIDE)
+            remove_checkpoint(checkpoint)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            _remove(out, *_RESULT)
+            if not checkpoint.exists():
+                _remove(out, *_BESIDE)
+                if is_new:
+                    out.rmdir()
+        raise
+
+
+def _remove(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
 
 
 def _summary(
