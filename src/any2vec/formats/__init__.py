@@ -129,11 +129,11 @@ def write(path: Path, table: Table, name: str | None, overwrite: bool, dtype: st
     for taken in (path, keys_path) if known.has_vocabulary_beside else (path,):
         if taken.exists() and not overwrite:
             raise StorageError(f"{taken} exists; choose another path or pass --overwrite (overwrite=True).")
-    if known.has_vocabulary_beside:
-        with atomic_file(keys_path) as temporary, temporary.open("wb") as file:
-            write_vocabulary(file, table.keys, table.counts)
     with atomic_file(path, overwrite) as temporary:
         _of(name, "write")(temporary, table, dtype)
+        if known.has_vocabulary_beside:  # in here: a full disk leaves neither file
+            with atomic_file(keys_path) as temporary_keys, temporary_keys.open("wb") as file:
+                write_vocabulary(file, table.keys, table.counts)
 
 
 def _write_folder(path: Path, table: Table, name: str, overwrite: bool, dtype: str) -> None:
