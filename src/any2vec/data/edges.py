@@ -1,0 +1,168 @@
+"""Graphs of any source become a `Graph`: edge lists, tables, Matrix Market, SciPy, NetworkX, PyG, arrays.
+
+Light to import: the command line makes its flags from `GraphOptions` without loading a compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from any2vec.errors import FormatError, InputError, StorageError
+
+if TYPE_CHECKING:
+    from any2vec.data.graph import Graph
+
+DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
+READER_VERSION = 1
+"""counts up when the same bytes would give another graph, so that caches are not trusted"""
+ProgressCall = Callable[[int, int | None], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphOptions:
+    """How a graph is read."""
+
+    directed: bool = False
+    """edges go from the first to the second node only"""
+    weighted: bool | None = None
+    """whether the third column is the edge's weight; None: yes where there is one"""
+    delimiter: str | None = None
+    """between columns: tab, comma, semicolon, space (any run of spaces and tabs) or one character; None: guess"""
+    header: bool | None = None
+    """whether the first line names the columns; None: guess"""
+    comment: str = "#%"
+    """characters that begin a comment line; empty: there are none (for ids such as #tag)"""
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("directed", (True, False)), ("weighted", (True, False, None))):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
+        if self.delimiter is not None:
+            mark = DELIMITERS.get(self.delimiter, self.delimiter)
+            if len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '"\r\n\0':
+                raise InputError(
+                    f"delimiter must be {', '.join(DELIMITERS)} or one character (no letter, digit, quote or line end)"
+                    f", got {self.delimiter!r}."
+                )
+        if not self.comment.isascii() or any(mark in self.comment for mark in " \t\r\n\0"):
+            raise InputError(f"comment must hold ASCII characters other than white space, got {self.comment!r}.")
+
+
+def read_graph(
+    source: Any,
+    options: GraphOptions | None = None,
+    *,
+    cache_dir: Path | str | None = None,
+    progress: ProgressCall | None = None,
+) -> Graph:
+    """Read a graph; one that was read from a file before is found in the cache (by content and options).
+
+    source: a file: edge list (plain, gz, zst, xz; `-`: standard input), Parquet, Arrow or Feather (columns src, dst[,
+    weight], else the first two), Matrix Market (.mtx); a folder that `Graph.save` wrote; a SciPy sparse matrix; a
+    NetworkX graph; a PyG `Data`; a tuple of arrays (src, dst[, weight]); an array (num_edges, 2 or 3); a list of pairs.
+
+    Edge lists: white space around fields and double quotes are dropped, blank and comment lines skipped; a header is
+    guessed when the first line's ids (or weight) are no numbers but the following are, or when it names two columns
+    in the usual words; every line must have as many columns as the first; those after the third are ignored (and
+    counted in the report). Ids that are all integers within int64 (written plainly) keep ascending order, others are
+    strings in order of first appearance. Undirected edges u v and v u are the same; duplicates are merged and their
+    weights added, unless every edge is given in both directions with the same weight. Self-loops are kept once. A graph
+    of NetworkX that is directed stays so.
+
+    progress: called with (bytes read, bytes in all or None). Memory O(bytes of the unpacked file + edges).
+
+    Raises:
+        DataError: the source is missing, unreadable, empty, damaged, binary, or an edge is not legal: file and line.
+        InputError: an option is not legal, or the source is of no known kind.
+    """
+    from any2vec.data.graph import Graph, is_graph
+
+    options = options or GraphOptions()
+    if isinstance(source, Graph):
+        return source
+    if isinstance(source, (str, Path)):
+        if is_graph(source):
+            return Graph.open(source)
+        return _read_file(str(source), options, cache_dir, progress)
+    from any2vec.data.edge_objects import read_object
+
+    return read_object(source, options)
+
+
+def _read_file(name: str, options: GraphOptions, cache_dir: Path | str | None, progress: ProgressCall | None) -> Graph:
+    from any2vec.data.files import STDIN, cache_root, content_hash, expand_inputs, is_regular
+
+    names = expand_inputs(name)
+    if len(names) != 1:
+        raise InputError(f"{name} names {len(names)} files; a graph is read from one, so join the edge lists first.")
+    name = names[0]
+    if name == STDIN or not is_regular(name):
+        return _parse(name, options, progress)
+    folder = cache_root(cache_dir) / "graphs" / _key(options, _form(name), content_hash(name))
+    if (known := _open_cached(folder)) is not None:
+        if progress is not None:
+            size = Path(name).stat().st_size
+            progress(size, size)
+        return known
+    graph = _parse(name, options, progress)
+    with suppress(StorageError):  # a full or read-only cache costs time, not the result
+        graph.save(folder)
+    return graph
+
+
+def _key(options: GraphOptions, form: str, content: str) -> str:
+    import hashlib
+    import json
+
+    from any2vec.data.graph import FORMAT, VERSION
+
+    known = json.dumps([FORMAT, VERSION, READER_VERSION, asdict(options), form, content])
+    return hashlib.blake2b(known.encode(), digest_size=16).hexdigest()
+
+
+def _open_cached(folder: Path) -> Graph | None:
+    import shutil
+
+    from any2vec.data.graph import Graph
+
+    if not folder.is_dir():
+        return None
+    try:
+        return Graph.open(folder)
+    except FormatError:
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+
+
+def _form(name: str) -> str:
+    """parquet, arrow, mtx or text, by suffix and first bytes."""
+    from any2vec.data.columns import table_format
+    from any2vec.data.files import STDIN, is_regular, read_head
+
+    if name == STDIN or not is_regular(name):
+        return "text"
+    stem = Path(name)
+    suffix = (stem.with_suffix("") if stem.suffix.lower() in (".gz", ".zst", ".xz") else stem).suffix.lower()
+    if suffix == ".mtx":
+        return "mtx"
+    return table_format(name, read_head(name)) or "text"
+
+
+def _parse(name: str, options: GraphOptions, progress: ProgressCall | None) -> Graph:
+    form = _form(name)
+    if form in ("parquet", "arrow"):
+        from any2vec.data.edge_tables import read_table
+
+        return read_table(name, form, options)
+    from any2vec.data.edge_list import read_edge_list, read_text
+
+    text = read_text(name, progress)
+    if form == "mtx" or text[:14].tobytes() == b"%%MatrixMarket":
+        from any2vec.data.edge_objects import read_matrix_market
+
+        return read_matrix_market(text, name, options)
+    return read_edge_list(text, name, options)

@@ -1,0 +1,301 @@
+"""Random walks on a CSR: first order (DeepWalk) and second order by rejection (node2vec), several walks interleaved.
+
+Every walk has its own SplitMix64 stream, so a walk depends on its number alone. A second-order step draws a neighbour
+by the edges' weights and keeps it with probability bias / largest bias (KnightKing, Yang et al. 2019, section 4); what
+`p` asks for beyond the other biases is drawn first, by itself, so that a small p costs no rejections (ibid., outliers).
+After `degree + PATIENCE` rejections the step is drawn from the enumerated weights, which leaves the law as it is.
+
+"Is x a neighbour of u?" is a look into u's bit set: of 2**bits_log bits at most, where every row sees x at its own
+place (exact), and of 16 to 32 bits a neighbour in shorter rows, where a set bit is confirmed by a search.
+The loops hold no unpredictable branch but that one: the position of a walk grows by the outcome of its coin.
+
+Letters: N nodes, E edges, S bit-set words. Arrays: rows_N4 int64 (first edge, degree, first word, shift of the bit
+set), indices_E int32, words_S uint64, threshold_E uint32 and alias_E int32 (alias tables of the rows; (0,) when
+unweighted), weights_E float32, biases float64 (return 1/p, neighbour 1, far 1/q).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from any2vec.kernels.jit import inline_jit, jit
+from any2vec.kernels.rng import below, draw, mix64, unit
+
+SLOTS = 16
+"""walks in flight per call: their cache misses overlap"""
+PATIENCE = 32
+BITS_PER_NEIGHBOUR = 16
+_STEP = np.uint64((2 * 0x9E3779B97F4A7C15) % (1 << 64))
+"""even, so that a state that began odd is never 0"""
+_SCATTER = np.uint64(0x9E3779B1)
+_ONE, _6, _32, _63 = np.uint64(1), np.uint64(6), np.uint64(32), np.uint64(63)
+_LOW32 = np.uint64(0xFFFFFFFF)
+
+
+@jit
+def lay_out_rows(indptr, bits_log, rows_N4):
+    """Fill rows_N4 int64 (N, 4); return the number of uint64 words of all bit sets. 2**bits_log >= N, bits_log >= 6."""
+    words = 0
+    for node in range(indptr.size - 1):
+        degree = indptr[node + 1] - indptr[node]
+        log = 6
+        while log < bits_log and (1 << log) < BITS_PER_NEIGHBOUR * degree:
+            log += 1
+        rows_N4[node, 0] = indptr[node]
+        rows_N4[node, 1] = degree
+        rows_N4[node, 2] = words if degree > 0 else 0
+        rows_N4[node, 3] = bits_log - log
+        if degree > 0:
+            words += 1 << (log - 6)
+    return words
+
+
+@jit
+def fill_bit_sets(rows_N4, indices_E, bits_log, words_S):
+    """Set the bit of each neighbour; words_S uint64 (S,), zeros on entry."""
+    mask = (_ONE << np.uint64(bits_log)) - _ONE
+    for node in range(rows_N4.shape[0]):
+        for edge in range(rows_N4[node, 0], rows_N4[node, 0] + rows_N4[node, 1]):
+            place = ((np.uint64(indices_E[edge]) * _SCATTER) & mask) >> np.uint64(rows_N4[node, 3])
+            words_S[rows_N4[node, 2] + np.int64(place >> _6)] |= _ONE << (place & _63)
+
+
+@inline_jit
+def start_node(order_key, walk, num_nodes):
+    """The node where walk number `walk` starts: pass `walk // num_nodes` visits the nodes in a random order of its own.
+
+    The order is a Feistel network over the next power of two, walked until it falls below num_nodes (Black and Rogaway
+    2002, "Ciphers with arbitrary finite domains", cycle walking): no table, so nothing to share between threads.
+    """
+    pass_key = draw(order_key, np.uint64(walk // num_nodes))
+    log = 2
+    while (1 << log) < num_nodes:
+        log += 1
+    low_log = np.uint64(log >> 1)
+    low_mask = (_ONE << low_log) - _ONE
+    high_mask = (_ONE << (np.uint64(log) - low_log)) - _ONE
+    x = np.uint64(walk % num_nodes)
+    while True:
+        low, high = x & low_mask, x >> low_log
+        for turn in range(4):
+            high ^= draw(pass_key, low | (np.uint64(2 * turn) << _32)) & high_mask
+            low ^= draw(pass_key, high | (np.uint64(2 * turn + 1) << _32)) & low_mask
+        x = (high << low_log) | low
+        if x < np.uint64(num_nodes):
+            return np.int64(x)
+
+
+@jit
+def begin_walk(rows_N4, indices_E, threshold_E, alias_E, keys, walk, length, at, out):
+    """Write the first one or two nodes of a walk at out[at:], and the padding where it ends with them.
+
+    keys: (walk key, order key), uint64 (2,). Returns the walk's stream state (uint64), or 0 when the walk is over.
+    """
+    node = start_node(keys[1], walk, rows_N4.shape[0])
+    out[at] = node
+    degree = rows_N4[node, 1]
+    done = 1
+    state = draw(keys[0], np.uint64(walk)) | _ONE
+    if length > 1 and degree > 0:
+        state += _STEP
+        bits = mix64(state)
+        edge = rows_N4[node, 0] + below(bits >> _32, degree)
+        if threshold_E.size and (bits & _LOW32) >= np.uint64(threshold_E[edge]):
+            edge = rows_N4[node, 0] + alias_E[edge]
+        out[at + 1] = indices_E[edge]
+        done = 2
+    if done == 2 and length > 2:
+        return state
+    for slot in range(done, length + 1):
+        out[at + slot] = -1
+    return np.uint64(0)
+
+
+@jit
+def first_order_walks(rows_N4, indices_E, threshold_E, alias_E, keys, start, stop, length, out):
+    """Walks [start, stop) into out int32 ((stop - start) * (length + 1),), each padded with -1."""
+    stride = length + 1
+    state_W = np.empty(SLOTS, np.uint64)
+    place_W = np.empty(SLOTS, np.int64)
+    end_W = np.empty(SLOTS, np.int64)
+    is_weighted = threshold_E.size > 0
+    walk, active, slot = start, 0, 0
+    while True:
+        while active < SLOTS and walk < stop:
+            at = (walk - start) * stride
+            state = begin_walk(rows_N4, indices_E, threshold_E, alias_E, keys, walk, length, at, out)
+            walk += 1
+            if state != 0:
+                state_W[active], place_W[active], end_W[active] = state, at + 2, at + length
+                active += 1
+        if active == 0:
+            return
+        slot = 0
+        while slot < active:
+            place = place_W[slot]
+            node = np.int64(out[place - 1])
+            degree = rows_N4[node, 1]
+            if degree > 0:
+                state = state_W[slot] + _STEP
+                state_W[slot] = state
+                bits = mix64(state)
+                edge = rows_N4[node, 0] + below(bits >> _32, degree)
+                if is_weighted and (bits & _LOW32) >= np.uint64(threshold_E[edge]):
+                    edge = rows_N4[node, 0] + alias_E[edge]
+                out[place] = indices_E[edge]
+                place += 1
+                place_W[slot] = place
+            if degree == 0 or place == end_W[slot]:
+                for rest in range(place, end_W[slot] + 1):
+                    out[rest] = -1
+                active -= 1
+                state_W[slot], place_W[slot], end_W[slot] = state_W[active], place_W[active], end_W[active]
+                if walk < stop:
+                    break
+            else:
+                slot += 1
+
+
+@jit
+def second_order_walks(
+    rows_N4, indices_E, words_S, bits_log, threshold_E, alias_E, weights_E, row_weight_N, is_directed, biases, accept,
+    keys, start, stop, length, patience, out,
+):  # fmt: skip
+    """As `first_order_walks`, biased by p and q.
+
+    accept: uint64 (4,), 2**32 * bias / ceiling of a far node, a neighbour of the last node, and (twice) the last node
+    itself, ceiling = max(1, 1/q). row_weight_N: float64 (N,) sums of the rows' weights, (0,) when unweighted.
+    "Neighbour" is an edge from the last node to the candidate. patience: rejections beyond the degree before a step
+    is enumerated.
+    """
+    stride = length + 1
+    state_W = np.empty(SLOTS, np.uint64)
+    place_W = np.empty(SLOTS, np.int64)
+    end_W = np.empty(SLOTS, np.int64)
+    tries_W = np.zeros(SLOTS, np.int64)
+    back_W = np.zeros(SLOTS, np.float64)
+    is_weighted = threshold_E.size > 0
+    mask = (_ONE << np.uint64(bits_log)) - _ONE
+    unsure_from, unsure_to = min(accept[0], accept[1]), max(accept[0], accept[1])
+    ceiling = max(biases[1], biases[2])
+    surplus = biases[0] - ceiling
+    walk, active, slot = start, 0, 0
+    while True:
+        while active < SLOTS and walk < stop:
+            at = (walk - start) * stride
+            state = begin_walk(rows_N4, indices_E, threshold_E, alias_E, keys, walk, length, at, out)
+            walk += 1
+            if state != 0:
+                state_W[active], place_W[active], end_W[active] = state, at + 2, at + length
+                tries_W[active] = 0
+                active += 1
+        if active == 0:
+            return
+        slot = 0
+        while slot < active:
+            place = place_W[slot]
+            last = np.int64(out[place - 2])
+            node = np.int64(out[place - 1])
+            first, degree = rows_N4[node, 0], rows_N4[node, 1]
+            moved = 0
+            if degree > 0:
+                state = state_W[slot] + _STEP
+                bits = mix64(state)
+                coin = bits & _LOW32
+                edge = first + below(bits >> _32, degree)
+                if is_weighted:
+                    if coin >= np.uint64(threshold_E[edge]):
+                        edge = first + alias_E[edge]
+                    state += _STEP
+                    coin = mix64(state) >> _32
+                found = np.int64(indices_E[edge])
+                is_surplus = False
+                if surplus > 0:
+                    if tries_W[slot] == 0:
+                        back_W[slot] = edge_weight(rows_N4, indices_E, weights_E, node, last)
+                    total = row_weight_N[node] if is_weighted else np.float64(degree)
+                    state += _STEP
+                    is_surplus = (
+                        unit(mix64(state)) * (total * ceiling + surplus * back_W[slot]) < surplus * back_W[slot]
+                    )
+                    found = last if is_surplus else found
+                # In an undirected graph either row may be asked; the finer bit set is the likelier to be exact.
+                other = np.int64((not is_directed) and rows_N4[found, 3] < rows_N4[last, 3])
+                asked = last ^ ((last ^ found) & -other)
+                about = last ^ found ^ asked
+                shift = np.uint64(rows_N4[asked, 3])
+                bit = ((np.uint64(about) * _SCATTER) & mask) >> shift
+                is_near = (words_S[rows_N4[asked, 2] + np.int64(bit >> _6)] >> (bit & _63)) & _ONE
+                is_back = np.int64(found == last)
+                unsure = np.uint64(shift != 0) & np.uint64(coin >= unsure_from) & np.uint64(coin < unsure_to)
+                if (is_near & unsure & np.uint64(1 - is_back)) != 0:
+                    low, left = rows_N4[asked, 0], rows_N4[asked, 1]
+                    while left > 1:
+                        half = left >> 1
+                        low += half if indices_E[low + half] <= about else 0
+                        left -= half
+                    is_near = np.uint64(indices_E[low] == about)
+                out[place] = found
+                moved = np.int64(coin < accept[np.int64(is_near) + 2 * is_back]) | np.int64(is_surplus)
+                tries = tries_W[slot] + 1
+                if tries > degree + patience and moved == 0:
+                    state += _STEP
+                    out[place] = exact_step(rows_N4, indices_E, weights_E, biases, last, node, unit(mix64(state)))
+                    moved = 1
+                state_W[slot] = state
+                tries_W[slot] = tries & (moved - 1)
+                place += moved
+                place_W[slot] = place
+            if degree == 0 or place == end_W[slot]:
+                for rest in range(place, end_W[slot] + 1):
+                    out[rest] = -1
+                active -= 1
+                state_W[slot], place_W[slot], end_W[slot] = state_W[active], place_W[active], end_W[active]
+                tries_W[slot], back_W[slot] = tries_W[active], back_W[active]
+                if walk < stop:
+                    break
+            else:
+                slot += 1
+
+
+@jit
+def edge_weight(rows_N4, indices_E, weights_E, src, dst):
+    """Weight of the edge src -> dst (1 when unweighted), 0 when there is none; float64."""
+    low, left = rows_N4[src, 0], rows_N4[src, 1]
+    while left > 1:
+        half = left >> 1
+        low += half if indices_E[low + half] <= dst else 0
+        left -= half
+    if left == 0 or indices_E[low] != dst:
+        return 0.0
+    return np.float64(weights_E[low]) if weights_E.size else 1.0
+
+
+@jit
+def exact_step(rows_N4, indices_E, weights_E, biases, last, node, share):
+    """The neighbour of `node` at `share` (float64, [0, 1)) of its enumerated second-order weights."""
+    first, stop = rows_N4[node, 0], rows_N4[node, 0] + rows_N4[node, 1]
+    target = np.inf
+    for _ in range(2):  # once for the sum, once to find the place in it
+        total = 0.0
+        near, near_stop = rows_N4[last, 0], rows_N4[last, 0] + rows_N4[last, 1]
+        for edge in range(first, stop):
+            found = indices_E[edge]
+            while near < near_stop and indices_E[near] < found:
+                near += 1
+            bias = biases[1] if near < near_stop and indices_E[near] == found else biases[2]
+            if found == last:
+                bias = biases[0]
+            total += bias * np.float64(weights_E[edge]) if weights_E.size else bias
+            if total > target:
+                return found
+        target = share * total
+    return indices_E[stop - 1]
+
+
+@jit
+def count_rows(tokens, counts):
+    """Add to counts int64 (N,) the uses of each row in tokens int32 (any,); -1 is skipped."""
+    for token in tokens:
+        if token >= 0:
+            counts[token] += 1
