@@ -91,7 +91,7 @@ def test_python_of_the_readme(clone: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_links_lead_somewhere() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+        for target in re.findall(r"(?:\]\(|src=\")([^)#\s\"]+)", page.read_text(encoding="utf-8")):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name}: {target} is not there"
 
