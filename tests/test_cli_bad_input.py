@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from any2vec.cli.app import app
 from any2vec.embeddings import Embeddings
+from any2vec.kernels.jit import cache_folder
 
 TEXT = "the cat sat on the mat and the dog sat on the cat\n" * 40
 WORDS = ["train", "in", "--model", "skipgram", "--out", "out", "--dim", "4", "--epochs", "1", "--quiet"]
@@ -45,7 +46,7 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("one word", b"word " * 100, WORDS, "at least 2 are needed"),
     ("no frequent word", b"a b c d e f g", WORDS, "min-count"),
     ("truncated gz", gzip.compress(noise() * 3)[:-5000], WORDS, "in"),
-    ("graph: empty", b"", NODES, "edge"),
+    ("graph: empty", b"", NODES, "is empty"),
     ("graph: comments only", b"# a\n# b\n", NODES, "edge"),
     ("graph: one column", b"a\nb\n", NODES, "in|column"),
     ("graph: NaN weight", with_weight("nan"), NODES, "weight"),
@@ -81,7 +82,7 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("init has another dim", TEXT.encode(), [*WORDS, "--init", "vectors", "--dim", "7"], "dim"),
     ("config key", b"windwo = 3", ["train", "x", "--config", "in"], "did you mean 'window'"),
     ("config is no TOML", b"window = ", ["train", "x", "--config", "in"], "not TOML"),
-    ("walk: no edges", b"", ["walk", "in", "--out", "out", "--quiet"], "edge"),
+    ("walk: no edges", b"# nothing\n", ["walk", "in", "--out", "out", "--quiet"], "edge"),
     ("walk: out exists", b"a b\n", ["walk", "in", "--out", "taken", "--quiet"], "--overwrite"),
     ("split: share", b"a b\nb c\n", ["split", "in", "--out", "out", "--test-share", "1.5", "--quiet"], "share"),
     ("nearest: unknown word", None, ["nearest", "vectors", "dgo"], "dog"),
@@ -114,6 +115,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (work / "taken").mkdir(parents=True)
     (work / "taken" / "mine.txt").write_text("mine")
     Embeddings(["cat", "dog", "mat"], np.eye(3, dtype=np.float32)).save(work / "vectors")
+    cache_folder()  # the compiled kernels stay where they are
     monkeypatch.setenv("ANY2VEC_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("ANY2VEC_DEBUG", raising=False)
     monkeypatch.chdir(work)

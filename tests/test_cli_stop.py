@@ -1,0 +1,111 @@
+"""Ctrl-C, SIGTERM and kill -9: a checkpoint stays, never a readable result; --resume ends with the same bits."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from any2vec.cli.app import app
+from any2vec.embeddings import Embeddings
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+SETTINGS = ["--model", "skipgram", "--dim", "32", "--epochs", "120", "--threads", "1", "--seed", "3", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """30 000 words: some seconds of training at 120 epochs, a hundredth of that an epoch."""
+    rng = random.Random(1)
+    words = [f"w{rng.randrange(100) * rng.randrange(1, 10)}" for _ in range(30_000)]
+    path = tmp_path_factory.mktemp("text") / "text.txt"
+    path.write_text("\n".join(" ".join(words[start : start + 15]) for start in range(0, len(words), 15)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(text: Path) -> bytes:
+    """The vectors of a run that nobody stopped."""
+    out = text.parent / "whole"
+    result = CliRunner().invoke(app, ["train", str(text), "--out", str(out), *SETTINGS])
+    assert result.exit_code == 0, result.output
+    return (out / "vectors.safetensors").read_bytes()
+
+
+def start(text: Path, out: Path, *more: str) -> subprocess.Popen[str]:
+    """A run in a process of its own, as soon as it has made progress."""
+    command = [sys.executable, "-m", "any2vec.cli", "train", str(text), "--out", str(out), *SETTINGS, *more]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    log = out / "progress.jsonl"
+    deadline = time.monotonic() + 60
+    while not (log.exists() and log.stat().st_size and (not more or (out / "checkpoint").exists())):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "the run did not start"
+        time.sleep(0.005)
+    return process
+
+
+def check_resumes(text: Path, out: Path, whole: bytes) -> None:
+    """What is there is no result; --resume makes it the result of the run that nobody stopped."""
+    assert (out / "checkpoint").is_dir() and not (out / "meta.json").exists()
+    assert CliRunner().invoke(app, ["nearest", str(out), "w1"]).exit_code == 2
+    done = json.loads((out / "checkpoint" / "meta.json").read_text())
+    assert (done["epoch"], done["position"]) > (0, 0)
+    result = CliRunner().invoke(app, ["train", str(text), "--out", str(out), *SETTINGS, "--resume", "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["items"] == 120 * int(sum(Embeddings.load(out).counts))
+    assert (out / "vectors.safetensors").read_bytes() == whole
+    assert not (out / "checkpoint").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stop_leaves_a_checkpoint(text: Path, whole: bytes, tmp_path: Path, number: signal.Signals) -> None:
+    process = start(text, tmp_path / "out")
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert stdout == "" and "--resume" in stderr and "Traceback" not in stderr and stderr.count("\n") == 1
+    check_resumes(text, tmp_path / "out", whole)
+
+
+def test_kill_leaves_the_last_checkpoint(text: Path, whole: bytes, tmp_path: Path) -> None:
+    process = start(text, tmp_path / "out", "--checkpoint-seconds", "0.1")
+    process.kill()
+    process.communicate(timeout=60)
+    check_resumes(text, tmp_path / "out", whole)
+
+
+def test_resume_needs_the_same_settings(text: Path, tmp_path: Path) -> None:
+    process = start(text, tmp_path / "out")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    arguments = ["train", str(text), "--out", str(tmp_path / "out"), *SETTINGS, "--resume", "--window", "3"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2 and "window" in result.stderr and "--overwrite" in result.stderr
+    assert (tmp_path / "out" / "checkpoint").is_dir()
+
+
+def test_interrupted_reading_leaves_nothing(tmp_path: Path) -> None:
+    """Standard input that never ends: stopped while it is read."""
+    command = [sys.executable, "-m", "any2vec.cli", "train", "-", "--out", str(tmp_path / "out"), *SETTINGS]
+    environment = os.environ | {"ANY2VEC_CACHE": str(tmp_path / "cache")}
+    corpora = tmp_path / "cache" / "corpora"
+    with subprocess.Popen(
+        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not (corpora.is_dir() and list(corpora.glob(".*"))) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130 and stdout == "", stderr
+    assert "Interrupted" in stderr and "Traceback" not in stderr
+    assert not (tmp_path / "out").exists() and not list(corpora.glob(".*.tmp"))
