@@ -59,13 +59,23 @@ def prefetch_block(input_VD, output_VD, row_M, right_M, known, begin, end, negat
         prefetch_row(output_VD, negative_K[k])
 
 
+@inline_jit
+def whole_vectors(size):
+    """`size` rounded up to a multiple of 32: a loop of that length is all vector code."""
+    return (size + 31) // 32 * 32
+
+
 @fast_jit
-def load_rows(table_VD, ids, begin, end, local_D, at):
-    """Copy rows ids[begin:end] of the table into the local block, from its row `at` on."""
+def load_rows(table_VD, ids, begin, end, local_D, norm_N, at):
+    """Copy rows ids[begin:end] of the table into the local block, from its row `at` on; norm = |row| ** 2."""
     for j in range(begin, end):
-        row = ids[j]
+        row, place = ids[j], at + j - begin
+        norm = np.float32(0)
         for q in range(table_VD.shape[1]):
-            local_D[at + j - begin, q] = table_VD[row, q]
+            value = table_VD[row, q]
+            norm += value * value
+            local_D[place, q] = value
+        norm_N[place] = norm
 
 
 @fast_jit
@@ -98,35 +108,16 @@ def fast_sigmoid(x):
 
 
 @fast_jit
-def scale_rows(x_CD, weight_C):
-    """x[c] *= weight[c]"""
-    for c in range(x_CD.shape[0]):
-        for q in range(x_CD.shape[1]):
-            x_CD[c, q] *= weight_C[c]
-
-
-@fast_jit
-def square_norms(rows_ND, out_N):
-    """out[i] = |rows[i]| ** 2"""
-    for i in range(rows_ND.shape[0]):
-        total = np.float32(0)
-        for q in range(rows_ND.shape[1]):
-            total += rows_ND[i, q] * rows_ND[i, q]
-        out_N[i] = total
-
-
-@fast_jit
-def damping(ids, begin, end, curvature_N, factor_N):
-    """factor[i] = min(1, STEP / total), total = sum of curvature over all i of one id: how far its step may go.
+def damping(id_N, curvature_N, factor_N):
+    """factor[i] = min(1, STEP / total), total = sum of curvature over all places of the block that hold the same id.
 
     A block moves a row once, by the sum of what its pairs ask for at the block's start. The loss along that row curves
     by at most rate / 4 sum of weight |partner| ** 2 (the logistic's second derivative is at most 1/4); a gradient step
     descends for sure while that number stays below 2. Rows that meet many long partners, or stand several times in a
     block, would overshoot without this; nearly all others have factor 1.
     """
-    for i in range(end - begin):
-        total = curvature_N[i]
-        for j in range(end - begin):
-            if ids[begin + j] == ids[begin + i] and j != i:
-                total += curvature_N[j]
+    for i in range(id_N.size):
+        total = np.float32(0)
+        for j in range(id_N.size):
+            total += curvature_N[j] if id_N[j] == id_N[i] else np.float32(0)
         factor_N[i] = min(np.float32(1), STEP / max(total, np.float32(1e-30)))

@@ -106,6 +106,7 @@ def train_cbow_block(
     x_flat, h_flat = np.empty(most_x * dim, np.float32), np.empty(MAX_CENTRES * dim, np.float32)
     dh_flat = np.empty(MAX_CENTRES * dim, np.float32)
     y_flat, dy_flat = np.empty(most_y * dim, np.float32), np.empty(most_y * dim, np.float32)
+    norm_N = np.empty(most_x + most_y, np.float32)
     one_Y = np.ones(most_x + most_y, np.float32)
     g_flat = np.empty(most_y * MAX_CENTRES, np.float32)
     share = np.float32(num_negatives) / np.float32(num_shared)
@@ -132,9 +133,9 @@ def train_cbow_block(
             y_YD, dy_YD = y_flat[: num_y * dim].reshape(num_y, dim), dy_flat[: num_y * dim].reshape(num_y, dim)
             g_N = g_flat[: num_y * centres]
             g_YE = g_N.reshape(num_y, centres)
-            load_rows(input_VD, row_M, low, high, x_CD, 0)
-            load_rows(output_VD, row_M, begin, end, y_YD, 0)
-            load_rows(output_VD, negative_K, 0, num_shared, y_YD, centres)
+            load_rows(input_VD, row_M, low, high, x_CD, norm_N, 0)
+            load_rows(output_VD, row_M, begin, end, y_YD, norm_N, 0)
+            load_rows(output_VD, negative_K, 0, num_shared, y_YD, norm_N, centres)
             _mean_contexts(begin, end, low, left_M, right_M, x_CD, h_ED)
             np.dot(y_YD, h_ED.T, g_YE)
             if loss_every > 0 and (position_M[begin] // block) % loss_every == 0:

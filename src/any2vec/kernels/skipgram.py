@@ -4,8 +4,8 @@ A block of E centres has C input rows X (the kept tokens from its first context 
 (its centres, then K shared negatives). Three small matrix products train it:
 
     G  = Y X'             all dot products: a band of positives above, negatives below
-    dX = rate diag(w) A' Y    A[e, c] = (1 - sigmoid(G)) / w[c] on the band and 0 beside it,
-    dY = rate A diag(w) X     A[k, c] = -sigmoid(G) for a negative
+    dX = A' Y             A[e, c] = rate (1 - sigmoid(G)) on the band and 0 beside it,
+    dY = A X              A[k, c] = -rate w[c] sigmoid(G) for a negative
 
 where w[c] = pairs[c] * num_negatives / K. So each positive pair counts exactly once, and each input row meets
 each shared negative once, weighted by how often the pairs of that row would have drawn it (a pair whose centre is the
@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.kernels.blocks import (
-    MAX_CENTRES, add_rows, cut_blocks, damping, fast_sigmoid, load_rows, prefetch_block, scale_rows, square_norms,
+    MAX_CENTRES, add_rows, cut_blocks, damping, fast_sigmoid, load_rows, prefetch_block, whole_vectors,
 )  # fmt: skip
 from any2vec.kernels.jit import fast_jit, jit
 from any2vec.kernels.scalar import log_loss, rate_at
@@ -41,67 +41,76 @@ def _count_meetings(begin, end, row_M, left_M, right_M, entry, negative):
 
 @fast_jit
 def _count_pairs(begin, end, low, left_M, right_M, pairs_C):
-    """pairs[c] = how many centres of the block have local row c as a context."""
+    """pairs[c] = how many centres of the block have local row c as a context: steps up and down, then a running sum."""
     for c in range(pairs_C.size):
         pairs_C[c] = np.float32(0)
     for centre in range(begin, end):
-        for c in range(left_M[centre] - low, right_M[centre] - low):
-            pairs_C[c] += np.float32(1)
-        pairs_C[centre - low] -= np.float32(1)
+        pairs_C[left_M[centre] - low] += np.float32(1)
+        pairs_C[right_M[centre] - low] -= np.float32(1)
+    total = np.float32(0)
+    for c in range(pairs_C.size):
+        total += pairs_C[c]
+        pairs_C[c] = total
+    for c in range(begin - low, end - low):
+        pairs_C[c] -= np.float32(1)
 
 
 @fast_jit
-def _coefficients(begin, end, low, row_M, left_M, right_M, negative_K, weight_C, pairs_C, band_N, above_N, below_N, g_YC):
-    """Turn G into A in place; see the head of this file. above_N (E C) and below_N (K C) are its two parts, flat."""
+def _coefficients(begin, end, low, row_M, left_M, right_M, negative_K, rate, weight_C, pairs_C, g_N, g_YC, a_YC):
+    """Fill a_YC = A from g_YC = G; see the head of this file.
+
+    g_N is the memory of G, flat, with room to a whole number of vectors: what a loop leaves over to scalar code costs
+    more than the rest.
+    """
     centres, columns = end - begin, g_YC.shape[1]
-    for i in range(below_N.size):
-        below_N[i] = -fast_sigmoid(below_N[i])
-    size = 0
+    for i in range(g_N.size):
+        g_N[i] = fast_sigmoid(g_N[i])
     for e in range(centres):
-        for c in range(left_M[begin + e] - low, right_M[begin + e] - low):
-            band_N[size] = -g_YC[e, c]
-            size += 1
-    for i in range(size):
-        band_N[i] = fast_sigmoid(band_N[i])
-    for i in range(above_N.size):
-        above_N[i] = np.float32(0)
-    size = 0
-    for e in range(centres):
-        for c in range(left_M[begin + e] - low, right_M[begin + e] - low):
-            g_YC[e, c] = band_N[size] / weight_C[c]
-            size += 1
-        g_YC[e, begin + e - low] = np.float32(0)
+        left, right, own = left_M[begin + e] - low, right_M[begin + e] - low, begin + e - low
+        for c in range(columns):
+            a_YC[e, c] = np.float32(0)
+        for c in range(left, right):
+            a_YC[e, c] = rate - rate * g_YC[e, c]
+        a_YC[e, own] = np.float32(0)
     for k in range(negative_K.size):
+        met = 0
+        for c in range(columns):
+            a_YC[centres + k, c] = -weight_C[c] * g_YC[centres + k, c]
         for centre in range(begin, end):
-            if row_M[centre] == negative_K[k]:
-                for c in range(columns):
-                    if pairs_C[c] > 0:
-                        pairs = _count_meetings(begin, end, row_M, left_M, right_M, low + c, negative_K[k])
-                        g_YC[centres + k, c] *= np.float32(pairs) / pairs_C[c]
-                break
+            met += row_M[centre] == negative_K[k]
+        if met > 0:
+            for c in range(columns):
+                if pairs_C[c] > 0:
+                    pairs = _count_meetings(begin, end, row_M, left_M, right_M, low + c, negative_K[k])
+                    a_YC[centres + k, c] *= np.float32(pairs) / pairs_C[c]
 
 
 @fast_jit
-def _curvatures(begin, end, low, left_M, right_M, num_shared, share, rate, pairs_C, norm_C, norm_Y, curve_C, curve_Y):
-    """How much the loss may curve along each row of the block; see `damping`."""
-    centres = end - begin
+def _curvatures(begin, end, low, left_M, right_M, num_shared, share, rate, pairs_C, norm_C, norm_Y, sum_C, curve_C, curve_Y):
+    """How much the loss may curve along each row of the block; see `damping`. Window sums are running sums."""
+    centres, columns = end - begin, curve_C.size
     quarter = rate * np.float32(0.25)
     negatives, inputs = np.float32(0), np.float32(0)
     for k in range(num_shared):
         negatives += norm_Y[centres + k]
-    for c in range(curve_C.size):
-        curve_C[c] = quarter * share * pairs_C[c] * negatives
+    sum_C[0] = np.float32(0)
+    for c in range(columns):
         inputs += pairs_C[c] * norm_C[c]
+        sum_C[c + 1] = sum_C[c] + norm_C[c]
+        curve_C[c] = np.float32(0)
+    for e in range(centres):
+        left, right = left_M[begin + e] - low, right_M[begin + e] - low
+        curve_Y[e] = quarter * (sum_C[right] - sum_C[left] - norm_C[begin + e - low])
+        curve_C[left] += norm_Y[e]
+        if right < columns:
+            curve_C[right] -= norm_Y[e]
+    total = np.float32(0)
+    for c in range(columns):
+        total += curve_C[c]
+        own = norm_Y[c - (begin - low)] if begin - low <= c < end - low else np.float32(0)
+        curve_C[c] = quarter * (max(total - own, np.float32(0)) + share * pairs_C[c] * negatives)
     for k in range(num_shared):
         curve_Y[centres + k] = quarter * share * inputs
-    for e in range(centres):
-        total = np.float32(0)
-        for c in range(left_M[begin + e] - low, right_M[begin + e] - low):
-            curve_C[c] += quarter * norm_Y[e]
-            total += norm_C[c]
-        own = begin + e - low
-        curve_C[own] -= quarter * norm_Y[e]
-        curve_Y[e] = quarter * (total - norm_C[own])
 
 
 @fast_jit
@@ -143,11 +152,10 @@ def train_skipgram_block(
     most_x, most_y = MAX_CENTRES + 2 * window, MAX_CENTRES + num_shared
     x_flat, dx_flat = np.empty(most_x * dim, np.float32), np.empty(most_x * dim, np.float32)
     y_flat, dy_flat = np.empty(most_y * dim, np.float32), np.empty(most_y * dim, np.float32)
-    g_flat = np.empty(most_x * most_y, np.float32)
-    pairs_C, weight_C, norm_C = np.empty(most_x, np.float32), np.empty(most_x, np.float32), np.empty(most_x, np.float32)
-    curve_C, factor_C = np.empty(most_x, np.float32), np.empty(most_x, np.float32)
+    g_flat, a_flat = np.zeros(most_x * most_y + 32, np.float32), np.empty(most_x * most_y, np.float32)
+    pairs_C, weight_C, norm_C = np.empty(most_x + 1, np.float32), np.empty(most_x, np.float32), np.empty(most_x, np.float32)
+    sum_C, curve_C, factor_C = np.empty(most_x + 1, np.float32), np.empty(most_x, np.float32), np.empty(most_x, np.float32)
     norm_Y, curve_Y, factor_Y = np.empty(most_y, np.float32), np.empty(most_y, np.float32), np.empty(most_y, np.float32)
-    band_N = np.empty(MAX_CENTRES * (2 * window + 1), np.float32)
     share = np.float32(num_negatives) / np.float32(num_shared)
     items, loss_sum, loss_examples = 0, 0.0, 0
     for piece in range(start, stop, chunk):
@@ -169,39 +177,33 @@ def train_skipgram_block(
             num_x, num_y = high - low, end - begin + num_shared
             x_CD, dx_CD = x_flat[: num_x * dim].reshape(num_x, dim), dx_flat[: num_x * dim].reshape(num_x, dim)
             y_YD, dy_YD = y_flat[: num_y * dim].reshape(num_y, dim), dy_flat[: num_y * dim].reshape(num_y, dim)
-            g_N = g_flat[: num_y * num_x]
-            g_YC = g_N.reshape(num_y, num_x)
-            load_rows(input_VD, row_M, low, high, x_CD, 0)
-            load_rows(output_VD, row_M, begin, end, y_YD, 0)
-            load_rows(output_VD, negative_K, 0, num_shared, y_YD, end - begin)
+            size = num_y * num_x
+            g_YC, a_YC = g_flat[:size].reshape(num_y, num_x), a_flat[:size].reshape(num_y, num_x)
+            load_rows(input_VD, row_M, low, high, x_CD, norm_C, 0)
+            load_rows(output_VD, row_M, begin, end, y_YD, norm_Y, 0)
+            load_rows(output_VD, negative_K, 0, num_shared, y_YD, norm_Y, end - begin)
             np.dot(y_YD, x_CD.T, g_YC)
             if loss_every > 0 and (position_M[begin] // block) % loss_every == 0:
                 loss, examples = _block_loss(begin, end, low, row_M, left_M, right_M, negative_K, share, g_YC)
                 loss_sum += loss
                 loss_examples += examples
             rate = rate_at(position_M[begin] - offset, start, stop, lr_from, lr_to)
-            _count_pairs(begin, end, low, left_M, right_M, pairs_C[:num_x])
+            _count_pairs(begin, end, low, left_M, right_M, pairs_C[: num_x + 1])
             for c in range(num_x):
-                weight_C[c] = share * pairs_C[c]
+                weight_C[c] = rate * share * pairs_C[c]
             _coefficients(
-                begin, end, low, row_M, left_M, right_M, negative_K, weight_C, pairs_C,
-                band_N, g_N[: (end - begin) * num_x], g_N[(end - begin) * num_x :], g_YC,
+                begin, end, low, row_M, left_M, right_M, negative_K, rate, weight_C, pairs_C,
+                g_flat[: whole_vectors(size)], g_YC, a_YC,
             )  # fmt: skip
-            square_norms(x_CD, norm_C[:num_x])
-            square_norms(y_YD, norm_Y[:num_y])
             _curvatures(
                 begin, end, low, left_M, right_M, num_shared, share, rate,
-                pairs_C, norm_C, norm_Y, curve_C[:num_x], curve_Y[:num_y],
+                pairs_C, norm_C, norm_Y, sum_C, curve_C[:num_x], curve_Y[:num_y],
             )  # fmt: skip
-            damping(row_M, low, high, curve_C, factor_C)
-            damping(row_M, begin, end, curve_Y, factor_Y)
-            damping(negative_K, 0, num_shared, curve_Y[end - begin :], factor_Y[end - begin :])
-            np.dot(g_YC.T, y_YD, dx_CD)
-            for c in range(num_x):
-                weight_C[c] *= rate
-                factor_C[c] *= weight_C[c]
-            scale_rows(x_CD, weight_C)
-            np.dot(g_YC, x_CD, dy_YD)
+            damping(row_M[low:high], curve_C, factor_C)
+            damping(row_M[begin:end], curve_Y, factor_Y)
+            damping(negative_K, curve_Y[end - begin :], factor_Y[end - begin :])
+            np.dot(a_YC.T, y_YD, dx_CD)
+            np.dot(a_YC, x_CD, dy_YD)
             add_rows(dx_CD, factor_C, 0, row_M, low, high, input_VD)
             add_rows(dy_YD, factor_Y, 0, row_M, begin, end, output_VD)
             add_rows(dy_YD, factor_Y, end - begin, negative_K, 0, num_shared, output_VD)

@@ -28,7 +28,7 @@ BITS_PER_NEIGHBOUR = 16
 _STEP = np.uint64((2 * 0x9E3779B97F4A7C15) % (1 << 64))
 """even, so that a state that began odd is never 0"""
 _SCATTER = np.uint64(0x9E3779B1)
-_ONE, _6, _32, _63 = np.uint64(1), np.uint64(6), np.uint64(32), np.uint64(63)
+_ZERO, _ONE, _2, _3, _6, _32, _63 = (np.uint64(value) for value in (0, 1, 2, 3, 6, 32, 63))
 _LOW32 = np.uint64(0xFFFFFFFF)
 
 
@@ -169,93 +169,98 @@ def second_order_walks(
     is enumerated.
     """
     stride = length + 1
+    rows_R = rows_N4.ravel().view(np.uint64)
     state_W = np.empty(SLOTS, np.uint64)
-    place_W = np.empty(SLOTS, np.int64)
-    end_W = np.empty(SLOTS, np.int64)
-    tries_W = np.zeros(SLOTS, np.int64)
+    place_W = np.empty(SLOTS, np.uint64)
+    end_W = np.empty(SLOTS, np.uint64)
+    tries_W = np.zeros(SLOTS, np.uint64)
     back_W = np.zeros(SLOTS, np.float64)
     is_weighted = threshold_E.size > 0
     mask = (_ONE << np.uint64(bits_log)) - _ONE
     unsure_from, unsure_to = min(accept[0], accept[1]), max(accept[0], accept[1])
+    either = _ZERO if is_directed else _ONE
     ceiling = max(biases[1], biases[2])
     surplus = biases[0] - ceiling
-    walk, active, slot = start, 0, 0
+    walk, active, slot = start, 0, _ZERO
     while True:
         while active < SLOTS and walk < stop:
             at = (walk - start) * stride
             state = begin_walk(rows_N4, indices_E, threshold_E, alias_E, keys, walk, length, at, out)
             walk += 1
             if state != 0:
-                state_W[active], place_W[active], end_W[active] = state, at + 2, at + length
+                state_W[active], place_W[active], end_W[active] = state, np.uint64(at + 2), np.uint64(at + length)
                 tries_W[active] = 0
                 active += 1
         if active == 0:
             return
-        slot = 0
-        while slot < active:
+        slot, num_active = _ZERO, np.uint64(active)
+        while slot < num_active:
             place = place_W[slot]
-            last = np.int64(out[place - 2])
-            node = np.int64(out[place - 1])
-            first, degree = rows_N4[node, 0], rows_N4[node, 1]
-            moved = 0
-            if degree > 0:
+            last = np.uint64(out[place - _2])
+            node = np.uint64(out[place - _ONE])
+            first, degree = rows_R[node << _2], rows_R[(node << _2) + _ONE]
+            if degree > _ZERO:
                 state = state_W[slot] + _STEP
                 bits = mix64(state)
                 coin = bits & _LOW32
-                edge = first + below(bits >> _32, degree)
+                edge = first + (((bits >> _32) * degree) >> _32)
                 if is_weighted:
                     if coin >= np.uint64(threshold_E[edge]):
-                        edge = first + alias_E[edge]
+                        edge = first + np.uint64(alias_E[edge])
                     state += _STEP
                     coin = mix64(state) >> _32
-                found = np.int64(indices_E[edge])
-                is_surplus = False
+                found = np.uint64(indices_E[edge])
+                is_surplus = _ZERO
                 if surplus > 0:
-                    if tries_W[slot] == 0:
-                        back_W[slot] = edge_weight(rows_N4, indices_E, weights_E, node, last)
+                    if tries_W[slot] == _ZERO:
+                        back_W[slot] = edge_weight(rows_N4, indices_E, weights_E, np.int64(node), np.int64(last))
                     total = row_weight_N[node] if is_weighted else np.float64(degree)
                     state += _STEP
-                    is_surplus = (
-                        unit(mix64(state)) * (total * ceiling + surplus * back_W[slot]) < surplus * back_W[slot]
-                    )
-                    found = last if is_surplus else found
+                    extra = surplus * back_W[slot]
+                    if unit(mix64(state)) * (total * ceiling + extra) < extra:
+                        is_surplus, found = _ONE, last
+                # Differences of numbers below 2**63, whose top bits say "less": written as comparisons, the compiler
+                # makes branches of them, and half of those are mispredicted.
                 # In an undirected graph either row may be asked; the finer bit set is the likelier to be exact.
-                other = np.int64((not is_directed) and rows_N4[found, 3] < rows_N4[last, 3])
-                asked = last ^ ((last ^ found) & -other)
-                about = last ^ found ^ asked
-                shift = np.uint64(rows_N4[asked, 3])
-                bit = ((np.uint64(about) * _SCATTER) & mask) >> shift
-                is_near = (words_S[rows_N4[asked, 2] + np.int64(bit >> _6)] >> (bit & _63)) & _ONE
-                is_back = np.int64(found == last)
-                unsure = np.uint64(shift != 0) & np.uint64(coin >= unsure_from) & np.uint64(coin < unsure_to)
-                if (is_near & unsure & np.uint64(1 - is_back)) != 0:
-                    low, left = rows_N4[asked, 0], rows_N4[asked, 1]
-                    while left > 1:
-                        half = left >> 1
-                        low += half if indices_E[low + half] <= about else 0
+                found_shift, last_shift = rows_R[(found << _2) + _3], rows_R[(last << _2) + _3]
+                swap = (_ZERO - (((found_shift - last_shift) >> _63) & either)) & (last ^ found)
+                asked, about = (last ^ swap) << _2, found ^ swap
+                shift = rows_R[asked + _3]
+                bit = ((about * _SCATTER) & mask) >> shift
+                is_near = (words_S[rows_R[asked + _2] + (bit >> _6)] >> (bit & _63)) & _ONE
+                is_other = (_ZERO - (last ^ found)) >> _63
+                if ((coin - unsure_from) ^ (coin - unsure_to)) & (_ZERO - shift) & ((is_near & is_other) << _63) != 0:
+                    low, left = rows_R[asked], rows_R[asked + _ONE]
+                    while left > _ONE:
+                        half = left >> _ONE
+                        low += half * np.uint64(np.uint64(indices_E[low + half]) <= about)
                         left -= half
-                    is_near = np.uint64(indices_E[low] == about)
+                    is_near = np.uint64(np.uint64(indices_E[low]) == about)
                 out[place] = found
-                moved = np.int64(coin < accept[np.int64(is_near) + 2 * is_back]) | np.int64(is_surplus)
-                tries = tries_W[slot] + 1
-                if tries > degree + patience and moved == 0:
+                moved = ((coin - accept[is_near + ((_ONE - is_other) << _ONE)]) >> _63) | is_surplus
+                tries = tries_W[slot] + _ONE
+                if np.int64(tries) > np.int64(degree) + patience and moved == _ZERO:
                     state += _STEP
-                    out[place] = exact_step(rows_N4, indices_E, weights_E, biases, last, node, unit(mix64(state)))
-                    moved = 1
+                    share = unit(mix64(state))
+                    out[place] = exact_step(
+                        rows_N4, indices_E, weights_E, biases, np.int64(last), np.int64(node), share
+                    )
+                    moved = _ONE
                 state_W[slot] = state
-                tries_W[slot] = tries & (moved - 1)
+                tries_W[slot] = tries & (moved - _ONE)
                 place += moved
                 place_W[slot] = place
-            if degree == 0 or place == end_W[slot]:
-                for rest in range(place, end_W[slot] + 1):
+            if degree == _ZERO or place == end_W[slot]:
+                for rest in range(place, end_W[slot] + _ONE):
                     out[rest] = -1
                 active -= 1
                 state_W[slot], place_W[slot], end_W[slot] = state_W[active], place_W[active], end_W[active]
                 tries_W[slot], back_W[slot] = tries_W[active], back_W[active]
+                num_active = np.uint64(active)
                 if walk < stop:
                     break
             else:
-                slot += 1
+                slot += _ONE
 
 
 @jit
