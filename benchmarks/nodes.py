@@ -12,6 +12,7 @@ from benchmarks.table import Measure, Reading, Row, number, ratio_reading
 
 SEEDS = (1, 2, 3)
 WALKS = ("--walks-per-node", 10, "--walk-length", 40)
+FEW_WALKS = ("--walks-per-node", 1, "--walk-length", 40)
 BIASED = ("--p", 0.25, "--q", 0.25)
 JOB = ("--dim", 128, "--window", 10, "--num-negatives", 5)
 JOB_EPOCHS = 1
@@ -39,8 +40,10 @@ def walks(bench: Bench) -> list[Reading]:
     ours, pecanpy, fast = [], [], []
     for seed in range(1, repeats + 1):
         ours.append(_best(bench.ours("any2vec_walks.py", *once, *WALKS, "--seed", seed, "--repeats", 3)))
-        few = ("--walks-per-node", 1, "--walk-length", 40)  # PecanPy's rate does not depend on how many walks start
-        pecanpy.append(_best(bench.peer("pecanpy", "pecanpy_nodes.py", *once, *few, "--seed", seed, "--repeats", 2)))
+        # PecanPy's rate does not depend on how many walks start.
+        pecanpy.append(
+            _best(bench.peer("pecanpy", "pecanpy_nodes.py", *once, *FEW_WALKS, "--seed", seed, "--repeats", 2))
+        )
         fast.append(
             _best(bench.peer("fastnode2vec", "fastnode2vec_walks.py", *once, *WALKS, "--seed", seed, "--repeats", 2))
         )
@@ -57,13 +60,12 @@ def two_threads(bench: Bench) -> list[Reading]:
 
 def deepwalk_blogcatalog(bench: Bench) -> list[Reading]:
     """micro-F1 at 30, 60 and 90 % labels; the scorer knows how many labels each node has, as the reference's does."""
-    graph = "ppi" if bench.quick else "blogcatalog"
-    epochs = 1 if bench.quick else DEEPWALK_EPOCHS
+    graph, walks, epochs = ("ppi", FEW_WALKS, 1) if bench.quick else ("blogcatalog", WALKS, DEEPWALK_EPOCHS)
     scores = []
     for seed in _seeds(bench):
         out, walked = bench.scratch("any2vec-deepwalk"), bench.scratch("walks")
         # The reference walks once and trains all epochs on those walks, so the walks are stored, not made anew.
-        bench.any2vec("walk", bench.edges(graph), "--out", walked, *WALKS, "--seed", seed, "--overwrite")
+        bench.any2vec("walk", bench.edges(graph), "--out", walked, *walks, "--seed", seed, "--overwrite")
         done = bench.any2vec(
             "train", walked, "--model", "deepwalk", "--out", out, *DEEPWALK,
             "--epochs", epochs, "--threads", 2, "--seed", seed, "--overwrite",
@@ -76,7 +78,7 @@ def deepwalk_blogcatalog(bench: Bench) -> list[Reading]:
 
 def _job(bench: Bench, graph: str) -> list[Reading]:
     """Seconds of walks + training, threads alike; compilation is taken out of both sides."""
-    walks = ("--walks-per-node", 1, "--walk-length", 40) if bench.quick else WALKS
+    walks = FEW_WALKS if bench.quick else WALKS
     settings = ("--epochs", JOB_EPOCHS, "--threads", JOB_THREADS)
     ours, theirs, our_f1, their_f1, whole = [], [], [], [], []
     for seed in _seeds(bench):
@@ -130,7 +132,7 @@ def _micro_f1(bench: Bench, graph: str, vectors: Any, fractions: Sequence[float]
 
     embeddings = Embeddings.load(vectors, format="word2vec-binary" if vectors.suffix == ".bin" else None)
     labels = bench.data(f"graph-{graph}/{graph}.labels.txt.gz")
-    shuffles = 2 if bench.quick else SHUFFLES
+    shuffles = 1 if bench.quick else SHUFFLES
     scored = evaluate_nodes(embeddings, labels, fractions=fractions, shuffles=shuffles, seed=1, known_counts=True)
     return {score.fraction: 100 * score.micro_f1 for score in scored.scores}
 
