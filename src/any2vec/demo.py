@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import any2vec
 from any2vec.data.builtin import demo_text, import_graph
@@ -15,6 +15,9 @@ from any2vec.types import Progress
 
 NEIGHBOURS = 5
 """how many neighbours of an item are shown, and among how many the named ones must be"""
+T = TypeVar("T")
+Callback = Callable[[Progress], None] | None
+Stage = Callable[[str, int, int | None], None] | None
 WORDS = {"true": "false", "left": "right", "global": "nonlocal", "list": "tuple", "break": "continue"}
 """words that are shown, each with a neighbour that any good training on this text finds"""
 MODULES = {"bz2": "lzma", "decimal": "fractions", "random": "statistics", "ssl": "socket", "datetime": "calendar"}
@@ -23,7 +26,7 @@ MODULES = {"bz2": "lzma", "decimal": "fractions", "random": "statistics", "ssl":
 
 @dataclass(frozen=True, kw_only=True)
 class DemoPart:
-    """One of the two runs: its neighbours, whether the named one is among them, its page."""
+    """One of the two runs: what it was, neighbours of chosen items, speed and seconds of training, its page."""
 
     title: str
     expected: dict[str, str]
@@ -38,57 +41,75 @@ class DemoPart:
         return [item for item, near in self.neighbours.items() if self.expected[item] in {key for key, _ in near}]
 
 
-def run_demo(
-    out: Path | str,
-    *,
-    threads: int = 0,
-    seed: int = 1,
-    say: Callable[[str], None] | None = None,
-    callback: Callable[[Progress], None] | None = None,
-    stage: Callable[[str, int, int | None], None] | None = None,
-) -> list[DemoPart]:
-    """Train skip-gram on the help texts and node2vec on the import graph; write runs, inputs and reports below `out`.
+def train_words(
+    out: Path | str, *, threads: int = 0, seed: int = 1, callback: Callback = None, stage: Stage = None
+) -> DemoPart:
+    """Skip-gram on Python's help texts. Writes `out/words.txt` and the run folder `out/words` with its report.
 
-    Args:
-        out: a folder; gets `words.txt`, `imports.txt` (the inputs), `words/` and `modules/` (run folders with
-            `report.html`). What an earlier demo left there is replaced.
-        say: called with each line that a person should read.
-        threads, seed, callback, stage: as for `fit`.
-
-    Returns:
-        The words' part and the modules' part.
+    Args are those of `fit`; what an earlier demo left in these places is replaced.
     """
     out = Path(out)
-    tell = say or (lambda line: None)
-    sentences, edges = demo_text(), import_graph()
-    words = [" ".join(sentence) for sentence in sentences]
-    imports = [f"{module} {imported}" for module, imported in edges]
-    count = sum(map(len, sentences))
-    tell(f"Words: skip-gram on Python's own help texts, {count:,} words in {len(words):,} sentences")
-    skipgram = any2vec.SkipGram(dim=64, window=5, min_count=5, subsample=1e-3, learning_rate=0.05)
-    data = _write(out / "words.txt", words)
-    run: dict[str, Any] = {"threads": threads, "seed": seed, "callback": callback, "stage": stage, "overwrite": True}
-    result = any2vec.fit(skipgram, data, epochs=40, out=out / "words", **run)
-    first = _shown("words", result, WORDS, out, seed)
-    tell(f"Modules: node2vec on who imports whom in Python's library, {len(edges):,} imports")
-    node2vec = any2vec.Node2Vec(dim=32, window=5, walks_per_node=20, walk_length=20, p=1.0, q=0.5)
-    data = _write(out / "imports.txt", imports)
-    result = any2vec.fit(node2vec, data, epochs=5, out=out / "modules", **run)
-    return [first, _shown("modules", result, MODULES, out, seed)]
+    sentences = demo_text()
+    data = _write(out / "words.txt", [" ".join(sentence) for sentence in sentences])
+    model = any2vec.SkipGram(dim=64, window=5, min_count=5, subsample=1e-3, learning_rate=0.05)
+    result = any2vec.fit(
+        model, data, epochs=40, out=out / "words", overwrite=True,
+        threads=threads, seed=seed, callback=callback, stage=stage,
+    )  # fmt: skip
+    size = f"{sum(map(len, sentences)):,} words in {len(sentences):,} sentences"
+    return _shown(f"Words of Python's help texts: skip-gram on {size}", result, WORDS, seed, stage)
 
 
-def _shown(name: str, result: any2vec.FitResult, expected: dict[str, str], out: Path, seed: int) -> DemoPart:
+def train_modules(
+    out: Path | str, *, threads: int = 0, seed: int = 1, callback: Callback = None, stage: Stage = None
+) -> DemoPart:
+    """node2vec on who imports whom in Python's library. Writes `out/imports.txt` and the run folder `out/modules`.
+
+    Args are those of `fit`; what an earlier demo left in these places is replaced.
+    """
+    out = Path(out)
+    edges = _told(stage, "reading the imports of the standard library", import_graph)
+    data = _write(out / "imports.txt", [f"{module} {imported}" for module, imported in edges])
+    model = any2vec.Node2Vec(dim=32, window=5, walks_per_node=20, walk_length=20, p=1.0, q=0.5)
+    result = any2vec.fit(
+        model, data, epochs=5, out=out / "modules", overwrite=True,
+        threads=threads, seed=seed, callback=callback, stage=stage,
+    )  # fmt: skip
+    size = f"{len(edges):,} imports among {len(result.embeddings):,} modules"
+    return _shown(f"Modules of Python's library: node2vec on {size}", result, MODULES, seed, stage)
+
+
+PARTS = {"words": train_words, "modules": train_modules}
+"""the demo: name -> what trains, draws and returns it"""
+
+
+def _shown(title: str, result: any2vec.FitResult, expected: dict[str, str], seed: int, stage: Stage) -> DemoPart:
     """Look up the neighbours and write the page of one run."""
+    path = result.path
+    assert path is not None
     embeddings = result.embeddings
     expected = {item: near for item, near in expected.items() if item in embeddings}
+    heading = title.partition(":")[0]
+    page = _told(
+        stage, "drawing the report", lambda: write_report(path, items=list(expected), title=heading, seed=seed)
+    )
     return DemoPart(
-        title=name,
+        title=title,
         expected=expected,
         neighbours={item: embeddings.nearest(item, NEIGHBOURS) for item in expected},
         items_per_s=float(result.summary["items_per_s"]),
-        seconds=float(result.summary["seconds"]),
-        page=write_report(out / name, items=list(expected), title=f"Demo: {name}", seed=seed),
+        seconds=float(result.summary["train_seconds"]),
+        page=page,
     )
+
+
+def _told(stage: Stage, name: str, work: Callable[[], T]) -> T:
+    """Do the work, and say when it starts and ends."""
+    tell = stage or (lambda name, done, total: None)
+    tell(name, 0, 1)
+    result = work()
+    tell(name, 1, 1)
+    return result
 
 
 def _write(path: Path, lines: list[str]) -> Path:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from any2vec.cli.output import facts, guarded, note, print_json, render, show
+from any2vec.cli.bar import Bar
+from any2vec.cli.output import columns, facts, guarded, note, print_json, render, show
 from any2vec.cli.search import AsJson
 
 
@@ -36,6 +40,36 @@ def report(
 
 
 @guarded
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for inputs, results and pages.")] = Path(
+        "any2vec-demo"
+    ),
+    threads: Annotated[int, typer.Option("--threads", min=0, help="0 = all usable cores.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of every random draw.")] = 1,
+    as_json: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Train on real data that ships with Python, show neighbours, write a page.
+
+    Words: skip-gram on Python's own help texts. Modules: node2vec on who imports whom in its library.
+    """
+    from any2vec.demo import run_demo
+
+    with Bar(quiet) as bar:
+        parts = run_demo(
+            out, threads=threads, seed=seed, say=lambda line: note(line, quiet), callback=bar.record, stage=bar.stage
+        )
+    if as_json:
+        print_json({"out": out, "parts": [asdict(part) | {"found": part.found} for part in parts]})
+        return
+    for part in parts:
+        rows = [(item, ", ".join(key for key, _ in near)) for item, near in part.neighbours.items()]
+        show(columns(part.title, [part.title.rstrip("s"), "nearest"], rows, left=2))
+    pairs = [(part.title, f"{part.page}  ({number(part.items_per_s)} items/s)") for part in parts]
+    show(facts("pages", pairs))
+
+
+@guarded
 def doctor(as_json: AsJson = False) -> None:
     """Versions, cores, memory, caches, extras, and what to do about what is missing."""
     from any2vec.doctor import diagnose
@@ -48,3 +82,27 @@ def doctor(as_json: AsJson = False) -> None:
     show(*render(found))
     for warning in warnings:
         note(warning)
+
+
+@guarded
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for inputs, runs and reports.")] = Path("runs/demo"),
+    threads: Annotated[int, typer.Option("--threads", min=0, help="Training threads; 0 = all usable cores.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of every random draw.")] = 1,
+    as_json: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+) -> None:
+    """Train on real data that ships with Python, show neighbours, write reports with pictures."""
+    from any2vec.demo import PARTS
+
+    results = {}
+    for name, train in PARTS.items():
+        with Bar(quiet) as bar:
+            results[name] = part = train(out, threads=threads, seed=seed, callback=bar.record, stage=bar.stage)
+        if not as_json:
+            rows = [(item, ", ".join(key for key, _ in near)) for item, near in part.neighbours.items()]
+            show(Text(), columns(part.title, ["item", "nearest"], rows, left=2), Text(f"Report: {part.page}"))
+    if as_json:
+        print_json({name: asdict(part) for name, part in results.items()})
+    else:
+        note(f"Next: any2vec nearest {out / 'words'} tuple", quiet)

@@ -53,6 +53,7 @@ class _Request:
     out: Path | None
     checkpoint_seconds: float
     callback: Callable[[Progress], None] | None
+    stage: Stage | None
 
 
 def fit(
@@ -115,6 +116,7 @@ def fit(
         out=None if out is None else Path(out),
         checkpoint_seconds=checkpoint_seconds,
         callback=callback,
+        stage=stage,
     )
     _check(request, threads)
     if request.out is not None:
@@ -161,7 +163,10 @@ def _train(
         model, prepared.counts, prepared.keep, source, tables,
         block=prepared.block, piece=schedule.piece, threads=request.threads, seed=request.seed,
     )  # fmt: skip
+    tell = request.stage or (lambda name, done, total: None)
+    tell("kernels (compiled once)", 0, 1)
     compile_seconds = learner.compile()
+    tell("kernels (compiled once)", 1, 1)
     log = None if request.out is None else request.out / "progress.jsonl"
     recorder = Recorder(request.epochs, learner.learning_rate, log, request.callback, items, seconds)
     keeper = _Keeper(folder, learner, recorder, settings, request.checkpoint_seconds)
