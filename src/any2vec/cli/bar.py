@@ -12,12 +12,18 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn
 from rich.progress import Progress as RichProgress
+from rich.table import Column
 
 from any2vec.cli.output import duration, number, stderr_console
 from any2vec.types import Progress
 
 LINE_SECONDS = 15.0
 """at most one line in so many seconds where there is no terminal"""
+QUICK_SECONDS = 2.0
+"""a stage that took no longer is not worth a line there"""
+NAME_WIDTH = 26
+"""columns for the name of a stage: speed, loss and time left must stay whole on a line of 80"""
+_TRAIN = "\0train"
 
 
 class Bar:
@@ -31,15 +37,16 @@ class Bar:
         self._tasks: dict[str, TaskID] = {}
         self._last_line = time.monotonic()
         self._ended: dict[str, int] = {}
+        self._began: dict[str, float] = {}
         self._first: Progress | None = None
 
     def __enter__(self) -> Bar:
         if self._is_live:
             self._live = RichProgress(
                 SpinnerColumn(finished_text="[green]✓[/]"),
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", table_column=Column(no_wrap=True, max_width=NAME_WIDTH)),
                 BarColumn(bar_width=None),
-                TextColumn("{task.fields[text]}"),
+                TextColumn("{task.fields[text]}", table_column=Column(no_wrap=True)),
                 console=self._console,
                 refresh_per_second=8,
                 expand=True,
@@ -55,10 +62,18 @@ class Bar:
             self._live = None
 
     def stage(self, name: str, done: int, total: int | None) -> None:
-        """Work before training: reading, encoding, walking. `done` of `total` (None: unknown) in whatever unit."""
-        share = f"{100 * done / total:.0f} %" if total else number(done)
+        """Work around training: reading, compiling, drawing. `done` of `total` (None: unknown); total 1: one step."""
+        now = time.monotonic()
+        if name not in self._began or done == 0:
+            self._began[name] = now
         is_last = bool(total) and done >= (total or 0)
-        self._show(name, name, done, total, share, is_last)
+        spent = now - self._began[name]
+        text = duration(spent) if is_last else ""
+        if not is_last and total != 1:
+            text = f"{100 * done / total:.0f} %" if total else number(done)
+        self._show(
+            name, name, done, None if total == 1 and not is_last else total, text, is_last, spent > QUICK_SECONDS
+        )
 
     def record(self, record: Progress) -> None:
         """One progress record of training."""
@@ -69,10 +84,8 @@ class Bar:
             parts.append(f"loss {record.loss:.4f}")
         is_last = record.progress >= 1
         parts.append(duration(record.seconds) if is_last else f"{duration(self._left(record))} left")
-        epoch = min(record.epoch + 1, record.epochs)
-        self._show(
-            "train", f"epoch {epoch}/{record.epochs}", int(1e6 * record.progress), 1_000_000, "  ".join(parts), is_last
-        )
+        name = f"epoch {min(record.epoch + 1, record.epochs)}/{record.epochs}"
+        self._show(_TRAIN, name, int(1e6 * record.progress), 1_000_000, "  ".join(parts), is_last, True)
 
     def _left(self, record: Progress) -> float | None:
         """Seconds left by the mean speed of this process; a resumed run does not start at 0."""
@@ -82,16 +95,18 @@ class Bar:
             seconds, share = seconds - self._first.seconds, share - self._first.progress
         return seconds * (1 - record.progress) / share if share > 0 else None
 
-    def _show(self, task: str, name: str, done: int, total: int | None, text: str, is_last: bool) -> None:
+    def _show(
+        self, task: str, name: str, done: int, total: int | None, text: str, is_last: bool, is_worth_a_line: bool
+    ) -> None:
         if self._live is not None:
             if task not in self._tasks:
                 self._tasks[task] = self._live.add_task(name, total=total, text=text)
             self._live.update(self._tasks[task], completed=done, total=total, description=name, text=text)
         elif not self._quiet:
             now = time.monotonic()
-            is_news = is_last and self._ended.get(task) != done
+            is_news = is_last and is_worth_a_line and self._ended.get(task) != done
             if is_news or (not is_last and now - self._last_line >= LINE_SECONDS):
                 self._last_line = now
                 self._ended |= {task: done} if is_last else {}
-                share = f"{100 * done / total:.0f} %  " if total and task == "train" else ""
-                self._console.print(f"{name}  {share}{text}", soft_wrap=True, markup=False)
+                share = f"{100 * done / total:.0f} %  " if total and task == _TRAIN else ""
+                self._console.print(f"{name}  {share}{text}".rstrip(), soft_wrap=True, markup=False)

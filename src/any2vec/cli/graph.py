@@ -60,7 +60,7 @@ def read(path: str, options: dict[str, Any], bar: Bar) -> Any:
     from any2vec.data.edges import read_graph
 
     check_input(path)
-    return read_graph(path, _graph_options()(**options), progress=lambda done, total: bar.stage("read", done, total))
+    return read_graph(path, _graph_options()(**options), progress=lambda done, total: bar.stage("reading", done, total))
 
 
 def _walk(
@@ -95,7 +95,7 @@ def _walk(
             out,
             threads=threads,
             overwrite=overwrite,
-            progress=lambda done, total: bar.stage("walk", done, total),
+            progress=lambda done, total: bar.stage("walking", done, total),
         )
         seconds = time.perf_counter() - started
     result = {
@@ -158,7 +158,7 @@ def _split(
     if as_json:
         print_json(result)
     else:
-        show(*render(result))
+        show(*render({name: value for name, value in result.items() if name != "rule"}))
 
 
 _UNSHOWN = ("format", "version", "path")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -37,36 +36,6 @@ def report(
         print_json({"page": page, "pictures": pictures})
     else:
         show(facts("", [("page", str(page)), ("pictures", ", ".join(picture.name for picture in pictures))]))
-
-
-@guarded
-def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for inputs, results and pages.")] = Path(
-        "any2vec-demo"
-    ),
-    threads: Annotated[int, typer.Option("--threads", min=0, help="0 = all usable cores.")] = 0,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of every random draw.")] = 1,
-    as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
-) -> None:
-    """Train on real data that ships with Python, show neighbours, write a page.
-
-    Words: skip-gram on Python's own help texts. Modules: node2vec on who imports whom in its library.
-    """
-    from any2vec.demo import run_demo
-
-    with Bar(quiet) as bar:
-        parts = run_demo(
-            out, threads=threads, seed=seed, say=lambda line: note(line, quiet), callback=bar.record, stage=bar.stage
-        )
-    if as_json:
-        print_json({"out": out, "parts": [asdict(part) | {"found": part.found} for part in parts]})
-        return
-    for part in parts:
-        rows = [(item, ", ".join(key for key, _ in near)) for item, near in part.neighbours.items()]
-        show(columns(part.title, [part.title.rstrip("s"), "nearest"], rows, left=2))
-    pairs = [(part.title, f"{part.page}  ({number(part.items_per_s)} items/s)") for part in parts]
-    show(facts("pages", pairs))
 
 
 @guarded

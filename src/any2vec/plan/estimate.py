@@ -72,6 +72,8 @@ class Rates:
     read_bytes_per_s: float
     """reading and encoding input"""
     write_bytes_per_s: float = 500e6
+    walk_items_per_s: float = 0.0
+    """walking alone, all threads together; 0 where nothing is walked"""
     start_seconds: float = 1.0
     """imports, and loading the compiled kernels"""
     compile_seconds: float = 0.0
@@ -112,15 +114,16 @@ def estimate_run(shape: RunShape, rates: Rates) -> RunEstimate:
     memory = {"interpreter": BASE_BYTES + LIBRARY_BYTES, "vectors": vectors, "tables": tables + threads + left}
     if reading > training:
         memory = {"interpreter": BASE_BYTES + LIBRARY_BYTES, "reading the input": reading}
-    memory["mapped text"] = mapped
+    memory["mapped input"] = mapped
     result = vectors + shape.key_bytes + 8 * shape.rows
     cache = mapped if shape.source_bytes else 0
     checkpoint = vectors if shape.has_checkpoints else 0
-    disk = {"result": result, "encoded text": cache, "checkpoint": checkpoint}
+    disk = {"result": result, "encoded input": cache, "checkpoint": checkpoint}
     time = {
         "start": rates.start_seconds,
         "compile": rates.compile_seconds,
         "read": shape.source_bytes / rates.read_bytes_per_s,
+        "count visits": shape.items / rates.walk_items_per_s if rates.walk_items_per_s else 0.0,
         "train": shape.items * shape.epochs / rates.items_per_s,
         "write": result / rates.write_bytes_per_s,
     }

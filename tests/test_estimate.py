@@ -1,0 +1,108 @@
+"""The arithmetic of estimates, the pace of a second, and the command `any2vec estimate`; no clock is asserted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from any2vec.cli.app import app
+from any2vec.data.text import count_text, encode_text
+from any2vec.errors import InputError
+from any2vec.plan.estimate import Rates, RunShape, estimate_run
+from any2vec.train.calibrate import fold
+
+SHAPE = RunShape(
+    rows=1_000_000, dim=200, items=50_000_000, epochs=3, tokens=52_000_000, types=1_200_000, key_bytes=9_000_000
+)
+RATES = Rates(items_per_s=1e6, read_bytes_per_s=100e6, write_bytes_per_s=500e6)
+
+
+def test_two_matrices_rule_the_memory_of_a_large_run() -> None:
+    found = estimate_run(SHAPE, RATES)
+    assert found.memory["vectors"] == 2 * 4 * 1_000_000 * 200
+    assert 1.0 < found.anonymous_bytes / found.memory["vectors"] < 1.15
+    assert found.memory_bytes == sum(found.memory.values())
+    assert found.memory_bytes > found.anonymous_bytes
+
+
+def test_time_and_disk_add_up() -> None:
+    found = estimate_run(SHAPE, RATES)
+    assert found.time["train"] == 150.0 and found.time["read"] == 0.0
+    assert found.seconds == pytest.approx(sum(found.time.values()))
+    assert found.disk_peak_bytes == sum(found.disk.values())
+    assert found.disk["result"] >= found.memory["vectors"] and found.disk["encoded input"] == 0
+    fresh = estimate_run(replace(SHAPE, source_bytes=300_000_000), RATES)
+    assert fresh.time["read"] == 3.0 and fresh.disk["encoded input"] >= 4 * SHAPE.tokens
+
+
+@pytest.mark.parametrize("name", ["rows", "dim", "items", "epochs", "threads"])
+def test_sizes_are_checked(name: str) -> None:
+    with pytest.raises(InputError, match=name):
+        replace(SHAPE, **{name: 0})
+
+
+def test_more_of_anything_never_needs_less() -> None:
+    small = estimate_run(SHAPE, RATES)
+    for name in ("rows", "dim", "items", "epochs", "threads", "tokens", "types", "key_bytes"):
+        large = estimate_run(replace(SHAPE, **{name: 2 * getattr(SHAPE, name)}), RATES)
+        assert large.memory_bytes >= small.memory_bytes and large.seconds >= small.seconds
+        assert large.disk_peak_bytes >= small.disk_peak_bytes
+
+
+def test_counting_is_encoding_without_writing(tmp_path: Path) -> None:
+    path, cache = tmp_path / "text.txt", tmp_path / "cache"
+    path.write_text("the cat sat on the mat\nthe dog\n" * 50)
+    counted = count_text(str(path), cache_dir=cache)
+    assert counted.source_bytes == path.stat().st_size and not cache.exists()
+    corpus = encode_text(str(path), cache_dir=cache)
+    assert counted.num_slots == len(corpus.tokens)
+    assert list(counted.vocabulary.keys) == list(corpus.vocabulary.keys)
+    assert np.array_equal(counted.vocabulary.counts, corpus.vocabulary.counts)
+    assert np.array_equal(counted.sample, corpus.tokens)
+    again = count_text(str(path), cache_dir=cache)
+    assert again.source_bytes == 0 and np.array_equal(again.sample, corpus.tokens)
+
+
+def test_fold_keeps_small_ids_and_ends() -> None:
+    tokens = np.array([0, 3, -1, 9, 10, 1_000_000], np.int32)
+    folded = fold(tokens, 10)
+    assert list(folded[:4]) == [0, 3, -1, 9]
+    assert all(5 <= token < 10 for token in folded[4:])
+
+
+def run(*arguments: str) -> dict[str, object]:
+    result = CliRunner().invoke(app, [*arguments, "--json", "--quiet"])
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)  # type: ignore[no-any-return]
+
+
+def test_the_command_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    words = rng.integers(0, 500, 20_000)
+    Path("text.txt").write_text(" ".join(f"w{word}" for word in words))
+    Path("edges.txt").write_text("\n".join(f"{a} {b}" for a, b in rng.integers(0, 300, (2000, 2))))
+    for arguments in (["text.txt", "--model", "cbow"], ["edges.txt", "--model", "node2vec", "--q", "0.5"]):
+        found = run("estimate", *arguments, "--dim", "16", "--cache-dir", "cache", "--threads", "1")
+        assert found["memory_bytes"] > found["anonymous_bytes"] > 80e6  # type: ignore[operator]
+        assert found["items_per_s"] > 1000 and found["seconds"] > 0  # type: ignore[operator]
+        assert found["shape"]["rows"] == (500 if "cbow" in arguments else 300)  # type: ignore[index]
+    assert not Path("out").exists()
+
+
+def test_a_plan_needs_no_data() -> None:
+    found = run(
+        "estimate", "--model", "skipgram", "--dim", "64", "--rows", "100000", "--items", "1000000", "--epochs", "2"
+    )
+    assert found["memory"]["vectors"] == 2 * 4 * 100_000 * 64  # type: ignore[index]
+    assert found["shape"]["items"] == 1_000_000  # type: ignore[index]
+
+
+def test_standard_input_cannot_be_estimated() -> None:
+    result = CliRunner().invoke(app, ["estimate", "-", "--model", "skipgram"])
+    assert result.exit_code == 2 and "--rows" in result.stderr
