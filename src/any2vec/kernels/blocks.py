@@ -121,3 +121,44 @@ def damping(id_N, curvature_N, factor_N):
         for j in range(id_N.size):
             total += curvature_N[j] if id_N[j] == id_N[i] else np.float32(0)
         factor_N[i] = min(np.float32(1), STEP / max(total, np.float32(1e-30)))
+
+
+@fast_jit
+def count_pairs(begin, end, low, left_M, right_M, pairs_C):
+    """pairs[c] = how many centres of the block have local row c as a context: steps up and down, then a running sum."""
+    for c in range(pairs_C.size):
+        pairs_C[c] = np.float32(0)
+    for centre in range(begin, end):
+        pairs_C[left_M[centre] - low] += np.float32(1)
+        pairs_C[right_M[centre] - low] -= np.float32(1)
+    total = np.float32(0)
+    for c in range(pairs_C.size):
+        total += pairs_C[c]
+        pairs_C[c] = total
+    for c in range(begin - low, end - low):
+        pairs_C[c] -= np.float32(1)
+
+
+@fast_jit
+def input_curvatures(begin, end, low, left_M, right_M, share, rate, pairs_C, norm_Y, curve_C):
+    """Bound of the loss's curvature along each input row of a block; see `damping`.
+
+    rate / 4 times (sum of |y| ** 2 over the centres that have the row as a context, plus share |n| ** 2 for each such
+    centre and negative). Window sums are steps up and down, then a running sum.
+    """
+    centres, columns = end - begin, curve_C.size
+    negatives = np.float32(0)
+    for y in range(centres, norm_Y.size):
+        negatives += norm_Y[y]
+    for c in range(columns):
+        curve_C[c] = np.float32(0)
+    for e in range(centres):
+        right = right_M[begin + e] - low
+        curve_C[left_M[begin + e] - low] += norm_Y[e]
+        if right < columns:
+            curve_C[right] -= norm_Y[e]
+    total = np.float32(0)
+    for c in range(columns):
+        total += curve_C[c]
+        own = norm_Y[c - (begin - low)] if begin - low <= c < end - low else np.float32(0)
+        curve_C[c] = rate * np.float32(0.25) * (max(total - own, np.float32(0)) + share * pairs_C[c] * negatives)

@@ -1,25 +1,28 @@
 """CBOW with negative sampling, by blocks of neighbouring centre words that share their negatives.
 
-A block of E centres has C input rows X, E context means H and Y = E + K output rows (its centres, then K shared
-negatives):
+A block of E centres has C input rows X, E context means H, its centres' output rows Y and K shared negatives N:
 
     H  = P X              P[e, c] = 1 / (contexts of e) where c is one of them
-    G  = Y H'             the diagonal above holds the positives, the rows below the negatives
-    dH = rate A' Y        A[e, e] = 1 - sigmoid(G), A[k, e] = - share sigmoid(G), 0 elsewhere
-    dY = rate A H
-    dX = B' dH            B[e, c] = 1 where P is not 0: the whole step goes to each context (word2vec's cbow_mean = 1)
+    G  = N H'             dot products with the negatives; y[e] . h[e] are the positives
+    dN = B H              B = - rate share sigmoid(G), 0 where the negative is the centre itself
+    dY[e] = a[e] h[e]     a = rate (1 - sigmoid(y[e] . h[e]))
+    dH = B' N + a[e] y[e]
+    dX = Q' dH            Q[e, c] = 1 where P is not 0: the whole step goes to each context (word2vec's cbow_mean = 1)
 
-with share = num_negatives / K, and 0 where the negative is the centre itself.
+with share = num_negatives / K.
 
-Legend: V vocabulary, D dim, M kept tokens of a chunk, B blocks of a chunk, C input rows, E centres, Y output rows,
-K shared negatives.
+Legend: V vocabulary, D dim, M kept tokens of a chunk, B blocks of a chunk, C input rows, E centres, K shared
+negatives, Y = E + K output rows (centres, then negatives).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from any2vec.kernels.blocks import MAX_CENTRES, add_rows, cut_blocks, fast_sigmoid, load_rows, prefetch_block
+from any2vec.kernels.blocks import (
+    MAX_CENTRES, add_rows, count_pairs, cut_blocks, damping, fast_sigmoid, input_curvatures, load_rows, prefetch_block,
+    whole_vectors,
+)  # fmt: skip
 from any2vec.kernels.jit import fast_jit
 from any2vec.kernels.scalar import log_loss, rate_at
 from any2vec.kernels.windows import gather_windows
@@ -35,7 +38,7 @@ def _mean_contexts(begin, end, low, left_M, right_M, x_CD, h_ED):
         for c in range(left, right):
             for q in range(x_CD.shape[1]):
                 h_ED[e, q] += x_CD[c, q]
-        scale = np.float32(1) / np.float32(max(1, right - left - 1))
+        scale = np.float32(1) / np.float32(right - left - 1) if right - left > 1 else np.float32(0)
         for q in range(x_CD.shape[1]):
             h_ED[e, q] *= scale
 
@@ -54,38 +57,67 @@ def _spread_steps(begin, end, low, left_M, right_M, dh_ED, dx_CD):
 
 
 @fast_jit
-def _coefficients(begin, end, row_M, left_M, right_M, negative_K, rate, share, g_N, g_YE):
-    """Turn G into rate A in place; see the head of this file. g_N is the same memory as g_YE."""
-    for i in range(g_N.size):
-        g_N[i] = -rate * fast_sigmoid(g_N[i])
-    centres = end - begin
-    for e in range(centres):
-        own = rate + g_YE[e, e]
-        for other in range(centres):
-            g_YE[e, other] = np.float32(0)
-        g_YE[e, e] = own
-    for i in range(centres * centres, g_N.size):
-        g_N[i] *= share
-    for e in range(centres):
-        if right_M[begin + e] - left_M[begin + e] == 1:
-            for y in range(centres + negative_K.size):
-                g_YE[y, e] = np.float32(0)
-        for k in range(negative_K.size):
-            if negative_K[k] == row_M[begin + e]:
-                g_YE[centres + k, e] = np.float32(0)
+def _positives(begin, left_M, right_M, y_YD, h_ED, dot_E):
+    """dot[e] = y[e] . h[e]"""
+    for e in range(h_ED.shape[0]):
+        total = np.float32(0)
+        for q in range(h_ED.shape[1]):
+            total += y_YD[e, q] * h_ED[e, q]
+        dot_E[e] = total
 
 
 @fast_jit
-def _block_loss(begin, end, row_M, left_M, right_M, negative_K, share, g_YE):
+def _pull_positives(begin, left_M, right_M, rate, dot_E, y_YD, h_ED, dh_ED, dy_YD):
+    """dy[e] = a h[e] and dh[e] += a y[e], a = rate (1 - sigmoid(dot[e])), nothing without a context."""
+    for e in range(h_ED.shape[0]):
+        has_context = right_M[begin + e] - left_M[begin + e] > 1
+        a = rate * fast_sigmoid(-dot_E[e]) if has_context else np.float32(0)
+        for q in range(h_ED.shape[1]):
+            dy_YD[e, q] = a * h_ED[e, q]
+        for q in range(h_ED.shape[1]):
+            dh_ED[e, q] += a * y_YD[e, q]
+
+
+@fast_jit
+def _coefficients(begin, row_M, left_M, right_M, negative_K, push, g_N, g_KE):
+    """Turn G into B in place, push = -rate share; g_N is its memory, flat, with room to a whole number of vectors."""
+    for i in range(g_N.size):
+        g_N[i] = push * fast_sigmoid(g_N[i])
+    for e in range(g_KE.shape[1]):
+        if right_M[begin + e] - left_M[begin + e] == 1:
+            for k in range(negative_K.size):
+                g_KE[k, e] = np.float32(0)
+    for k in range(negative_K.size):
+        for e in range(g_KE.shape[1]):
+            if negative_K[k] == row_M[begin + e]:
+                g_KE[k, e] = np.float32(0)
+
+
+@fast_jit
+def _output_curvatures(share, rate, h_ED, curve_Y):
+    """Bound of the loss's curvature along each output row; see `damping`."""
+    total = np.float32(0)
+    for e in range(h_ED.shape[0]):
+        norm = np.float32(0)
+        for q in range(h_ED.shape[1]):
+            norm += h_ED[e, q] * h_ED[e, q]
+        curve_Y[e] = rate * np.float32(0.25) * norm
+        total += norm
+    for y in range(h_ED.shape[0], curve_Y.size):
+        curve_Y[y] = rate * np.float32(0.25) * share * total
+
+
+@fast_jit
+def _block_loss(begin, row_M, left_M, right_M, negative_K, share, dot_E, g_KE):
     """(sum, examples): -log sigmoid(positive) - share * sum_k log sigmoid(-negative) over centres with a context."""
     loss, examples = 0.0, 0
-    for e in range(end - begin):
+    for e in range(dot_E.size):
         if right_M[begin + e] - left_M[begin + e] > 1:
             examples += 1
-            loss += log_loss(g_YE[e, e])
+            loss += log_loss(dot_E[e])
             for k in range(negative_K.size):
                 if negative_K[k] != row_M[begin + e]:
-                    loss += np.float64(share) * log_loss(-g_YE[end - begin + k, e])
+                    loss += np.float64(share) * log_loss(-g_KE[k, e])
     return loss, examples
 
 
@@ -104,11 +136,12 @@ def train_cbow_block(
     dim = input_VD.shape[1]
     most_x, most_y = MAX_CENTRES + 2 * window, MAX_CENTRES + num_shared
     x_flat, h_flat = np.empty(most_x * dim, np.float32), np.empty(MAX_CENTRES * dim, np.float32)
-    dh_flat = np.empty(MAX_CENTRES * dim, np.float32)
+    dh_flat, dot_flat = np.empty(MAX_CENTRES * dim, np.float32), np.empty(MAX_CENTRES, np.float32)
     y_flat, dy_flat = np.empty(most_y * dim, np.float32), np.empty(most_y * dim, np.float32)
-    norm_N = np.empty(most_x + most_y, np.float32)
-    one_Y = np.ones(most_x + most_y, np.float32)
-    g_flat = np.empty(most_y * MAX_CENTRES, np.float32)
+    g_flat = np.zeros(num_shared * MAX_CENTRES + 32, np.float32)
+    pairs_C, norm_C = np.empty(most_x + 1, np.float32), np.empty(most_x, np.float32)
+    curve_C, factor_C = np.empty(most_x, np.float32), np.empty(most_x, np.float32)
+    norm_Y, curve_Y, factor_Y = np.empty(most_y, np.float32), np.empty(most_y, np.float32), np.empty(most_y, np.float32)
     share = np.float32(num_negatives) / np.float32(num_shared)
     items, loss_sum, loss_examples = 0, 0.0, 0
     for piece in range(start, stop, chunk):
@@ -131,23 +164,33 @@ def train_cbow_block(
             x_CD = x_flat[: num_x * dim].reshape(num_x, dim)
             h_ED, dh_ED = h_flat[: centres * dim].reshape(centres, dim), dh_flat[: centres * dim].reshape(centres, dim)
             y_YD, dy_YD = y_flat[: num_y * dim].reshape(num_y, dim), dy_flat[: num_y * dim].reshape(num_y, dim)
-            g_N = g_flat[: num_y * centres]
-            g_YE = g_N.reshape(num_y, centres)
-            load_rows(input_VD, row_M, low, high, x_CD, norm_N, 0)
-            load_rows(output_VD, row_M, begin, end, y_YD, norm_N, 0)
-            load_rows(output_VD, negative_K, 0, num_shared, y_YD, norm_N, centres)
+            size = num_shared * centres
+            g_KE, dot_E = g_flat[:size].reshape(num_shared, centres), dot_flat[:centres]
+            load_rows(input_VD, row_M, low, high, x_CD, norm_C, 0)
+            load_rows(output_VD, row_M, begin, end, y_YD, norm_Y, 0)
+            load_rows(output_VD, negative_K, 0, num_shared, y_YD, norm_Y, centres)
             _mean_contexts(begin, end, low, left_M, right_M, x_CD, h_ED)
-            np.dot(y_YD, h_ED.T, g_YE)
+            _positives(begin, left_M, right_M, y_YD, h_ED, dot_E)
+            np.dot(y_YD[centres:], h_ED.T, g_KE)
             if loss_every > 0 and (position_M[begin] // block) % loss_every == 0:
-                loss, examples = _block_loss(begin, end, row_M, left_M, right_M, negative_K, share, g_YE)
+                loss, examples = _block_loss(begin, row_M, left_M, right_M, negative_K, share, dot_E, g_KE)
                 loss_sum += loss
                 loss_examples += examples
             rate = rate_at(position_M[begin] - offset, start, stop, lr_from, lr_to)
-            _coefficients(begin, end, row_M, left_M, right_M, negative_K, rate, share, g_N, g_YE)
-            np.dot(g_YE.T, y_YD, dh_ED)
-            np.dot(g_YE, h_ED, dy_YD)
+            count_pairs(begin, end, low, left_M, right_M, pairs_C[: num_x + 1])
+            input_curvatures(begin, end, low, left_M, right_M, share, rate, pairs_C, norm_Y[:num_y], curve_C[:num_x])
+            _output_curvatures(share, rate, h_ED, curve_Y[:num_y])
+            damping(row_M[low:high], curve_C, factor_C)
+            damping(row_M[begin:end], curve_Y, factor_Y)
+            damping(negative_K, curve_Y[centres:], factor_Y[centres:])
+            _coefficients(
+                begin, row_M, left_M, right_M, negative_K, -rate * share, g_flat[: whole_vectors(size)], g_KE
+            )
+            np.dot(g_KE.T, y_YD[centres:], dh_ED)
+            np.dot(g_KE, h_ED, dy_YD[centres:])
+            _pull_positives(begin, left_M, right_M, rate, dot_E, y_YD, h_ED, dh_ED, dy_YD)
             _spread_steps(begin, end, low, left_M, right_M, dh_ED, x_CD)
-            add_rows(x_CD, one_Y, 0, row_M, low, high, input_VD)
-            add_rows(dy_YD, one_Y, 0, row_M, begin, end, output_VD)
-            add_rows(dy_YD, one_Y, centres, negative_K, 0, num_shared, output_VD)
+            add_rows(x_CD, factor_C, 0, row_M, low, high, input_VD)
+            add_rows(dy_YD, factor_Y, 0, row_M, begin, end, output_VD)
+            add_rows(dy_YD, factor_Y, centres, negative_K, 0, num_shared, output_VD)
     return items, loss_sum, loss_examples

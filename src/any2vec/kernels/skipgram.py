@@ -22,7 +22,8 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.kernels.blocks import (
-    MAX_CENTRES, add_rows, cut_blocks, damping, fast_sigmoid, load_rows, prefetch_block, whole_vectors,
+    MAX_CENTRES, add_rows, count_pairs, cut_blocks, damping, fast_sigmoid, input_curvatures, load_rows,
+    prefetch_block, whole_vectors,
 )  # fmt: skip
 from any2vec.kernels.jit import fast_jit, jit
 from any2vec.kernels.scalar import log_loss, rate_at
@@ -37,22 +38,6 @@ def _count_meetings(begin, end, row_M, left_M, right_M, entry, negative):
         if left_M[centre] <= entry < right_M[centre] and centre != entry and row_M[centre] != negative:
             pairs += 1
     return pairs
-
-
-@fast_jit
-def _count_pairs(begin, end, low, left_M, right_M, pairs_C):
-    """pairs[c] = how many centres of the block have local row c as a context: steps up and down, then a running sum."""
-    for c in range(pairs_C.size):
-        pairs_C[c] = np.float32(0)
-    for centre in range(begin, end):
-        pairs_C[left_M[centre] - low] += np.float32(1)
-        pairs_C[right_M[centre] - low] -= np.float32(1)
-    total = np.float32(0)
-    for c in range(pairs_C.size):
-        total += pairs_C[c]
-        pairs_C[c] = total
-    for c in range(begin - low, end - low):
-        pairs_C[c] -= np.float32(1)
 
 
 @fast_jit
@@ -86,31 +71,20 @@ def _coefficients(begin, end, low, row_M, left_M, right_M, negative_K, rate, wei
 
 
 @fast_jit
-def _curvatures(begin, end, low, left_M, right_M, num_shared, share, rate, pairs_C, norm_C, norm_Y, sum_C, curve_C, curve_Y):
-    """How much the loss may curve along each row of the block; see `damping`. Window sums are running sums."""
-    centres, columns = end - begin, curve_C.size
+def _output_curvatures(begin, end, low, left_M, right_M, share, rate, pairs_C, norm_C, sum_C, curve_Y):
+    """Bound of the loss's curvature along each output row; see `damping`. sum_C (C + 1,) takes running sums."""
+    centres, columns = end - begin, pairs_C.size
     quarter = rate * np.float32(0.25)
-    negatives, inputs = np.float32(0), np.float32(0)
-    for k in range(num_shared):
-        negatives += norm_Y[centres + k]
+    inputs = np.float32(0)
     sum_C[0] = np.float32(0)
     for c in range(columns):
         inputs += pairs_C[c] * norm_C[c]
         sum_C[c + 1] = sum_C[c] + norm_C[c]
-        curve_C[c] = np.float32(0)
     for e in range(centres):
-        left, right = left_M[begin + e] - low, right_M[begin + e] - low
-        curve_Y[e] = quarter * (sum_C[right] - sum_C[left] - norm_C[begin + e - low])
-        curve_C[left] += norm_Y[e]
-        if right < columns:
-            curve_C[right] -= norm_Y[e]
-    total = np.float32(0)
-    for c in range(columns):
-        total += curve_C[c]
-        own = norm_Y[c - (begin - low)] if begin - low <= c < end - low else np.float32(0)
-        curve_C[c] = quarter * (max(total - own, np.float32(0)) + share * pairs_C[c] * negatives)
-    for k in range(num_shared):
-        curve_Y[centres + k] = quarter * share * inputs
+        own = begin + e - low
+        curve_Y[e] = quarter * (sum_C[right_M[begin + e] - low] - sum_C[left_M[begin + e] - low] - norm_C[own])
+    for y in range(centres, curve_Y.size):
+        curve_Y[y] = quarter * share * inputs
 
 
 @fast_jit
@@ -188,17 +162,17 @@ def train_skipgram_block(
                 loss_sum += loss
                 loss_examples += examples
             rate = rate_at(position_M[begin] - offset, start, stop, lr_from, lr_to)
-            _count_pairs(begin, end, low, left_M, right_M, pairs_C[: num_x + 1])
+            count_pairs(begin, end, low, left_M, right_M, pairs_C[: num_x + 1])
             for c in range(num_x):
                 weight_C[c] = rate * share * pairs_C[c]
             _coefficients(
                 begin, end, low, row_M, left_M, right_M, negative_K, rate, weight_C, pairs_C,
                 g_flat[: whole_vectors(size)], g_YC, a_YC,
             )  # fmt: skip
-            _curvatures(
-                begin, end, low, left_M, right_M, num_shared, share, rate,
-                pairs_C, norm_C, norm_Y, sum_C, curve_C[:num_x], curve_Y[:num_y],
-            )  # fmt: skip
+            input_curvatures(begin, end, low, left_M, right_M, share, rate, pairs_C, norm_Y[:num_y], curve_C[:num_x])
+            _output_curvatures(
+                begin, end, low, left_M, right_M, share, rate, pairs_C[:num_x], norm_C, sum_C, curve_Y[:num_y]
+            )
             damping(row_M[low:high], curve_C, factor_C)
             damping(row_M[begin:end], curve_Y, factor_Y)
             damping(negative_K, curve_Y[end - begin :], factor_Y[end - begin :])
