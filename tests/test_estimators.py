@@ -1,0 +1,88 @@
+"""The scikit-learn style estimators: parameters, clone, pipelines, transform."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from itertools import combinations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import any2vec
+from any2vec.errors import InputError
+from any2vec.estimators import NodeEmbedder, WordEmbedder
+
+SENTENCES = [["red", "green", "blue"] * 4, ["cat", "dog", "cow"] * 4] * 60
+SMALL = {"dim": 8, "epochs": 3, "threads": 1, "min_count": 1, "subsample": 0.0}
+CLIQUES = [(f"{side}{a}", f"{side}{b}") for side in "lr" for a, b in combinations(range(6), 2)] + [("l0", "r0")]
+
+
+def test_parameters_are_the_fields_of_the_models() -> None:
+    names = {item.name for item in fields(any2vec.SkipGram)} | {item.name for item in fields(any2vec.TextOptions)}
+    assert set(WordEmbedder().get_params()) == names | {"model", "epochs", "threads", "seed"}
+    assert {"p", "q", "walk_length", "directed"} <= set(NodeEmbedder().get_params())
+    assert WordEmbedder().dim == any2vec.SkipGram().dim and NodeEmbedder().dim == any2vec.Node2Vec().dim
+
+
+def test_clone_and_set_params() -> None:
+    first = WordEmbedder(model="cbow", **SMALL)
+    second = clone(first)
+    assert second is not first and second.get_params() == first.get_params()
+    assert second.set_params(dim=5, lowercase=True).dim == 5 and first.dim == 8
+    with pytest.raises(ValueError):
+        first.set_params(dmi=3)
+    with pytest.raises(TypeError, match="dmi"):
+        WordEmbedder(dmi=3)
+    assert "dim=8" in repr(first)
+
+
+def test_illegal_parameters_speak_up_in_fit() -> None:
+    with pytest.raises(InputError, match="dim must"):
+        WordEmbedder(dim=0).fit(SENTENCES)
+    with pytest.raises(InputError, match="model must be one of skipgram, cbow"):
+        WordEmbedder(model="deepwalk").fit(SENTENCES)
+
+
+def test_words() -> None:
+    embedder = WordEmbedder(**SMALL)
+    with pytest.raises(NotFittedError):
+        embedder.transform([["red"]])
+    vectors = embedder.fit(SENTENCES).transform([["red"], ["red", "dog"], "red dog", "nothing known", []])
+    assert vectors.shape == (5, 8) and vectors.dtype == np.float32
+    red, dog = embedder.embeddings_["red"], embedder.embeddings_["dog"]
+    assert np.allclose(vectors[0], red) and np.allclose(vectors[1], (red + dog) / 2)
+    assert np.array_equal(vectors[1], vectors[2]) and not vectors[3:].any()
+    assert list(embedder.get_feature_names_out())[-1] == "wordembedder7"
+    assert embedder.transform([]).shape == (0, 8)
+
+
+def test_words_in_a_pipeline() -> None:
+    documents = ["red blue", "cat cow", "green red", "dog cat"] * 5
+    labels = ["colour", "animal", "colour", "animal"] * 5
+    embedder = WordEmbedder(**(SMALL | {"epochs": 10, "learning_rate": 0.05}))
+    embedder.fit(SENTENCES)
+    classifier = LogisticRegression(C=1000).fit(embedder.transform(documents), labels)
+    assert list(classifier.predict(embedder.transform(["blue", "cow"]))) == ["colour", "animal"]
+    model = make_pipeline(WordEmbedder(**SMALL), LogisticRegression()).fit(documents, labels)
+    assert model.predict(["green"]).shape == (1,)
+
+
+def test_lowercase_holds_for_documents_too() -> None:
+    embedder = WordEmbedder(**SMALL, lowercase=True).fit([" ".join(sentence) for sentence in SENTENCES])
+    assert np.array_equal(embedder.transform(["RED Dog"]), embedder.transform(["red dog"]))
+
+
+def test_nodes() -> None:
+    source, target = (np.array(side) for side in zip(*CLIQUES, strict=True))
+    embedder = NodeEmbedder(dim=16, epochs=3, threads=1, walk_length=20, window=3, q=0.5, model="node2vec")
+    embedder.fit((source, target))
+    vectors = embedder.transform(["l1", "r1", "nobody"])
+    assert vectors.shape == (3, 16) and not vectors[2].any()
+    near = {key[0] for key, _ in embedder.embeddings_.nearest("l1", k=4)}
+    assert near == {"l"}
+    assert clone(embedder).get_params()["q"] == 0.5
+    assert embedder.summary_["rows"] == 12
