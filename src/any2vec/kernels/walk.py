@@ -6,7 +6,7 @@ by the edges' weights and keeps it with probability bias / largest bias (KnightK
 After `degree + PATIENCE` rejections the step is drawn from the enumerated weights, which leaves the law as it is.
 
 "Is x a neighbour of u?" is a look into u's bit set: of 2**bits_log bits at most, where every row sees x at its own
-place (exact), and of 16 to 32 bits a neighbour in shorter rows, where a set bit is confirmed by a search.
+place (exact), and of 8 to 16 bits a neighbour in shorter rows, where a set bit is confirmed by a search.
 The loops hold no unpredictable branch but that one: the position of a walk grows by the outcome of its coin.
 
 Letters: N nodes, E edges, S bit-set words. Arrays: rows_N4 int64 (first edge, degree, first word, shift of the bit
@@ -24,7 +24,7 @@ from any2vec.kernels.rng import below, draw, mix64, unit
 SLOTS = 16
 """walks in flight per call: their cache misses overlap"""
 PATIENCE = 32
-BITS_PER_NEIGHBOUR = 16
+BITS_PER_NEIGHBOUR = 8
 _STEP = np.uint64((2 * 0x9E3779B97F4A7C15) % (1 << 64))
 """even, so that a state that began odd is never 0"""
 _SCATTER = np.uint64(0x9E3779B1)
