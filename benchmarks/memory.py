@@ -20,7 +20,7 @@ def memory(bench: Bench) -> list[Reading]:
     if not Path("/proc/self/status").exists():
         raise NotMeasuredError("this system has no /proc to sample memory from")
     warm_up(bench, "skipgram")
-    planted = _planted_text(bench)
+    planted = planted_text(bench)
     settings = ("--dim", DIM, "--window", 5, "--num-negatives", 5, "--min-count", USES, *RATE, "--epochs", 1)
     bench.forget_encoded_text()
     ours, theirs = _both(bench, planted, settings)
@@ -54,7 +54,8 @@ def write_planted(path: Path, num_words: int, uses: int, seed: int = 1) -> None:
             text.write(" ".join(f"word{row}" for row in line) + "\n")
 
 
-def _planted_text(bench: Bench) -> Path:
+def planted_text(bench: Bench) -> Path:
+    """The planted text, made once."""
     num_words = 20_000 if bench.quick else NUM_WORDS
     return bench.made(f"planted-{num_words}.txt", lambda path: write_planted(path, num_words, USES))
 

@@ -195,6 +195,6 @@ ROWS = (
             for share, target in zip(FRACTIONS, (34.0, 37.2, 38.4), strict=True)
         ),
         run=deepwalk_blogcatalog,
-        minutes=5,
+        minutes=8,
     ),
 )

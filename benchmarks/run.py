@@ -21,7 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import results
 from benchmarks.bench import Bench
-from benchmarks.table import Figure, NotMeasuredError, Row, Table, exit_code, figures, markdown, missing, plain
+from benchmarks.table import (
+    NOT_MEASURED, Figure, NotMeasuredError, Row, Table, exit_code, figures, markdown, missing, plain,
+)  # fmt: skip
 
 TABLES = {"words-and-graphs": "benchmarks.words_and_graphs"}
 """name of a table -> the module that has it as TABLE; every issue that promises figures adds its own"""
@@ -48,7 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for row in rows:
         found, entry = measure(row, bench)
         lines += found
-        if not options.quick:
+        measured = not any(line.verdict.startswith(NOT_MEASURED) for line in found)
+        if not options.quick and (measured or row.name not in stored["rows"]):
             stored = results.merged(stored, {row.name: entry})
             results.save(table.name, stored)  # after each row, so that an interrupted table keeps what it has
     if options.json:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks import memory, nodes, roofline, words
+from benchmarks import estimates, memory, nodes, roofline, words
 from benchmarks.table import Table
 
 TABLE = Table(
     name="words-and-graphs",
     title="Words and graph nodes on one machine, any2vec beside gensim, PecanPy and fastnode2vec",
-    rows=(*words.ROWS, *nodes.ROWS, *memory.ROWS, *roofline.ROWS),
+    rows=(*words.ROWS, *nodes.ROWS, *memory.ROWS, *estimates.ROWS, *roofline.ROWS),
 )
