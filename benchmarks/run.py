@@ -22,7 +22,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks import results
 from benchmarks.bench import Bench
 from benchmarks.table import (
-    NOT_MEASURED, Figure, NotMeasuredError, Row, Table, exit_code, figures, markdown, missing, plain,
+    NOT_MEASURED,
+    Figure,
+    NotMeasuredError,
+    Row,
+    Table,
+    exit_code,
+    figures,
+    markdown,
+    missing,
+    plain,
 )  # fmt: skip
 
 TABLES = {"words-and-graphs": "benchmarks.words_and_graphs"}
