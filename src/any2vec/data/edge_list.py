@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def read_text(name: str, progress: ProgressCall | None) -> np.ndarray:
 
 
 @dataclass
-class _Form:
+class EdgeForm:
     """How the lines of one file are to be read."""
 
     delimiter: int
@@ -69,7 +70,7 @@ def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> Graph:
         DataError: a line is not an edge; the message has file and line.
     """
     form = _guess(text, display(name), options)
-    reader = _Reader(text, display(name), form)
+    reader = EdgeReader(text, display(name), form)
     columns = reader.read(as_integers=True) or reader.read(as_integers=False)
     assert columns is not None
     src, dst, keys = columns
@@ -85,17 +86,40 @@ def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> Graph:
     )
 
 
-class _Reader:
-    def __init__(self, text: np.ndarray, name: str, form: _Form) -> None:
+class EdgeReader:
+    """Reads the data lines of a text; `weights` holds float32 arrays, one behind the other, after a read."""
+
+    def __init__(self, text: np.ndarray, name: str, form: EdgeForm) -> None:
         self.text, self.name, self.form = text, name, form
         self.weights: list[np.ndarray] = []
 
     def read(self, as_integers: bool) -> tuple[np.ndarray, np.ndarray, Any] | None:
         """(src rows, dst rows, keys); None when ids were to be integers and one is not."""
-        from any2vec.kernels.edges import find_fields, parse_integers
+        if as_integers:
+            ids = self.integers()
+            return None if ids is None else _split(*integer_rows(ids))
+        parts = [self._strings(begins, ends, lines) for begins, ends, lines in self._chunks()]
+        return _split(*string_rows(parts))
+
+    def integers(self) -> np.ndarray | None:
+        """src, dst, src, dst, ...: int64 (2 * num_edges,); None when one is no integer."""
+        from any2vec.kernels.edges import parse_integers
+
+        parts = []
+        for begins, ends, _ in self._chunks():
+            values = np.empty(len(begins), np.int64)
+            if parse_integers(self.text, begins, ends, values) >= 0:
+                return None
+            parts.append(values)
+        return np.concatenate(parts)
+
+    def _chunks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """(begins, ends) int64 (2 * lines,) of the ids, and the lines' first bytes; collects the weights on the way."""
+        from any2vec.kernels.edges import find_fields
 
         self.weights = []
-        form, parts = self.form, []
+        has_edges = False
+        form = self.form
         begins, ends = np.empty((_CHUNK_LINES, 3), np.int64), np.empty((_CHUNK_LINES, 3), np.int64)
         counts, lines = np.empty(_CHUNK_LINES, np.int64), np.empty(_CHUNK_LINES, np.int64)
         at = form.start
@@ -104,23 +128,12 @@ class _Reader:
             if found == 0:
                 continue
             self._check_columns(counts[:found], lines)
-            ids = (begins[:found, :2].ravel(), ends[:found, :2].ravel())
-            if as_integers:
-                values = np.empty(2 * found, np.int64)
-                if parse_integers(self.text, *ids, values) >= 0:
-                    return None
-                parts.append(values)
-            else:
-                parts.append(self._strings(*ids, lines))
+            has_edges = True
             if form.has_weights:
                 self.weights.append(self._floats(begins[:found, 2], ends[:found, 2], lines))
-        if not parts:
+            yield begins[:found, :2].ravel(), ends[:found, :2].ravel(), lines
+        if not has_edges:
             raise DataError(f"{self.name} holds no edges; give at least one line with two ids.")
-        if as_integers:
-            rows, keys = integer_rows(np.concatenate(parts))
-        else:
-            rows, keys = string_rows(parts)
-        return rows[::2], rows[1::2], keys
 
     def _where(self, byte: int) -> str:
         """File and line of a byte."""
@@ -205,7 +218,11 @@ class _Reader:
             ) from None
 
 
-def _guess(text: np.ndarray, name: str, options: GraphOptions) -> _Form:
+def _split(rows: np.ndarray, keys: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+    return rows[::2], rows[1::2], keys
+
+
+def _guess(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
     """Delimiter, header and columns, from the first lines."""
     from any2vec.kernels.edges import find_fields
 
@@ -234,7 +251,7 @@ def _guess(text: np.ndarray, name: str, options: GraphOptions) -> _Form:
         where = 1 + int(np.count_nonzero(text[: int(lines[first])] == 10))
         raise DataError(f"{name}, line {where}: no third column for the weight; add one or pass --no-weighted.")
     has_weights = columns >= 3 and options.weighted is not False
-    return _Form(delimiter, is_comment, int(lines[first]), max(2, columns), has_weights)
+    return EdgeForm(delimiter, is_comment, int(lines[first]), max(2, columns), has_weights)
 
 
 def _sample(text: np.ndarray, is_comment: np.ndarray) -> list[bytes]:
@@ -252,9 +269,9 @@ def _sample(text: np.ndarray, is_comment: np.ndarray) -> list[bytes]:
 
 
 def _guess_delimiter(sample: list[bytes]) -> str:
-    """Tab, comma or semicolon where every line has one between two fields that are not empty; else white space."""
+    """Tab, comma or semicolon where every line has one, in the first between two ids; else white space."""
     for mark in (b"\t", b",", b";"):
-        if all(len(parts := line.split(mark)) >= 2 and parts[0].strip() and parts[1].strip() for line in sample):
+        if all(part.strip() for part in [*sample[0].split(mark), b""][:2]) and all(mark in line for line in sample):
             return mark.decode()
     return " "
 

@@ -1,9 +1,7 @@
-"""Graphs in memory: SciPy sparse matrices, NetworkX graphs, PyG `Data`, arrays, lists of pairs; and Matrix Market."""
+"""Graphs in memory: SciPy sparse matrices, NetworkX graphs, PyG `Data`, arrays, lists of pairs."""
 
 from __future__ import annotations
 
-import io
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,7 @@ import numpy as np
 from any2vec.data.edges import GraphOptions
 from any2vec.data.graph import MAX_NODES, Graph, build_graph
 from any2vec.data.identifiers import integer_keys, integer_rows, string_rows
-from any2vec.errors import Any2VecError, DataError, InputError
+from any2vec.errors import DataError, InputError
 
 _MAX_NODES_PER_ENTRY = 1000
 _FREE_NODES = 10_000_000
@@ -179,30 +177,6 @@ def _check_nodes(num_nodes: int, num_edges: int, name: str) -> None:
         raise DataError(f"{name} has {num_nodes:,} nodes; {MAX_NODES:,} is the most.")
     if num_nodes > _FREE_NODES + _MAX_NODES_PER_ENTRY * num_edges:
         raise DataError(f"{name} has {num_nodes:,} nodes for {num_edges:,} edges; its size looks damaged.")
-
-
-def read_matrix_market(text: np.ndarray, name: str, options: GraphOptions) -> Graph:
-    """The graph of the bytes (uint8) of a Matrix Market file."""
-    from scipy.io import mminfo, mmread
-    from scipy.sparse import coo_matrix
-
-    content = text.tobytes()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            rows, columns, entries, *_ = mminfo(io.BytesIO(content))
-            if rows != columns:
-                raise DataError(f"{name} must be square, got {rows} rows and {columns} columns.")
-            if entries > len(content):
-                raise DataError(f"{name} announces {entries:,} entries but is shorter; the file is damaged.")
-            _check_nodes(int(rows), int(entries), name)
-            matrix = coo_matrix(mmread(io.BytesIO(content)))
-    except Any2VecError:
-        raise
-    except Exception as error:
-        reason = str(error).strip().split("\n")[0][:200] or type(error).__name__
-        raise DataError(f"{name} cannot be read as Matrix Market: {reason}") from error
-    return _from_matrix(matrix, name, options)
 
 
 def _from_networkx(graph: Any, options: GraphOptions) -> Graph:

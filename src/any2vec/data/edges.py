@@ -162,7 +162,7 @@ def _parse(name: str, options: GraphOptions, progress: ProgressCall | None) -> G
 
     text = read_text(name, progress)
     if form == "mtx" or text[:14].tobytes() == b"%%MatrixMarket":
-        from any2vec.data.edge_objects import read_matrix_market
+        from any2vec.data.matrix_market import read_matrix_market
 
         return read_matrix_market(text, name, options)
     return read_edge_list(text, name, options)

@@ -25,6 +25,7 @@ from any2vec.types import Csr
 FORMAT = "any2vec-graph"
 VERSION = 1
 MAX_NODES = (1 << 31) - 1
+_HEADER_BYTES = 128
 _ARRAYS = {"indptr": np.int64, "indices": np.int32, "weights": np.float32, "words": np.uint8, "offsets": np.int64}
 
 
@@ -134,13 +135,11 @@ def _read_meta(folder: Path) -> dict[str, Any]:
 
 def _open_array(path: Path, kind: Any, damaged: FormatError) -> np.ndarray:
     try:
+        is_empty = path.stat().st_size <= _HEADER_BYTES  # which cannot be mapped
         # Copy on write: nobody writes, and kernels compiled for plain arrays take it.
-        array = np.asarray(np.load(path, mmap_mode="c", allow_pickle=False))
+        array = np.asarray(np.load(path, mmap_mode=None if is_empty else "c", allow_pickle=False))
     except (OSError, ValueError, EOFError) as error:
-        if not isinstance(error, OSError) and path.exists() and "mmap" in str(error):
-            array = np.load(path, allow_pickle=False)
-        else:
-            raise damaged from error
+        raise damaged from error
     if array.dtype != kind or array.ndim != 1:
         raise damaged
     return array
