@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import PurePath
 from typing import Any
 
 from any2vec._version import __version__
@@ -27,7 +28,8 @@ main { max-width: 1080px; margin: 0 auto; padding: 36px 20px 56px; }
 header p { color: var(--faint); margin: 2px 0 0; }
 h1 { font-size: 27px; line-height: 1.2; margin: 0; letter-spacing: -0.01em; overflow-wrap: anywhere; }
 h2 { font-size: 17px; margin: 0 0 12px; }
-h3 { font-size: 14px; margin: 18px 0 6px; color: var(--faint); font-weight: 600; }
+h3 { font-size: 15px; margin: 26px 0 6px; }
+h2 + h3 { margin-top: 0; }
 section { background: var(--card); border: 1px solid var(--line); border-radius: 10px;
   padding: 20px 22px; margin-top: 18px; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 12px; margin-top: 20px; }
@@ -41,6 +43,7 @@ th, td { text-align: left; padding: 5px 14px 5px 0; border-bottom: 1px solid var
 th { color: var(--faint); font-weight: 600; font-size: 13px; }
 tr:last-child td, tr:last-child th { border-bottom: 0; }
 td.number, th.number { text-align: right; }
+table.scores { margin-top: 10px; }
 td.item { font-weight: 650; white-space: nowrap; }
 .near { display: inline-block; white-space: nowrap; margin: 1px 6px 1px 0; padding: 0 8px;
   border-radius: 10px; background: var(--bar); }
@@ -60,6 +63,7 @@ footer { color: var(--faint); font-size: 13px; margin-top: 22px; }
 """
 
 
+_NOT_SCORES = {"task", "name", "data", "protocol"}
 _IN_SETTINGS = {"data", "dim", "epochs", "model", "seed", "threads"}
 """what a run's summary repeats of its settings"""
 
@@ -160,15 +164,25 @@ def _neighbours(neighbours: Sequence[tuple[str, list[tuple[str, float]]]]) -> st
 
 
 def _scores(result: dict[str, Any]) -> str:
-    """One evaluation: its plain values as one table, each list of records as a table of its own."""
-    name = str(result.get("task") or result.get("name") or "scores")
-    plain = {key: value for key, value in result.items() if not _is_records(value) and key not in {"task", "name"}}
-    tables = [
-        f"<h3>{escape(_words(key))}</h3>{_table(_records(value))}"
+    """One evaluation: heading, single figures, one table per list of records, the protocol in small print."""
+    heading = _words(str(result.get("task") or result.get("name") or "scores"))
+    if result.get("data"):
+        heading += f" · {PurePath(str(result['data'])).name}"
+    tables = {key: _records(value) for key, value in result.items() if _is_records(value)}
+    totals = {key: value for key, value in result.items() if isinstance(value, dict) and key not in tables}
+    if tables:  # such as the sums over all sections of the analogies
+        next(iter(tables.values())).extend({"name": key, **value} for key, value in totals.items())
+    tables = {key: records for key, records in tables.items() if len(records) > 1 or key != "sets"}
+    single = {
+        key: value if isinstance(value, int | str) else _score(key, value)
         for key, value in result.items()
-        if _is_records(value)
-    ]
-    return f"<h3>{escape(_words(name))}</h3>{facts(plain)}{''.join(tables)}"
+        if key not in tables and key not in _NOT_SCORES and not isinstance(value, dict | list | tuple | None)
+    }
+    parts = [f"<h3>{escape(heading)}</h3>", facts(single) if single else ""]
+    parts += [_table(records) for records in tables.values()]
+    if result.get("protocol"):
+        parts.append(f'<p class="caption">{escape(str(result["protocol"]))}.</p>')
+    return "".join(parts)
 
 
 def _is_records(value: Any) -> bool:
@@ -177,19 +191,27 @@ def _is_records(value: Any) -> bool:
 
 
 def _records(value: Any) -> list[dict[str, Any]]:
-    return [{"": key, **one} for key, one in value.items()] if isinstance(value, dict) else list(value)
+    """Rows of a table, without the lists that hold every single shuffle."""
+    rows = [{"name": key, **one} for key, one in value.items()] if isinstance(value, dict) else value
+    return [{key: one for key, one in row.items() if not isinstance(one, dict | list | tuple)} for row in rows]
+
+
+def _score(name: str, value: Any) -> str:
+    """A measured figure in four decimals, so that columns line up; anything else as ever."""
+    is_measured = isinstance(value, float) and name not in {"fraction", "test_share"} and abs(value) < 100
+    return f"{value:.4f}" if is_measured else value_text(name, value)
 
 
 def _table(records: list[dict[str, Any]]) -> str:
     columns = list(dict.fromkeys(key for one in records for key in one))
-    numeric = {key: all(isinstance(one.get(key, 0), int | float) for one in records) for key in columns}
+    numeric = {key: all(isinstance(one.get(key), int | float | None) for one in records) for key in columns}
     cell = {key: ' class="number"' if numeric[key] else "" for key in columns}
     head = "".join(f"<th{cell[key]}>{escape(_words(key))}</th>" for key in columns)
     rows = (
-        "<tr>" + "".join(f"<td{cell[key]}>{escape(value_text(key, one.get(key)))}</td>" for key in columns) + "</tr>"
+        "<tr>" + "".join(f"<td{cell[key]}>{escape(_score(key, one.get(key)))}</td>" for key in columns) + "</tr>"
         for one in records
     )
-    return f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
+    return f'<div class="scroll"><table class="scores"><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 
 def facts(values: dict[str, Any]) -> str:
