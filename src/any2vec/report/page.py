@@ -172,7 +172,7 @@ def _scores(result: dict[str, Any]) -> str:
     totals = {key: value for key, value in result.items() if isinstance(value, dict) and key not in tables}
     if tables:  # such as the sums over all sections of the analogies
         next(iter(tables.values())).extend({"name": key, **value} for key, value in totals.items())
-    tables = {key: records for key, records in tables.items() if len(records) > 1 or key != "sets"}
+    tables = {key: records for key, records in tables.items() if len(records) > 1 or "pairs" not in result}
     single = {
         key: value if isinstance(value, int | str) else _score(key, value)
         for key, value in result.items()
