@@ -19,7 +19,8 @@ __all__ = ["SCORES", "LinksResult", "Split", "evaluate_links", "split_graph"]
 SCORES = {
     "dot": "dot product of the two rows",
     "cosine": "cosine of the two rows",
-    "output": "dot product of the source's row and the target's output row (directed)",
+    "output": "dot product of the source's row and the target's output row, which the model was trained for "
+    "(it has a direction)",
     "hadamard": "logistic regression (L2, C=1) on the product of the two rows, trained on train edges and on as many "
     "pairs that are no train edge",
 }
