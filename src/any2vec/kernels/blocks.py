@@ -12,6 +12,7 @@ from any2vec.kernels.jit import fast_jit, inline_jit, jit
 from any2vec.kernels.prefetch import prefetch_row
 from any2vec.kernels.rng import draw
 from any2vec.kernels.scalar import bounded
+from any2vec.kernels.tiles import padded
 
 MAX_CENTRES = 24
 """centres of one block at most; more kept tokens in the same stretch are shared out over several blocks"""
@@ -59,12 +60,6 @@ def prefetch_block(input_VD, output_VD, row_M, right_M, known, begin, end, negat
         prefetch_row(output_VD, negative_K[k])
 
 
-@inline_jit
-def whole_vectors(size):
-    """`size` rounded up to a multiple of 32: a loop of that length is all vector code."""
-    return (size + 31) // 32 * 32
-
-
 @fast_jit
 def load_rows(table_VD, ids, begin, end, local_D, norm_N, at):
     """Copy rows ids[begin:end] of the table into the local block, from its row `at` on; norm = |row| ** 2."""
@@ -108,31 +103,40 @@ def fast_sigmoid(x):
 
 
 @fast_jit
-def damping(id_N, curvature_N, factor_N):
+def damping(id_N, curvature_N, factor_N, scratch_N):
     """factor[i] = min(1, STEP / total), total = sum of curvature over all places of the block that hold the same id.
 
     A block moves a row once, by the sum of what its pairs ask for at the block's start. The loss along that row curves
     by at most rate / 4 sum of weight |partner| ** 2 (the logistic's second derivative is at most 1/4); a gradient step
     descends for sure while that number stays below 2. Rows that meet many long partners, or stand several times in a
-    block, would overshoot without this; nearly all others have factor 1.
+    block, would overshoot without this; nearly all others have factor 1. curvature_N and scratch_N, int32, have room
+    to `padded` places.
     """
+    wide = padded(id_N.size)
+    for i in range(id_N.size):
+        scratch_N[i] = id_N[i]
+    for i in range(id_N.size, wide):
+        scratch_N[i] = -1
     for i in range(id_N.size):
         total = np.float32(0)
-        for j in range(id_N.size):
-            total += curvature_N[j] if id_N[j] == id_N[i] else np.float32(0)
+        for j in range(wide):
+            total += curvature_N[j] if scratch_N[j] == scratch_N[i] else np.float32(0)
         factor_N[i] = min(np.float32(1), STEP / max(total, np.float32(1e-30)))
 
 
 @fast_jit
-def count_pairs(begin, end, low, left_M, right_M, pairs_C):
-    """pairs[c] = how many centres of the block have local row c as a context: steps up and down, then a running sum."""
+def count_pairs(begin, end, low, left_M, right_M, columns, pairs_C):
+    """pairs[c] = how many centres of the block have local row c as a context; 0 from `columns` on.
+
+    Steps up and down, then a running sum: adding 1 window by window would wait for each store.
+    """
     for c in range(pairs_C.size):
         pairs_C[c] = np.float32(0)
     for centre in range(begin, end):
         pairs_C[left_M[centre] - low] += np.float32(1)
         pairs_C[right_M[centre] - low] -= np.float32(1)
     total = np.float32(0)
-    for c in range(pairs_C.size):
+    for c in range(columns + 1):
         total += pairs_C[c]
         pairs_C[c] = total
     for c in range(begin - low, end - low):

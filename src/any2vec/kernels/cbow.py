@@ -21,10 +21,10 @@ import numpy as np
 
 from any2vec.kernels.blocks import (
     MAX_CENTRES, add_rows, count_pairs, cut_blocks, damping, fast_sigmoid, input_curvatures, load_rows, prefetch_block,
-    whole_vectors,
 )  # fmt: skip
 from any2vec.kernels.jit import fast_jit
 from any2vec.kernels.scalar import log_loss, rate_at
+from any2vec.kernels.tiles import dot_rows, fours, mix_rows, mix_rows_across, padded
 from any2vec.kernels.windows import gather_windows
 
 
@@ -44,9 +44,9 @@ def _mean_contexts(begin, end, low, left_M, right_M, x_CD, h_ED):
 
 
 @fast_jit
-def _spread_steps(begin, end, low, left_M, right_M, dh_ED, dx_CD):
+def _spread_steps(begin, end, low, high, left_M, right_M, dh_ED, dx_CD):
     """dx[c] = sum of dh[e] over the centres e that have c as a context."""
-    for c in range(dx_CD.shape[0]):
+    for c in range(high - low):
         for q in range(dx_CD.shape[1]):
             dx_CD[c, q] = np.float32(0)
     for e in range(end - begin):
@@ -57,9 +57,9 @@ def _spread_steps(begin, end, low, left_M, right_M, dh_ED, dx_CD):
 
 
 @fast_jit
-def _positives(begin, left_M, right_M, y_YD, h_ED, dot_E):
+def _positives(centres, y_YD, h_ED, dot_E):
     """dot[e] = y[e] . h[e]"""
-    for e in range(h_ED.shape[0]):
+    for e in range(centres):
         total = np.float32(0)
         for q in range(h_ED.shape[1]):
             total += y_YD[e, q] * h_ED[e, q]
@@ -67,9 +67,9 @@ def _positives(begin, left_M, right_M, y_YD, h_ED, dot_E):
 
 
 @fast_jit
-def _pull_positives(begin, left_M, right_M, rate, dot_E, y_YD, h_ED, dh_ED, dy_YD):
+def _pull_positives(begin, centres, left_M, right_M, rate, dot_E, y_YD, h_ED, dh_ED, dy_YD):
     """dy[e] = a h[e] and dh[e] += a y[e], a = rate (1 - sigmoid(dot[e])), nothing without a context."""
-    for e in range(h_ED.shape[0]):
+    for e in range(centres):
         has_context = right_M[begin + e] - left_M[begin + e] > 1
         a = rate * fast_sigmoid(-dot_E[e]) if has_context else np.float32(0)
         for q in range(h_ED.shape[1]):
@@ -79,39 +79,41 @@ def _pull_positives(begin, left_M, right_M, rate, dot_E, y_YD, h_ED, dh_ED, dy_Y
 
 
 @fast_jit
-def _coefficients(begin, row_M, left_M, right_M, negative_K, push, g_N, g_KE):
-    """Turn G into B in place, push = -rate share; g_N is its memory, flat, with room to a whole number of vectors."""
-    for i in range(g_N.size):
-        g_N[i] = push * fast_sigmoid(g_N[i])
-    for e in range(g_KE.shape[1]):
+def _coefficients(begin, centres, row_M, left_M, right_M, negative_K, push, wide, g_KE):
+    """Turn G into B in place, push = -rate share; the first `wide` columns are written."""
+    for k in range(negative_K.size):
+        g_E = g_KE[k]
+        for e in range(wide):
+            g_E[e] = push * fast_sigmoid(g_E[e])
+    for e in range(centres):
         if right_M[begin + e] - left_M[begin + e] == 1:
             for k in range(negative_K.size):
                 g_KE[k, e] = np.float32(0)
     for k in range(negative_K.size):
-        for e in range(g_KE.shape[1]):
+        for e in range(centres):
             if negative_K[k] == row_M[begin + e]:
                 g_KE[k, e] = np.float32(0)
 
 
 @fast_jit
-def _output_curvatures(share, rate, h_ED, curve_Y):
+def _output_curvatures(centres, share, rate, h_ED, curve_Y):
     """Bound of the loss's curvature along each output row; see `damping`."""
     total = np.float32(0)
-    for e in range(h_ED.shape[0]):
+    for e in range(centres):
         norm = np.float32(0)
         for q in range(h_ED.shape[1]):
             norm += h_ED[e, q] * h_ED[e, q]
         curve_Y[e] = rate * np.float32(0.25) * norm
         total += norm
-    for y in range(h_ED.shape[0], curve_Y.size):
+    for y in range(centres, curve_Y.size):
         curve_Y[y] = rate * np.float32(0.25) * share * total
 
 
 @fast_jit
-def _block_loss(begin, row_M, left_M, right_M, negative_K, share, dot_E, g_KE):
+def _block_loss(begin, centres, row_M, left_M, right_M, negative_K, share, dot_E, g_KE):
     """(sum, examples): -log sigmoid(positive) - share * sum_k log sigmoid(-negative) over centres with a context."""
     loss, examples = 0.0, 0
-    for e in range(dot_E.size):
+    for e in range(centres):
         if right_M[begin + e] - left_M[begin + e] > 1:
             examples += 1
             loss += log_loss(dot_E[e])
@@ -133,15 +135,18 @@ def train_cbow_block(
     position_M = np.empty(capacity, np.int64)
     begin_B, end_B = np.empty(chunk + 1, np.int64), np.empty(chunk + 1, np.int64)
     negative_BK = np.empty((chunk + 1, num_shared), np.int32)
-    dim = input_VD.shape[1]
-    most_x, most_y = MAX_CENTRES + 2 * window, MAX_CENTRES + num_shared
-    x_flat, h_flat = np.empty(most_x * dim, np.float32), np.empty(MAX_CENTRES * dim, np.float32)
-    dh_flat, dot_flat = np.empty(MAX_CENTRES * dim, np.float32), np.empty(MAX_CENTRES, np.float32)
-    y_flat, dy_flat = np.empty(most_y * dim, np.float32), np.empty(most_y * dim, np.float32)
-    g_flat = np.zeros(num_shared * MAX_CENTRES + 32, np.float32)
-    pairs_C, norm_C = np.empty(most_x + 1, np.float32), np.empty(most_x, np.float32)
-    curve_C, factor_C = np.empty(most_x, np.float32), np.empty(most_x, np.float32)
-    norm_Y, curve_Y, factor_Y = np.empty(most_y, np.float32), np.empty(most_y, np.float32), np.empty(most_y, np.float32)
+    width = padded(input_VD.shape[1])
+    most_x, most_e = padded(MAX_CENTRES + 2 * window), padded(MAX_CENTRES)
+    most_y = padded(MAX_CENTRES + num_shared) + 16
+    id_C = np.zeros(max(most_x, most_y), np.int32)
+    x_CP, h_EP = np.zeros((most_x, width), np.float32), np.zeros((most_e, width), np.float32)
+    dx_CP, dh_EP = np.zeros((most_x, width), np.float32), np.zeros((most_e, width), np.float32)
+    y_EP, dy_EP = np.zeros((most_e, width), np.float32), np.zeros((most_e, width), np.float32)
+    n_KP, dn_KP = np.zeros((num_shared, width), np.float32), np.zeros((num_shared, width), np.float32)
+    g_KE, dot_E = np.zeros((num_shared, most_e), np.float32), np.zeros(most_e, np.float32)
+    pairs_C, norm_C = np.zeros(most_x + 1, np.float32), np.zeros(most_x, np.float32)
+    curve_C, factor_C = np.zeros(most_x, np.float32), np.zeros(most_x, np.float32)
+    norm_Y, curve_Y, factor_Y = np.zeros(most_y, np.float32), np.zeros(most_y, np.float32), np.zeros(most_y, np.float32)
     share = np.float32(num_negatives) / np.float32(num_shared)
     items, loss_sum, loss_examples = 0, 0.0, 0
     for piece in range(start, stop, chunk):
@@ -161,36 +166,31 @@ def train_cbow_block(
             if b + 1 < num_blocks:
                 prefetch_block(input_VD, output_VD, row_M, right_M, high, end, end_B[b + 1], negative_BK[b + 1])
             centres, num_x, num_y = end - begin, high - low, end - begin + num_shared
-            x_CD = x_flat[: num_x * dim].reshape(num_x, dim)
-            h_ED, dh_ED = h_flat[: centres * dim].reshape(centres, dim), dh_flat[: centres * dim].reshape(centres, dim)
-            y_YD, dy_YD = y_flat[: num_y * dim].reshape(num_y, dim), dy_flat[: num_y * dim].reshape(num_y, dim)
-            size = num_shared * centres
-            g_KE, dot_E = g_flat[:size].reshape(num_shared, centres), dot_flat[:centres]
-            load_rows(input_VD, row_M, low, high, x_CD, norm_C, 0)
-            load_rows(output_VD, row_M, begin, end, y_YD, norm_Y, 0)
-            load_rows(output_VD, negative_K, 0, num_shared, y_YD, norm_Y, centres)
-            _mean_contexts(begin, end, low, left_M, right_M, x_CD, h_ED)
-            _positives(begin, left_M, right_M, y_YD, h_ED, dot_E)
-            np.dot(y_YD[centres:], h_ED.T, g_KE)
+            load_rows(input_VD, row_M, low, high, x_CP, norm_C, 0)
+            load_rows(output_VD, row_M, begin, end, y_EP, norm_Y, 0)
+            load_rows(output_VD, negative_K, 0, num_shared, n_KP, norm_Y[centres:], 0)
+            _mean_contexts(begin, end, low, left_M, right_M, x_CP, h_EP)
+            _positives(centres, y_EP, h_EP, dot_E)
+            dot_rows(n_KP, h_EP, g_KE, num_shared, fours(centres))
             if loss_every > 0 and (position_M[begin] // block) % loss_every == 0:
-                loss, examples = _block_loss(begin, row_M, left_M, right_M, negative_K, share, dot_E, g_KE)
+                loss, examples = _block_loss(begin, centres, row_M, left_M, right_M, negative_K, share, dot_E, g_KE)
                 loss_sum += loss
                 loss_examples += examples
             rate = rate_at(position_M[begin] - offset, start, stop, lr_from, lr_to)
-            count_pairs(begin, end, low, left_M, right_M, pairs_C[: num_x + 1])
+            count_pairs(begin, end, low, left_M, right_M, num_x, pairs_C)
             input_curvatures(begin, end, low, left_M, right_M, share, rate, pairs_C, norm_Y[:num_y], curve_C[:num_x])
-            _output_curvatures(share, rate, h_ED, curve_Y[:num_y])
-            damping(row_M[low:high], curve_C, factor_C)
-            damping(row_M[begin:end], curve_Y, factor_Y)
-            damping(negative_K, curve_Y[centres:], factor_Y[centres:])
+            _output_curvatures(centres, share, rate, h_EP, curve_Y[:num_y])
+            damping(row_M[low:high], curve_C, factor_C, id_C)
+            damping(row_M[begin:end], curve_Y, factor_Y, id_C)
+            damping(negative_K, curve_Y[centres:], factor_Y[centres:], id_C)
             _coefficients(
-                begin, row_M, left_M, right_M, negative_K, -rate * share, g_flat[: whole_vectors(size)], g_KE
+                begin, centres, row_M, left_M, right_M, negative_K, -rate * share, padded(centres), g_KE
             )
-            np.dot(g_KE.T, y_YD[centres:], dh_ED)
-            np.dot(g_KE, h_ED, dy_YD[centres:])
-            _pull_positives(begin, left_M, right_M, rate, dot_E, y_YD, h_ED, dh_ED, dy_YD)
-            _spread_steps(begin, end, low, left_M, right_M, dh_ED, x_CD)
-            add_rows(x_CD, factor_C, 0, row_M, low, high, input_VD)
-            add_rows(dy_YD, factor_Y, 0, row_M, begin, end, output_VD)
-            add_rows(dy_YD, factor_Y, centres, negative_K, 0, num_shared, output_VD)
+            mix_rows(g_KE, n_KP, dh_EP, num_shared, fours(centres))
+            mix_rows_across(g_KE, h_EP, dn_KP, centres, num_shared)
+            _pull_positives(begin, centres, left_M, right_M, rate, dot_E, y_EP, h_EP, dh_EP, dy_EP)
+            _spread_steps(begin, end, low, high, left_M, right_M, dh_EP, dx_CP)
+            add_rows(dx_CP, factor_C, 0, row_M, low, high, input_VD)
+            add_rows(dy_EP, factor_Y, 0, row_M, begin, end, output_VD)
+            add_rows(dn_KP, factor_Y[centres:], 0, negative_K, 0, num_shared, output_VD)
     return items, loss_sum, loss_examples

@@ -13,7 +13,7 @@ negative itself does not count). Shared negatives for a group of inputs are the 
 "Parallelizing Word2Vec in Shared and Distributed Memory"; blocks over neighbouring centres, exact positives and the
 weights are ours.
 
-Legend: V vocabulary, D dim, M kept tokens of a chunk, B blocks of a chunk, C input rows, E centres, Y output rows,
+Legend: V vocabulary, D dim, P dim padded, M kept tokens of a chunk, B blocks of a chunk, C input rows, E centres, Y output rows,
 K shared negatives.
 """
 
@@ -23,10 +23,11 @@ import numpy as np
 
 from any2vec.kernels.blocks import (
     MAX_CENTRES, add_rows, count_pairs, cut_blocks, damping, fast_sigmoid, input_curvatures, load_rows,
-    prefetch_block, whole_vectors,
+    prefetch_block,
 )  # fmt: skip
 from any2vec.kernels.jit import fast_jit, jit
 from any2vec.kernels.scalar import log_loss, rate_at
+from any2vec.kernels.tiles import dot_rows, fours, mix_rows, mix_rows_across, padded
 from any2vec.kernels.windows import gather_windows
 
 
@@ -40,34 +41,46 @@ def _count_meetings(begin, end, row_M, left_M, right_M, entry, negative):
     return pairs
 
 
-@fast_jit
-def _coefficients(begin, end, low, row_M, left_M, right_M, negative_K, rate, weight_C, pairs_C, g_N, g_YC, a_YC):
-    """Fill a_YC = A from g_YC = G; see the head of this file.
+@jit
+def _without_meetings(begin, end, low, row_M, left_M, right_M, negative, once, weight_C, own_C):
+    """own = weight less `once` for each pair whose centre is `negative` itself. Returns whether there is any."""
+    met = False
+    for centre in range(begin, end):
+        if row_M[centre] == negative:
+            if not met:
+                own_C[:] = weight_C
+            met = True
+            for c in range(left_M[centre] - low, right_M[centre] - low):
+                if c != centre - low:
+                    own_C[c] -= once
+    return met
 
-    g_N is the memory of G, flat, with room to a whole number of vectors: what a loop leaves over to scalar code costs
-    more than the rest.
+
+@fast_jit
+def _coefficients(begin, end, low, row_M, left_M, right_M, negative_K, rate, once, weight_C, own_C, lane_C, wide, g_YC):
+    """Turn G into A in place; see the head of this file. lane_C[c] = c; the first `wide` columns are written.
+
+    once = rate * num_negatives / K, what one pair adds to weight_C; own_C is scratch of its size.
     """
-    centres, columns = end - begin, g_YC.shape[1]
-    for i in range(g_N.size):
-        g_N[i] = fast_sigmoid(g_N[i])
+    centres = end - begin
+    seen = np.uint64(0)
     for e in range(centres):
-        left, right, own = left_M[begin + e] - low, right_M[begin + e] - low, begin + e - low
-        for c in range(columns):
-            a_YC[e, c] = np.float32(0)
-        for c in range(left, right):
-            a_YC[e, c] = rate - rate * g_YC[e, c]
-        a_YC[e, own] = np.float32(0)
+        seen |= np.uint64(1) << np.uint64(row_M[begin + e] & 63)
+        g_C = g_YC[e]
+        left, right = np.float32(left_M[begin + e] - low), np.float32(right_M[begin + e] - low)
+        own = np.float32(begin + e - low)
+        for c in range(wide):
+            is_context = (lane_C[c] >= left) & (lane_C[c] < right) & (lane_C[c] != own)
+            value = rate * fast_sigmoid(-g_C[c])
+            g_C[c] = value if is_context else np.float32(0)
     for k in range(negative_K.size):
-        met = 0
-        for c in range(columns):
-            a_YC[centres + k, c] = -weight_C[c] * g_YC[centres + k, c]
-        for centre in range(begin, end):
-            met += row_M[centre] == negative_K[k]
-        if met > 0:
-            for c in range(columns):
-                if pairs_C[c] > 0:
-                    pairs = _count_meetings(begin, end, row_M, left_M, right_M, low + c, negative_K[k])
-                    a_YC[centres + k, c] *= np.float32(pairs) / pairs_C[c]
+        g_C, w_C = g_YC[centres + k], weight_C
+        if (seen >> np.uint64(negative_K[k] & 63)) & np.uint64(1) and _without_meetings(
+            begin, end, low, row_M, left_M, right_M, negative_K[k], once, weight_C, own_C
+        ):
+            w_C = own_C
+        for c in range(wide):
+            g_C[c] = -w_C[c] * fast_sigmoid(g_C[c])
 
 
 @fast_jit
@@ -88,7 +101,7 @@ def _output_curvatures(begin, end, low, left_M, right_M, share, rate, pairs_C, n
 
 
 @fast_jit
-def _block_loss(begin, end, low, row_M, left_M, right_M, negative_K, share, g_YC):
+def _block_loss(begin, end, low, columns, row_M, left_M, right_M, negative_K, share, g_YC):
     """(sum, examples) of the loss of a block: -log sigmoid(positive) - share * sum_k log sigmoid(-negative)."""
     loss, examples = 0.0, 0
     for e in range(end - begin):
@@ -97,7 +110,7 @@ def _block_loss(begin, end, low, row_M, left_M, right_M, negative_K, share, g_YC
                 loss += log_loss(g_YC[e, c])
                 examples += 1
     for k in range(negative_K.size):
-        for c in range(g_YC.shape[1]):
+        for c in range(columns):
             pairs = _count_meetings(begin, end, row_M, left_M, right_M, low + c, negative_K[k])
             if pairs > 0:
                 loss += np.float64(share) * pairs * log_loss(-g_YC[end - begin + k, c])
@@ -122,14 +135,16 @@ def train_skipgram_block(
     position_M = np.empty(capacity, np.int64)
     begin_B, end_B = np.empty(chunk + 1, np.int64), np.empty(chunk + 1, np.int64)
     negative_BK = np.empty((chunk + 1, num_shared), np.int32)
-    dim = input_VD.shape[1]
-    most_x, most_y = MAX_CENTRES + 2 * window, MAX_CENTRES + num_shared
-    x_flat, dx_flat = np.empty(most_x * dim, np.float32), np.empty(most_x * dim, np.float32)
-    y_flat, dy_flat = np.empty(most_y * dim, np.float32), np.empty(most_y * dim, np.float32)
-    g_flat, a_flat = np.zeros(most_x * most_y + 32, np.float32), np.empty(most_x * most_y, np.float32)
-    pairs_C, weight_C, norm_C = np.empty(most_x + 1, np.float32), np.empty(most_x, np.float32), np.empty(most_x, np.float32)
-    sum_C, curve_C, factor_C = np.empty(most_x + 1, np.float32), np.empty(most_x, np.float32), np.empty(most_x, np.float32)
-    norm_Y, curve_Y, factor_Y = np.empty(most_y, np.float32), np.empty(most_y, np.float32), np.empty(most_y, np.float32)
+    width = padded(input_VD.shape[1])
+    most_x, most_y = padded(MAX_CENTRES + 2 * window), padded(MAX_CENTRES + num_shared) + 16
+    most = max(most_x, most_y)
+    x_CP, dx_CP = np.zeros((most_x, width), np.float32), np.zeros((most_x, width), np.float32)
+    y_YP, dy_YP = np.zeros((most_y, width), np.float32), np.zeros((most_y, width), np.float32)
+    g_YC = np.zeros((most_y, most_x), np.float32)
+    lane_C, own_C, id_C = np.arange(most_x).astype(np.float32), np.zeros(most_x, np.float32), np.zeros(most, np.int32)
+    pairs_C, weight_C, norm_C = np.zeros(most_x + 1, np.float32), np.zeros(most_x, np.float32), np.zeros(most_x, np.float32)
+    sum_C, curve_C, factor_C = np.zeros(most_x + 1, np.float32), np.zeros(most_x, np.float32), np.zeros(most_x, np.float32)
+    norm_Y, curve_Y, factor_Y = np.zeros(most_y, np.float32), np.zeros(most_y, np.float32), np.zeros(most_y, np.float32)
     share = np.float32(num_negatives) / np.float32(num_shared)
     items, loss_sum, loss_examples = 0, 0.0, 0
     for piece in range(start, stop, chunk):
@@ -149,36 +164,33 @@ def train_skipgram_block(
             if b + 1 < num_blocks:
                 prefetch_block(input_VD, output_VD, row_M, right_M, high, end, end_B[b + 1], negative_BK[b + 1])
             num_x, num_y = high - low, end - begin + num_shared
-            x_CD, dx_CD = x_flat[: num_x * dim].reshape(num_x, dim), dx_flat[: num_x * dim].reshape(num_x, dim)
-            y_YD, dy_YD = y_flat[: num_y * dim].reshape(num_y, dim), dy_flat[: num_y * dim].reshape(num_y, dim)
-            size = num_y * num_x
-            g_YC, a_YC = g_flat[:size].reshape(num_y, num_x), a_flat[:size].reshape(num_y, num_x)
-            load_rows(input_VD, row_M, low, high, x_CD, norm_C, 0)
-            load_rows(output_VD, row_M, begin, end, y_YD, norm_Y, 0)
-            load_rows(output_VD, negative_K, 0, num_shared, y_YD, norm_Y, end - begin)
-            np.dot(y_YD, x_CD.T, g_YC)
+            load_rows(input_VD, row_M, low, high, x_CP, norm_C, 0)
+            load_rows(output_VD, row_M, begin, end, y_YP, norm_Y, 0)
+            load_rows(output_VD, negative_K, 0, num_shared, y_YP, norm_Y, end - begin)
+            dot_rows(y_YP, x_CP, g_YC, fours(num_y), fours(num_x))
             if loss_every > 0 and (position_M[begin] // block) % loss_every == 0:
-                loss, examples = _block_loss(begin, end, low, row_M, left_M, right_M, negative_K, share, g_YC)
+                loss, examples = _block_loss(begin, end, low, num_x, row_M, left_M, right_M, negative_K, share, g_YC)
                 loss_sum += loss
                 loss_examples += examples
             rate = rate_at(position_M[begin] - offset, start, stop, lr_from, lr_to)
-            count_pairs(begin, end, low, left_M, right_M, pairs_C[: num_x + 1])
-            for c in range(num_x):
+            wide = padded(num_x)
+            count_pairs(begin, end, low, left_M, right_M, num_x, pairs_C)
+            for c in range(wide):
                 weight_C[c] = rate * share * pairs_C[c]
             _coefficients(
-                begin, end, low, row_M, left_M, right_M, negative_K, rate, weight_C, pairs_C,
-                g_flat[: whole_vectors(size)], g_YC, a_YC,
+                begin, end, low, row_M, left_M, right_M, negative_K, rate, rate * share, weight_C, own_C, lane_C, wide,
+                g_YC,
             )  # fmt: skip
             input_curvatures(begin, end, low, left_M, right_M, share, rate, pairs_C, norm_Y[:num_y], curve_C[:num_x])
             _output_curvatures(
                 begin, end, low, left_M, right_M, share, rate, pairs_C[:num_x], norm_C, sum_C, curve_Y[:num_y]
             )
-            damping(row_M[low:high], curve_C, factor_C)
-            damping(row_M[begin:end], curve_Y, factor_Y)
-            damping(negative_K, curve_Y[end - begin :], factor_Y[end - begin :])
-            np.dot(a_YC.T, y_YD, dx_CD)
-            np.dot(a_YC, x_CD, dy_YD)
-            add_rows(dx_CD, factor_C, 0, row_M, low, high, input_VD)
-            add_rows(dy_YD, factor_Y, 0, row_M, begin, end, output_VD)
-            add_rows(dy_YD, factor_Y, end - begin, negative_K, 0, num_shared, output_VD)
+            damping(row_M[low:high], curve_C, factor_C, id_C)
+            damping(row_M[begin:end], curve_Y, factor_Y, id_C)
+            damping(negative_K, curve_Y[end - begin :], factor_Y[end - begin :], id_C)
+            mix_rows(g_YC, y_YP, dx_CP, num_y, fours(num_x))
+            mix_rows_across(g_YC, x_CP, dy_YP, num_x, fours(num_y))
+            add_rows(dx_CP, factor_C, 0, row_M, low, high, input_VD)
+            add_rows(dy_YP, factor_Y, 0, row_M, begin, end, output_VD)
+            add_rows(dy_YP, factor_Y, end - begin, negative_K, 0, num_shared, output_VD)
     return items, loss_sum, loss_examples

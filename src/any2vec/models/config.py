@@ -101,7 +101,7 @@ class WalkModel(SequenceModel):
     """nodes visited less often are left out, 1 or more"""
     walks_per_node: int = 10
     """walks that start at each node in one epoch, 1..100,000"""
-    walk_length: int = 80
+    walk_length: int = 40
     """nodes of one walk, 2..100,000"""
 
     p_q: ClassVar[tuple[float, float]] = (1.0, 1.0)
