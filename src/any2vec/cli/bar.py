@@ -1,12 +1,16 @@
 """The progress bar: reads `Progress` records by callback and draws on standard error.
 
-On a terminal and in a notebook: a live bar with items/s, loss and time left. Elsewhere (a log file, a pipe): one plain
-line now and then, no control codes.
+On a terminal, and in a notebook with ipywidgets: a live bar with items/s, loss and time left. Elsewhere (a log file, a
+pipe): one plain line now and then, no control codes. In Python:
+
+    with Bar() as bar:
+        any2vec.fit(model, data, callback=bar.record, stage=bar.stage)
 """
 
 from __future__ import annotations
 
 import time
+from importlib.util import find_spec
 from types import TracebackType
 
 from rich.console import Console
@@ -32,7 +36,7 @@ class Bar:
     def __init__(self, quiet: bool = False, console: Console | None = None) -> None:
         self._console = console or stderr_console()
         self._quiet = quiet
-        self._is_live = not quiet and (self._console.is_terminal or self._console.is_jupyter)
+        self._is_live = not quiet and _can_draw(self._console)
         self._live: RichProgress | None = None
         self._tasks: dict[str, TaskID] = {}
         self._last_line = time.monotonic()
@@ -110,3 +114,10 @@ class Bar:
                 self._ended |= {task: done} if is_last else {}
                 share = f"{100 * done / total:.0f} %  " if total and task == _TRAIN else ""
                 self._console.print(f"{name}  {share}{text}".rstrip(), soft_wrap=True, markup=False)
+
+
+def _can_draw(console: Console) -> bool:
+    """On a terminal; in a notebook where ipywidgets is installed, which Rich draws with."""
+    if console.is_jupyter:
+        return find_spec("ipywidgets") is not None
+    return console.is_terminal
