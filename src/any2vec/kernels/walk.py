@@ -233,7 +233,7 @@ def second_order_walks(
                     low, left = rows_R[asked], rows_R[asked + _ONE]
                     while left > _ONE:
                         half = left >> _ONE
-                        low += half * np.uint64(np.uint64(indices_E[low + half]) <= about)
+                        low += half & (((about - np.uint64(indices_E[low + half])) >> _63) - _ONE)
                         left -= half
                     is_near = np.uint64(np.uint64(indices_E[low]) == about)
                 out[place] = found
