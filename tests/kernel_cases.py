@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.kernels import classic, hierarchical, skipgram
+from any2vec.kernels import cbow, classic, hierarchical, skipgram
 from any2vec.kernels.alias import build_alias
 from any2vec.kernels.huffman import huffman_codes
 from any2vec.kernels.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
@@ -139,6 +139,12 @@ CASES = [
         "skipgram-block",
         negative(skipgram.train_skipgram_block, 16, 12),
         negative(naive_skipgram.train_skipgram_block, 16, 12),
+        granularity=16,
+    ),
+    Case(
+        "cbow-block",
+        negative(cbow.train_cbow_block, 16, 12),
+        negative(naive_cbow.train_cbow_block, 16, 12),
         granularity=16,
     ),
 ]

@@ -25,7 +25,7 @@ keeps = st.lists(st.sampled_from([0, HALF, ALL]), min_size=1, max_size=6)
 def gathered(
     tokens: np.ndarray, start: int, stop: int, offset: int, keep: np.ndarray, key: np.uint64, window: int
 ) -> tuple[list[tuple], int]:
-    size = stop - start + 2 * window
+    size = stop - start + 2 * window + 1
     row_M, left_M, right_M = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
     position_M = np.empty(size, np.int64)
     first, last, items = gather_windows(
@@ -78,7 +78,7 @@ def test_keep_rate_and_window_width_have_their_distributions() -> None:
     rates = np.array([1.0, 0.5, 0.1, 0.01, 0.0])
     token_P = np.tile(np.arange(5, dtype=np.int32), size // 5)
     keep_V = (rates * ALL).astype(np.uint64)
-    room = size + 2 * window
+    room = size + 2 * window + 1
     row_M, left_M, right_M = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
     position_M = np.empty(room, np.int64)
     first, last, items = gather_windows(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from naive.pair import BOUND, bounded, log_loss, rate_at, sigmoid, step_example
+from naive.pair import bounded, log_loss, rate_at, sigmoid, step_example
 from naive.rng import draw, draw_alias
-from naive.skipgram import cut_blocks
+from naive.skipgram import Steps, cut_blocks, squares
 from naive.windows import centres
 
 
@@ -40,7 +40,7 @@ def train_cbow_block(
 ):  # fmt: skip
     """Each centre of a block meets its own row once, and each shared negative with weight num_negatives / num_shared.
 
-    All steps of a block come from the values before it.
+    All steps of a block come from the values before it, and are shortened as in skip-gram's blocks.
     """
     found, items = centres(tokens, start, stop, offset, keep, token_key, window)
     loss_sum, examples, share = 0.0, 0, num_negatives / num_shared
@@ -49,24 +49,28 @@ def train_cbow_block(
         counter = (stretch * 64 + piece) * 1024
         shared = [draw_alias(draw(int(negative_key), counter + k), threshold, alias) for k in range(num_shared)]
         is_measured = loss_every > 0 and stretch % loss_every == 0
-        old_input, old_output = input_rows.copy(), output_rows.copy()
+        steps, positives, negatives = Steps(), Steps(), Steps()
         for centre in members:
             rows = [row for _, row in centre.contexts]
             if not rows:
                 continue
             examples += is_measured
-            mean = np.mean(old_input[rows], axis=0)
-            error = np.zeros_like(mean)
-            targets = [(centre.row, 1.0, 1.0)] + [(row, 0.0, share) for row in shared if row != centre.row]
-            for target, label, weight in targets:
-                dot = float(mean @ old_output[target])
-                step = lr * weight * (label - sigmoid(dot))
-                error += step * old_output[target]
-                output_rows[target] += step * mean
-                if is_measured:
+            mean = np.mean(input_rows[rows], axis=0)
+            error, curvature = np.zeros_like(mean), 0.0
+            targets = [(centre.row, 1.0, 1.0, positives)] + [(row, 0.0, share, negatives) for row in shared]
+            for target, label, weight, side in targets:
+                y = output_rows[target]
+                dot = float(mean @ y)
+                is_met = bool(label) or target != centre.row
+                step = lr * weight * (label - sigmoid(dot)) * is_met
+                error += step * y
+                curvature += lr * weight / 4 * squares(y)
+                side.add(target, step * mean, lr * weight / 4 * squares(mean))
+                if is_measured and is_met:
                     loss_sum += weight * log_loss(dot if label else -dot)
             for row in rows:
-                input_rows[row] += error
-        np.clip(input_rows, -BOUND, BOUND, out=input_rows)
-        np.clip(output_rows, -BOUND, BOUND, out=output_rows)
+                steps.add(row, error, curvature)
+        steps.apply(input_rows)
+        positives.apply(output_rows)
+        negatives.apply(output_rows)
     return items, loss_sum, examples

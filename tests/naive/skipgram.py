@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from naive.pair import BOUND, bounded, log_loss, rate_at, sigmoid, step_example
+from naive.pair import bounded, log_loss, rate_at, sigmoid, step_example
 from naive.rng import draw, draw_alias
 from naive.windows import Centre, centres
 
@@ -49,13 +49,35 @@ def cut_blocks(found: list[Centre], block: int) -> list[tuple[int, int, list[Cen
     return blocks
 
 
+class Steps:
+    """What the pairs of one block ask of a table's rows, and how strongly the loss may curve along each row."""
+
+    def __init__(self) -> None:
+        self.step: dict[int, np.ndarray] = {}
+        self.curvature: dict[int, float] = {}
+
+    def add(self, row: int, step: np.ndarray, curvature: float) -> None:
+        self.step[row] = self.step.get(row, 0.0) + step
+        self.curvature[row] = self.curvature.get(row, 0.0) + curvature
+
+    def apply(self, table: np.ndarray) -> None:
+        """Each row moves once, by its whole step, shortened so that step times curvature stays within 1."""
+        for row, step in self.step.items():
+            table[row] = bounded(table[row] + step * min(1.0, 1.0 / max(self.curvature[row], 1e-30)))
+
+
+def squares(x: np.ndarray) -> float:
+    return float(x @ x)
+
+
 def train_skipgram_block(
     tokens, start, stop, offset, keep, token_key, negative_key, threshold, alias, input_rows, output_rows,
     window, num_negatives, lr_from, lr_to, loss_every, block, num_shared,
 ):  # fmt: skip
     """Every pair of a block meets its centre once, and each shared negative with the weight num_negatives / num_shared.
 
-    All steps of a block come from the values before it. Grouping equal pairs, as the kernel does, changes no sum.
+    All steps of a block come from the values before it. Grouping equal pairs, as the kernel does, changes no sum. A
+    negative that is the centre takes no step, but counts for the curvature.
     """
     found, items = centres(tokens, start, stop, offset, keep, token_key, window)
     loss_sum, examples, share = 0.0, 0, num_negatives / num_shared
@@ -64,18 +86,21 @@ def train_skipgram_block(
         counter = (stretch * 64 + piece) * 1024
         shared = [draw_alias(draw(int(negative_key), counter + k), threshold, alias) for k in range(num_shared)]
         is_measured = loss_every > 0 and stretch % loss_every == 0
-        old_input, old_output = input_rows.copy(), output_rows.copy()
+        steps, positives, negatives = Steps(), Steps(), Steps()
         for centre in members:
-            targets = [(centre.row, 1.0, 1.0)] + [(row, 0.0, share) for row in shared if row != centre.row]
+            targets = [(centre.row, 1.0, 1.0, positives)] + [(row, 0.0, share, negatives) for row in shared]
             for _, row in centre.contexts:
                 examples += is_measured
-                for target, label, weight in targets:
-                    dot = float(old_input[row] @ old_output[target])
-                    step = lr * weight * (label - sigmoid(dot))
-                    input_rows[row] += step * old_output[target]
-                    output_rows[target] += step * old_input[row]
-                    if is_measured:
-                        loss_sum += weight * log_loss(dot if label else -dot)
-        np.clip(input_rows, -BOUND, BOUND, out=input_rows)
-        np.clip(output_rows, -BOUND, BOUND, out=output_rows)
+                x = input_rows[row]
+                for target, label, weight, side in targets:
+                    y = output_rows[target]
+                    is_met = bool(label) or target != centre.row
+                    step = lr * weight * (label - sigmoid(float(x @ y))) * is_met
+                    steps.add(row, step * y, lr * weight / 4 * squares(y))
+                    side.add(target, step * x, lr * weight / 4 * squares(x))
+                    if is_measured and is_met:
+                        loss_sum += weight * log_loss(float(x @ y) if label else -float(x @ y))
+        steps.apply(input_rows)
+        positives.apply(output_rows)
+        negatives.apply(output_rows)
     return items, loss_sum, examples

@@ -95,7 +95,7 @@ def train_skipgram_classic(
     Returns (items int64: in-vocabulary tokens before subsampling, loss_sum float64: -log s(x.centre) - sum of
     log s(-x.negative), loss_examples int64: pairs measured). Deterministic on one thread. Memory O(window + dim).
     """
-    size = _CHUNK + 2 * window
+    size = _CHUNK + 2 * window + 1
     row_M, left_M, right_M = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
     position_M = np.empty(size, np.int64)
     error_D = np.empty(input_VD.shape[1], np.float32)
@@ -137,7 +137,7 @@ def train_cbow_classic(
     Arguments and results as `train_skipgram_classic`; a positive example is a centre with at least one context word.
     Negative k of the centre at global position p is draw p * num_negatives + k.
     """
-    size = _CHUNK + 2 * window
+    size = _CHUNK + 2 * window + 1
     row_M, left_M, right_M = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
     position_M = np.empty(size, np.int64)
     mean_D, error_D = np.empty(input_VD.shape[1], np.float32), np.empty(input_VD.shape[1], np.float32)

@@ -121,7 +121,7 @@ def train_skipgram_hierarchical(
     loss_examples int64: pairs measured). Draws nothing. Deterministic on one thread. Memory O((window + longest
     code) * dim).
     """
-    size = _CHUNK + 2 * window
+    size = _CHUNK + 2 * window + 1
     row_M, left_M, right_M = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
     position_M = np.empty(size, np.int64)
     dim, deep, wide = input_VD.shape[1], longest_code(code_offset), 2 * window
@@ -179,7 +179,7 @@ def train_cbow_hierarchical(
     Arguments and results as `train_skipgram_hierarchical`; a positive example is a centre with at least one context
     word.
     """
-    size, padded = _CHUNK + 2 * window, (input_VD.shape[1] + _LANE - 1) // _LANE * _LANE
+    size, padded = _CHUNK + 2 * window + 1, (input_VD.shape[1] + _LANE - 1) // _LANE * _LANE
     row_M, left_M, right_M = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
     position_M = np.empty(size, np.int64)
     deep = longest_code(code_offset)
