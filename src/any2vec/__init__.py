@@ -1,11 +1,12 @@
 """any2vec: fast embeddings of words, graph nodes and anything that comes as sequences.
 
-    import any2vec as a2v
+import any2vec as a2v
 
-    result = a2v.fit(a2v.SkipGram(dim=100), "corpus.txt", epochs=3)
-    result.embeddings.nearest("word")
+result = a2v.fit(a2v.SkipGram(dim=100), "corpus.txt", epochs=3)
+result.embeddings.nearest("word")
 """
 
+# ruff: noqa: F401 (names that __getattr__ brings in, shown here to type checkers)
 from __future__ import annotations
 
 from importlib import import_module

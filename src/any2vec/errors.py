@@ -32,5 +32,5 @@ class FormatError(Any2VecError, ValueError):
     """Stored data is not in a format that this version reads, or is damaged."""
 
 
-class Interrupted(Any2VecError):
+class Interrupted(Any2VecError):  # noqa: N818 (what happened, not a mistake)
     """The run was asked to stop; its checkpoint holds the work done so far."""

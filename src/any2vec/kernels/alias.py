@@ -19,7 +19,15 @@ _FULL = np.uint32(0xFFFFFFFF)
 
 
 @inline_jit
-def fill_alias(weights, start, stop, share, work, threshold, alias):
+def fill_alias(
+    weights: np.ndarray,
+    start: int,
+    stop: int,
+    share: np.ndarray,
+    work: np.ndarray,
+    threshold: np.ndarray,
+    alias: np.ndarray,
+) -> None:
     """Build the table of weights[start:stop] into the same places; `alias` counts from `start`.
 
     weights: float (E,), finite, >= 0, with a positive sum over the row. share: float64 (M,) and work: int32 (M,) are
@@ -60,7 +68,7 @@ def fill_alias(weights, start, stop, share, work, threshold, alias):
 
 
 @jit
-def build_alias(weights):
+def build_alias(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Table of one distribution: weights float64 (V,), finite, >= 0, positive sum, V < 2**31.
 
     Returns (threshold uint32 (V,), alias int32 (V,)). O(V) time and memory; deterministic.
@@ -73,7 +81,7 @@ def build_alias(weights):
 
 
 @inline_jit
-def draw_alias(bits64, threshold, alias):
+def draw_alias(bits64: np.uint64, threshold: np.ndarray, alias: np.ndarray) -> np.int64:
     """An outcome in [0, V) as int64 from 64 random bits: the high 32 choose the column, the low 32 toss its coin."""
     column = np.int64(((bits64 >> _32) * np.uint64(threshold.size)) >> _32)
     if (bits64 & _LOW32) < np.uint64(threshold[column]):
@@ -82,7 +90,7 @@ def draw_alias(bits64, threshold, alias):
 
 
 @jit
-def build_row_alias(indptr, weights):
+def build_row_alias(indptr: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """One table per row of a CSR: indptr int64 (N + 1,), weights float32 (E,), each > 0.
 
     Returns (threshold uint32 (E,), alias int32 (E,)), alias counting from the start of its row. O(E).

@@ -22,7 +22,18 @@ STEP = np.float32(1)
 
 
 @jit
-def cut_blocks(position_M, first, last, block, negative_key, threshold_V, alias_V, begin_B, end_B, negative_BK):
+def cut_blocks(
+    position_M: np.ndarray,
+    first: int,
+    last: int,
+    block: int,
+    negative_key: np.uint64,
+    threshold_V: np.ndarray,
+    alias_V: np.ndarray,
+    begin_B: np.ndarray,
+    end_B: np.ndarray,
+    negative_BK: np.ndarray,
+) -> int:
     """Cut the centres first..last - 1 into blocks and draw each block's negatives. Returns the number of blocks.
 
     A block is what is kept of `block` consecutive positions of the stream (global ones, so that a cut of the work
@@ -50,7 +61,16 @@ def cut_blocks(position_M, first, last, block, negative_key, threshold_V, alias_
 
 
 @jit
-def prefetch_block(input_VD, output_VD, row_M, right_M, known, begin, end, negative_K):
+def prefetch_block(
+    input_VD: np.ndarray,
+    output_VD: np.ndarray,
+    row_M: np.ndarray,
+    right_M: np.ndarray,
+    known: int,
+    begin: int,
+    end: int,
+    negative_K: np.ndarray,
+) -> None:
     """Fetch the rows of the block of centres begin..end - 1: inputs from entry `known` on, centres, negatives."""
     for j in range(known, right_M[end - 1]):
         prefetch_row(input_VD, row_M[j])
@@ -61,7 +81,9 @@ def prefetch_block(input_VD, output_VD, row_M, right_M, known, begin, end, negat
 
 
 @fast_jit
-def load_rows(table_VD, ids, begin, end, local_D, norm_N, at):
+def load_rows(
+    table_VD: np.ndarray, ids: np.ndarray, begin: int, end: int, local_D: np.ndarray, norm_N: np.ndarray, at: int
+) -> None:
     """Copy rows ids[begin:end] of the table into the local block, from its row `at` on; norm = |row| ** 2."""
     for j in range(begin, end):
         row, place = ids[j], at + j - begin
@@ -74,7 +96,9 @@ def load_rows(table_VD, ids, begin, end, local_D, norm_N, at):
 
 
 @fast_jit
-def add_rows(change_D, factor_D, at, ids, begin, end, table_VD):
+def add_rows(
+    change_D: np.ndarray, factor_D: np.ndarray, at: int, ids: np.ndarray, begin: int, end: int, table_VD: np.ndarray
+) -> None:
     """table[ids[j]] += factor change for the block's rows from `at` on and j in begin..end - 1, within scalar.BOUND."""
     for j in range(begin, end):
         row, factor = ids[j], factor_D[at + j - begin]
@@ -83,7 +107,7 @@ def add_rows(change_D, factor_D, at, ids, begin, end, table_VD):
 
 
 @inline_jit
-def fast_sigmoid(x):
+def fast_sigmoid(x: float) -> np.float32:
     """1 / (1 + exp(-x)) of a float32, absolute error below 4e-6, without a table or a branch.
 
     Lambert's continued fraction of tanh(z), z = x / 2, cut after nine terms and clamped at |z| = 8, so that a loop
@@ -93,8 +117,7 @@ def fast_sigmoid(x):
     z = min(max(x * half, np.float32(-8)), np.float32(8))
     z2 = z * z
     top = z * (
-        np.float32(34459425)
-        + z2 * (np.float32(4729725) + z2 * (np.float32(135135) + z2 * (np.float32(990) + z2)))
+        np.float32(34459425) + z2 * (np.float32(4729725) + z2 * (np.float32(135135) + z2 * (np.float32(990) + z2)))
     )
     bottom = np.float32(34459425) + z2 * (
         np.float32(16216200) + z2 * (np.float32(945945) + z2 * (np.float32(13860) + np.float32(45) * z2))
@@ -103,7 +126,7 @@ def fast_sigmoid(x):
 
 
 @fast_jit
-def damping(id_N, curvature_N, factor_N, scratch_N):
+def damping(id_N: np.ndarray, curvature_N: np.ndarray, factor_N: np.ndarray, scratch_N: np.ndarray) -> None:
     """factor[i] = min(1, STEP / total), total = sum of curvature over all places of the block that hold the same id.
 
     A block moves a row once, by the sum of what its pairs ask for at the block's start. The loss along that row curves
@@ -125,7 +148,9 @@ def damping(id_N, curvature_N, factor_N, scratch_N):
 
 
 @fast_jit
-def count_pairs(begin, end, low, left_M, right_M, columns, pairs_C):
+def count_pairs(
+    begin: int, end: int, low: int, left_M: np.ndarray, right_M: np.ndarray, columns: int, pairs_C: np.ndarray
+) -> None:
     """pairs[c] = how many centres of the block have local row c as a context; 0 from `columns` on.
 
     Steps up and down, then a running sum: adding 1 window by window would wait for each store.
@@ -144,7 +169,18 @@ def count_pairs(begin, end, low, left_M, right_M, columns, pairs_C):
 
 
 @fast_jit
-def input_curvatures(begin, end, low, left_M, right_M, share, rate, pairs_C, norm_Y, curve_C):
+def input_curvatures(
+    begin: int,
+    end: int,
+    low: int,
+    left_M: np.ndarray,
+    right_M: np.ndarray,
+    share: float,
+    rate: float,
+    pairs_C: np.ndarray,
+    norm_Y: np.ndarray,
+    curve_C: np.ndarray,
+) -> None:
     """Bound of the loss's curvature along each input row of a block; see `damping`.
 
     rate / 4 times (sum of |y| ** 2 over the centres that have the row as a context, plus share |n| ** 2 for each such

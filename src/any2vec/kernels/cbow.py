@@ -20,7 +20,15 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.kernels.blocks import (
-    MAX_CENTRES, add_rows, count_pairs, cut_blocks, damping, fast_sigmoid, input_curvatures, load_rows, prefetch_block,
+    MAX_CENTRES,
+    add_rows,
+    count_pairs,
+    cut_blocks,
+    damping,
+    fast_sigmoid,
+    input_curvatures,
+    load_rows,
+    prefetch_block,
 )  # fmt: skip
 from any2vec.kernels.jit import fast_jit
 from any2vec.kernels.scalar import log_loss, rate_at
@@ -29,7 +37,9 @@ from any2vec.kernels.windows import gather_windows
 
 
 @fast_jit
-def _mean_contexts(begin, end, low, left_M, right_M, x_CD, h_ED):
+def _mean_contexts(
+    begin: int, end: int, low: int, left_M: np.ndarray, right_M: np.ndarray, x_CD: np.ndarray, h_ED: np.ndarray
+) -> None:
     """h[e] = mean of the context rows of centre e; 0 without a context."""
     for e in range(end - begin):
         left, right, own = left_M[begin + e] - low, right_M[begin + e] - low, begin + e - low
@@ -44,7 +54,16 @@ def _mean_contexts(begin, end, low, left_M, right_M, x_CD, h_ED):
 
 
 @fast_jit
-def _spread_steps(begin, end, low, high, left_M, right_M, dh_ED, dx_CD):
+def _spread_steps(
+    begin: int,
+    end: int,
+    low: int,
+    high: int,
+    left_M: np.ndarray,
+    right_M: np.ndarray,
+    dh_ED: np.ndarray,
+    dx_CD: np.ndarray,
+) -> None:
     """dx[c] = sum of dh[e] over the centres e that have c as a context."""
     for c in range(high - low):
         for q in range(dx_CD.shape[1]):
@@ -57,7 +76,7 @@ def _spread_steps(begin, end, low, high, left_M, right_M, dh_ED, dx_CD):
 
 
 @fast_jit
-def _positives(centres, y_YD, h_ED, dot_E):
+def _positives(centres: int, y_YD: np.ndarray, h_ED: np.ndarray, dot_E: np.ndarray) -> None:
     """dot[e] = y[e] . h[e]"""
     for e in range(centres):
         total = np.float32(0)
@@ -67,7 +86,18 @@ def _positives(centres, y_YD, h_ED, dot_E):
 
 
 @fast_jit
-def _pull_positives(begin, centres, left_M, right_M, rate, dot_E, y_YD, h_ED, dh_ED, dy_YD):
+def _pull_positives(
+    begin: int,
+    centres: int,
+    left_M: np.ndarray,
+    right_M: np.ndarray,
+    rate: float,
+    dot_E: np.ndarray,
+    y_YD: np.ndarray,
+    h_ED: np.ndarray,
+    dh_ED: np.ndarray,
+    dy_YD: np.ndarray,
+) -> None:
     """dy[e] = a h[e] and dh[e] += a y[e], a = rate (1 - sigmoid(dot[e])), nothing without a context."""
     for e in range(centres):
         has_context = right_M[begin + e] - left_M[begin + e] > 1
@@ -79,7 +109,17 @@ def _pull_positives(begin, centres, left_M, right_M, rate, dot_E, y_YD, h_ED, dh
 
 
 @fast_jit
-def _coefficients(begin, centres, row_M, left_M, right_M, negative_K, push, wide, g_KE):
+def _coefficients(
+    begin: int,
+    centres: int,
+    row_M: np.ndarray,
+    left_M: np.ndarray,
+    right_M: np.ndarray,
+    negative_K: np.ndarray,
+    push: float,
+    wide: int,
+    g_KE: np.ndarray,
+) -> None:
     """Turn G into B in place, push = -rate share; the first `wide` columns are written."""
     for k in range(negative_K.size):
         g_E = g_KE[k]
@@ -96,7 +136,7 @@ def _coefficients(begin, centres, row_M, left_M, right_M, negative_K, push, wide
 
 
 @fast_jit
-def _output_curvatures(centres, share, rate, h_ED, curve_Y):
+def _output_curvatures(centres: int, share: float, rate: float, h_ED: np.ndarray, curve_Y: np.ndarray) -> None:
     """Bound of the loss's curvature along each output row; see `damping`."""
     total = np.float32(0)
     for e in range(centres):
@@ -110,7 +150,17 @@ def _output_curvatures(centres, share, rate, h_ED, curve_Y):
 
 
 @fast_jit
-def _block_loss(begin, centres, row_M, left_M, right_M, negative_K, share, dot_E, g_KE):
+def _block_loss(
+    begin: int,
+    centres: int,
+    row_M: np.ndarray,
+    left_M: np.ndarray,
+    right_M: np.ndarray,
+    negative_K: np.ndarray,
+    share: float,
+    dot_E: np.ndarray,
+    g_KE: np.ndarray,
+) -> tuple[float, int]:
     """(sum, examples): -log sigmoid(positive) - share * sum_k log sigmoid(-negative) over centres with a context."""
     loss, examples = 0.0, 0
     for e in range(centres):
@@ -125,9 +175,11 @@ def _block_loss(begin, centres, row_M, left_M, right_M, negative_K, share, dot_E
 
 @fast_jit
 def train_cbow_block(
-    tokens, start, stop, offset, keep_V, token_key, negative_key, threshold_V, alias_V, input_VD, output_VD,
-    window, num_negatives, lr_from, lr_to, loss_every, block, num_shared,
-):  # fmt: skip
+    tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
+    negative_key: np.uint64, threshold_V: np.ndarray, alias_V: np.ndarray, input_VD: np.ndarray,
+    output_VD: np.ndarray,
+    window: int, num_negatives: int, lr_from: float, lr_to: float, loss_every: int, block: int, num_shared: int,
+) -> tuple[int, float, int]:  # fmt: skip
     """Train the centres of tokens[start:stop]; arguments, result and promises as in `train_skipgram_block`."""
     chunk = max(1, 2048 // block) * block
     capacity = chunk + 2 * window + 2
@@ -183,9 +235,7 @@ def train_cbow_block(
             damping(row_M[low:high], curve_C, factor_C, id_C)
             damping(row_M[begin:end], curve_Y, factor_Y, id_C)
             damping(negative_K, curve_Y[centres:], factor_Y[centres:], id_C)
-            _coefficients(
-                begin, centres, row_M, left_M, right_M, negative_K, -rate * share, padded(centres), g_KE
-            )
+            _coefficients(begin, centres, row_M, left_M, right_M, negative_K, -rate * share, padded(centres), g_KE)
             mix_rows(g_KE, n_KP, dh_EP, num_shared, fours(centres))
             mix_rows_across(g_KE, h_EP, dn_KP, centres, num_shared)
             _pull_positives(begin, centres, left_M, right_M, rate, dot_E, y_EP, h_EP, dh_EP, dy_EP)

@@ -23,7 +23,7 @@ _CHUNK = 2048
 
 
 @fast_jit
-def step_pair(x_D, output_D, error_D, label, lr):
+def step_pair(x_D: np.ndarray, output_D: np.ndarray, error_D: np.ndarray, label: float, lr: float) -> np.float32:
     """One positive or negative pair: adds the pair's step for the input row to error_D, and updates output_D in place.
 
     x_D, output_D, error_D float32 (D,); label float32, 1 or 0; lr float32. Returns the dot product (float32) before
@@ -40,7 +40,14 @@ def step_pair(x_D, output_D, error_D, label, lr):
 
 
 @inline_jit
-def draw_negatives(counter, negative_key, threshold_V, alias_V, output_VD, negative_K):
+def draw_negatives(
+    counter: np.uint64,
+    negative_key: np.uint64,
+    threshold_V: np.ndarray,
+    alias_V: np.ndarray,
+    output_VD: np.ndarray,
+    negative_K: np.ndarray,
+) -> None:
     """Fill negative_K int32 (K,): negative k is drawn at `counter + k` (uint64) of stream `negative_key`."""
     for k in range(negative_K.size):
         row = draw_alias(draw(negative_key, counter + np.uint64(k)), threshold_V, alias_V)
@@ -49,7 +56,15 @@ def draw_negatives(counter, negative_key, threshold_V, alias_V, output_VD, negat
 
 
 @fast_jit
-def step_example(x_D, centre, negative_K, output_VD, lr, is_measured, error_D):
+def step_example(
+    x_D: np.ndarray,
+    centre: int,
+    negative_K: np.ndarray,
+    output_VD: np.ndarray,
+    lr: float,
+    is_measured: bool,
+    error_D: np.ndarray,
+) -> float:
     """One positive example and its negatives, in order; a negative that is the centre itself is passed over.
 
     error_D receives the whole step of x_D. Returns the loss (float64) where is_measured, each dot product taken just
@@ -68,7 +83,7 @@ def step_example(x_D, centre, negative_K, output_VD, lr, is_measured, error_D):
 
 
 @inline_jit
-def add_bounded(row_D, step_D):
+def add_bounded(row_D: np.ndarray, step_D: np.ndarray) -> None:
     """row_D += step_D, every component kept within BOUND; both float32 (D,)."""
     for d in range(row_D.size):
         row_D[d] = bounded(row_D[d] + step_D[d])
@@ -76,9 +91,11 @@ def add_bounded(row_D, step_D):
 
 @fast_jit
 def train_skipgram_classic(
-    tokens, start, stop, offset, keep_V, token_key, negative_key, threshold_V, alias_V, input_VD, output_VD,
-    window, num_negatives, lr_from, lr_to, loss_every,
-):  # fmt: skip
+    tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
+    negative_key: np.uint64, threshold_V: np.ndarray, alias_V: np.ndarray, input_VD: np.ndarray,
+    output_VD: np.ndarray,
+    window: int, num_negatives: int, lr_from: float, lr_to: float, loss_every: int,
+) -> tuple[int, float, int]:  # fmt: skip
     """Train on the centres of tokens[start:stop]: each (context, centre) pair takes one positive and K negative steps.
 
     tokens int32 (P,), start, stop int64, offset int64: global position of tokens[0]; keep_V uint64 (V,), token_key
@@ -128,9 +145,11 @@ def train_skipgram_classic(
 
 @fast_jit
 def train_cbow_classic(
-    tokens, start, stop, offset, keep_V, token_key, negative_key, threshold_V, alias_V, input_VD, output_VD,
-    window, num_negatives, lr_from, lr_to, loss_every,
-):  # fmt: skip
+    tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
+    negative_key: np.uint64, threshold_V: np.ndarray, alias_V: np.ndarray, input_VD: np.ndarray,
+    output_VD: np.ndarray,
+    window: int, num_negatives: int, lr_from: float, lr_to: float, loss_every: int,
+) -> tuple[int, float, int]:  # fmt: skip
     """Train on the centres of tokens[start:stop]: the mean of the context's input rows takes one positive and K
     negative steps, and the whole step is added to each of those rows (word2vec's and gensim's cbow_mean = 1).
 
@@ -170,7 +189,9 @@ def train_cbow_classic(
 
 
 @inline_jit
-def average_context(row_M, left, right, centre, input_VD, mean_D):
+def average_context(
+    row_M: np.ndarray, left: int, right: int, centre: int, input_VD: np.ndarray, mean_D: np.ndarray
+) -> None:
     """mean_D (float32 (D,)) becomes the mean of the input rows of entries [left, right) without `centre`."""
     for d in range(mean_D.size):
         mean_D[d] = np.float32(0.0)

@@ -11,7 +11,9 @@ from any2vec.kernels.jit import jit
 
 
 @jit
-def count_ends(src_E, dst_E, is_directed, indptr, indptr_in):
+def count_ends(
+    src_E: np.ndarray, dst_E: np.ndarray, is_directed: bool, indptr: np.ndarray, indptr_in: np.ndarray
+) -> None:
     """Add to indptr[v + 1] the entries that row v will hold, to indptr_in[v + 1] those that point to it.
 
     Both int64 (N + 1,), zeros on entry; equal when undirected, as each edge but a self-loop then makes two entries.
@@ -26,7 +28,7 @@ def count_ends(src_E, dst_E, is_directed, indptr, indptr_in):
 
 
 @jit
-def transpose_pattern(indptr, indices):
+def transpose_pattern(indptr: np.ndarray, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The transposed pattern: (indptr int64 (N + 1,), indices int32 (M,)), rows ascending. No duplicates needed."""
     out_indptr = np.zeros_like(indptr)
     for edge in range(indices.size):
@@ -43,7 +45,15 @@ def transpose_pattern(indptr, indices):
 
 
 @jit
-def scatter(src_E, dst_E, weights_E, is_directed, indptr, heads_M, weights_M):
+def scatter(
+    src_E: np.ndarray,
+    dst_E: np.ndarray,
+    weights_E: np.ndarray,
+    is_directed: bool,
+    indptr: np.ndarray,
+    heads_M: np.ndarray,
+    weights_M: np.ndarray,
+) -> None:
     """Put every entry into the row of its *target*, ordered as the edges came: heads_M[place] is its source.
 
     indptr: int64 (N + 1,) of the transposed graph. weights may be (0,): nothing is moved. Followed by `gather`, which
@@ -65,7 +75,14 @@ def scatter(src_E, dst_E, weights_E, is_directed, indptr, heads_M, weights_M):
 
 
 @jit
-def gather(indptr_in, heads_M, weights_in, indptr, indices_M, weights_M):
+def gather(
+    indptr_in: np.ndarray,
+    heads_M: np.ndarray,
+    weights_in: np.ndarray,
+    indptr: np.ndarray,
+    indices_M: np.ndarray,
+    weights_M: np.ndarray,
+) -> None:
     """Transpose once more: rows come out ascending, duplicates side by side in the order in which the edges came."""
     place = indptr[:-1].copy()
     is_weighted = weights_M.size > 0
@@ -79,7 +96,7 @@ def gather(indptr_in, heads_M, weights_in, indptr, indices_M, weights_M):
 
 
 @jit
-def merge_duplicates(indptr, indices_M, weights_M):
+def merge_duplicates(indptr: np.ndarray, indices_M: np.ndarray, weights_M: np.ndarray) -> tuple[int, int]:
     """Merge equal neighbours in place, adding their weights in float64; indptr is rewritten.
 
     Returns (entries left, self-loops).

@@ -16,7 +16,16 @@ PARSED, FAILED = 0, 1
 
 
 @jit
-def find_fields(text_B, start, delimiter, is_comment, begins_L3, ends_L3, counts_L, lines_L):
+def find_fields(
+    text_B: np.ndarray,
+    start: int,
+    delimiter: int,
+    is_comment: np.ndarray,
+    begins_L3: np.ndarray,
+    ends_L3: np.ndarray,
+    counts_L: np.ndarray,
+    lines_L: np.ndarray,
+) -> tuple[int, int]:
     """Cut data lines from byte `start` on into fields, until the text or the chunk ends.
 
     delimiter: a byte, or 0 for runs of spaces and tabs; is_comment: uint8 (256,), 1 for a byte that begins a comment
@@ -83,7 +92,7 @@ def find_fields(text_B, start, delimiter, is_comment, begins_L3, ends_L3, counts
 
 
 @jit
-def parse_integers(text_B, begins_F, ends_F, out_F):
+def parse_integers(text_B: np.ndarray, begins_F: np.ndarray, ends_F: np.ndarray, out_F: np.ndarray) -> int:
     """int64 from plain decimals (no plus sign, no leading zeros, within int64); the first field that is none, or -1."""
     for field in range(begins_F.size):
         at, stop = begins_F[field], ends_F[field]
@@ -106,7 +115,14 @@ def parse_integers(text_B, begins_F, ends_F, out_F):
 
 
 @jit
-def parse_floats(text_B, begins_F, ends_F, powers, out_F, status_F):
+def parse_floats(
+    text_B: np.ndarray,
+    begins_F: np.ndarray,
+    ends_F: np.ndarray,
+    powers: np.ndarray,
+    out_F: np.ndarray,
+    status_F: np.ndarray,
+) -> None:
     """float64 from plain decimals; status is FAILED for those left to Python (long, odd, or no numbers at all).
 
     powers: float64 (23,), 10**0 to 10**22, all exact, as is a mantissa below 2**53: so one operation rounds once.
@@ -124,7 +140,7 @@ def parse_floats(text_B, begins_F, ends_F, powers, out_F, status_F):
             if byte == 46 and not is_fraction:
                 is_fraction = True
             elif 48 <= byte <= 57:
-                mantissa = mantissa * 10 + (byte - 48)
+                mantissa = mantissa * 10 + (byte - 48)  # type: ignore[assignment]
                 digits += 1
                 scale += 1 if is_fraction else 0
             else:
@@ -142,7 +158,7 @@ def parse_floats(text_B, begins_F, ends_F, powers, out_F, status_F):
             if at == stop or stop - at > 3:
                 continue
             while at < stop and 48 <= text_B[at] <= 57:
-                exponent = exponent * 10 + (np.int64(text_B[at]) - 48)
+                exponent = exponent * 10 + (np.int64(text_B[at]) - 48)  # type: ignore[assignment]
                 at += 1
             exponent *= sign
         exponent -= scale
@@ -155,7 +171,9 @@ def parse_floats(text_B, begins_F, ends_F, powers, out_F, status_F):
 
 
 @jit
-def copy_fields(text_B, begins_F, ends_F, offsets, arena):
+def copy_fields(
+    text_B: np.ndarray, begins_F: np.ndarray, ends_F: np.ndarray, offsets: np.ndarray, arena: np.ndarray
+) -> None:
     """Copy the fields one behind the other: offsets int64 (F + 1,) given, arena uint8 (offsets[F],) written."""
     for field in range(begins_F.size):
         shift = offsets[field] - begins_F[field]

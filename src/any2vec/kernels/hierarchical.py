@@ -30,7 +30,7 @@ _LANE = 16
 
 
 @jit
-def longest_code(code_offset):
+def longest_code(code_offset: np.ndarray) -> int:
     """The length of the longest code, rounded up to a multiple of 4, at least 4; code_offset int64 (V + 1,)."""
     longest = 1
     for row in range(code_offset.size - 1):
@@ -39,27 +39,27 @@ def longest_code(code_offset):
 
 
 @inline_jit
-def prefetch_path(code_offset, points, row, output_VD):
+def prefetch_path(code_offset: np.ndarray, points: np.ndarray, row: int, output_VD: np.ndarray) -> None:
     """Ask for the output rows on the path of `row`."""
     for n in range(code_offset[row], code_offset[row + 1]):
         prefetch_row(output_VD, points[n])
 
 
 @inline_jit
-def copy_row(row_D, local_P):
+def copy_row(row_D: np.ndarray, local_P: np.ndarray) -> None:
     """The head of local_P (float32 (P,)) becomes row_D (float32 (D,))."""
     for d in range(row_D.size):
         local_P[d] = row_D[d]
 
 
 @inline_jit
-def head(flat, rows, columns):
+def head(flat: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """A contiguous matrix (rows, columns) over the head of a flat scratch array."""
     return flat[: rows * columns].reshape(rows, columns)
 
 
 @fast_jit
-def steps_of_row(bits, begin, lr, is_measured, step_L):
+def steps_of_row(bits: np.ndarray, begin: int, lr: float, is_measured: bool, step_L: np.ndarray) -> float:
     """The dot products of one row with its path become steps in place: (1 - bit - s(dot)) * lr.
 
     Returns the loss (float64) where is_measured, else 0.
@@ -74,14 +74,14 @@ def steps_of_row(bits, begin, lr, is_measured, step_L):
 
 
 @fast_jit
-def add_scaled(row_D, step, x_P):
+def add_scaled(row_D: np.ndarray, step: float, x_P: np.ndarray) -> None:
     """row_D += step * x_P, bounded; float32."""
     for d in range(row_D.size):
         row_D[d] = bounded(row_D[d] + step * x_P[d])
 
 
 @fast_jit
-def dots_of_row(x_P, y_LP, length, out_L):
+def dots_of_row(x_P: np.ndarray, y_LP: np.ndarray, length: int, out_L: np.ndarray) -> None:
     """out[n] = x . y[n] for n < length, four at a time; y_LP is padded to a multiple of 4 rows with finite numbers."""
     for n in range(0, length, 4):
         y0_P, y1_P, y2_P, y3_P = y_LP[n], y_LP[n + 1], y_LP[n + 2], y_LP[n + 3]
@@ -95,7 +95,7 @@ def dots_of_row(x_P, y_LP, length, out_L):
 
 
 @fast_jit
-def add_weighted_rows(weight_L, y_LP, length, sum_P):
+def add_weighted_rows(weight_L: np.ndarray, y_LP: np.ndarray, length: int, sum_P: np.ndarray) -> None:
     """sum += sum over n < length of weight[n] y[n], four at a time; the padding of weight_L is zero."""
     for n in range(0, length, 4):
         y0_P, y1_P, y2_P, y3_P = y_LP[n], y_LP[n + 1], y_LP[n + 2], y_LP[n + 3]
@@ -106,9 +106,10 @@ def add_weighted_rows(weight_L, y_LP, length, sum_P):
 
 @fast_jit
 def train_skipgram_hierarchical(
-    tokens, start, stop, offset, keep_V, token_key, code_offset, points, bits, input_VD, output_VD,
-    window, lr_from, lr_to, loss_every,
-):  # fmt: skip
+    tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
+    code_offset: np.ndarray, points: np.ndarray, bits: np.ndarray, input_VD: np.ndarray, output_VD: np.ndarray,
+    window: int, lr_from: float, lr_to: float, loss_every: int,
+) -> tuple[int, float, int]:  # fmt: skip
     """Train on the centres of tokens[start:stop]: each context's input row predicts the code of the centre word.
 
     tokens int32 (P,), start, stop int64, offset int64: global position of tokens[0]; keep_V uint64 (V,), token_key
@@ -170,9 +171,10 @@ def train_skipgram_hierarchical(
 
 @fast_jit
 def train_cbow_hierarchical(
-    tokens, start, stop, offset, keep_V, token_key, code_offset, points, bits, input_VD, output_VD,
-    window, lr_from, lr_to, loss_every,
-):  # fmt: skip
+    tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
+    code_offset: np.ndarray, points: np.ndarray, bits: np.ndarray, input_VD: np.ndarray, output_VD: np.ndarray,
+    window: int, lr_from: float, lr_to: float, loss_every: int,
+) -> tuple[int, float, int]:  # fmt: skip
     """Train on the centres of tokens[start:stop]: the mean of the context's input rows predicts the centre's code, and
     the whole step is added to each of those rows (word2vec's and gensim's cbow_mean = 1).
 

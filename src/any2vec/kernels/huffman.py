@@ -13,7 +13,7 @@ from any2vec.kernels.jit import jit
 
 
 @jit
-def link_huffman(count_V, order_V, parent, bit):
+def link_huffman(count_V: np.ndarray, order_V: np.ndarray, parent: np.ndarray, bit: np.ndarray) -> None:
     """Build the tree: count_V int64 (V,), >= 0, sum below 2**63; order_V int64 (V,): rows by ascending count.
 
     Writes parent int64 (2 * V - 1,) and bit uint8 (2 * V - 1,): node r < V is the leaf of row r, node V + i is inner
@@ -40,7 +40,7 @@ def link_huffman(count_V, order_V, parent, bit):
 
 
 @jit
-def measure_codes(parent, code_offset):
+def measure_codes(parent: np.ndarray, code_offset: np.ndarray) -> None:
     """code_offset int64 (V + 1,) becomes the running sum of the lengths of the codes. O(V)."""
     n = code_offset.size - 1
     depth = np.zeros(2 * n - 1, np.int32)
@@ -53,7 +53,9 @@ def measure_codes(parent, code_offset):
 
 
 @jit
-def spell_codes(parent, bit, code_offset, points, bits):
+def spell_codes(
+    parent: np.ndarray, bit: np.ndarray, code_offset: np.ndarray, points: np.ndarray, bits: np.ndarray
+) -> None:
     """Write each row's path from the root: points int32 and bits uint8 (code_offset[V],). O(sum of lengths)."""
     n = code_offset.size - 1
     for row in range(n):

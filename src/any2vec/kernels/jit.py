@@ -29,17 +29,19 @@ def sources_hash() -> str:
 @cache
 def cache_folder() -> Path:
     """Folder of the compiled kernels: `$ANY2VEC_CACHE/kernels/<hash>`, by default below `~/.cache/any2vec`."""
-    root = os.environ.get("ANY2VEC_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "any2vec"
+    root = (
+        os.environ.get("ANY2VEC_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "any2vec"
+    )
     return Path(root) / "kernels" / sources_hash()
 
 
 def _compile(function: Callable[..., Any], **options: Any) -> Any:
-    previous = config.CACHE_DIR
-    config.CACHE_DIR = str(cache_folder())
+    previous = config.CACHE_DIR  # type: ignore[attr-defined]
+    config.CACHE_DIR = str(cache_folder())  # type: ignore[attr-defined]
     try:
         return numba.njit(nogil=True, cache=True, error_model="numpy", boundscheck=False, **options)(function)
     finally:
-        config.CACHE_DIR = previous
+        config.CACHE_DIR = previous  # type: ignore[attr-defined]
 
 
 def jit(function: Callable[..., Any]) -> Any:

@@ -1,9 +1,10 @@
-"""Ask the processor for a row of a table before it is needed: tables outgrow the caches, and the ids are known ahead."""
+"""Ask the processor for a row before it is needed: tables outgrow the caches, and the ids are known ahead."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, config
 from numba.extending import intrinsic
@@ -31,14 +32,14 @@ def _prefetch_item(typing_context: Any, table: Any, row: Any, column: Any) -> An
     return types.void(table, types.intp, types.intp), generate
 
 
-if config.DISABLE_JIT:
+if config.DISABLE_JIT:  # type: ignore[attr-defined]
 
-    def prefetch_row(table_VD, row):
+    def prefetch_row(table_VD: np.ndarray, row: int) -> None:
         """Nothing: without the compiler there is no such instruction."""
 else:
 
     @inline_jit
-    def prefetch_row(table_VD, row):
+    def prefetch_row(table_VD: np.ndarray, row: int) -> None:
         """Fetch row `row` of a float32 (V, D) table into the caches, one request a line of 64 bytes."""
         for column in range(0, table_VD.shape[1], 16):
-            _prefetch_item(table_VD, row, column)
+            _prefetch_item(table_VD, row, column)  # type: ignore[call-arg]

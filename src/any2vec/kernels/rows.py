@@ -9,10 +9,10 @@ from any2vec.kernels.rng import draw, unit
 
 
 @jit
-def fill_uniform(table_VD, start, stop, key):
-    """table[start:stop] = uniform in [-0.5, 0.5) / D, word2vec's start; element i of the table is draw i of `key`."""
+def fill_uniform(table_VD: np.ndarray, start: int, stop: int, key: np.uint64, spread: float) -> None:
+    """table[start:stop] = uniform in [-spread, spread) / D; element i of the table is draw i of `key`."""
     dim = table_VD.shape[1]
     for row in range(start, stop):
         for q in range(dim):
-            value = unit(draw(key, np.uint64(row * dim + q))) - 0.5
-            table_VD[row, q] = np.float32(value / dim)
+            value = 2.0 * unit(draw(key, np.uint64(row * dim + q))) - 1.0
+            table_VD[row, q] = np.float32(spread * value / dim)

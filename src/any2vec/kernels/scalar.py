@@ -15,7 +15,7 @@ _LOW = np.float32(-BOUND)
 
 
 @inline_jit
-def sigmoid(x):
+def sigmoid(x: float) -> float:
     """1 / (1 + exp(-x)) of a finite float32, exact to a few ulp, without overflow on either side."""
     if x >= np.float32(0.0):
         return _ONE / (_ONE + np.exp(-x))
@@ -24,20 +24,20 @@ def sigmoid(x):
 
 
 @inline_jit
-def log_loss(x):
+def log_loss(x: float) -> float:
     """-log sigmoid(x) of a finite float32 as float64, without overflow: max(-x, 0) + log(1 + exp(-|x|))."""
     wide = np.float64(x)
     return max(-wide, 0.0) + np.log1p(np.exp(-abs(wide)))
 
 
 @inline_jit
-def bounded(x):
+def bounded(x: np.float32) -> np.float32:
     """x float32 clamped to [-BOUND, BOUND]; selects, no branches, so that loops over a row stay vectorised."""
     return min(max(x, _LOW), BOUND)
 
 
 @inline_jit
-def rate_at(index, start, stop, lr_from, lr_to):
+def rate_at(index: int, start: int, stop: int, lr_from: float, lr_to: float) -> np.float32:
     """Learning rate (float32) of the token at `index`: linear from lr_from at `start` to lr_to at `stop`."""
     share = np.float64(index - start) / np.float64(stop - start)
     return np.float32(lr_from + (np.float64(lr_to) - np.float64(lr_from)) * share)

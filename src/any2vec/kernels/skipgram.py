@@ -13,8 +13,8 @@ negative itself does not count). Shared negatives for a group of inputs are the 
 "Parallelizing Word2Vec in Shared and Distributed Memory"; blocks over neighbouring centres, exact positives and the
 weights are ours.
 
-Legend: V vocabulary, D dim, P dim padded, M kept tokens of a chunk, B blocks of a chunk, C input rows, E centres, Y output rows,
-K shared negatives.
+Legend: V vocabulary, D dim, P dim padded, M kept tokens of a chunk, B blocks of a chunk, C input rows, E centres,
+Y output rows, K shared negatives.
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.kernels.blocks import (
-    MAX_CENTRES, add_rows, count_pairs, cut_blocks, damping, fast_sigmoid, input_curvatures, load_rows,
+    MAX_CENTRES,
+    add_rows,
+    count_pairs,
+    cut_blocks,
+    damping,
+    fast_sigmoid,
+    input_curvatures,
+    load_rows,
     prefetch_block,
 )  # fmt: skip
 from any2vec.kernels.jit import fast_jit, jit
@@ -32,7 +39,9 @@ from any2vec.kernels.windows import gather_windows
 
 
 @jit
-def _count_meetings(begin, end, row_M, left_M, right_M, entry, negative):
+def _count_meetings(
+    begin: int, end: int, row_M: np.ndarray, left_M: np.ndarray, right_M: np.ndarray, entry: int, negative: int
+) -> int:
     """How many pairs (entry, centre) of a block may draw `negative`: those whose centre is another word."""
     pairs = 0
     for centre in range(begin, end):
@@ -42,7 +51,18 @@ def _count_meetings(begin, end, row_M, left_M, right_M, entry, negative):
 
 
 @jit
-def _without_meetings(begin, end, low, row_M, left_M, right_M, negative, once, weight_C, own_C):
+def _without_meetings(
+    begin: int,
+    end: int,
+    low: int,
+    row_M: np.ndarray,
+    left_M: np.ndarray,
+    right_M: np.ndarray,
+    negative: int,
+    once: float,
+    weight_C: np.ndarray,
+    own_C: np.ndarray,
+) -> bool:
     """own = weight less `once` for each pair whose centre is `negative` itself. Returns whether there is any."""
     met = False
     for centre in range(begin, end):
@@ -57,7 +77,22 @@ def _without_meetings(begin, end, low, row_M, left_M, right_M, negative, once, w
 
 
 @fast_jit
-def _coefficients(begin, end, low, row_M, left_M, right_M, negative_K, rate, once, weight_C, own_C, lane_C, wide, g_YC):
+def _coefficients(
+    begin: int,
+    end: int,
+    low: int,
+    row_M: np.ndarray,
+    left_M: np.ndarray,
+    right_M: np.ndarray,
+    negative_K: np.ndarray,
+    rate: float,
+    once: float,
+    weight_C: np.ndarray,
+    own_C: np.ndarray,
+    lane_C: np.ndarray,
+    wide: int,
+    g_YC: np.ndarray,
+) -> None:
     """Turn G into A in place; see the head of this file. lane_C[c] = c; the first `wide` columns are written.
 
     once = rate * num_negatives / K, what one pair adds to weight_C; own_C is scratch of its size.
@@ -84,7 +119,19 @@ def _coefficients(begin, end, low, row_M, left_M, right_M, negative_K, rate, onc
 
 
 @fast_jit
-def _output_curvatures(begin, end, low, left_M, right_M, share, rate, pairs_C, norm_C, sum_C, curve_Y):
+def _output_curvatures(
+    begin: int,
+    end: int,
+    low: int,
+    left_M: np.ndarray,
+    right_M: np.ndarray,
+    share: float,
+    rate: float,
+    pairs_C: np.ndarray,
+    norm_C: np.ndarray,
+    sum_C: np.ndarray,
+    curve_Y: np.ndarray,
+) -> None:
     """Bound of the loss's curvature along each output row; see `damping`. sum_C (C + 1,) takes running sums."""
     centres, columns = end - begin, pairs_C.size
     quarter = rate * np.float32(0.25)
@@ -101,7 +148,18 @@ def _output_curvatures(begin, end, low, left_M, right_M, share, rate, pairs_C, n
 
 
 @fast_jit
-def _block_loss(begin, end, low, columns, row_M, left_M, right_M, negative_K, share, g_YC):
+def _block_loss(
+    begin: int,
+    end: int,
+    low: int,
+    columns: int,
+    row_M: np.ndarray,
+    left_M: np.ndarray,
+    right_M: np.ndarray,
+    negative_K: np.ndarray,
+    share: float,
+    g_YC: np.ndarray,
+) -> tuple[float, int]:
     """(sum, examples) of the loss of a block: -log sigmoid(positive) - share * sum_k log sigmoid(-negative)."""
     loss, examples = 0.0, 0
     for e in range(end - begin):
@@ -119,9 +177,11 @@ def _block_loss(begin, end, low, columns, row_M, left_M, right_M, negative_K, sh
 
 @fast_jit
 def train_skipgram_block(
-    tokens, start, stop, offset, keep_V, token_key, negative_key, threshold_V, alias_V, input_VD, output_VD,
-    window, num_negatives, lr_from, lr_to, loss_every, block, num_shared,
-):  # fmt: skip
+    tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
+    negative_key: np.uint64, threshold_V: np.ndarray, alias_V: np.ndarray, input_VD: np.ndarray,
+    output_VD: np.ndarray,
+    window: int, num_negatives: int, lr_from: float, lr_to: float, loss_every: int, block: int, num_shared: int,
+) -> tuple[int, float, int]:  # fmt: skip
     """Train the centres of tokens[start:stop]; see kernels/classic.py for the arguments that both forms share.
 
     block: positions of the stream that make one block; num_shared: K, negatives that a block shares. Both change
@@ -142,8 +202,16 @@ def train_skipgram_block(
     y_YP, dy_YP = np.zeros((most_y, width), np.float32), np.zeros((most_y, width), np.float32)
     g_YC = np.zeros((most_y, most_x), np.float32)
     lane_C, own_C, id_C = np.arange(most_x).astype(np.float32), np.zeros(most_x, np.float32), np.zeros(most, np.int32)
-    pairs_C, weight_C, norm_C = np.zeros(most_x + 1, np.float32), np.zeros(most_x, np.float32), np.zeros(most_x, np.float32)
-    sum_C, curve_C, factor_C = np.zeros(most_x + 1, np.float32), np.zeros(most_x, np.float32), np.zeros(most_x, np.float32)
+    pairs_C, weight_C, norm_C = (
+        np.zeros(most_x + 1, np.float32),
+        np.zeros(most_x, np.float32),
+        np.zeros(most_x, np.float32),
+    )
+    sum_C, curve_C, factor_C = (
+        np.zeros(most_x + 1, np.float32),
+        np.zeros(most_x, np.float32),
+        np.zeros(most_x, np.float32),
+    )
     norm_Y, curve_Y, factor_Y = np.zeros(most_y, np.float32), np.zeros(most_y, np.float32), np.zeros(most_y, np.float32)
     share = np.float32(num_negatives) / np.float32(num_shared)
     items, loss_sum, loss_examples = 0, 0.0, 0

@@ -56,7 +56,9 @@ def _store(builder: Any, value: Any, pointer: Any) -> None:
 
 def _splat(builder: Any, value: Any) -> Any:
     lone = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), value, _I32(0))
-    return builder.shuffle_vector(lone, ir.Constant(_VECTOR, ir.Undefined), ir.Constant(ir.VectorType(_I32, _WIDTH), [0] * _WIDTH))
+    return builder.shuffle_vector(
+        lone, ir.Constant(_VECTOR, ir.Undefined), ir.Constant(ir.VectorType(_I32, _WIDTH), [0] * _WIDTH)
+    )
 
 
 def _fma(builder: Any, a: Any, b: Any, c: Any) -> Any:
@@ -84,7 +86,7 @@ def _dot_rows(typing_context: Any, y_RP: Any, x_SP: Any, out_RS: Any, num_r: Any
         x, _ = _rows_of(context, builder, kinds[1], arguments[1])
         out, out_stride = _rows_of(context, builder, kinds[2], arguments[2])
         zero = ir.Constant(_VECTOR, [0.0] * _WIDTH)
-        with for_range_slice(builder, _I64(0), arguments[3], _I64(_TILE_R), intp=_I64) as (r, _):
+        with for_range_slice(builder, _I64(0), arguments[3], _I64(_TILE_R), intp=_I64) as (r, _):  # noqa: SIM117
             with for_range_slice(builder, _I64(0), arguments[4], _I64(_TILE_S), intp=_I64) as (s, _):
                 before = builder.block
                 body, after = builder.append_basic_block("dot"), builder.append_basic_block("dotted")
@@ -189,44 +191,44 @@ def _mix_rows(
 
 
 @inline_jit
-def padded(dim):
+def padded(dim: int) -> int:
     """dim rounded up to a whole number of LANES."""
     return (dim + 15) // 16 * 16
 
 
 @inline_jit
-def fours(size):
+def fours(size: int) -> int:
     """A number of rows rounded up to a multiple of 4."""
     return (size + 3) // 4 * 4
 
 
-if config.DISABLE_JIT:
+if config.DISABLE_JIT:  # type: ignore[attr-defined]
 
-    def dot_rows(y_RP, x_SP, out_RS, num_r, num_s):
+    def dot_rows(y_RP: np.ndarray, x_SP: np.ndarray, out_RS: np.ndarray, num_r: int, num_s: int) -> None:
         """out[r, s] = y[r] . x[s]"""
         out_RS[:num_r, :num_s] = y_RP[:num_r] @ x_SP[:num_s].T
 
-    def mix_rows(a_RS, y_RP, out_SP, num_r, num_s):
+    def mix_rows(a_RS: np.ndarray, y_RP: np.ndarray, out_SP: np.ndarray, num_r: int, num_s: int) -> None:
         """out[s] = sum_r a[r, s] y[r]"""
         out_SP[:num_s] = a_RS[:num_r, :num_s].T @ y_RP[:num_r]
 
-    def mix_rows_across(a_SR, y_RP, out_SP, num_r, num_s):
+    def mix_rows_across(a_SR: np.ndarray, y_RP: np.ndarray, out_SP: np.ndarray, num_r: int, num_s: int) -> None:
         """out[s] = sum_r a[s, r] y[r]"""
         out_SP[:num_s] = a_SR[:num_s, :num_r] @ y_RP[:num_r]
 
 else:
 
     @inline_jit
-    def dot_rows(y_RP, x_SP, out_RS, num_r, num_s):
+    def dot_rows(y_RP: np.ndarray, x_SP: np.ndarray, out_RS: np.ndarray, num_r: int, num_s: int) -> None:
         """out[r, s] = y[r] . x[s] for r < num_r, s < num_s, both multiples of 4; float32, C order, P as `padded`."""
-        _dot_rows(y_RP, x_SP, out_RS, num_r, num_s)
+        _dot_rows(y_RP, x_SP, out_RS, num_r, num_s)  # type: ignore[call-arg]
 
     @inline_jit
-    def mix_rows(a_RS, y_RP, out_SP, num_r, num_s):
+    def mix_rows(a_RS: np.ndarray, y_RP: np.ndarray, out_SP: np.ndarray, num_r: int, num_s: int) -> None:
         """out[s] = sum_r a[r, s] y[r] over r < num_r, for s < num_s, a multiple of 4."""
-        _mix_rows(a_RS, np.int64(a_RS.shape[1]), np.int64(1), y_RP, out_SP, num_r, num_s)
+        _mix_rows(a_RS, np.int64(a_RS.shape[1]), np.int64(1), y_RP, out_SP, num_r, num_s)  # type: ignore[call-arg]
 
     @inline_jit
-    def mix_rows_across(a_SR, y_RP, out_SP, num_r, num_s):
+    def mix_rows_across(a_SR: np.ndarray, y_RP: np.ndarray, out_SP: np.ndarray, num_r: int, num_s: int) -> None:
         """out[s] = sum_r a[s, r] y[r] over r < num_r, for s < num_s, a multiple of 4."""
-        _mix_rows(a_SR, np.int64(1), np.int64(a_SR.shape[1]), y_RP, out_SP, num_r, num_s)
+        _mix_rows(a_SR, np.int64(1), np.int64(a_SR.shape[1]), y_RP, out_SP, num_r, num_s)  # type: ignore[call-arg]

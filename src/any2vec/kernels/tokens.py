@@ -30,7 +30,7 @@ _BYTE_INDEX = np.uint64(0x0001020304050607)
 
 
 @inline_jit
-def white_length(first, second, third):
+def white_length(first: int, second: int, third: int) -> np.uint64:
     """Bytes (2 or 3) of the Unicode white-space character that these bytes begin with, or 0; the set of str.isspace."""
     if first == 0xC2:
         return _2 if second == 0x85 or second == 0xA0 else _ZERO
@@ -46,20 +46,30 @@ def white_length(first, second, third):
 
 
 @inline_jit
-def load_eight(words_8, at):
+def load_eight(words_8: np.ndarray, at: np.uint64) -> np.uint64:
     """The 8 bytes from byte `at` (uint64) on, the first one lowest; words_8 is the block seen as uint64."""
     index, shift = at >> _3, (at & _7) << _3
     return (words_8[index] >> shift) | ((words_8[index + _ONE] << _ONE) << (_63 - shift))
 
 
 @inline_jit
-def keep_bytes(eight, count):
+def keep_bytes(eight: np.uint64, count: np.uint64) -> np.uint64:
     """The lowest `count` bytes (uint64, 0..7) of `eight`; the others become 0."""
     return eight & ((_ONE << (count << _3)) - _ONE)
 
 
 @jit
-def split_words(block_B, stop, start, max_word, classes, tags_E, begins_E, lengths_E, state):
+def split_words(
+    block_B: np.ndarray,
+    stop: int,
+    start: int,
+    max_word: int,
+    classes: np.ndarray,
+    tags_E: np.ndarray,
+    begins_E: np.ndarray,
+    lengths_E: np.ndarray,
+    state: np.ndarray,
+) -> np.int64:
     """Find words in block_B[start:stop] until the entries are full; return the first byte not yet done.
 
     block_B uint8, 8-byte aligned, a separator at stop - 1 and at least 16 bytes more behind it, a multiple of 8 long;
@@ -70,7 +80,7 @@ def split_words(block_B, stop, start, max_word, classes, tags_E, begins_E, lengt
     words_8 = block_B.view(np.uint64)
     words = state[WORDS_IN_SENTENCE]
     entry = 0
-    at, stop = np.uint64(start), np.uint64(stop)
+    at, stop = np.uint64(start), np.uint64(stop)  # type: ignore[assignment]
     while at < stop and entry < tags_E.size:
         kind = classes[block_B[at]]
         if kind == SPACE:
@@ -128,7 +138,19 @@ def split_words(block_B, stop, start, max_word, classes, tags_E, begins_E, lengt
 
 
 @jit
-def encode_words(block_B, tags_E, begins_E, lengths_E, first, table_2S, arena_8, lengths_T, counts_T, out, state):
+def encode_words(
+    block_B: np.ndarray,
+    tags_E: np.ndarray,
+    begins_E: np.ndarray,
+    lengths_E: np.ndarray,
+    first: int,
+    table_2S: np.ndarray,
+    arena_8: np.ndarray,
+    lengths_T: np.ndarray,
+    counts_T: np.ndarray,
+    out: np.ndarray,
+    state: np.ndarray,
+) -> int:
     """Append the ids of the entries from `first` on to `out` (int32); return the first entry not yet done.
 
     table_2S uint64: in turn a tag (0: empty) and id + (arena offset << 32); arena_8 uint64: the words one after
@@ -166,7 +188,7 @@ def encode_words(block_B, tags_E, begins_E, lengths_E, first, table_2S, arena_8,
                         is_same = arena_8[offset + chunk] == load_eight(words_8, at + (chunk << _3))
                         chunk += _ONE
                 if is_same:
-                    row = np.int64(value & _LOW32)
+                    row = np.int64(value & _LOW32)  # type: ignore[assignment]
                     break
             slot = (slot + _ONE) & mask
         if row < 0:
@@ -178,7 +200,7 @@ def encode_words(block_B, tags_E, begins_E, lengths_E, first, table_2S, arena_8,
             num_types += 1
             table_2S[slot << _ONE] = tag
             table_2S[(slot << _ONE) + _ONE] = np.uint64(row) | (np.uint64(arena_used) << _32)
-            for chunk in range(last):
+            for chunk in range(last):  # type: ignore[assignment]
                 arena_8[arena_used] = load_eight(words_8, at + (np.uint64(chunk) << _3))
                 arena_used += 1
             arena_8[arena_used] = keep_bytes(load_eight(words_8, at + (last << _3)), length & _7)
@@ -196,7 +218,15 @@ def encode_words(block_B, tags_E, begins_E, lengths_E, first, table_2S, arena_8,
 
 
 @jit
-def encode_ids(ids, start, table_2S, ids_T, counts_T, out, state):
+def encode_ids(
+    ids: np.ndarray,
+    start: int,
+    table_2S: np.ndarray,
+    ids_T: np.ndarray,
+    counts_T: np.ndarray,
+    out: np.ndarray,
+    state: np.ndarray,
+) -> int:
     """The same for integers: ids int64, those below 0 end a sentence; ids_T int64 takes the distinct ones.
 
     The table's tag of an id is the id plus 1. Returns the first position not yet done.
@@ -240,7 +270,7 @@ def encode_ids(ids, start, table_2S, ids_T, counts_T, out, state):
 
 
 @jit
-def rehash(old_2S, new_2S, num_types):
+def rehash(old_2S: np.ndarray, new_2S: np.ndarray, num_types: int) -> None:
     """Move the `num_types` entries of `old_2S` (uint64, tag and id in turn) into the empty, larger `new_2S`.
 
     In the order of ids: words that came early are frequent, and the first one into a slot is found at once.
@@ -260,7 +290,7 @@ def rehash(old_2S, new_2S, num_types):
 
 
 @jit
-def remap(tokens, rank_T):
+def remap(tokens: np.ndarray, rank_T: np.ndarray) -> None:
     """Replace each id >= 0 in `tokens` int32 by rank_T[id] (int32), in place; ends of sentences stay."""
     for at in range(tokens.size):
         if tokens[at] >= 0:
@@ -268,7 +298,9 @@ def remap(tokens, rank_T):
 
 
 @jit
-def pack_words(arena_B, starts_T, lengths_T, packed, offsets_T1):
+def pack_words(
+    arena_B: np.ndarray, starts_T: np.ndarray, lengths_T: np.ndarray, packed: np.ndarray, offsets_T1: np.ndarray
+) -> None:
     """Copy the words of `arena_B` uint8, of lengths_T int32 bytes from starts_T int64 on, one behind another.
 
     packed uint8 (sum of lengths,) and offsets_T1 int64 are written.
@@ -283,7 +315,7 @@ def pack_words(arena_B, starts_T, lengths_T, packed, offsets_T1):
 
 
 @jit
-def count_tokens(tokens, is_open):
+def count_tokens(tokens: np.ndarray, is_open: bool) -> tuple[int, int]:
     """(ids, ended sentences) in `tokens` int32, where `is_open` says that a sentence is open before the first token."""
     num_tokens, num_sentences = 0, 0
     for at in range(tokens.size):

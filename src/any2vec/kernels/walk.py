@@ -33,7 +33,7 @@ _LOW32 = np.uint64(0xFFFFFFFF)
 
 
 @jit
-def lay_out_rows(indptr, bits_log, rows_N4):
+def lay_out_rows(indptr: np.ndarray, bits_log: int, rows_N4: np.ndarray) -> int:
     """Fill rows_N4 int64 (N, 4); return the number of uint64 words of all bit sets. 2**bits_log >= N, bits_log >= 6."""
     words = 0
     for node in range(indptr.size - 1):
@@ -51,7 +51,7 @@ def lay_out_rows(indptr, bits_log, rows_N4):
 
 
 @jit
-def fill_bit_sets(rows_N4, indices_E, bits_log, words_S):
+def fill_bit_sets(rows_N4: np.ndarray, indices_E: np.ndarray, bits_log: int, words_S: np.ndarray) -> None:
     """Set the bit of each neighbour; words_S uint64 (S,), zeros on entry."""
     mask = (_ONE << np.uint64(bits_log)) - _ONE
     for node in range(rows_N4.shape[0]):
@@ -61,7 +61,7 @@ def fill_bit_sets(rows_N4, indices_E, bits_log, words_S):
 
 
 @inline_jit
-def start_node(order_key, walk, num_nodes):
+def start_node(order_key: np.uint64, walk: int, num_nodes: int) -> np.int64:
     """The node where walk number `walk` starts: pass `walk // num_nodes` visits the nodes in a random order of its own.
 
     The order is a Feistel network over the next power of two, walked until it falls below num_nodes (Black and Rogaway
@@ -86,7 +86,17 @@ def start_node(order_key, walk, num_nodes):
 
 
 @jit
-def begin_walk(rows_N4, indices_E, threshold_E, alias_E, keys, walk, length, at, out):
+def begin_walk(
+    rows_N4: np.ndarray,
+    indices_E: np.ndarray,
+    threshold_E: np.ndarray,
+    alias_E: np.ndarray,
+    keys: np.ndarray,
+    walk: int,
+    length: int,
+    at: int,
+    out: np.ndarray,
+) -> np.uint64:
     """Write the first one or two nodes of a walk at out[at:], and the padding where it ends with them.
 
     keys: (walk key, order key), uint64 (2,). Returns the walk's stream state (uint64), or 0 when the walk is over.
@@ -112,7 +122,17 @@ def begin_walk(rows_N4, indices_E, threshold_E, alias_E, keys, walk, length, at,
 
 
 @jit
-def first_order_walks(rows_N4, indices_E, threshold_E, alias_E, keys, start, stop, length, out):
+def first_order_walks(
+    rows_N4: np.ndarray,
+    indices_E: np.ndarray,
+    threshold_E: np.ndarray,
+    alias_E: np.ndarray,
+    keys: np.ndarray,
+    start: int,
+    stop: int,
+    length: int,
+    out: np.ndarray,
+) -> None:
     """Walks [start, stop) into out int32 ((stop - start) * (length + 1),), each padded with -1."""
     stride = length + 1
     state_W = np.empty(SLOTS, np.uint64)
@@ -158,9 +178,11 @@ def first_order_walks(rows_N4, indices_E, threshold_E, alias_E, keys, start, sto
 
 @jit
 def second_order_walks(
-    rows_N4, indices_E, words_S, bits_log, threshold_E, alias_E, weights_E, row_weight_N, is_directed, biases, accept,
-    keys, start, stop, length, patience, out,
-):  # fmt: skip
+    rows_N4: np.ndarray, indices_E: np.ndarray, words_S: np.ndarray, bits_log: int, threshold_E: np.ndarray,
+    alias_E: np.ndarray, weights_E: np.ndarray, row_weight_N: np.ndarray, is_directed: bool, biases: np.ndarray,
+    accept: np.ndarray,
+    keys: np.ndarray, start: int, stop: int, length: int, patience: int, out: np.ndarray,
+) -> None:  # fmt: skip
     """As `first_order_walks`, biased by p and q.
 
     accept: uint64 (4,), 2**32 * bias / ceiling of a far node, a neighbour of the last node, and (twice) the last node
@@ -264,7 +286,7 @@ def second_order_walks(
 
 
 @jit
-def edge_weight(rows_N4, indices_E, weights_E, src, dst):
+def edge_weight(rows_N4: np.ndarray, indices_E: np.ndarray, weights_E: np.ndarray, src: int, dst: int) -> float:
     """Weight of the edge src -> dst (1 when unweighted), 0 when there is none; float64."""
     low, left = rows_N4[src, 0], rows_N4[src, 1]
     while left > 1:
@@ -277,7 +299,15 @@ def edge_weight(rows_N4, indices_E, weights_E, src, dst):
 
 
 @jit
-def exact_step(rows_N4, indices_E, weights_E, biases, last, node, share):
+def exact_step(
+    rows_N4: np.ndarray,
+    indices_E: np.ndarray,
+    weights_E: np.ndarray,
+    biases: np.ndarray,
+    last: int,
+    node: int,
+    share: float,
+) -> int:
     """The neighbour of `node` at `share` (float64, [0, 1)) of its enumerated second-order weights."""
     first, stop = rows_N4[node, 0], rows_N4[node, 0] + rows_N4[node, 1]
     target = np.inf
@@ -299,7 +329,7 @@ def exact_step(rows_N4, indices_E, weights_E, biases, last, node, share):
 
 
 @jit
-def count_rows(tokens, counts):
+def count_rows(tokens: np.ndarray, counts: np.ndarray) -> None:
     """Add to counts int64 (N,) the uses of each row in tokens int32 (any,); -1 is skipped."""
     for token in tokens:
         if token >= 0:

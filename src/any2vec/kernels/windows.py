@@ -16,7 +16,21 @@ _32 = np.uint64(32)
 
 
 @inline_jit
-def _take(tokens, begin, end, offset, keep_V, key, window, size, sentence, row_M, start_M, reach_M, position_M):
+def _take(
+    tokens: np.ndarray,
+    begin: int,
+    end: int,
+    offset: int,
+    keep_V: np.ndarray,
+    key: np.uint64,
+    window: int,
+    size: int,
+    sentence: int,
+    row_M: np.ndarray,
+    start_M: np.ndarray,
+    reach_M: np.ndarray,
+    position_M: np.ndarray,
+) -> tuple[int, int, int]:
     """Append the kept tokens of [begin, end). Returns (size, first entry of the sentence at hand, items).
 
     Whether a token is kept is a coin toss, so there is no branch on it: each token is written, and counted if kept.
@@ -37,7 +51,19 @@ def _take(tokens, begin, end, offset, keep_V, key, window, size, sentence, row_M
 
 
 @jit
-def gather_windows(tokens, start, stop, offset, keep_V, key, window, row_M, left_M, right_M, position_M):
+def gather_windows(
+    tokens: np.ndarray,
+    start: int,
+    stop: int,
+    offset: int,
+    keep_V: np.ndarray,
+    key: np.uint64,
+    window: int,
+    row_M: np.ndarray,
+    left_M: np.ndarray,
+    right_M: np.ndarray,
+    position_M: np.ndarray,
+) -> tuple[int, int, int]:
     """Kept tokens of `tokens[start:stop]` (the centres), and up to `window` kept neighbours on both sides.
 
     tokens int32 (P,), ids ranked by count, -1 ends a sentence, an id >= V is out of the vocabulary and vanishes;

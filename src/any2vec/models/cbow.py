@@ -13,6 +13,8 @@ class CBOW(SequenceModel):
     """Continuous bag of words over sentences, with negative sampling or hierarchical softmax."""
 
     name: ClassVar[str] = "cbow"
+    start_spread: ClassVar[float] = 6.0
+    """A mean of contexts starts that much smaller than one row: with 0.5 the first epoch learns little (docs/log.md)."""
 
     @property
     def architecture(self) -> str:

@@ -35,6 +35,8 @@ class SequenceModel:
     name: ClassVar[str] = ""
     default_epochs: ClassVar[int] = 5
     is_graph: ClassVar[bool] = False
+    start_spread: ClassVar[float] = 0.5
+    """input rows start uniform in +-start_spread / dim; word2vec has 0.5, gensim 1"""
 
     dim: int = 100
     """numbers per vector, 1..4096"""
@@ -111,4 +113,4 @@ class WalkModel(SequenceModel):
         check_whole("walks_per_node", self.walks_per_node, 1, 100_000)
         check_whole("walk_length", self.walk_length, 2, 100_000)
         if self.max_vocab is not None or self.min_count != 1:
-            raise InputError("max_vocab and min_count do not apply to graphs: every node gets a vector; leave them out.")
+            raise InputError("max_vocab and min_count do not apply to graphs: every node gets a vector.")

@@ -13,6 +13,7 @@ class SkipGram(SequenceModel):
     """Skip-gram over sentences, with negative sampling or hierarchical softmax."""
 
     name: ClassVar[str] = "skipgram"
+    start_spread: ClassVar[float] = 2.0
 
     @property
     def architecture(self) -> str:

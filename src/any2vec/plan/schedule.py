@@ -1,4 +1,4 @@
-"""The schedule: epochs over an axis of positions, cut into pieces (for threads) and works (for records, checkpoints)."""
+"""The schedule: epochs over an axis of positions, cut into pieces (for threads) and works (for records)."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def load_checkpoint(folder: Path, settings: dict[str, Any]) -> Checkpoint:
     for name, value in _flat(settings).items():
         if _flat(meta["settings"]).get(name) != value:
             raise InputError(
-                f"{folder} is of a run with {name} = {_flat(meta['settings']).get(name)!r}, and this one has {value!r}; "
+                f"{folder} is of a run with {name} = {_flat(meta['settings']).get(name)!r}, this one has {value!r}; "
                 "resume with the same settings, or start again with --overwrite."
             )
     state, _ = read_safetensors(folder / "state.safetensors", mmap=False)

@@ -140,16 +140,14 @@ def _check(request: _Request, threads: int) -> None:
     check_number("checkpoint_seconds", request.checkpoint_seconds, 0, 1e9, open_low=True)
 
 
-def _train(
-    request: _Request, prepared: Prepared, init: Embeddings | None, resume: bool, started: float
-) -> FitResult:
+def _train(request: _Request, prepared: Prepared, init: Embeddings | None, resume: bool, started: float) -> FitResult:
     model, source = request.model, prepared.source
     settings = {"model": model.as_dict(), "epochs": request.epochs, "seed": request.seed, "data": prepared.facts}
     keys, counts = prepared.keys, prepared.counts
     if init is None:
-        tables = fresh_tables(len(keys), model.dim, request.seed)
+        tables = fresh_tables(len(keys), model, request.seed)
     else:
-        tables, keys, counts = carry_over(init, keys, counts, model.dim, request.seed)
+        tables, keys, counts = carry_over(init, keys, counts, model, request.seed)
     folder = None if request.out is None else request.out / "checkpoint"
     first, items, seconds = (0, 0), 0, 0.0
     if resume and folder is not None and folder.exists():
@@ -307,9 +305,7 @@ def _summary(
     }
 
 
-def _write_result(
-    request: _Request, embeddings: Embeddings, summary: dict[str, Any], settings: dict[str, Any]
-) -> None:
+def _write_result(request: _Request, embeddings: Embeddings, summary: dict[str, Any], settings: dict[str, Any]) -> None:
     assert request.out is not None
     about = {
         "any2vec": __version__, "settings": settings, "summary": summary, "machine": describe(),

@@ -64,6 +64,7 @@ def prepare(
         assert isinstance(model, WalkModel)
         return _prepare_walks(model, open_graph(data, graph, cache_dir, stage), threads, seed)
     if corpus is None:
+
         def told(done: int, total: int | None) -> None:
             if stage is not None:
                 stage("reading", done, total)

@@ -11,18 +11,20 @@ from any2vec.errors import InputError
 from any2vec.kernels.rng import PURPOSE_INIT, stream_key
 from any2vec.kernels.rows import fill_uniform
 from any2vec.kernels.scalar import BOUND
+from any2vec.models.config import SequenceModel
 from any2vec.tables.memory import MemoryTable
 
 
-def fresh_tables(num_rows: int, dim: int, seed: int) -> dict[str, MemoryTable]:
-    """Input rows uniform in [-0.5, 0.5) / dim, output rows 0 (word2vec)."""
+def fresh_tables(num_rows: int, model: SequenceModel, seed: int) -> dict[str, MemoryTable]:
+    """Input rows uniform in [-spread, spread) / dim, the spread the model's; output rows 0 (word2vec)."""
+    dim = model.dim
     rows = np.empty((num_rows, dim), np.float32)
-    fill_uniform(rows, 0, num_rows, stream_key(seed, PURPOSE_INIT))
+    fill_uniform(rows, 0, num_rows, stream_key(seed, PURPOSE_INIT), model.start_spread)
     return {"input": MemoryTable(rows), "output": MemoryTable(np.zeros((num_rows, dim), np.float32))}
 
 
 def carry_over(
-    init: Embeddings, keys: Sequence[str], counts: np.ndarray, dim: int, seed: int
+    init: Embeddings, keys: Sequence[str], counts: np.ndarray, model: SequenceModel, seed: int
 ) -> tuple[dict[str, MemoryTable], list[str], np.ndarray]:
     """Tables that hold `init`'s rows at the rows of its keys, and fresh rows for new keys.
 
@@ -32,6 +34,7 @@ def carry_over(
     Raises:
         InputError: the dim differs, or a number is beyond the kernels' bound.
     """
+    dim = model.dim
     if init.dim != dim:
         raise InputError(f"The given vectors have dim {init.dim} and the model has {dim}; set --dim {init.dim}.")
     if len(init) and not float(np.abs(init.vectors).max()) <= float(BOUND):
@@ -46,7 +49,7 @@ def carry_over(
             extra.append(key)
         targets[row] = target
     all_keys = [*keys, *extra]
-    tables = fresh_tables(len(all_keys), dim, seed)
+    tables = fresh_tables(len(all_keys), model, seed)
     tables["input"].rows[targets] = init.vectors
     if init.output is not None and init.output.shape == init.vectors.shape:
         tables["output"].rows[targets] = init.output
