@@ -14,7 +14,7 @@ class CBOW(SequenceModel):
 
     name: ClassVar[str] = "cbow"
     start_spread: ClassVar[float] = 6.0
-    """A mean of contexts starts that much smaller than one row: with 0.5 the first epoch learns little (docs/log.md)."""
+    """A mean of contexts starts smaller than one row: with 0.5 the first epoch learns little (docs/log.md)."""
 
     @property
     def architecture(self) -> str:
