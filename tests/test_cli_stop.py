@@ -18,12 +18,12 @@ from any2vec.cli.app import app
 from any2vec.embeddings import Embeddings
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-SETTINGS = ["--model", "skipgram", "--dim", "32", "--epochs", "120", "--threads", "1", "--seed", "3", "--quiet"]
+SETTINGS = ["--model", "skipgram", "--dim", "32", "--epochs", "400", "--threads", "1", "--seed", "3", "--quiet"]
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """30 000 words: some seconds of training at 120 epochs, a hundredth of that an epoch."""
+    """30 000 words: some seconds of training at 400 epochs, a few hundredths of a second an epoch."""
     rng = random.Random(1)
     words = [f"w{rng.randrange(100) * rng.randrange(1, 10)}" for _ in range(30_000)]
     path = tmp_path_factory.mktemp("text") / "text.txt"
@@ -61,7 +61,7 @@ def check_resumes(text: Path, out: Path, whole: bytes) -> None:
     assert (done["epoch"], done["position"]) > (0, 0)
     result = CliRunner().invoke(app, ["train", str(text), "--out", str(out), *SETTINGS, "--resume", "--json"])
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["items"] == 120 * int(sum(Embeddings.load(out).counts))
+    assert json.loads(result.stdout)["items"] == 400 * int(sum(Embeddings.load(out).counts))
     assert (out / "vectors.safetensors").read_bytes() == whole
     assert not (out / "checkpoint").exists()
 
