@@ -101,10 +101,11 @@ def share_of_peak(bench: Bench, words_per_s: float) -> Reading:
 def _kernel_parameters(sentences: Sequence[Sequence[float]]) -> tuple[int, int]:
     """Positions of a block and its shared negatives, as the learner chooses them for this text."""
     from any2vec.models.learner import block_positions, shared_negatives
+    from any2vec.models.skipgram import SkipGram
 
     positions = sum(len(sentence) + 1 for sentence in sentences)
     kept = sum(max(0.0, keep) for sentence in sentences for keep in sentence)
-    return block_positions(kept / positions), shared_negatives(words.NUM_NEGATIVES)
+    return block_positions(SkipGram(), kept / positions), shared_negatives(words.NUM_NEGATIVES)
 
 
 def _sample(bench: Bench, lines: int = 20_000) -> list[list[float]]:

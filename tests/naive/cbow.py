@@ -9,6 +9,8 @@ from naive.rng import draw, draw_alias
 from naive.skipgram import Steps, cut_blocks, squares
 from naive.windows import centres
 
+MAX_CENTRES = 48
+
 
 def train_cbow_classic(
     tokens, start, stop, offset, keep, token_key, negative_key, threshold, alias, input_rows, output_rows,
@@ -44,7 +46,7 @@ def train_cbow_block(
     """
     found, items = centres(tokens, start, stop, offset, keep, token_key, window)
     loss_sum, examples, share = 0.0, 0, num_negatives / num_shared
-    for stretch, piece, members in cut_blocks(found, block):
+    for stretch, piece, members in cut_blocks(found, block, MAX_CENTRES):
         lr = rate_at(members[0].index, start, stop, float(lr_from), float(lr_to))
         counter = (stretch * 64 + piece) * 1024
         shared = [draw_alias(draw(int(negative_key), counter + k), threshold, alias) for k in range(num_shared)]

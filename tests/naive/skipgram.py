@@ -35,14 +35,14 @@ def train_skipgram_classic(
 MAX_CENTRES = 24
 
 
-def cut_blocks(found: list[Centre], block: int) -> list[tuple[int, int, list[Centre]]]:
+def cut_blocks(found: list[Centre], block: int, most: int = MAX_CENTRES) -> list[tuple[int, int, list[Centre]]]:
     """(stretch, piece, centres): the centres of each stretch of `block` positions, shared out evenly over pieces."""
     stretches: dict[int, list[Centre]] = {}
     for centre in found:
         stretches.setdefault(centre.position // block, []).append(centre)
     blocks = []
     for stretch, members in stretches.items():
-        pieces = -(-len(members) // MAX_CENTRES)
+        pieces = -(-len(members) // most)
         for piece in range(pieces):
             begin, end = len(members) * piece // pieces, len(members) * (piece + 1) // pieces
             blocks.append((stretch, piece, members[begin:end]))

@@ -11,11 +11,10 @@ from any2vec.kernels.alias import draw_alias
 from any2vec.kernels.jit import fast_jit, inline_jit, jit
 from any2vec.kernels.prefetch import prefetch_row
 from any2vec.kernels.rng import draw
-from any2vec.kernels.scalar import bounded
-from any2vec.kernels.tiles import padded
+from any2vec.kernels.vectors import padded
 
-MAX_CENTRES = 24
-"""centres of one block at most; more kept tokens in the same stretch are shared out over several blocks"""
+MARKS = 1024
+"""places of the map that tells which negatives may be a centre of the block; see `mark_rows`"""
 
 STEP = np.float32(1)
 """curvature that one step of a row may meet; see `damping`"""
@@ -27,6 +26,7 @@ def cut_blocks(
     first: int,
     last: int,
     block: int,
+    most: int,
     negative_key: np.uint64,
     threshold_V: np.ndarray,
     alias_V: np.ndarray,
@@ -37,7 +37,7 @@ def cut_blocks(
     """Cut the centres first..last - 1 into blocks and draw each block's negatives. Returns the number of blocks.
 
     A block is what is kept of `block` consecutive positions of the stream (global ones, so that a cut of the work
-    elsewhere changes nothing), shared out so that none holds more than MAX_CENTRES. Writes begin_B, end_B int64 and
+    elsewhere changes nothing), shared out so that none holds more than `most`. Writes begin_B, end_B int64 and
     negative_BK int32 (B, K). Negative k of piece j of stretch s is draw (64 s + j) 1024 + k of its stream.
     """
     size = 0
@@ -48,7 +48,7 @@ def cut_blocks(
         stop = entry
         while stop < last and position_M[stop] < border:
             stop += 1
-        pieces = (stop - entry + MAX_CENTRES - 1) // MAX_CENTRES
+        pieces = (stop - entry + most - 1) // most
         for piece in range(pieces):
             begin_B[size] = entry + (stop - entry) * piece // pieces
             end_B[size] = entry + (stop - entry) * (piece + 1) // pieces
@@ -80,30 +80,11 @@ def prefetch_block(
         prefetch_row(output_VD, negative_K[k])
 
 
-@fast_jit
-def load_rows(
-    table_VD: np.ndarray, ids: np.ndarray, begin: int, end: int, local_D: np.ndarray, norm_N: np.ndarray, at: int
-) -> None:
-    """Copy rows ids[begin:end] of the table into the local block, from its row `at` on; norm = |row| ** 2."""
-    for j in range(begin, end):
-        row, place = ids[j], at + j - begin
-        norm = np.float32(0)
-        for q in range(table_VD.shape[1]):
-            value = table_VD[row, q]
-            norm += value * value
-            local_D[place, q] = value
-        norm_N[place] = norm
-
-
-@fast_jit
-def add_rows(
-    change_D: np.ndarray, factor_D: np.ndarray, at: int, ids: np.ndarray, begin: int, end: int, table_VD: np.ndarray
-) -> None:
-    """table[ids[j]] += factor change for the block's rows from `at` on and j in begin..end - 1, within scalar.BOUND."""
-    for j in range(begin, end):
-        row, factor = ids[j], factor_D[at + j - begin]
-        for q in range(table_VD.shape[1]):
-            table_VD[row, q] = bounded(table_VD[row, q] + factor * change_D[at + j - begin, q])
+@inline_jit
+def mark_rows(ids: np.ndarray, mark: int, mark_N: np.ndarray) -> None:
+    """Put `mark` on each id's place of mark_N, uint8 (MARKS,): a row whose place is 0 is surely none of them."""
+    for j in range(ids.size):
+        mark_N[ids[j] & (MARKS - 1)] = mark
 
 
 @inline_jit

@@ -22,20 +22,24 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.kernels.blocks import (
-    MAX_CENTRES,
-    add_rows,
+    MARKS,
     count_pairs,
     cut_blocks,
     damping,
     fast_sigmoid,
     input_curvatures,
-    load_rows,
+    mark_rows,
     prefetch_block,
 )  # fmt: skip
 from any2vec.kernels.jit import fast_jit, jit
+from any2vec.kernels.rows import give_rows, take_rows
 from any2vec.kernels.scalar import log_loss, rate_at
-from any2vec.kernels.tiles import dot_rows, fours, mix_rows, mix_rows_across, padded
+from any2vec.kernels.tiles import dot_rows, fours, mix_rows, mix_rows_across
+from any2vec.kernels.vectors import local_rows, padded
 from any2vec.kernels.windows import gather_windows
+
+MAX_CENTRES = 24
+"""centres of one block at most; more kept tokens of the same stretch are shared out over several blocks"""
 
 
 @jit
@@ -91,6 +95,7 @@ def _coefficients(
     own_C: np.ndarray,
     lane_C: np.ndarray,
     wide: int,
+    mark_N: np.ndarray,
     g_YC: np.ndarray,
 ) -> None:
     """Turn G into A in place; see the head of this file. lane_C[c] = c; the first `wide` columns are written.
@@ -98,9 +103,8 @@ def _coefficients(
     once = rate * num_negatives / K, what one pair adds to weight_C; own_C is scratch of its size.
     """
     centres = end - begin
-    seen = np.uint64(0)
+    mark_rows(row_M[begin:end], 1, mark_N)
     for e in range(centres):
-        seen |= np.uint64(1) << np.uint64(row_M[begin + e] & 63)
         g_C = g_YC[e]
         left, right = np.float32(left_M[begin + e] - low), np.float32(right_M[begin + e] - low)
         own = np.float32(begin + e - low)
@@ -110,12 +114,13 @@ def _coefficients(
             g_C[c] = value if is_context else np.float32(0)
     for k in range(negative_K.size):
         g_C, w_C = g_YC[centres + k], weight_C
-        if (seen >> np.uint64(negative_K[k] & 63)) & np.uint64(1) and _without_meetings(
+        if mark_N[negative_K[k] & (MARKS - 1)] and _without_meetings(
             begin, end, low, row_M, left_M, right_M, negative_K[k], once, weight_C, own_C
         ):
             w_C = own_C
         for c in range(wide):
             g_C[c] = -w_C[c] * fast_sigmoid(g_C[c])
+    mark_rows(row_M[begin:end], 0, mark_N)
 
 
 @fast_jit
@@ -198,9 +203,9 @@ def train_skipgram_block(
     width = padded(input_VD.shape[1])
     most_x, most_y = padded(MAX_CENTRES + 2 * window), padded(MAX_CENTRES + num_shared) + 16
     most = max(most_x, most_y)
-    x_CP, dx_CP = np.zeros((most_x, width), np.float32), np.zeros((most_x, width), np.float32)
-    y_YP, dy_YP = np.zeros((most_y, width), np.float32), np.zeros((most_y, width), np.float32)
-    g_YC = np.zeros((most_y, most_x), np.float32)
+    x_CP, dx_CP = local_rows(most_x, width), local_rows(most_x, width)
+    y_YP, dy_YP = local_rows(most_y, width), local_rows(most_y, width)
+    g_YC = local_rows(most_y, most_x)
     lane_C, own_C, id_C = np.arange(most_x).astype(np.float32), np.zeros(most_x, np.float32), np.zeros(most, np.int32)
     pairs_C, weight_C, norm_C = (
         np.zeros(most_x + 1, np.float32),
@@ -213,6 +218,7 @@ def train_skipgram_block(
         np.zeros(most_x, np.float32),
     )
     norm_Y, curve_Y, factor_Y = np.zeros(most_y, np.float32), np.zeros(most_y, np.float32), np.zeros(most_y, np.float32)
+    mark_N = np.zeros(MARKS, np.uint8)
     share = np.float32(num_negatives) / np.float32(num_shared)
     items, loss_sum, loss_examples = 0, 0.0, 0
     for piece in range(start, stop, chunk):
@@ -222,7 +228,7 @@ def train_skipgram_block(
         )  # fmt: skip
         items += seen
         num_blocks = cut_blocks(
-            position_M, first, last, block, negative_key, threshold_V, alias_V, begin_B, end_B, negative_BK
+            position_M, first, last, block, MAX_CENTRES, negative_key, threshold_V, alias_V, begin_B, end_B, negative_BK
         )
         for b in range(num_blocks):
             begin, end, negative_K = begin_B[b], end_B[b], negative_BK[b]
@@ -232,9 +238,9 @@ def train_skipgram_block(
             if b + 1 < num_blocks:
                 prefetch_block(input_VD, output_VD, row_M, right_M, high, end, end_B[b + 1], negative_BK[b + 1])
             num_x, num_y = high - low, end - begin + num_shared
-            load_rows(input_VD, row_M, low, high, x_CP, norm_C, 0)
-            load_rows(output_VD, row_M, begin, end, y_YP, norm_Y, 0)
-            load_rows(output_VD, negative_K, 0, num_shared, y_YP, norm_Y, end - begin)
+            take_rows(input_VD, row_M[low:high], x_CP, norm_C)
+            take_rows(output_VD, row_M[begin:end], y_YP, norm_Y)
+            take_rows(output_VD, negative_K, y_YP[end - begin :], norm_Y[end - begin :])
             dot_rows(y_YP, x_CP, g_YC, fours(num_y), fours(num_x))
             if loss_every > 0 and (position_M[begin] // block) % loss_every == 0:
                 loss, examples = _block_loss(begin, end, low, num_x, row_M, left_M, right_M, negative_K, share, g_YC)
@@ -247,7 +253,7 @@ def train_skipgram_block(
                 weight_C[c] = rate * share * pairs_C[c]
             _coefficients(
                 begin, end, low, row_M, left_M, right_M, negative_K, rate, rate * share, weight_C, own_C, lane_C, wide,
-                g_YC,
+                mark_N, g_YC,
             )  # fmt: skip
             input_curvatures(begin, end, low, left_M, right_M, share, rate, pairs_C, norm_Y[:num_y], curve_C[:num_x])
             _output_curvatures(
@@ -258,7 +264,7 @@ def train_skipgram_block(
             damping(negative_K, curve_Y[end - begin :], factor_Y[end - begin :], id_C)
             mix_rows(g_YC, y_YP, dx_CP, num_y, fours(num_x))
             mix_rows_across(g_YC, x_CP, dy_YP, num_x, fours(num_y))
-            add_rows(dx_CP, factor_C, 0, row_M, low, high, input_VD)
-            add_rows(dy_YP, factor_Y, 0, row_M, begin, end, output_VD)
-            add_rows(dy_YP, factor_Y, end - begin, negative_K, 0, num_shared, output_VD)
+            give_rows(dx_CP, factor_C, row_M[low:high], input_VD)
+            give_rows(dy_YP, factor_Y, row_M[begin:end], output_VD)
+            give_rows(dy_YP[end - begin :], factor_Y[end - begin :], negative_K, output_VD)
     return items, loss_sum, loss_examples

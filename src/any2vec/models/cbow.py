@@ -15,6 +15,8 @@ class CBOW(SequenceModel):
     name: ClassVar[str] = "cbow"
     start_spread: ClassVar[float] = 6.0
     """A mean of contexts starts smaller than one row: with 0.5 the first epoch learns little (docs/log.md)."""
+    block_centres: ClassVar[int] = 32
+    """Each centre meets its row once, so that a longer block only shares its negatives among more (docs/log.md)."""
 
     @property
     def architecture(self) -> str:

@@ -37,6 +37,8 @@ class SequenceModel:
     is_graph: ClassVar[bool] = False
     start_spread: ClassVar[float] = 0.5
     """input rows start uniform in +-start_spread / dim; word2vec has 0.5, gensim 1"""
+    block_centres: ClassVar[int] = 16
+    """kept tokens that a block of text holds on average; with walks a block is a walk"""
 
     dim: int = 100
     """numbers per vector, 1..4096"""

@@ -22,8 +22,6 @@ from any2vec.models.source import TokenSource
 from any2vec.tables.memory import MemoryTable
 from any2vec.types import Stats, Work
 
-BLOCK_CENTRES = 16
-"""kept tokens that a block of text holds on average; with walks a block is a walk"""
 NOISE_POWER = 0.75
 """negatives are drawn in proportion to counts ** 0.75 (Mikolov et al. 2013, section 2.2)"""
 LOSS_EVERY = 256
@@ -35,9 +33,9 @@ def shared_negatives(num_negatives: int) -> int:
     return max(4, -(-num_negatives * 12 // 20) * 4)
 
 
-def block_positions(keep_rate: float) -> int:
-    """Positions of the stream that keep BLOCK_CENTRES tokens on average, at most 1024."""
-    return min(1024, max(1, round(BLOCK_CENTRES / max(keep_rate, 1e-6))))
+def block_positions(model: SequenceModel, keep_rate: float) -> int:
+    """Positions of the stream that keep `model.block_centres` tokens on average, at most 1024."""
+    return min(1024, max(1, round(model.block_centres / max(keep_rate, 1e-6))))
 
 
 class SequenceLearner:

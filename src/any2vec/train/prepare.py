@@ -119,7 +119,7 @@ def _prepare_corpus(model: SequenceModel, corpus: Corpus) -> Prepared:
     check_vocabulary(vocabulary, len(corpus.vocabulary), model)
     keep = vocabulary.subsample_keep(model.subsample)
     kept = float((keep * vocabulary.counts).sum())
-    block = unit or block_positions(kept / len(corpus.tokens))
+    block = unit or block_positions(model, kept / len(corpus.tokens))
     facts = {
         "corpus": corpus.path.name, "kind": corpus.kind, "num_tokens": corpus.num_tokens,
         "num_sentences": corpus.num_sentences, "num_types": len(corpus.vocabulary), "vocabulary": len(vocabulary),

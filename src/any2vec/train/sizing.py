@@ -97,7 +97,7 @@ def _size_text(
     check_vocabulary(vocabulary, len(counts.vocabulary), model)
     keep = vocabulary.subsample_keep(model.subsample)
     kept = float((keep * vocabulary.counts).sum())
-    block = block_positions(kept / max(1, counts.num_slots))
+    block = block_positions(model, kept / max(1, counts.num_slots))
     pace = _pace_of_tokens(model, counts.sample, vocabulary.counts, keep, block, threads)
     shape = RunShape(
         rows=len(vocabulary),
@@ -170,7 +170,7 @@ def size_of_plan(model: SequenceModel, rows: int, items: int, run: RunSettings) 
     sample = np.minimum(np.exp(rng.random(_SYNTHETIC_TOKENS) * np.log(rows + 1)) - 1, rows - 1).astype(np.int32)
     ratio = model.subsample * counts.sum() / counts if model.subsample else np.ones(rows)
     keep = np.minimum(1.0, np.sqrt(ratio) + ratio)
-    block = block_positions(float((keep * counts).sum() / counts.sum()))
+    block = block_positions(model, float((keep * counts).sum() / counts.sum()))
     pace = _pace_of_tokens(model, sample, counts, keep, block, threads)
     shape = RunShape(
         rows=rows,
