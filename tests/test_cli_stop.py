@@ -109,3 +109,14 @@ def test_interrupted_reading_leaves_nothing(tmp_path: Path) -> None:
     assert process.returncode == 130 and stdout == "", stderr
     assert "Interrupted" in stderr and "Traceback" not in stderr
     assert not (tmp_path / "out").exists() and not list(corpora.glob(".*.tmp"))
+
+
+def test_resume_of_a_finished_run_gives_its_result_and_other_settings_are_refused(text: Path, tmp_path: Path) -> None:
+    short = ["train", str(text), "--out", str(tmp_path / "out"), *SETTINGS, "--epochs", "1", "--json"]
+    first = json.loads(CliRunner().invoke(app, short).stdout)
+    made = (tmp_path / "out" / "vectors.safetensors").read_bytes()
+    again = CliRunner().invoke(app, [*short, "--resume"])
+    assert again.exit_code == 0 and json.loads(again.stdout)["loss"] == first["loss"]
+    other = CliRunner().invoke(app, [*short, "--resume", "--epochs", "2"])
+    assert other.exit_code == 2 and "epochs" in other.stderr and "--overwrite" in other.stderr
+    assert (tmp_path / "out" / "vectors.safetensors").read_bytes() == made

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.kernels.rng import PURPOSE_TOKEN, stream_key
-from any2vec.kernels.windows import gather_windows
+from any2vec.kernels.windows import FAR, gather_windows
 from naive import windows as naive
 
 # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
@@ -103,3 +103,18 @@ def test_epochs_draw_anew() -> None:
         for epoch in range(2)
     ]
     assert kept[0] != kept[1]
+
+
+def test_what_is_too_far_is_no_context_wherever_the_stream_is_cut() -> None:
+    # rows 0 are kept, rows 1 never: kept ones lie at 0, FAR and 2 FAR + 1, so the first two alone see each other
+    token_P = np.ones(2 * FAR + 5, np.int32)
+    token_P[[0, FAR, 2 * FAR + 1]] = 0
+    keep_V, key = np.array([ALL, 0], np.uint64), stream_key(3, PURPOSE_TOKEN, 0)
+    seen = {0: [(1, 0)], FAR: [(-1, 0)], 2 * FAR + 1: []}
+    for edges in ([0, len(token_P)], [0, 7, FAR, 2 * FAR, len(token_P)]):
+        found = []
+        for start, stop in itertools.pairwise(edges):
+            found += gathered(token_P, start, stop, 0, keep_V, key, 2)[0]
+        assert {position: contexts for position, _, contexts in found} == seen
+    expected, _ = naive.centres(token_P, 0, len(token_P), 0, keep_V, int(key), 2)
+    assert {centre.position: centre.contexts for centre in expected} == seen

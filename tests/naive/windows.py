@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from naive.rng import below, draw
 
+FAR = 10_000
+
 
 class Centre(NamedTuple):
     index: int
@@ -39,7 +41,9 @@ def centres(
                 near = [
                     (distance, sentence[place + distance][1])
                     for distance in range(-reach, reach + 1)
-                    if distance != 0 and 0 <= place + distance < len(sentence)
+                    if distance != 0
+                    and 0 <= place + distance < len(sentence)
+                    and abs(sentence[place + distance][0] - index) <= FAR
                 ]
                 found.append(Centre(index, offset + index, row, near))
     return found, items

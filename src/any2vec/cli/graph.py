@@ -123,7 +123,12 @@ def _walk(
 def describe(report: Any) -> str:
     """A GraphReport in one line; what was dropped or odd is said only where there is any."""
     parts = [f"{report.num_nodes:,} nodes", f"{report.num_edges:,} edges"]
-    odd = {"duplicates": "duplicates merged", "self_loops": "self-loops", "isolated": "nodes without edges"}
+    odd = {
+        "duplicates": "duplicates merged",
+        "self_loops": "self-loops",
+        "isolated": "nodes without edges",
+        "ignored_columns": "columns ignored",
+    }
     parts += [f"{getattr(report, name):,} {words}" for name, words in odd.items() if getattr(report, name, 0)]
     return ", ".join(parts)
 

@@ -11,6 +11,10 @@ import numpy as np
 from any2vec.kernels.jit import inline_jit, jit
 from any2vec.kernels.rng import below, draw
 
+FAR = 10_000
+"""positions of the stream beyond which nothing is a context: where almost nothing is kept, the search for `window`
+kept neighbours of a piece would otherwise read the whole line, piece after piece"""
+
 _LOW32 = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 
@@ -70,13 +74,14 @@ def gather_windows(
     offset is the global position of tokens[0]; keep_V uint64 (V,) thresholds (2**32 keeps always); key uint64, the
     stream PURPOSE_TOKEN of this epoch. Writes row_M int32, left_M, right_M int32, position_M int64 (M > stop - start +
     2 * window): entry j is a kept token, its context is entries [left, right) without j itself. The window of a
-    centre is uniform on 1..window (word2vec), measured in kept tokens, and never crosses a sentence end.
+    centre is uniform on 1..window (word2vec), measured in kept tokens; it never crosses a sentence end, nor goes
+    further than FAR positions.
     Returns (first, last, items): the centres are entries first..last - 1; items counts the in-vocabulary tokens of
     [start, stop) before subsampling.
     """
     begin = start
     before = 0
-    while begin > 0 and before < window:
+    while begin > 0 and before < window and start - begin < FAR:
         token = tokens[begin - 1]
         if token < 0:
             break
@@ -90,7 +95,7 @@ def gather_windows(
         tokens, start, stop, offset, keep_V, key, window, first, sentence, row_M, left_M, right_M, position_M
     )
     size, end = last, stop
-    while end < tokens.size and size < last + window and sentence < last and tokens[end] >= 0:
+    while end < min(tokens.size, stop + FAR) and size < last + window and sentence < last and tokens[end] >= 0:
         size, _, _ = _take(
             tokens, end, end + 1, offset, keep_V, key, window, size, sentence, row_M, left_M, right_M, position_M
         )
@@ -103,4 +108,8 @@ def gather_windows(
         right_M[j] = min(sentence_end, j + reach + 1)
         if sentence == j:
             sentence_end = j
+        while position_M[j] - position_M[left_M[j]] > FAR:
+            left_M[j] += 1
+        while position_M[right_M[j] - 1] - position_M[j] > FAR:
+            right_M[j] -= 1
     return first, last, items

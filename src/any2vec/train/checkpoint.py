@@ -60,14 +60,20 @@ def load_checkpoint(folder: Path, settings: dict[str, Any]) -> Checkpoint:
         raise FormatError(f"{folder} is damaged: {error}; start again with --overwrite.") from error
     if meta.get("format") != FORMAT or meta.get("version", 0) > VERSION:
         raise FormatError(f"{folder} is no checkpoint that this version reads; start again with --overwrite.")
-    for name, value in _flat(settings).items():
-        if _flat(meta["settings"]).get(name) != value:
-            raise InputError(
-                f"{folder} is of a run with {name} = {_flat(meta['settings']).get(name)!r}, this one has {value!r}; "
-                "resume with the same settings, or start again with --overwrite."
-            )
+    check_settings(folder, meta["settings"], settings)
     state, _ = read_safetensors(folder / "state.safetensors", mmap=False)
     return Checkpoint(state, meta["epoch"], meta["position"], meta["settings"], meta["totals"])
+
+
+def check_settings(folder: Path, former: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Raise InputError when `folder` is of a run with other settings; the message names the first that differs."""
+    before = _flat(former)
+    for name, value in _flat(settings).items():
+        if before.get(name) != value:
+            raise InputError(
+                f"{folder} is of a run with {name} = {before.get(name)!r}, this one has {value!r}; "
+                "resume with the same settings, or start again with --overwrite."
+            )
 
 
 def remove_checkpoint(folder: Path) -> None:

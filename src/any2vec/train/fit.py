@@ -20,7 +20,7 @@ from any2vec.machine import describe, peak_resident_bytes, resident_bytes, usabl
 from any2vec.models.config import SequenceModel, check_number, check_whole
 from any2vec.models.learner import SequenceLearner
 from any2vec.plan.schedule import EpochSchedule
-from any2vec.train.checkpoint import Checkpoint, load_checkpoint, remove_checkpoint, save_checkpoint
+from any2vec.train.checkpoint import Checkpoint, check_settings, load_checkpoint, remove_checkpoint, save_checkpoint
 from any2vec.train.loop import Alone, run
 from any2vec.train.prepare import Prepared, Stage, prepare
 from any2vec.train.progress import Recorder
@@ -119,18 +119,18 @@ def fit(
         stage=stage,
     )
     _check(request, threads)
-    if request.out is not None:
-        if resume and (request.out / "meta.json").exists():
-            return _finished(request.out)
-        if not resume:
-            check_folder_free(request.out, overwrite)
+    if request.out is not None and not resume:
+        check_folder_free(request.out, overwrite)
     given = init if init is None or isinstance(init, Embeddings) else Embeddings.load(init)
     prepared = prepare(
         model, data, threads=request.threads, seed=seed, text=text, graph=graph,
         cache_dir=None if cache_dir is None else Path(cache_dir), stage=stage,
     )  # fmt: skip
+    settings = {"model": model.as_dict(), "epochs": request.epochs, "seed": seed, "data": prepared.facts}
+    if resume and request.out is not None and (request.out / "meta.json").exists():
+        return _finished(request.out, settings)
     with _run_folder(request.out, resume), _single_blas_thread():
-        return _train(request, prepared, given, resume, started)
+        return _train(request, settings, prepared, given, resume, started)
 
 
 def _check(request: _Request, threads: int) -> None:
@@ -140,9 +140,11 @@ def _check(request: _Request, threads: int) -> None:
     check_number("checkpoint_seconds", request.checkpoint_seconds, 0, 1e9, open_low=True)
 
 
-def _train(request: _Request, prepared: Prepared, init: Embeddings | None, resume: bool, started: float) -> FitResult:
+def _train(
+    request: _Request, settings: dict[str, Any], prepared: Prepared, init: Embeddings | None, resume: bool,
+    started: float,
+) -> FitResult:  # fmt: skip
     model, source = request.model, prepared.source
-    settings = {"model": model.as_dict(), "epochs": request.epochs, "seed": request.seed, "data": prepared.facts}
     keys, counts = prepared.keys, prepared.counts
     if init is None:
         tables = fresh_tables(len(keys), model, request.seed)
@@ -317,9 +319,12 @@ def _write_result(request: _Request, embeddings: Embeddings, summary: dict[str, 
     remove_checkpoint(request.out / "checkpoint")
 
 
-def _finished(out: Path) -> FitResult:
-    """A run that was finished before: its result as it stands."""
-    summary: dict[str, Any] = {}
-    with suppress(OSError, ValueError):
-        summary = json.loads((out / "run.json").read_text(encoding="utf-8"))["summary"]
+def _finished(out: Path, settings: dict[str, Any]) -> FitResult:
+    """A run that was finished before, with the same settings: its result as it stands."""
+    try:
+        about = json.loads((out / "run.json").read_text(encoding="utf-8"))
+        former, summary = about["settings"], about["summary"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{out} is no run that can go on ({error}); choose another folder or --overwrite.") from error
+    check_settings(out, former, settings)
     return FitResult(Embeddings.load(out), summary, [], out)

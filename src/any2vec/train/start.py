@@ -32,13 +32,14 @@ def carry_over(
     Returns (tables, all keys, counts: those of `init` and of the data added up).
 
     Raises:
-        InputError: the dim differs, or a number is beyond the kernels' bound.
+        InputError: the dim differs, or a number is NaN or beyond the kernels' bound.
     """
     dim = model.dim
     if init.dim != dim:
         raise InputError(f"The given vectors have dim {init.dim} and the model has {dim}; set --dim {init.dim}.")
-    if len(init) and not float(np.abs(init.vectors).max()) <= float(BOUND):
-        raise InputError(f"The given vectors hold numbers beyond {BOUND:g}; scale them down first.")
+    for rows in (init.vectors, init.output):
+        if rows is not None and rows.size and not max(float(rows.max()), -float(rows.min())) <= float(BOUND):
+            raise InputError(f"The given vectors hold NaN or numbers beyond {BOUND:g}; clean or scale them first.")
     row_of = {key: row for row, key in enumerate(keys)}
     targets = np.empty(len(init), np.int64)
     extra: list[str] = []
