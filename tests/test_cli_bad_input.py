@@ -14,8 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from any2vec.cli.app import app
+from any2vec.data.edges import read_graph
 from any2vec.embeddings import Embeddings
 from any2vec.kernels.jit import cache_folder
+from any2vec.sampling.walks import WalkOptions, write_walks
 
 TEXT = "the cat sat on the mat and the dog sat on the cat\n" * 40
 WORDS = ["train", "in", "--model", "skipgram", "--out", "out", "--dim", "4", "--epochs", "1", "--quiet"]
@@ -96,6 +98,27 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("no such command", None, ["trian"], "did you mean 'train'"),
     ("export: format", None, ["export", "vectors", "--out", "x", "--format", "word3vec"], "format"),
     ("export: dtype", None, ["export", "vectors", "--out", "x.npz", "--dtype", "float8"], "dtype"),
+    ("seed", TEXT.encode(), [*WORDS, "--seed", "-1"], "seed"),
+    ("walk: seed", b"a b\n", ["walk", "in", "--out", "out", "--seed", "-1"], "seed"),
+    ("split: seed", b"a b\n", ["split", "in", "--out", "out", "--seed", "-1"], "seed"),
+    (
+        "split: an id that would be a comment",
+        b"#1 b\nb c\nc d\nd e\ne f\nf #1\n",
+        ["split", "in", "--out", "out", "--comment", "", "--quiet"],
+        "# or %",
+    ),
+    ("estimate: threads", TEXT.encode(), ["estimate", "in", "--model", "cbow", "--threads", "99999"], "threads"),
+    (
+        "walks: other walks asked for",
+        None,
+        ["train", "walks", "--model", "deepwalk", "--walk-length", "9", "--out", "x"],
+        "walk-length",
+    ),
+    ("walks: min count", None, ["train", "walks", "--model", "cbow", "--min-count", "9", "--out", "x"], "min-count"),
+    ("walks: reading options", None, ["train", "walks", "--model", "cbow", "--lowercase", "--out", "x"], "encoded"),
+    ("walks: trained over", None, ["train", "walks", "--model", "cbow", "--out", "walks", "--overwrite"], "corpus"),
+    ("walks: resumed over", None, ["train", "walks", "--model", "cbow", "--out", "walks", "--resume"], "corpus"),
+    ("vectors: walked over", b"a b\n", ["walk", "in", "--out", "vectors", "--overwrite"], "embeddings"),
     ("evaluate: task", TEXT.encode(), ["evaluate", "vectors", "--task", "x", "--data", "in"], "--task"),
     ("evaluate: no data", None, ["evaluate", "vectors", "--task", "similarity", "--data", "no"], "no"),
     ("evaluate: empty", b"", ["evaluate", "vectors", "--task", "similarity", "--data", "in"], "in"),
@@ -115,6 +138,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (work / "taken").mkdir(parents=True)
     (work / "taken" / "mine.txt").write_text("mine")
     Embeddings(["cat", "dog", "mat"], np.eye(3, dtype=np.float32)).save(work / "vectors")
+    write_walks(read_graph([("a", "b"), ("b", "c")]), WalkOptions(walk_length=5), 1, work / "walks", threads=1)
     cache_folder()  # the compiled kernels stay where they are
     monkeypatch.setenv("ANY2VEC_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("ANY2VEC_DEBUG", raising=False)
@@ -190,7 +214,7 @@ def full_disk(*_: object) -> None:
         (TEXT.encode(), [*WORDS, "--min-count", "1"]),
         (b"a b\nb c\nc a\n", NODES),
         (b"a b\nb c\nc a\n", ["walk", "in", "--out", "out", "--quiet"]),
-        (b"a b\nb c\nc a\na d\nb d\n", ["split", "in", "--out", "out", "--test-share", "0.4", "--quiet"]),
+        (b"a b\nb c\nc d\nd e\ne f\nf g\ng a\n", ["split", "in", "--out", "out", "--test-share", "0.4", "--quiet"]),
         (None, ["export", "vectors", "--out", "x.vec"]),
     ],
     ids=["words", "nodes", "walk", "split", "export"],

@@ -10,12 +10,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from any2vec.cli.app import app
 from any2vec.embeddings import Embeddings
+from any2vec.formats.safetensors_file import read_safetensors
+from any2vec.train import fit
+from any2vec.train.checkpoint import FILE
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 SETTINGS = ["--model", "skipgram", "--dim", "32", "--epochs", "400", "--threads", "1", "--seed", "3", "--quiet"]
@@ -46,7 +50,7 @@ def start(text: Path, out: Path, *more: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     log = out / "progress.jsonl"
     deadline = time.monotonic() + 60
-    while not (log.exists() and log.stat().st_size and (not more or (out / "checkpoint").exists())):
+    while not (log.exists() and log.stat().st_size and (not more or (out / FILE).exists())):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline, "the run did not start"
         time.sleep(0.005)
@@ -55,15 +59,17 @@ def start(text: Path, out: Path, *more: str) -> subprocess.Popen[str]:
 
 def check_resumes(text: Path, out: Path, whole: bytes) -> None:
     """What is there is no result; --resume makes it the result of the run that nobody stopped."""
-    assert (out / "checkpoint").is_dir() and not (out / "meta.json").exists()
+    assert (out / FILE).is_file() and not (out / "meta.json").exists()
     assert CliRunner().invoke(app, ["nearest", str(out), "w1"]).exit_code == 2
-    done = json.loads((out / "checkpoint" / "meta.json").read_text())
+    done = json.loads(read_safetensors(out / FILE, mmap=False)[1]["any2vec"])
     assert (done["epoch"], done["position"]) > (0, 0)
     result = CliRunner().invoke(app, ["train", str(text), "--out", str(out), *SETTINGS, "--resume", "--json"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["items"] == 400 * int(sum(Embeddings.load(out).counts))
     assert (out / "vectors.safetensors").read_bytes() == whole
-    assert not (out / "checkpoint").exists()
+    assert not (out / FILE).exists() and not list(out.glob(".*"))
+    items = [json.loads(line)["items"] for line in (out / "progress.jsonl").read_text().splitlines()]
+    assert items == sorted(set(items)), "records of the work that was lost are still there"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -90,7 +96,7 @@ def test_resume_needs_the_same_settings(text: Path, tmp_path: Path) -> None:
     arguments = ["train", str(text), "--out", str(tmp_path / "out"), *SETTINGS, "--resume", "--window", "3"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2 and "window" in result.stderr and "--overwrite" in result.stderr
-    assert (tmp_path / "out" / "checkpoint").is_dir()
+    assert (tmp_path / "out" / FILE).is_file()
 
 
 def test_interrupted_reading_leaves_nothing(tmp_path: Path) -> None:
@@ -120,3 +126,49 @@ def test_resume_of_a_finished_run_gives_its_result_and_other_settings_are_refuse
     other = CliRunner().invoke(app, [*short, "--resume", "--epochs", "2"])
     assert other.exit_code == 2 and "epochs" in other.stderr and "--overwrite" in other.stderr
     assert (tmp_path / "out" / "vectors.safetensors").read_bytes() == made
+
+
+def test_ctrl_c_while_the_result_is_written_loses_nothing(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = fit._write_result
+
+    def interrupted(*arguments: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        real(*arguments)
+
+    monkeypatch.setattr(fit, "_write_result", interrupted)
+    arguments = ["train", str(text), "--out", str(tmp_path / "out"), *SETTINGS, "--epochs", "1"]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert len(Embeddings.load(tmp_path / "out")) > 100
+
+
+def resumed(out: Path, *arguments: str) -> str:
+    """Standard error of a resumed run that is refused."""
+    result = CliRunner().invoke(app, ["train", *arguments, "--out", str(out), "--resume", "--quiet"])
+    assert result.exit_code == 2, result.output
+    return result.stderr
+
+
+def test_resume_notices_other_edges_and_other_start_vectors(text: Path, tmp_path: Path) -> None:
+    """Counts alone would not tell these graphs apart, nor the vectors that a run starts from."""
+    for name, edges in (("ring", "a b\nb c\nc d\nd a\n"), ("cross", "a c\nc b\nb d\nd a\n")):
+        (tmp_path / name).write_text(edges)
+    nodes = ["--model", "deepwalk", "--dim", "4", "--threads", "1"]
+    made = CliRunner().invoke(
+        app, ["train", str(tmp_path / "ring"), "--out", str(tmp_path / "nodes"), "--quiet", *nodes]
+    )
+    assert made.exit_code == 0, made.output
+    assert "data.digest" in resumed(tmp_path / "nodes", str(tmp_path / "cross"), *nodes)
+    words = [str(text), *SETTINGS, "--epochs", "1"]
+    assert CliRunner().invoke(app, ["train", *words, "--out", str(tmp_path / "one")]).exit_code == 0
+    assert "init" in resumed(tmp_path / "one", *words, "--init", str(tmp_path / "one"))
+
+
+def test_resume_starts_afresh_but_not_in_a_strange_folder(text: Path, tmp_path: Path) -> None:
+    words = [str(text), *SETTINGS, "--epochs", "1"]
+    assert CliRunner().invoke(app, ["train", *words, "--out", str(tmp_path / "new"), "--resume"]).exit_code == 0
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "run.json").write_text("{}")
+    assert "not an any2vec folder" in resumed(tmp_path / "mine", *words)
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["run.json"]

@@ -153,10 +153,11 @@ def test_atomic_file(tmp_path: Path) -> None:
 def test_atomic_folder_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    for text in ("one", "two"):
-        with files.atomic_folder(tmp_path / "link", overwrite=True) as temporary:
+    one, two = (json.dumps({"format": "any2vec-test", "is": name}) for name in ("one", "two"))
+    for text in (one, two):
+        with files.atomic_folder(tmp_path / "link", True, "any2vec-test") as temporary:
             (temporary / "meta.json").write_text(text)
-    assert (tmp_path / "real" / "meta.json").read_text() == "two" and (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real" / "meta.json").read_text() == two and (tmp_path / "link").is_symlink()
     assert len(list(tmp_path.iterdir())) == 2
 
 

@@ -226,6 +226,8 @@ def test_pickles_are_never_opened_by_guess(tmp_path: Path) -> None:
         Embeddings.load(tmp_path / "v.npz")
     (tmp_path / "v.kv").write_bytes(b"not a pickle")
     with pytest.raises(FormatError):
+        Embeddings.load(tmp_path / "v.kv", "kv")
+    with pytest.raises(FormatError, match="pickle"):
         Embeddings.load(tmp_path / "v.kv")
 
 

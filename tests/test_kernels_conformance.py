@@ -50,6 +50,20 @@ def test_kernel_equals_its_twin(case: Case, seed: int) -> None:
 
 @compiled_only
 @with_twin
+@pytest.mark.parametrize("dim", [100, 128, 130, 300])
+def test_kernel_equals_its_twin_in_every_stretch_of_registers(case: Case, dim: int) -> None:
+    """Rows of one stretch of registers, of several, and of several with a rest."""
+    problem = random_problem(dim, dim=dim, num_rows=20, scale=0.2)
+    slow = problem.as_float64()
+    case.run(problem)
+    assert case.twin is not None
+    case.twin(slow)
+    np.testing.assert_allclose(problem.input_rows, slow.input_rows, rtol=1e-4, atol=3e-5)
+    np.testing.assert_allclose(problem.output_rows, slow.output_rows, rtol=1e-4, atol=3e-5)
+
+
+@compiled_only
+@with_twin
 def test_kernel_equals_its_twin_over_many_chunks(case: Case) -> None:
     """5 000 positions are gathered in three pieces; the twin knows no pieces."""
     problem = random_problem(9, num_tokens=5000, num_rows=30, dim=4, lr_from=0.01, lr_to=0.001, loss_every=7)
@@ -66,7 +80,7 @@ def test_kernel_equals_its_twin_over_many_chunks(case: Case) -> None:
 @given(data=st.data())
 def test_rows_stay_finite_for_any_legal_option(case: Case, data: st.DataObject) -> None:
     """Adversarial tables (up to the bound, signs aligned or opposed) and learning rates far beyond sense."""
-    num_rows, dim = data.draw(st.integers(2, 50)), data.draw(st.sampled_from([1, 2, 3, 7, 16, 17, 31]))
+    num_rows, dim = data.draw(st.integers(2, 50)), data.draw(st.sampled_from([1, 2, 3, 7, 16, 17, 31, 130]))
     rates = st.sampled_from([0.0, 1e-4, 0.025, 1.0, 10.0, 1e4]) | st.floats(0.0, 2.0, width=32)
     problem = random_problem(
         data.draw(st.integers(0, 1 << 20)),

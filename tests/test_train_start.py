@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from any2vec import Embeddings, InputError, SkipGram
+import any2vec
+from any2vec import DeepWalk, Embeddings, InputError, SkipGram
 from any2vec.train.start import carry_over
 
 
@@ -28,3 +31,46 @@ def test_numbers_beyond_the_bound_are_refused(side: str, bad: float) -> None:
     rows[1, 2] = bad
     with pytest.raises(InputError, match="beyond 10000"):
         carry_over(given(**{side: rows}), ["b"], np.array([1]), SkipGram(dim=3), seed=1)
+
+
+def test_output_rows_of_a_huffman_tree_belong_to_no_key() -> None:
+    """They are inner nodes, which another vocabulary numbers anew: not given out, not taken over."""
+    sentences = [["a", "b", "c", "d"], ["b", "a", "d", "c"]] * 50
+    model = SkipGram(dim=3, objective="hierarchical", min_count=1, subsample=0)
+    result = any2vec.fit(model, sentences, epochs=1, threads=1)
+    assert result.embeddings.output is None
+    tables, _, _ = carry_over(given(), ["a", "b"], np.array([5, 4]), model, seed=1)
+    assert tables["input"].rows.tolist() == [[0, 1, 2], [3, 4, 5]] and not tables["output"].rows.any()
+
+
+def test_numbers_of_numpy_are_options_too() -> None:
+    model = SkipGram(dim=np.int64(4), learning_rate=np.float32(0.5), min_count=np.int32(1))
+    assert model == SkipGram(dim=4, learning_rate=0.5, min_count=1) and type(model.dim) is int
+    with pytest.raises(InputError, match="dim"):
+        SkipGram(dim=np.bool_(True))
+
+
+def test_a_small_learning_rate_is_also_the_last_one() -> None:
+    sentences = [["a", "b", "c", "d"]] * 50
+    model = SkipGram(dim=3, learning_rate=1e-5, min_count=1)
+    result = any2vec.fit(model, sentences, epochs=1, threads=1)
+    assert result.progress[-1].learning_rate == pytest.approx(1e-5)
+
+
+def test_an_edge_alone_is_a_graph() -> None:
+    assert sorted(any2vec.fit(DeepWalk(dim=2), [("a", "b")], threads=1).embeddings.keys) == ["a", "b"]
+
+
+def test_what_was_mended_is_said(tmp_path: Path) -> None:
+    (tmp_path / "edges").write_text("a b\nb a\na a\nb c\n")
+    said = any2vec.fit(DeepWalk(dim=2), tmp_path / "edges", threads=1).summary["warnings"]
+    assert [line.split(" ", 1)[0] for line in said] == ["1", "1"] and "merged" in said[0] and "self-loops" in said[1]
+    (tmp_path / "text").write_bytes(b"caf\xe9 au lait et au caf\xe9\n" * 10)
+    said = any2vec.fit(SkipGram(dim=2, min_count=1), tmp_path / "text", threads=1, epochs=1).summary["warnings"]
+    assert said == ["20 invalid bytes in the text, treated as --bad-bytes says"]
+
+
+@pytest.mark.parametrize("name", ["num_negatives", "kernel"])
+def test_options_of_the_other_objective_are_refused(name: str) -> None:
+    with pytest.raises(InputError, match="hierarchical"):
+        SkipGram(objective="hierarchical", **{name: {"num_negatives": 7, "kernel": "classic"}[name]})

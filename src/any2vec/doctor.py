@@ -11,7 +11,6 @@ from typing import Any
 
 from any2vec import machine
 from any2vec._version import __version__
-from any2vec.data.files import cache_root
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _VARIABLES = ("ANY2VEC_CACHE", "ANY2VEC_DATA", "NUMBA_DISABLE_JIT", "NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS",
@@ -26,7 +25,7 @@ def diagnose() -> dict[str, Any]:
 
     JSON-ready; takes about a second, most of it the import of numba. Optional packages are looked up, never imported.
     """
-    cache = cache_root()
+    cache = machine.cache_root()
     facts: dict[str, Any] = {
         "any2vec": __version__,
         "python": sys.version.split()[0],

@@ -26,6 +26,13 @@ VERSIONS = (
 """distributions of the core, as they are named on the package index"""
 
 
+def cache_root(cache_dir: Path | str | None = None) -> Path:
+    """`cache_dir`, or `$ANY2VEC_CACHE`, or `$XDG_CACHE_HOME/any2vec`, or `~/.cache/any2vec`; not created here."""
+    if cache_dir is None:
+        cache_dir = os.environ.get("ANY2VEC_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "any2vec")
+    return Path(cache_dir).expanduser()
+
+
 def usable_cores() -> int:
     """Cores that this process may use: its affinity, at most the quota of its container, rounded up. At least 1."""
     try:

@@ -7,9 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-END_OF_SENTENCE = -1
-"""The token that ends a sentence in every token shard; runs of it are empty sentences and mean nothing."""
-
 
 class Csr(NamedTuple):
     """A graph in compressed sparse rows: the neighbours of node v are `indices[indptr[v]:indptr[v + 1]]`, ascending.

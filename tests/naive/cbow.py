@@ -46,11 +46,11 @@ def train_cbow_block(
     """
     found, items = centres(tokens, start, stop, offset, keep, token_key, window)
     loss_sum, examples, share = 0.0, 0, num_negatives / num_shared
-    for stretch, piece, members in cut_blocks(found, block, MAX_CENTRES):
+    for members in cut_blocks(found, block, MAX_CENTRES):
         lr = rate_at(members[0].index, start, stop, float(lr_from), float(lr_to))
-        counter = (stretch * 64 + piece) * 1024
+        counter = members[0].position * 1024
         shared = [draw_alias(draw(int(negative_key), counter + k), threshold, alias) for k in range(num_shared)]
-        is_measured = loss_every > 0 and stretch % loss_every == 0
+        is_measured = loss_every > 0 and members[0].position // block % loss_every == 0
         steps, positives, negatives = Steps(), Steps(), Steps()
         for centre in members:
             rows = [row for _, row in centre.contexts]

@@ -35,17 +35,17 @@ def train_skipgram_classic(
 MAX_CENTRES = 24
 
 
-def cut_blocks(found: list[Centre], block: int, most: int = MAX_CENTRES) -> list[tuple[int, int, list[Centre]]]:
-    """(stretch, piece, centres): the centres of each stretch of `block` positions, shared out evenly over pieces."""
+def cut_blocks(found: list[Centre], block: int, most: int = MAX_CENTRES) -> list[list[Centre]]:
+    """The centres of each stretch of `block` positions, shared out evenly over pieces."""
     stretches: dict[int, list[Centre]] = {}
     for centre in found:
         stretches.setdefault(centre.position // block, []).append(centre)
     blocks = []
-    for stretch, members in stretches.items():
+    for members in stretches.values():
         pieces = -(-len(members) // most)
         for piece in range(pieces):
             begin, end = len(members) * piece // pieces, len(members) * (piece + 1) // pieces
-            blocks.append((stretch, piece, members[begin:end]))
+            blocks.append(members[begin:end])
     return blocks
 
 
@@ -81,11 +81,11 @@ def train_skipgram_block(
     """
     found, items = centres(tokens, start, stop, offset, keep, token_key, window)
     loss_sum, examples, share = 0.0, 0, num_negatives / num_shared
-    for stretch, piece, members in cut_blocks(found, block):
+    for members in cut_blocks(found, block):
         lr = rate_at(members[0].index, start, stop, float(lr_from), float(lr_to))
-        counter = (stretch * 64 + piece) * 1024
+        counter = members[0].position * 1024
         shared = [draw_alias(draw(int(negative_key), counter + k), threshold, alias) for k in range(num_shared)]
-        is_measured = loss_every > 0 and stretch % loss_every == 0
+        is_measured = loss_every > 0 and members[0].position // block % loss_every == 0
         steps, positives, negatives = Steps(), Steps(), Steps()
         for centre in members:
             targets = [(centre.row, 1.0, 1.0, positives)] + [(row, 0.0, share, negatives) for row in shared]

@@ -13,7 +13,6 @@ from any2vec.cli.bar import Bar
 from any2vec.cli.job import MODELS, Job, job_flags, make_job
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import duration, facts, guarded, note, number, print_json, show, size
-from any2vec.data.files import cache_root
 from any2vec.errors import InputError
 
 
@@ -77,7 +76,7 @@ def _room(job: Job) -> dict[str, int]:
     return {
         "available_memory_bytes": machine.available_bytes(),
         "free_disk_bytes": machine.free_disk_bytes(where.absolute()),
-        "free_cache_bytes": machine.free_disk_bytes(cache_root(job.run.cache_dir).absolute()),
+        "free_cache_bytes": machine.free_disk_bytes(machine.cache_root(job.run.cache_dir).absolute()),
     }
 
 

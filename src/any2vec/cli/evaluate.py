@@ -15,6 +15,7 @@ from any2vec.cli.output import guarded, plain, print_json, render, show
 from any2vec.cli.search import AsJson, Format, Result, load
 from any2vec.data.files import atomic_file
 from any2vec.errors import InputError, StorageError
+from any2vec.models.config import MAX_SEED
 
 TASKS = ("similarity", "analogy", "nodes", "links")
 
@@ -36,7 +37,7 @@ def evaluate(
         typer.Option("--fractions", help="nodes: shares that train, by commas (0.1 to 0.9)", show_default=False),
     ] = None,
     shuffles: Annotated[int, typer.Option("--shuffles", min=1, help="nodes: random splits per share")] = 10,
-    seed: Annotated[int, typer.Option("--seed", help="nodes: seed of the splits")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="nodes: seed of the splits")] = 1,
     score: Annotated[str, typer.Option("--score", help="links: dot, cosine, output or hadamard")] = "dot",
     format: Format = None,
     as_json: AsJson = False,
@@ -106,13 +107,17 @@ def keep_scores(run: Path, found: list[dict[str, Any]]) -> None:
     if not (run / "run.json").is_file():
         return
     lines = path.read_text("utf-8").splitlines() if path.is_file() else []
-    fresh = {(one["task"], one["data"], one.get("method")): json.dumps(plain(one), ensure_ascii=False) for one in found}
+    fresh = {_which(one): json.dumps(plain(one), ensure_ascii=False) for one in found}
     for line in lines:
         with suppress(ValueError, KeyError):
-            old = json.loads(line)
-            fresh.setdefault((old["task"], old["data"], old.get("method")), line)
+            fresh.setdefault(_which(json.loads(line)), line)
     with suppress(StorageError), atomic_file(path) as temporary:
         temporary.write_text("".join(line + "\n" for line in fresh.values()), "utf-8")
+
+
+def _which(score: dict[str, Any]) -> tuple[Any, ...]:
+    """What makes two scores the same test."""
+    return score["task"], score["data"], score.get("method"), score.get("score"), score.get("max_vocab")
 
 
 def _fractions(text: str | None) -> dict[str, Any]:

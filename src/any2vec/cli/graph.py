@@ -11,10 +11,10 @@ import typer
 
 from any2vec.cli.bar import Bar
 from any2vec.cli.config import read_config
-from any2vec.cli.job import check_input
+from any2vec.cli.job import check_folder, check_input
 from any2vec.cli.options import Flag, flags_of, with_flags
 from any2vec.cli.output import duration, facts, guarded, number, print_json, render, show
-from any2vec.cli.train import check_folder
+from any2vec.models.config import MAX_SEED
 
 GraphPath = Annotated[str, typer.Argument(metavar="GRAPH", help="Edge list, Parquet, Arrow or Matrix Market file.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the result.")]
@@ -22,7 +22,7 @@ Config = Annotated[
     Path | None, typer.Option("--config", help="TOML file with the same names as the flags.", show_default=False)
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is in --out.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of every random draw.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Seed of every random draw.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
@@ -67,7 +67,7 @@ def _walk(
     graph: GraphPath,
     out: Out,
     seed: Seed = 1,
-    threads: Annotated[int, typer.Option("--threads", min=0, help="0 = all usable cores.")] = 0,
+    threads: Annotated[int, typer.Option("--threads", min=0, max=1024, help="0 = all usable cores.")] = 0,
     config: Config = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -80,11 +80,12 @@ def _walk(
 
     The walks are the same for any number of threads.
     """
+    from any2vec.data.corpus import FORMAT
     from any2vec.sampling.walks import write_walks
 
     chosen = _options(config, values, graph_flags() | walk_flags())
     options = _walk_options()(**{key: value for key, value in chosen.items() if key in walk_flags()})
-    check_folder(out, overwrite)
+    check_folder(out, overwrite, FORMAT)
     with Bar(quiet) as bar:
         found = read(graph, {key: value for key, value in chosen.items() if key in graph_flags()}, bar)
         started = time.perf_counter()
@@ -153,9 +154,9 @@ def _split(
 
     any2vec evaluate nodes --task links --data split
     """
-    from any2vec.evaluate.split import split_graph
+    from any2vec.evaluate.split import FORMAT, split_graph
 
-    check_folder(out, overwrite)
+    check_folder(out, overwrite, FORMAT)
     with Bar(quiet) as bar:
         found = read(graph, _options(config, values, graph_flags()), bar)
     done = split_graph(found, out, test_share=test_share, negatives=negatives, seed=seed, overwrite=overwrite)

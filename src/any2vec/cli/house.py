@@ -12,6 +12,7 @@ from rich.text import Text
 from any2vec.cli.bar import Bar
 from any2vec.cli.output import columns, facts, guarded, note, print_json, render, show
 from any2vec.cli.search import AsJson
+from any2vec.models.config import MAX_SEED
 
 
 @guarded
@@ -24,7 +25,7 @@ def report(
         list[str] | None, typer.Option("--item", help="Show the neighbours of this key; repeat for more.")
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.", show_default=False)] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the map's layout.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the map's layout.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Write one HTML page (and PNGs) of a run: loss, speed, map, neighbours, scores, machine."""
@@ -56,8 +57,10 @@ def doctor(as_json: AsJson = False) -> None:
 @guarded
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for inputs, runs and reports.")] = Path("runs/demo"),
-    threads: Annotated[int, typer.Option("--threads", min=0, help="Training threads; 0 = all usable cores.")] = 0,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of every random draw.")] = 1,
+    threads: Annotated[
+        int, typer.Option("--threads", min=0, max=1024, help="Training threads; 0 = all usable cores.")
+    ] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Seed of every random draw.")] = 1,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:

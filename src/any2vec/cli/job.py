@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -11,7 +12,9 @@ from typing import Any
 import any2vec
 from any2vec.cli.config import read_config
 from any2vec.cli.options import Flag, flags_of, nearest_match
-from any2vec.errors import DataError, InputError
+from any2vec.data.files import check_folder_free
+from any2vec.errors import DataError, InputError, StorageError
+from any2vec.models.config import check_run
 
 MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2vec": "Node2Vec"}
 """name on the command line -> name in `any2vec`"""
@@ -137,12 +140,7 @@ def make_job(
 
 
 def _checked(run: RunOptions) -> RunOptions:
-    if run.epochs is not None and run.epochs < 1:
-        raise InputError(f"--epochs must be 1 or more, got {run.epochs}.")
-    if run.threads < 0:
-        raise InputError(f"--threads must be 0 (all usable cores) or more, got {run.threads}.")
-    if not run.checkpoint_seconds > 0:
-        raise InputError(f"--checkpoint-seconds must be above 0, got {run.checkpoint_seconds:g}.")
+    check_run(run.epochs, run.threads, run.seed, run.checkpoint_seconds)
     return run
 
 
@@ -159,3 +157,11 @@ def check_input(path: str) -> None:
     """Raise DataError when `path` is neither `-`, nor a glob, nor there."""
     if path != "-" and not any(sign in path for sign in "*?[") and not Path(path).exists():
         raise DataError(f"There is no file or folder {path}.")
+
+
+def check_folder(out: Path, overwrite: bool, format: str) -> None:
+    """Raise StorageError early, before minutes of reading, when `out` is taken or cannot be made."""
+    check_folder_free(out, overwrite, format)
+    above = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
+    if not os.access(above, os.W_OK):
+        raise StorageError(f"Cannot write {out}: permission denied; choose a folder that you may write to.")

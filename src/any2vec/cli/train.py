@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,11 +11,11 @@ import typer
 import any2vec
 from any2vec.cli import STARTED
 from any2vec.cli.bar import Bar
-from any2vec.cli.job import MODELS, Job, job_flags, make_job
+from any2vec.cli.job import MODELS, Job, check_folder, job_flags, make_job
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import duration, facts, guarded, note, number, print_json, show, size
-from any2vec.data.files import check_folder_free
-from any2vec.errors import InputError, StorageError
+from any2vec.data.files import RESULT_FORMAT
+from any2vec.errors import InputError
 
 
 def _train(
@@ -44,8 +43,7 @@ def _train(
     job = make_job(inputs, model, out, config, values)
     if job.out is None:
         raise InputError("Say where the result goes: --out DIR.")
-    if not job.run.resume:
-        check_folder(job.out, job.run.overwrite)
+    check_folder(job.out, job.run.overwrite or job.run.resume, RESULT_FORMAT)
     with Bar(quiet) as bar:
         result = any2vec.fit(job.model, job.data, out=job.out, callback=bar.record, stage=bar.stage, **job.arguments())
     summary = dict(result.summary)
@@ -59,14 +57,6 @@ def _train(
 
 
 train = with_flags(guarded(_train), job_flags())
-
-
-def check_folder(out: Path, overwrite: bool) -> None:
-    """Raise StorageError early, before minutes of reading, when `out` is taken or cannot be made."""
-    check_folder_free(out, overwrite)
-    above = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
-    if not os.access(above, os.W_OK):
-        raise StorageError(f"Cannot write {out}: permission denied; choose a folder that you may write to.")
 
 
 def _a_key(result: Any) -> str:

@@ -132,7 +132,7 @@ class CorpusWriter:
 
     def _start(self) -> tuple[Path, FileIO]:
         if self._temporary is None or self._file is None:
-            self._temporary = self._stack.enter_context(atomic_folder(self.folder, self.overwrite))
+            self._temporary = self._stack.enter_context(atomic_folder(self.folder, self.overwrite, FORMAT))
             self._file = self._stack.enter_context(FileIO(self._temporary / "tokens.npy", "w+"))
             self._file.write(_npy_header(0))
         return self._temporary, self._file

@@ -20,8 +20,8 @@ _SAMPLE_LINES = 64
 _SAMPLE_BYTES = 1 << 18
 _SHOWN_BYTES = 40
 _POWERS = 10.0 ** np.arange(23)
-_WORDS_OF_SRC = {"src", "source", "from", "fromnodeid", "node1", "node_1", "id1", "id_1", "u", "head", "tail_id", "a"}
-_WORDS_OF_DST = {"dst", "target", "to", "tonodeid", "node2", "node_2", "id2", "id_2", "v", "tail", "destination", "b"}
+_WORDS_OF_SRC = {"src", "source", "from", "fromnodeid", "node1", "node_1", "id1", "id_1", "head", "tail_id"}
+_WORDS_OF_DST = {"dst", "target", "to", "tonodeid", "node2", "node_2", "id2", "id_2", "tail", "destination"}
 
 
 def read_text(name: str, progress: ProgressCall | None) -> np.ndarray:
@@ -289,7 +289,8 @@ def _guess_header(rows: list[list[bytes]]) -> bool:
     ):
         return True
     names = [word.strip(b'"').decode("utf-8", "replace").lower() for word in first[:2]]
-    return names[0] in _WORDS_OF_SRC and names[1] in _WORDS_OF_DST
+    comes_again = any(field in first[:2] for row in second for field in row[:2])  # then it is the name of a node
+    return names[0] in _WORDS_OF_SRC and names[1] in _WORDS_OF_DST and not comes_again
 
 
 def _is_number(field: bytes) -> bool:

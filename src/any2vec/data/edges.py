@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from any2vec.data.graph import Graph
 
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
-READER_VERSION = 1
+READER_VERSION = 2
 """counts up when the same bytes would give another graph, so that caches are not trusted"""
 ProgressCall = Callable[[int, int | None], None]
 
@@ -67,8 +67,8 @@ def read_graph(
 
     Edge lists: white space around fields and double quotes are dropped, blank and comment lines skipped; a header is
     guessed when the first line's ids (or weight) are no numbers but the following are, or when it names two columns
-    in the usual words; every line must have as many columns as the first; those after the third are ignored (and
-    counted in the report). Ids that are all integers within int64 (written plainly) keep ascending order, others are
+    in usual words (source and target, say) that none of the next lines bears; every line must have as many columns as
+    the first; those after the third are ignored (and counted in the report). Ids that are all integers within int64 (written plainly) keep ascending order, others are
     strings in order of first appearance. Undirected edges u v and v u are the same; duplicates are merged and their
     weights added, unless every edge is given in both directions with the same weight. Self-loops are kept once. A graph
     of NetworkX that is directed stays so.
@@ -94,7 +94,8 @@ def read_graph(
 
 
 def _read_file(name: str, options: GraphOptions, cache_dir: Path | str | None, progress: ProgressCall | None) -> Graph:
-    from any2vec.data.files import STDIN, cache_root, content_hash, expand_inputs, is_regular
+    from any2vec.data.files import STDIN, content_hash, expand_inputs, is_regular
+    from any2vec.machine import cache_root
 
     names = expand_inputs(name)
     if len(names) != 1:

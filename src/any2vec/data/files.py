@@ -17,27 +17,22 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from any2vec.data.unpack import packing_of, unpack
 from any2vec.errors import Any2VecError, DataError, StorageError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 BLOCK_BYTES = 1 << 20
 """bytes in a block of unpacked input"""
 STDIN = "-"
 _RAW_BYTES = 1 << 18
 _STALE_SECONDS = 7 * 86400.0
-_OURS = ("meta.json", "run.json", "progress.jsonl", "checkpoint")
+RESULT_FORMAT = "any2vec-embeddings"
+"""what a run folder holds, finished or not"""
 _T = TypeVar("_T")
-
-
-def cache_root(cache_dir: Path | str | None = None) -> Path:
-    """`cache_dir`, or `$ANY2VEC_CACHE`, or `$XDG_CACHE_HOME/any2vec`, or `~/.cache/any2vec`; not created here."""
-    if cache_dir is not None:
-        return Path(cache_dir)
-    if root := os.environ.get("ANY2VEC_CACHE"):
-        return Path(root)
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "any2vec"
 
 
 # ---- writing ----------------------------------------------------------------------------------------------------
@@ -116,12 +111,11 @@ def atomic_file(path: Path | str, overwrite: bool = True) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_folder(path: Path | str, overwrite: bool = False) -> Iterator[Path]:
+def atomic_folder(path: Path | str, overwrite: bool, format: str) -> Iterator[Path]:
     """Yield a temporary folder beside `path`; on a clean exit its files are synced and it takes the place of `path`.
 
-    An empty folder at `path` is taken over. A folder with content is replaced only with `overwrite`, and only when it
-    looks like one of any2vec's (it holds meta.json, run.json, progress.jsonl or checkpoint): a mistyped path must not
-    cost anyone a home folder. On any exception the temporary folder is removed and `path` is as it was.
+    An empty folder at `path` is taken over; `check_folder_free` says which others may be replaced. On any exception
+    the temporary folder is removed and `path` is as it was.
 
     Raises:
         StorageError: `path` is taken, or cannot be written, or the disk is full.
@@ -129,7 +123,7 @@ def atomic_folder(path: Path | str, overwrite: bool = False) -> Iterator[Path]:
     path = Path(os.path.realpath(path))
     temporary = _temporary_beside(path)
     with storage_errors(path):
-        check_folder_free(path, overwrite)
+        check_folder_free(path, overwrite, format)
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
         try:
@@ -137,16 +131,18 @@ def atomic_folder(path: Path | str, overwrite: bool = False) -> Iterator[Path]:
             for name in sorted(temporary.rglob("*")):
                 _fsync(name)
             _fsync(temporary)
-            _put_in_place(temporary, path, overwrite)
+            check_folder_free(path, overwrite, format)  # again: it may have appeared meanwhile
+            _put_in_place(temporary, path)
             _fsync(path.parent)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def check_folder_free(path: Path | str, overwrite: bool = False) -> None:
-    """Raise `StorageError` when `path` could not become an output folder: call it before long work.
+def check_folder_free(path: Path | str, overwrite: bool, format: str) -> None:
+    """Raise `StorageError` when `path` could not become an output folder of `format`: call it before long work.
 
-    A missing or empty folder is free; one with content needs `overwrite` and must look like any2vec's own.
+    A missing or empty folder is free. One with content needs `overwrite`, and must hold the same format: a mistyped
+    path must cost nobody a home folder, nor the corpus that a run reads.
     """
     path = Path(path)
     with storage_errors(path):
@@ -155,14 +151,27 @@ def check_folder_free(path: Path | str, overwrite: bool = False) -> None:
                 return
             if not overwrite:
                 raise StorageError(f"{path} exists; choose another folder or pass --overwrite (overwrite=True).")
-            if not any((path / name).exists() for name in _OURS):
-                raise StorageError(f"{path} is not an any2vec folder, so it is not overwritten; choose another folder.")
+            if (found := format_of_folder(path)) != format:
+                what = f"holds {found}, not {format}" if found else "is not an any2vec folder"
+                raise StorageError(f"{path} {what}, so it is not overwritten; choose another folder.")
         elif path.exists() or path.is_symlink():
             raise StorageError(f"{path} is a file, not a folder; choose another path.")
 
 
-def _put_in_place(temporary: Path, path: Path, overwrite: bool) -> None:
-    check_folder_free(path, overwrite)  # again: it may have appeared meanwhile
+def format_of_folder(path: Path) -> str | None:
+    """The any2vec format of a folder: by its meta.json; an unfinished run is known by its first progress record."""
+    with suppress(OSError, ValueError, RecursionError):
+        meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+        found = meta.get("format") if isinstance(meta, dict) else None
+        return found if isinstance(found, str) and found.startswith("any2vec-") else None
+    with suppress(OSError, ValueError, RecursionError), (path / "progress.jsonl").open(encoding="utf-8") as file:
+        record = json.loads(file.readline(10_000))
+        if isinstance(record, dict) and "items_per_s" in record:
+            return RESULT_FORMAT
+    return None
+
+
+def _put_in_place(temporary: Path, path: Path) -> None:
     if not path.exists():
         temporary.rename(path)
         return
@@ -182,6 +191,14 @@ def remove_stale(folder: Path) -> None:
         for path in folder.glob(".*.tmp"):
             if time.time() - path.stat().st_mtime > _STALE_SECONDS:
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def fingerprint(*arrays: np.ndarray) -> str:
+    """BLAKE2b (128 bits, hex) of the bytes of arrays, one after the other."""
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(array.reshape(-1).data)
+    return digest.hexdigest()
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -82,7 +82,7 @@ class Graph:
         """
         keys = Keys.of(self.keys)
         arrays = [*self.csr, keys.arena, keys.offsets]
-        with atomic_folder(folder, overwrite) as temporary:
+        with atomic_folder(folder, overwrite, FORMAT) as temporary:
             for (name, kind), array in zip(_ARRAYS.items(), arrays, strict=True):
                 np.save(temporary / f"{name}.npy", np.ascontiguousarray(array, kind))
             meta = {"format": FORMAT, "version": VERSION, "is_directed": self.is_directed}

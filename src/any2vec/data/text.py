@@ -27,7 +27,6 @@ from any2vec.data.files import (
     BLOCK_BYTES,
     STDIN,
     atomic_file,
-    cache_root,
     content_hash,
     display,
     expand_inputs,
@@ -41,6 +40,7 @@ from any2vec.data.files import (
 from any2vec.data.normalise import Normaliser, TextOptions
 from any2vec.data.sequences import Sentences, array_blocks, exact_piece, read_arrays
 from any2vec.errors import DataError, FormatError, StorageError
+from any2vec.machine import cache_root
 
 __all__ = ["TextOptions", "count_text", "encode_text"]
 

@@ -146,6 +146,8 @@ def evaluate_nodes(
         raise InputError(f"fractions must lie within (0, 1), got {list(fractions)}.")
     if shuffles < 1:
         raise InputError(f"shuffles must be at least 1, got {shuffles}.")
+    if seed < 0:
+        raise InputError(f"seed must be 0 or more, got {seed}.")
     if missing not in ("wrong", "excluded"):
         raise InputError(f"missing must be 'wrong' or 'excluded', not {missing!r}.")
     nodes, names, truth = read_labels(Path(labels_path), embeddings)

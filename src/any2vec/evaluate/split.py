@@ -171,11 +171,17 @@ def _forest(src: np.ndarray, dst: np.ndarray, num_nodes: int, rng: np.random.Gen
     return kept
 
 
+def _stands_in_a_line(key: str) -> bool:
+    return bool(key) and key == key.strip() and key[0] not in "#%" and not any(mark in key for mark in "\t\n\r")
+
+
 def _edge_lines(graph: Graph, src: np.ndarray, dst: np.ndarray, weights: np.ndarray | None) -> Iterator[bytes]:
     keys = list(graph.keys)
-    bad = next((key for key in keys if not key or key != key.strip() or any(mark in key for mark in "\t\n\r")), None)
+    bad = next((key for key in keys if not _stands_in_a_line(key)), None)
     if bad is not None:
-        raise InputError(f"node {bad!r} cannot stand in an edge list (empty, a tab or a line end); rename it.")
+        raise InputError(
+            f"node {bad!r} cannot stand in an edge list (empty, a tab, a line end, or # or % in front); rename it."
+        )
     for start in range(0, len(src), 65536):
         part = slice(start, start + 65536)
         columns = [[keys[row] for row in src[part].tolist()], [keys[row] for row in dst[part].tolist()]]
@@ -216,7 +222,9 @@ def split_graph(
         raise InputError(f"test_share must lie within (0, 1), got {test_share}.")
     if negatives < 1:
         raise InputError(f"negatives must be at least 1, got {negatives}.")
-    check_folder_free(Path(out), overwrite)
+    if seed < 0:
+        raise InputError(f"seed must be 0 or more, got {seed}.")
+    check_folder_free(Path(out), overwrite, FORMAT)
     graph = _opened(graph, graph_options)
     rng = np.random.default_rng(seed)
     src, dst, at = _edges(graph.csr, graph.is_directed)
@@ -247,7 +255,7 @@ def split_graph(
         "seed": seed,
         "rule": RULE,
     }
-    with atomic_folder(Path(out), overwrite) as folder:
+    with atomic_folder(Path(out), overwrite, FORMAT) as folder:
         with (folder / "train.edges").open("wb") as file:
             file.writelines(_edge_lines(graph, src[in_train], dst[in_train], weights))
         with (folder / "nodes.tsv").open("wb") as file:

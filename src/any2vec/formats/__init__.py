@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from any2vec.data.files import atomic_file, atomic_folder, check_folder_free, read_head, storage_errors
+from any2vec.data.files import atomic_file, atomic_folder, read_head, storage_errors
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.formats.native import FORMAT, is_native, read_native, write_native
 from any2vec.formats.table import Table, check_contents
@@ -97,7 +97,10 @@ def read(path: Path, name: str | None = None, mmap: bool = True) -> Table:
     if not path.exists():
         raise InputError(f"there is no {path}; give a folder or file of embeddings.")
     try:
-        name = name or guess_format(path)
+        if name is None:
+            name = guess_format(path)
+            if name == "kv":
+                raise FormatError(f"{path.name} is a pickle, which can run code; if you trust it, say format kv.")
         if FORMATS[name].is_folder != path.is_dir():
             raise FormatError(f"{path.name}: format {name!r} is a {'folder' if FORMATS[name].is_folder else 'file'}.")
         if name == "folder":
@@ -138,11 +141,12 @@ def write(path: Path, table: Table, name: str | None, overwrite: bool, dtype: st
 
 def _write_folder(path: Path, table: Table, name: str, overwrite: bool, dtype: str) -> None:
     if name == "folder":
-        with atomic_folder(path, overwrite) as temporary:
+        with atomic_folder(path, overwrite, FORMAT) as temporary:
             write_native(temporary, table, dtype)
         return
-    check_folder_free(path, overwrite=False) if not overwrite else None
     with storage_errors(path):
+        if path.is_dir() and any(path.iterdir()) and not overwrite:
+            raise StorageError(f"{path} exists; choose another folder or pass --overwrite (overwrite=True).")
         path.mkdir(parents=True, exist_ok=True)  # a log folder of TensorBoard holds other files: left alone
     _of(name, "write")(path, table, dtype)
 
@@ -155,12 +159,3 @@ def write_into(folder: Path, table: Table, dtype: str) -> None:
         raise InputError(f"dtype must be 'float32' or 'float16', not {dtype!r}.")
     with storage_errors(folder):
         write_native(folder, table, dtype)
-
-
-def is_embeddings(path: Path) -> bool:
-    """Whether `path` is a finished native folder."""
-    return (
-        path.is_dir()
-        and is_native(path)
-        and FORMAT in (path / "meta.json").read_text(encoding="utf-8", errors="replace")
-    )

@@ -13,13 +13,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from any2vec.data.files import atomic_file
+from any2vec.data.files import RESULT_FORMAT, atomic_file
 from any2vec.errors import FormatError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 from any2vec.formats.table import Table, check_contents
 from any2vec.formats.vocabulary import read_vocabulary, write_vocabulary
 
-FORMAT = "any2vec-embeddings"
+FORMAT = RESULT_FORMAT
 VERSION = 1
 _OURS = ("format", "version", "rows", "dim", "dtype", "has_output", "has_counts")
 

@@ -1,6 +1,7 @@
 """Blocks: what is kept of a short stretch of the stream, trained together on shared negatives.
 
-Legend: V vocabulary, D dim, M kept tokens of a chunk, B blocks of a chunk, K shared negatives.
+Legend: V vocabulary, D dim, M kept tokens of a chunk, B blocks of a chunk, C input rows of a block, Y its output rows,
+K shared negatives, N whatever number of places.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def cut_blocks(
 
     A block is what is kept of `block` consecutive positions of the stream (global ones, so that a cut of the work
     elsewhere changes nothing), shared out so that none holds more than `most`. Writes begin_B, end_B int64 and
-    negative_BK int32 (B, K). Negative k of piece j of stretch s is draw (64 s + j) 1024 + k of its stream.
+    negative_BK int32 (B, K). Negative k of a block is draw 1024 p + k of its stream, p the position of its first
+    centre.
     """
     size = 0
     entry = first
@@ -52,7 +54,7 @@ def cut_blocks(
         for piece in range(pieces):
             begin_B[size] = entry + (stop - entry) * piece // pieces
             end_B[size] = entry + (stop - entry) * (piece + 1) // pieces
-            counter = (np.uint64(stretch) * np.uint64(64) + np.uint64(piece)) * np.uint64(1024)
+            counter = np.uint64(position_M[begin_B[size]]) * np.uint64(1024)
             for k in range(negative_BK.shape[1]):
                 negative_BK[size, k] = draw_alias(draw(negative_key, counter + np.uint64(k)), threshold_V, alias_V)
             size += 1
@@ -112,9 +114,9 @@ def damping(id_N: np.ndarray, curvature_N: np.ndarray, factor_N: np.ndarray, scr
 
     A block moves a row once, by the sum of what its pairs ask for at the block's start. The loss along that row curves
     by at most rate / 4 sum of weight |partner| ** 2 (the logistic's second derivative is at most 1/4); a gradient step
-    descends for sure while that number stays below 2. Rows that meet many long partners, or stand several times in a
-    block, would overshoot without this; nearly all others have factor 1. curvature_N and scratch_N, int32, have room
-    to `padded` places.
+    descends for sure while that number stays below 2, and STEP is half of it. Rows that meet many long partners, or
+    stand several times in a block, would overshoot without this; nearly all others have factor 1. curvature_N and
+    scratch_N, int32, have room to `padded` places.
     """
     wide = padded(id_N.size)
     for i in range(id_N.size):

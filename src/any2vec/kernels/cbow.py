@@ -2,17 +2,17 @@
 
 A block of E centres has C input rows X, E context means H, its centres' output rows Y and K shared negatives N:
 
-    H  = P X              P[e, c] = 1 / (contexts of e) where c is one of them
+    H  = W X              W[e, c] = 1 / (contexts of e) where c is one of them
     G  = N H'             dot products with the negatives; y[e] . h[e] are the positives
     dN = B H              B = - rate share sigmoid(G), 0 where the negative is the centre itself
     dY[e] = a[e] h[e]     a = rate (1 - sigmoid(y[e] . h[e]))
     dH = B' N + a[e] y[e]
-    dX = Q' dH            Q[e, c] = 1 where P is not 0: the whole step goes to each context (word2vec's cbow_mean = 1)
+    dX = Q' dH            Q[e, c] = 1 where W is not 0: the whole step goes to each context (word2vec's cbow_mean = 1)
 
 with share = num_negatives / K.
 
-Legend: V vocabulary, D dim, M kept tokens of a chunk, B blocks of a chunk, C input rows, E centres, K shared
-negatives, Y = E + K output rows (centres, then negatives).
+Legend: V vocabulary, D dim, P dim padded, M kept tokens of a chunk, B blocks of a chunk, C input rows, E centres,
+K shared negatives, Y = E + K output rows (centres, then negatives), N places of the map of `mark_rows`.
 """
 
 from __future__ import annotations
@@ -95,14 +95,14 @@ def _coefficients(
 
 @fast_jit
 def _output_curvatures(
-    centres: int, dim: int, share: float, rate: float, h_ED: np.ndarray, curve_Y: np.ndarray
+    centres: int, dim: int, share: float, rate: float, h_EP: np.ndarray, curve_Y: np.ndarray
 ) -> None:
     """Bound of the loss's curvature along each output row; see `damping`."""
     total = np.float32(0)
     for e in range(centres):
         norm = np.float32(0)
         for q in range(dim):
-            norm += h_ED[e, q] * h_ED[e, q]
+            norm += h_EP[e, q] * h_EP[e, q]
         curve_Y[e] = rate * np.float32(0.25) * norm
         total += norm
     for y in range(centres, curve_Y.size):

@@ -20,13 +20,11 @@ from any2vec.kernels.classic import add_bounded, average_context
 from any2vec.kernels.jit import fast_jit, inline_jit, jit
 from any2vec.kernels.prefetch import prefetch_row
 from any2vec.kernels.scalar import bounded, log_loss, rate_at, sigmoid
+from any2vec.kernels.vectors import padded
 from any2vec.kernels.windows import gather_windows
 
 _CHUNK = 2048
 """Positions gathered at a time; a size of scratch, without any effect on the results."""
-
-_LANE = 16
-"""float32 numbers in the widest vector register that is common today: local rows are padded with zeros to whole ones"""
 
 
 @jit
@@ -181,12 +179,12 @@ def train_cbow_hierarchical(
     Arguments and results as `train_skipgram_hierarchical`; a positive example is a centre with at least one context
     word.
     """
-    size, padded = _CHUNK + 2 * window + 1, (input_VD.shape[1] + _LANE - 1) // _LANE * _LANE
+    size, wide = _CHUNK + 2 * window + 1, padded(input_VD.shape[1])
     row_M, left_M, right_M = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
     position_M = np.empty(size, np.int64)
     deep = longest_code(code_offset)
-    y_LP, step_L = np.zeros((deep, padded), np.float32), np.zeros(deep, np.float32)
-    mean_P, error_P = np.zeros(padded, np.float32), np.zeros(padded, np.float32)
+    y_LP, step_L = np.zeros((deep, wide), np.float32), np.zeros(deep, np.float32)
+    mean_P, error_P = np.zeros(wide, np.float32), np.zeros(wide, np.float32)
     mean_D = mean_P[: input_VD.shape[1]]
     items, loss_sum, loss_examples = 0, 0.0, 0
     for chunk in range(start, stop, _CHUNK):

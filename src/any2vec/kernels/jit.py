@@ -7,7 +7,7 @@ here every edit in `kernels/` opens a new cache folder.
 from __future__ import annotations
 
 import hashlib
-import os
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,9 @@ from typing import Any
 
 import numba
 from numba.core import config
+
+from any2vec.errors import StorageError
+from any2vec.machine import cache_root
 
 
 @cache
@@ -29,15 +32,27 @@ def sources_hash() -> str:
 @cache
 def cache_folder() -> Path:
     """Folder of the compiled kernels: `$ANY2VEC_CACHE/kernels/<hash>`, by default below `~/.cache/any2vec`."""
-    root = (
-        os.environ.get("ANY2VEC_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "any2vec"
-    )
-    return Path(root) / "kernels" / sources_hash()
+    return cache_root() / "kernels" / sources_hash()
+
+
+@cache
+def _writable_folder() -> str:
+    """The cache folder, made. StorageError where it cannot be: numba's own word for that is a traceback."""
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return str(folder)
+    except OSError as error:
+        raise StorageError(
+            f"The compiled kernels cannot be kept in {folder} ({error.strerror}); set ANY2VEC_CACHE to a folder that "
+            "you may write to."
+        ) from error
 
 
 def _compile(function: Callable[..., Any], **options: Any) -> Any:
     previous = config.CACHE_DIR  # type: ignore[attr-defined]
-    config.CACHE_DIR = str(cache_folder())  # type: ignore[attr-defined]
+    config.CACHE_DIR = _writable_folder()  # type: ignore[attr-defined]
     try:
         return numba.njit(nogil=True, cache=True, error_model="numpy", boundscheck=False, **options)(function)
     finally:

@@ -14,7 +14,7 @@ negative itself does not count). Shared negatives for a group of inputs are the 
 weights are ours.
 
 Legend: V vocabulary, D dim, P dim padded, M kept tokens of a chunk, B blocks of a chunk, C input rows, E centres,
-Y output rows, K shared negatives.
+Y output rows, K shared negatives, N places of the map of `mark_rows`.
 """
 
 from __future__ import annotations
@@ -189,7 +189,8 @@ def train_skipgram_block(
 ) -> tuple[int, float, int]:  # fmt: skip
     """Train the centres of tokens[start:stop]; see kernels/classic.py for the arguments that both forms share.
 
-    block: positions of the stream that make one block; num_shared: K, negatives that a block shares. Both change
+    block: positions of the stream that make one block; num_shared: K, negatives that a block shares, a
+    multiple of 4 up to 1024. Both change
     the result, `start` and `stop` do not as long as they are multiples of `block` (with offset). Losses are measured
     before the update, in one block of every `loss_every`. Returns (items int64, loss_sum float64, loss_examples
     int64). Not safe for any other writer of the two tables to be exact: several threads are Hogwild.

@@ -15,13 +15,22 @@ from numba.core.cgutils import for_range_slice, get_or_insert_function
 
 from any2vec.kernels.jit import inline_jit, jit
 
-FEATURES = llvm.get_host_cpu_features()
+
+def _host_features() -> dict[str, bool]:
+    try:
+        return dict(llvm.get_host_cpu_features())
+    except RuntimeError:  # LLVM cannot tell on this system: the narrowest registers, which every processor has
+        return {}
+
+
+FEATURES = _host_features()
 LANES = 16
 """float32 numbers that rows are padded to: one 512-bit register, and a whole number of smaller ones"""
 WIDTH = 16 if FEATURES.get("avx512f") else 8 if FEATURES.get("avx2") else 4
 """numbers that a register holds"""
-STRETCH = 4 if WIDTH == 8 else 8
-"""registers that hold a stretch of one row while others are in use: AVX2 has 16 of them, the others 32"""
+STRETCH = 8 if WIDTH == 16 or FEATURES.get("neon") else 4
+"""registers that hold a stretch of one row while others are in use: AVX2 and SSE have 16 of them,
+AVX-512 and NEON 32"""
 
 I64, F32, I32 = ir.IntType(64), ir.FloatType(), ir.IntType(32)
 VECTOR = ir.VectorType(F32, WIDTH)

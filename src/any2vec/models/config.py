@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 from any2vec.errors import InputError
 
+MAX_SEED = 2**63 - 1
+
 
 def check_whole(name: str, value: Any, low: int, high: int) -> None:
-    """Raise InputError unless value is an int in [low, high]."""
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+    """Raise InputError unless value is a whole number (NumPy's too) in [low, high]."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= high:
         raise InputError(f"{name} must be a whole number from {low} to {high:,}, got {value!r}.")
 
 
 def check_number(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> None:
     """Raise InputError unless value is a finite number in [low, high], or in (low, high] with open_low."""
-    legal = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    legal = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     if not legal or not low <= value <= high or (open_low and value == low):
         raise InputError(f"{name} must be a number in {'(' if open_low else '['}{low:g}, {high:g}], got {value!r}.")
+
+
+def check_run(epochs: Any, threads: Any, seed: Any, checkpoint_seconds: Any) -> None:
+    """Raise InputError unless these are legal arguments of `fit`; None for epochs is the model's default."""
+    check_whole("epochs", 1 if epochs is None else epochs, 1, 1_000_000)
+    check_whole("threads", threads, 0, 1024)
+    check_whole("seed", seed, 0, MAX_SEED)
+    check_number("checkpoint_seconds", checkpoint_seconds, 0, 1e9, open_low=True)
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -51,7 +62,7 @@ class SequenceModel:
     learning_rate: float = 0.025
     """learning rate at the start, in (0, 1]; it falls linearly with the progress of the whole run"""
     min_learning_rate: float = 1e-4
-    """learning rate at the end, in [0, learning_rate]"""
+    """learning rate at the end, 0 or more; never above learning_rate"""
     subsample: float = 1e-4
     """frequency above which items are dropped at random (word2vec's t), in [0, 1]; 0 keeps all"""
     min_count: int = 5
@@ -67,25 +78,26 @@ class SequenceModel:
         raise NotImplementedError
 
     def __post_init__(self) -> None:
+        for item in fields(self):  # NumPy's numbers become Python's: options are written as JSON
+            value = getattr(self, item.name)
+            if isinstance(value, Real) and not isinstance(value, int | float):
+                object.__setattr__(self, item.name, int(value) if isinstance(value, Integral) else float(value))
         check_whole("dim", self.dim, 1, 4096)
         check_whole("window", self.window, 1, 100)
         check_choice("objective", self.objective, ("negative", "hierarchical"))
         check_whole("num_negatives", self.num_negatives, 1, 400)
         check_number("learning_rate", self.learning_rate, 0, 1, open_low=True)
-        check_number("min_learning_rate", self.min_learning_rate, 0, self.learning_rate)
+        check_number("min_learning_rate", self.min_learning_rate, 0, 1)
         check_number("subsample", self.subsample, 0, 1)
         check_whole("min_count", self.min_count, 1, 2**62)
         if self.max_vocab is not None:
             check_whole("max_vocab", self.max_vocab, 2, 2**31 - 1)
         check_choice("kernel", self.kernel, ("block", "classic"))
+        if self.objective == "hierarchical" and (self.num_negatives, self.kernel) != (5, "block"):
+            raise InputError("num_negatives and kernel belong to negative sampling; leave them out of hierarchical.")
 
     def as_dict(self) -> dict[str, Any]:
         return {"model": self.name} | asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> SequenceModel:
-        known = {field.name for field in fields(cls)}
-        return cls(**{key: value for key, value in values.items() if key in known})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,8 +119,6 @@ class WalkModel(SequenceModel):
     """walks that start at each node in one epoch, 1..100,000"""
     walk_length: int = 40
     """nodes of one walk, 2..100,000"""
-
-    p_q: ClassVar[tuple[float, float]] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

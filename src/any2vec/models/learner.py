@@ -101,7 +101,8 @@ class SequenceLearner:
 
     def learning_rate(self, progress: float) -> float:
         """Learning rate at a share of the whole run, 0..1."""
-        return self.config.learning_rate + (self.config.min_learning_rate - self.config.learning_rate) * progress
+        first = self.config.learning_rate
+        return first + (min(self.config.min_learning_rate, first) - first) * progress
 
     def close(self) -> None:
         """End the threads."""

@@ -29,7 +29,8 @@ class StoredTokens:
     """Tokens of a corpus on disk, memory-mapped; every epoch reads the same."""
 
     def __init__(self, tokens: np.ndarray, unit: int) -> None:
-        self.tokens = np.asarray(tokens)
+        self.tokens = np.asarray(tokens).view()
+        self.tokens.flags.writeable = False  # one type for the kernels, whoever made the array
         self.num_positions = len(tokens)
         self.unit = unit
 

@@ -55,7 +55,8 @@ class RunShape:
     """stored edges, both directions of an undirected one"""
     has_weights: bool = False
     is_graph: bool = False
-    has_checkpoints: bool = True
+    has_output: bool = True
+    """whether the output rows are part of the result"""
 
     def __post_init__(self) -> None:
         for name in ("rows", "dim", "items", "epochs", "threads"):
@@ -76,8 +77,6 @@ class Rates:
     """walking alone, all threads together; 0 where nothing is walked"""
     start_seconds: float = 1.0
     """imports, and loading the compiled kernels"""
-    compile_seconds: float = 0.0
-    """compiling the kernels, when this machine has not yet"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,13 +114,11 @@ def estimate_run(shape: RunShape, rates: Rates) -> RunEstimate:
     if reading > training:
         memory = {"interpreter": BASE_BYTES + LIBRARY_BYTES, "reading the input": reading}
     memory["mapped input"] = mapped
-    result = vectors + shape.key_bytes + 8 * shape.rows
+    result = vectors // (1 if shape.has_output else 2) + shape.key_bytes + 8 * shape.rows
     cache = mapped if shape.source_bytes else 0
-    checkpoint = vectors if shape.has_checkpoints else 0
-    disk = {"result": result, "encoded input": cache, "checkpoint": checkpoint}
+    disk = {"result": result, "encoded input": cache, "checkpoint": vectors}
     time = {
         "start": rates.start_seconds,
-        "compile": rates.compile_seconds,
         "read": shape.source_bytes / rates.read_bytes_per_s,
         "count visits": shape.items / rates.walk_items_per_s if rates.walk_items_per_s else 0.0,
         "train": shape.items * shape.epochs / rates.items_per_s,
@@ -132,7 +129,7 @@ def estimate_run(shape: RunShape, rates: Rates) -> RunEstimate:
         anonymous_bytes=anonymous,
         seconds=sum(time.values()),
         disk_bytes=result + cache,
-        disk_peak_bytes=result + cache + checkpoint,
+        disk_peak_bytes=result + cache + vectors,
         memory=memory,
         time=time,
         disk=disk,

@@ -2,50 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from any2vec.types import Work
 
 PIECE_POSITIONS = 16_384
 """about this many positions make a piece: some milliseconds of one core"""
-PIECES_PER_WORK = 64
-"""pieces of a work, per thread: about a third of a second, so that a stop is soon heard"""
+WORK_SECONDS = 0.35
+"""works grow or shrink to take about so long: a stop is soon heard, and threads seldom wait for each other"""
+MOST_PIECES = 256
+"""pieces of a work, per thread, at most"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpochSchedule:
-    """Works over positions [0, num_positions), epoch after epoch; every cut falls on a multiple of `piece`."""
+    """Works over positions [0, num_positions), epoch after epoch; every cut falls on a multiple of `piece`.
+
+    How many pieces make a work depends on the clock; what is learned does not, for a learner goes piece by piece.
+    """
 
     num_positions: int
     epochs: int
     piece: int
     """positions of a piece; the grid of pieces depends on the data alone, never on threads, works or hosts"""
-    work: int
-    """positions of a work, a multiple of piece"""
+    threads: int = 1
     first: tuple[int, int] = (0, 0)
     """(epoch, position) where a resumed run goes on"""
+    clock: Callable[[], float] = time.perf_counter
 
     @classmethod
     def plan(
         cls, num_positions: int, epochs: int, unit: int, threads: int, first: tuple[int, int] = (0, 0)
     ) -> EpochSchedule:
-        """Pieces of whole `unit`s (a block of tokens, a walk). Pure; O(1)."""
+        """Pieces of whole `unit`s (a block of tokens, a walk)."""
         piece = max(1, PIECE_POSITIONS // unit) * unit
-        work = piece * PIECES_PER_WORK * threads
-        return cls(num_positions=num_positions, epochs=epochs, piece=piece, work=work, first=first)
+        return cls(num_positions=num_positions, epochs=epochs, piece=piece, threads=threads, first=first)
 
     def __iter__(self) -> Iterator[Work]:
         first_epoch, start = self.first
+        pieces, number = 1, 0  # of each thread: the first works are small, for nobody knows yet how slow they are
         for epoch in range(first_epoch, self.epochs):
             while start < self.num_positions:
-                stop = min(start + self.work, self.num_positions)
-                yield Work(
-                    epoch, start // self.work, start, stop, self.progress(epoch, start), self.progress(epoch, stop)
-                )
-                start = stop
+                stop = min(start + pieces * self.threads * self.piece, self.num_positions)
+                began = self.clock()
+                yield Work(epoch, number, start, stop, self.progress(epoch, start), self.progress(epoch, stop))
+                pieces = _next_size(pieces, self.clock() - began)
+                start, number = stop, number + 1
             start = 0
 
     def progress(self, epoch: int, position: int) -> float:
         """Share of the whole run, 0..1, that lies before a position of an epoch."""
         return (epoch + position / max(1, self.num_positions)) / self.epochs
+
+
+def _next_size(pieces: int, seconds: float) -> int:
+    """Pieces of the next work after one of `pieces` took `seconds`: at most four times as many, 1..MOST_PIECES."""
+    wanted = round(pieces * WORK_SECONDS / max(seconds, 1e-9))
+    return max(1, min(wanted, 4 * pieces, MOST_PIECES))

@@ -219,11 +219,11 @@ def write_walks(
     Raises:
         StorageError: `out` exists and `overwrite` is False, or it cannot be written.
     """
-    from any2vec.data.corpus import CorpusWriter
+    from any2vec.data.corpus import FORMAT, CorpusWriter
     from any2vec.data.files import check_folder_free
     from any2vec.kernels.walk import count_rows
 
-    check_folder_free(out, overwrite)
+    check_folder_free(out, overwrite, FORMAT)
     walker = Walker(graph.csr, options, seed, is_directed=graph.is_directed)
     threads = threads or usable_cores()
     counts = np.zeros(walker.num_nodes, np.int64)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from any2vec.errors import DataError
 from any2vec.models.config import SequenceModel
 from any2vec.models.learner import SequenceLearner
 from any2vec.models.source import TokenSource
@@ -24,15 +24,6 @@ PIECES = 4
 """pieces of a thread in one work: short, so that slow settings end in time too"""
 
 
-@dataclass(frozen=True)
-class Pace:
-    """What was measured."""
-
-    items_per_s: float
-    """in-vocabulary items, before subsampling, per second of wall time"""
-    compile_seconds: float
-
-
 def measure_pace(
     model: SequenceModel,
     source: TokenSource,
@@ -43,11 +34,14 @@ def measure_pace(
     threads: int,
     seed: int = 1,
     seconds: float = 1.0,
-) -> Pace:
+) -> float:
     """Train on `source` again and again for `seconds` and throw the result away.
 
+    Returns in-vocabulary items, before subsampling, per second of wall time.
+
     counts, keep: int64 and float64 (V,), V at most `row_limit(model.dim)`; block as for the learner.
-    Memory: TABLE_BYTES at most. Not deterministic: it is a measurement.
+    Memory: TABLE_BYTES at most. Not deterministic: it is a measurement. DataError when `source` holds no item of the
+    vocabulary.
     """
     rng = np.random.default_rng(seed)
     shape = (len(counts), model.dim)
@@ -58,8 +52,8 @@ def measure_pace(
     piece = EpochSchedule.plan(source.num_positions, 1, source.unit, threads).piece
     learner = SequenceLearner(model, counts, keep, source, tables, block=block, piece=piece, threads=threads, seed=seed)
     try:
-        compile_seconds = learner.compile()
-        return Pace(_run(learner, source, seconds), compile_seconds)
+        learner.compile()
+        return _run(learner, source, seconds)
     finally:
         learner.close()
 
@@ -78,10 +72,12 @@ def fold(tokens: np.ndarray, num_rows: int) -> np.ndarray:
 def _run(learner: SequenceLearner, source: TokenSource, seconds: float) -> float:
     """Items per second between the end of warming and the end; at least one piece of work is measured."""
     began = time.perf_counter()
-    start, items = None, 0
+    start, items, seen = None, 0, 0
     for work in _works(source.num_positions, learner.piece * learner.threads * PIECES):
         stats = learner.run(work, 1 << 20)
-        now = time.perf_counter()
+        now, seen = time.perf_counter(), seen + stats.items
+        if work.epoch > 0 and not seen:
+            raise DataError("The sample of the input holds no item of the vocabulary, so the pace cannot be measured.")
         if start is not None:
             items += stats.items
             if now - start >= seconds and items:

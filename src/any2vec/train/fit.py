@@ -12,18 +12,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from any2vec._version import __version__
-from any2vec.data.files import atomic_file, check_folder_free, storage_errors, write_json
+from any2vec.data.files import RESULT_FORMAT, atomic_file, check_folder_free, fingerprint, storage_errors, write_json
 from any2vec.embeddings import Embeddings
-from any2vec.errors import InputError, Interrupted
+from any2vec.errors import FormatError, InputError, Interrupted
 from any2vec.machine import describe, peak_resident_bytes, resident_bytes, usable_cores
-from any2vec.models.config import SequenceModel, check_number, check_whole
+from any2vec.models.config import SequenceModel, check_run
 from any2vec.models.learner import SequenceLearner
 from any2vec.plan.schedule import EpochSchedule
-from any2vec.train.checkpoint import Checkpoint, check_settings, load_checkpoint, remove_checkpoint, save_checkpoint
+from any2vec.tables.memory import MemoryTable
+from any2vec.train.checkpoint import (
+    FILE,
+    Checkpoint,
+    check_settings,
+    load_checkpoint,
+    remove_checkpoint,
+    save_checkpoint,
+)
 from any2vec.train.loop import Alone, run
-from any2vec.train.prepare import Prepared, Stage, prepare
-from any2vec.train.progress import Recorder
+from any2vec.train.prepare import Prepared, Stage, prepare, remarks
+from any2vec.train.progress import Recorder, cut_log
 from any2vec.train.start import carry_over, fresh_tables
 from any2vec.types import Progress, Stats, Work
 
@@ -86,7 +96,8 @@ def fit(
             Hogwild (Recht et al. 2011), statistically equal.
         seed: of every random draw, 0 or more.
         out: run folder to write; None keeps the result in memory alone, without checkpoints.
-        overwrite, resume: what to do when `out` exists; resume goes on from its checkpoint, if there is one.
+        overwrite: replace the run that is in `out`.
+        resume: go on from the checkpoint in `out`, or start afresh if there is none; a finished run stands as it is.
         init: vectors to start from, matched by key; keys that the data lack are kept.
         callback: hears every progress record.
         stage: hears how far reading is: (name, bytes done, bytes in all or None).
@@ -101,7 +112,7 @@ def fit(
         InputError: an option is not legal, or does not go with the data or the checkpoint.
         DataError: the data cannot be read.
         StorageError: `out` is taken or cannot be written, or the disk is full.
-        Interrupted: Ctrl-C or SIGTERM; the work so far is in `out`/checkpoint.
+        Interrupted: Ctrl-C or SIGTERM; the work so far is in `out`/checkpoint.safetensors.
 
     Memory: two float32 tables of rows x dim, plus the vocabulary; data are memory-mapped.
     """
@@ -118,26 +129,28 @@ def fit(
         callback=callback,
         stage=stage,
     )
-    _check(request, threads)
-    if request.out is not None and not resume:
-        check_folder_free(request.out, overwrite)
+    check_run(request.epochs, threads, seed, checkpoint_seconds)
+    if request.out is not None:
+        check_folder_free(request.out, overwrite or resume, RESULT_FORMAT)
     given = init if init is None or isinstance(init, Embeddings) else Embeddings.load(init)
     prepared = prepare(
         model, data, threads=request.threads, seed=seed, text=text, graph=graph,
         cache_dir=None if cache_dir is None else Path(cache_dir), stage=stage,
     )  # fmt: skip
-    settings = {"model": model.as_dict(), "epochs": request.epochs, "seed": seed, "data": prepared.facts}
+    settings = {
+        "model": model.as_dict(), "epochs": request.epochs, "seed": seed, "data": prepared.facts,
+        "init": None if given is None else fingerprint(*_start(given)),
+    }  # fmt: skip
     if resume and request.out is not None and (request.out / "meta.json").exists():
         return _finished(request.out, settings)
     with _run_folder(request.out, resume), _single_blas_thread():
         return _train(request, settings, prepared, given, resume, started)
 
 
-def _check(request: _Request, threads: int) -> None:
-    check_whole("epochs", request.epochs, 1, 1_000_000)
-    check_whole("threads", threads, 0, 1024)
-    check_whole("seed", request.seed, 0, 2**63 - 1)
-    check_number("checkpoint_seconds", request.checkpoint_seconds, 0, 1e9, open_low=True)
+def _start(init: Embeddings) -> list[np.ndarray]:
+    """What of given vectors a run depends on."""
+    keys = np.frombuffer("\n".join(init.keys).encode(), np.uint8)
+    return [keys, *(array for array in (init.vectors, init.output, init.counts) if array is not None)]
 
 
 def _train(
@@ -150,14 +163,16 @@ def _train(
         tables = fresh_tables(len(keys), model, request.seed)
     else:
         tables, keys, counts = carry_over(init, keys, counts, model, request.seed)
-    folder = None if request.out is None else request.out / "checkpoint"
+    file = None if request.out is None else request.out / FILE
+    log = None if request.out is None else request.out / "progress.jsonl"
     first, items, seconds = (0, 0), 0, 0.0
-    if resume and folder is not None and folder.exists():
-        checkpoint = load_checkpoint(folder, settings)
-        for name, rows in checkpoint.state.items():
-            tables[name].rows[:] = rows
+    if resume and file is not None and file.exists():
+        checkpoint = load_checkpoint(file, settings)
+        _restore(tables, checkpoint.state, file)
         first = (checkpoint.epoch, checkpoint.position)
         items, seconds = checkpoint.totals["items"], checkpoint.totals["seconds"]
+    if log is not None:
+        cut_log(log, items)
     schedule = EpochSchedule.plan(source.num_positions, request.epochs, source.unit, request.threads, first)
     learner = SequenceLearner(
         model, prepared.counts, prepared.keep, source, tables,
@@ -167,28 +182,36 @@ def _train(
     tell("kernels (compiled once)", 0, 1)
     compile_seconds = learner.compile()
     tell("kernels (compiled once)", 1, 1)
-    log = None if request.out is None else request.out / "progress.jsonl"
     recorder = Recorder(request.epochs, learner.learning_rate, log, request.callback, items, seconds)
-    keeper = _Keeper(folder, learner, recorder, settings, request.checkpoint_seconds)
-    try:
-        with _stop_signals(keeper):
+    keeper = _Keeper(file, learner, recorder, settings, request.checkpoint_seconds)
+    # The output rows of hierarchical softmax belong to the inner nodes of its tree, not to keys: they stay here.
+    output = tables["output"].rows if model.objective == "negative" else None
+    with _stop_signals(keeper):  # while the result is written, too: a run that is done is not lost
+        try:
             run(schedule, learner, Alone(), keeper.heard, epochs=request.epochs)
-    finally:
-        learner.close()
-    summary = _summary(request, prepared, recorder, len(keys), compile_seconds, started)
-    embeddings = Embeddings(keys, tables["input"].rows, tables["output"].rows, counts, meta={"model": model.as_dict()})
-    if request.out is not None:
-        _write_result(request, embeddings, summary, settings)
+        finally:
+            learner.close()
+        summary = _summary(request, prepared, recorder, len(keys), compile_seconds, started)
+        embeddings = Embeddings(keys, tables["input"].rows, output, counts, meta={"model": model.as_dict()})
+        if request.out is not None:
+            _write_result(request, embeddings, summary, settings)
     return FitResult(embeddings, summary, recorder.records, request.out)
+
+
+def _restore(tables: dict[str, MemoryTable], state: dict[str, np.ndarray], path: Path) -> None:
+    for name, table in tables.items():
+        if name not in state or state[name].shape != table.rows.shape:
+            raise FormatError(f"{path} does not hold the rows of this run; start again with --overwrite.")
+        table.rows[:] = state[name]
 
 
 class _Keeper:
     """Hears of each piece of work: records it, writes checkpoints, and stops the run when asked to."""
 
     def __init__(
-        self, folder: Path | None, learner: SequenceLearner, recorder: Recorder, settings: dict[str, Any], every: float
+        self, file: Path | None, learner: SequenceLearner, recorder: Recorder, settings: dict[str, Any], every: float
     ) -> None:
-        self.folder = folder
+        self.file = file
         self.learner = learner
         self.recorder = recorder
         self.settings = settings
@@ -202,18 +225,18 @@ class _Keeper:
             return
         if self.stop_signal:
             self._save(work)
-            where = f"the checkpoint in {self.folder} goes on with --resume" if self.folder else "nothing was kept"
+            where = f"{self.file} holds the work so far, --resume goes on from it" if self.file else "nothing was kept"
             raise Interrupted(f"Stopped by {signal.Signals(self.stop_signal).name} at {work.progress_to:.1%}; {where}.")
         if time.perf_counter() - self._last >= self.every:
             self._save(work)
 
     def _save(self, work: Work) -> None:
-        if self.folder is None:
+        if self.file is None:
             return
         start = time.perf_counter()
         position = (work.epoch, work.stop) if work.stop < self.learner.source.num_positions else (work.epoch + 1, 0)
         totals = {"items": self.recorder.items, "seconds": self.recorder.seconds}
-        save_checkpoint(self.folder, Checkpoint(self.learner.state, *position, self.settings, totals))
+        save_checkpoint(self.file, Checkpoint(self.learner.state, *position, self.settings, totals))
         self._last = time.perf_counter()
         self.recorder.pause(self._last - start)
 
@@ -258,7 +281,7 @@ def _run_folder(out: Path | None, resume: bool) -> Iterator[None]:
     if out is None:
         yield
         return
-    checkpoint = out / "checkpoint"
+    checkpoint = out / FILE
     with storage_errors(out):
         is_new = not out.exists()
         out.mkdir(parents=True, exist_ok=True)
@@ -303,6 +326,7 @@ def _summary(
         "seconds": time.perf_counter() - started,
         "peak_rss_bytes": peak_resident_bytes(),
         "peak_anon_bytes": max(recorder.peak_anonymous, resident_bytes()[0]),
+        "warnings": remarks(prepared.facts),
         "data": prepared.facts,
     }
 
@@ -316,7 +340,7 @@ def _write_result(request: _Request, embeddings: Embeddings, summary: dict[str, 
     with atomic_file(request.out / "run.json") as temporary:
         write_json(temporary, about)
     embeddings.save_into(request.out)
-    remove_checkpoint(request.out / "checkpoint")
+    remove_checkpoint(request.out / FILE)
 
 
 def _finished(out: Path, settings: dict[str, Any]) -> FitResult:

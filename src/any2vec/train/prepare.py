@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from any2vec.data.corpus import Corpus, is_corpus
+from any2vec.data.files import fingerprint
 from any2vec.data.text import TextOptions, encode_text
-from any2vec.data.vocabulary import Vocabulary
+from any2vec.data.vocabulary import Keys, Vocabulary
 from any2vec.errors import DataError, InputError
 from any2vec.models.config import SequenceModel, WalkModel
 from any2vec.models.learner import block_positions
@@ -60,7 +61,9 @@ def prepare(
         DataError: the data cannot be read, or too little is left of it.
     """
     corpus = _stored(data)
-    if corpus is None and model.is_graph:
+    if corpus is not None:
+        _check_text_options(corpus, text)
+    elif model.is_graph:
         assert isinstance(model, WalkModel)
         return _prepare_walks(model, open_graph(data, graph, cache_dir, stage), threads, seed)
     if corpus is None:
@@ -71,6 +74,25 @@ def prepare(
 
         corpus = encode_text(data, text or TextOptions(), cache_dir=cache_dir, progress=told)
     return _prepare_corpus(model, corpus)
+
+
+def _check_text_options(corpus: Corpus, text: TextOptions | None) -> None:
+    if text is not None and text != TextOptions():
+        raise InputError(
+            f"{corpus.path} is encoded already, so the options of reading text do not apply; leave them out."
+        )
+
+
+def _check_walk_options(model: SequenceModel, corpus: Corpus) -> int:
+    """Length of the stored walks. InputError for an option that asks for other walks than these."""
+    stored = {"walk_length": 40} | corpus.meta.get("options", {})
+    for item in fields(model):
+        value = getattr(model, item.name)
+        applies = item.name not in ("min_count", "max_vocab")
+        if (item.name in stored or not applies) and value != item.default and value != stored.get(item.name):
+            why = f"made with {stored[item.name]!r}; leave it out" if applies else "where every node gets a vector"
+            raise InputError(f"{item.name} = {value!r} does not go with the walks stored in {corpus.path}, {why}.")
+    return int(stored["walk_length"])
 
 
 def _stored(data: Any) -> Corpus | None:
@@ -88,14 +110,17 @@ def open_graph(data: Any, options: GraphOptions | None, cache_dir: Path | None, 
     from any2vec.data.edges import GraphOptions, read_graph
     from any2vec.data.graph import Graph, is_graph
 
-    if isinstance(data, Graph):
-        return data
-    if isinstance(data, list) and len(data) == 1:
+    opened = data if isinstance(data, Graph) else None
+    if isinstance(data, list) and len(data) == 1 and isinstance(data[0], str | Path):
         data = data[0]
     if isinstance(data, list) and all(isinstance(item, str | Path) for item in data):
         raise InputError(f"A graph is read from one file, got {len(data)}; join the edge lists into one file first.")
     if isinstance(data, str | Path) and is_graph(data):
-        return Graph.open(data)
+        opened = Graph.open(data)
+    if opened is not None:
+        if options is not None and options != GraphOptions():
+            raise InputError("The options of reading graphs do not apply to one that is read already; leave them out.")
+        return opened
 
     def told(done: int, total: int | None) -> None:
         if stage is not None:
@@ -107,7 +132,7 @@ def open_graph(data: Any, options: GraphOptions | None, cache_dir: Path | None, 
 def _prepare_corpus(model: SequenceModel, corpus: Corpus) -> Prepared:
     if corpus.kind == "walks":
         vocabulary = corpus.vocabulary
-        unit = int(corpus.meta.get("options", {}).get("walk_length", 40)) + 1
+        unit = _check_walk_options(model, corpus) + 1
     else:
         if model.is_graph:
             raise InputError(
@@ -125,6 +150,7 @@ def _prepare_corpus(model: SequenceModel, corpus: Corpus) -> Prepared:
         "num_sentences": corpus.num_sentences, "num_types": len(corpus.vocabulary), "vocabulary": len(vocabulary),
         "tokens_in_vocabulary": int(vocabulary.counts.sum()), "kept_per_epoch": round(kept),
         "bad_bytes": corpus.meta.get("bad_bytes", 0),
+        "digest": fingerprint(corpus.vocabulary.keys.arena, corpus.vocabulary.counts),
     }  # fmt: skip
     return Prepared(StoredTokens(corpus.tokens, block), vocabulary.keys, vocabulary.counts, keep, block, facts)
 
@@ -155,9 +181,25 @@ def _prepare_walks(model: WalkModel, graph: Graph, threads: int, seed: int) -> P
         "kind": "graph", "num_nodes": report.num_nodes, "num_edges": report.num_edges,
         "duplicates": report.duplicates, "self_loops": report.self_loops, "isolated": report.isolated,
         "is_directed": graph.is_directed, "is_weighted": report.is_weighted, "num_walks": walker.num_walks,
-        "visits_per_epoch": int(counts.sum()),
+        "visits_per_epoch": int(counts.sum()), "digest": _digest(graph),
     }  # fmt: skip
     return Prepared(source, graph.keys, counts, keep, walker.stride, facts)
+
+
+def _digest(graph: Graph) -> str:
+    keys = Keys.of(graph.keys)
+    return fingerprint(*graph.csr, keys.arena, keys.offsets)
+
+
+def remarks(facts: dict[str, Any]) -> list[str]:
+    """What a person should hear of the data: a sentence for each thing that was mended on the way in."""
+    odd = {
+        "bad_bytes": "invalid bytes in the text, treated as --bad-bytes says",
+        "duplicates": "edges given more than once, merged",
+        "self_loops": "self-loops, kept",
+        "isolated": "nodes without edges: their vectors stay near where they start",
+    }
+    return [f"{facts[name]:,} {words}" for name, words in odd.items() if facts.get(name)]
 
 
 def walk_options(model: WalkModel) -> WalkOptions:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from any2vec.data.files import storage_errors
+from any2vec.data.files import atomic_file, storage_errors
 from any2vec.machine import resident_bytes
 from any2vec.types import Progress, Stats, Work
 
@@ -96,3 +97,21 @@ class Recorder:
                 file.write(json.dumps(record.as_dict()) + "\n")
         if self._callback is not None:
             self._callback(record)
+
+
+def cut_log(path: Path, items: int) -> None:
+    """Drop the records of `path` beyond `items`: a run that goes on from a checkpoint writes them again."""
+    if not path.exists():
+        return
+    with storage_errors(path):
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    with atomic_file(path) as temporary:
+        temporary.write_text("".join(line for line in lines if _items_of(line) <= items), encoding="utf-8")
+
+
+def _items_of(line: str) -> float:
+    """Of one line of the log; infinite for a line that was cut short."""
+    try:
+        return float(json.loads(line)["items"])
+    except (ValueError, KeyError, TypeError):
+        return math.inf

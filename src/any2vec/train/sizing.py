@@ -19,7 +19,7 @@ from any2vec.models.learner import block_positions
 from any2vec.models.source import StoredTokens, WalkedTokens
 from any2vec.plan.estimate import Rates, RunEstimate, RunShape, estimate_run
 from any2vec.sampling.walks import Walker
-from any2vec.train.calibrate import Pace, fold, measure_pace, row_limit
+from any2vec.train.calibrate import fold, measure_pace, row_limit
 from any2vec.train.prepare import Stage, check_vocabulary, open_graph, walk_options
 
 WRITE_FACTOR = 1.5
@@ -88,7 +88,7 @@ def _size_text(
         if stage is not None:
             stage("reading", done, total)
 
-    count_text(["a b", "b a"], text)  # compiles, or loads, what reads: no part of the pace
+    count_text(["a b", "b a"])  # compiles, or loads, what reads: no part of the pace
     began = time.perf_counter()
     counts = count_text(data, text, cache_dir=run.cache_dir, progress=told)
     seconds = time.perf_counter() - began
@@ -109,9 +109,10 @@ def _size_text(
         types=len(counts.vocabulary),
         key_bytes=int(counts.vocabulary.keys.offsets[-1]),
         source_bytes=counts.source_bytes,
+        has_output=model.objective == "negative",
     )
     read = counts.source_bytes / (WRITE_FACTOR * seconds) if counts.source_bytes else 1e9
-    return _sized(shape, Rates(items_per_s=pace.items_per_s, read_bytes_per_s=read))
+    return _sized(shape, Rates(items_per_s=pace, read_bytes_per_s=read))
 
 
 def _size_graph(
@@ -137,9 +138,10 @@ def _size_graph(
         edges=len(graph.csr.indices),
         has_weights=len(graph.csr.weights) > 0,
         is_graph=True,
+        has_output=model.objective == "negative",
     )
     read = 1 / max(seconds, 1e-3)  # of the one "byte" above: the graph was read, so the time is known
-    return _sized(shape, Rates(items_per_s=pace.items_per_s, read_bytes_per_s=read, walk_items_per_s=walking))
+    return _sized(shape, Rates(items_per_s=pace, read_bytes_per_s=read, walk_items_per_s=walking))
 
 
 def _load_graph_kernels() -> None:
@@ -163,14 +165,20 @@ def _walks_per_s(walker: Walker) -> float:
 
 
 def size_of_plan(model: SequenceModel, rows: int, items: int, run: RunSettings) -> Sized:
-    """An estimate without data: `rows` vectors, `items` a pass, words as frequent as Zipf's law has them."""
+    """An estimate without data: `rows` vectors, `items` a pass, words as frequent as Zipf's law has them.
+
+    For graphs the time to walk is left out: it depends on the edges.
+    """
     threads = run.threads or usable_cores()
-    counts = np.maximum(1, items / np.arange(1, rows + 1) / (np.log(rows) + 0.5772)).astype(np.int64)
+    most = min(rows, row_limit(model.dim))  # no array of `rows` numbers: a plan may be larger than the machine
+    frequency = 1 / np.arange(1, most + 1) / (np.log(rows) + 0.5772)
+    counts = np.maximum(1, items * frequency).astype(np.int64)
     rng = np.random.default_rng(run.seed)
     sample = np.minimum(np.exp(rng.random(_SYNTHETIC_TOKENS) * np.log(rows + 1)) - 1, rows - 1).astype(np.int32)
-    ratio = model.subsample * counts.sum() / counts if model.subsample else np.ones(rows)
+    sample = fold(sample, most)
+    ratio = model.subsample / frequency if model.subsample else np.ones(most)
     keep = np.minimum(1.0, np.sqrt(ratio) + ratio)
-    block = block_positions(model, float((keep * counts).sum() / counts.sum()))
+    block = block_positions(model, float(keep[sample].mean()))
     pace = _pace_of_tokens(model, sample, counts, keep, block, threads)
     shape = RunShape(
         rows=rows,
@@ -182,8 +190,9 @@ def size_of_plan(model: SequenceModel, rows: int, items: int, run: RunSettings) 
         types=0 if model.is_graph else rows,
         key_bytes=8 * rows,
         is_graph=model.is_graph,
+        has_output=model.objective == "negative",
     )
-    return _sized(shape, Rates(items_per_s=pace.items_per_s, read_bytes_per_s=1e9))
+    return _sized(shape, Rates(items_per_s=pace, read_bytes_per_s=1e9))
 
 
 def _sized(shape: RunShape, rates: Rates) -> Sized:
@@ -192,7 +201,7 @@ def _sized(shape: RunShape, rates: Rates) -> Sized:
 
 def _pace_of_tokens(
     model: SequenceModel, sample: np.ndarray, counts: np.ndarray, keep: np.ndarray, block: int, threads: int
-) -> Pace:
+) -> float:
     """The pace on a sample of tokens; ids beyond the vocabulary stay beyond it."""
     rows = min(len(counts), row_limit(model.dim))
     tokens = np.where(sample < len(counts), fold(sample, rows), np.int32(2**31 - 1))
@@ -200,7 +209,7 @@ def _pace_of_tokens(
     return measure_pace(model, source, np.asarray(counts[:rows]), keep[:rows], block, threads=threads)
 
 
-def _pace_of_walks(model: WalkModel, source: WalkedTokens, counts: np.ndarray, threads: int) -> Pace:
+def _pace_of_walks(model: WalkModel, source: WalkedTokens, counts: np.ndarray, threads: int) -> float:
     """The pace on real walks; where the graph is too large for the small tables, on as many rows of it."""
     rows = row_limit(model.dim)
     if len(counts) <= rows:

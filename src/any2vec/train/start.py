@@ -52,7 +52,7 @@ def carry_over(
     all_keys = [*keys, *extra]
     tables = fresh_tables(len(all_keys), model, seed)
     tables["input"].rows[targets] = init.vectors
-    if init.output is not None and init.output.shape == init.vectors.shape:
+    if init.output is not None and model.objective == "negative":
         tables["output"].rows[targets] = init.output
     total = np.zeros(len(all_keys), np.int64)
     total[: len(counts)] = counts
