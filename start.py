@@ -4,7 +4,7 @@
     python3 start.py demo [options of any2vec demo]     train on text and a graph that ship with Python, write a report
     python3 start.py test [options of pytest]           run the tests
 
-The first call makes a virtual environment in `.venv` beside this file and installs any2vec into it (wheels only; no
+The first call makes a virtual environment in `.venv` beside this file and installs any2vec into it (wheels; no
 torch); later calls use it again as long as `pyproject.toml` and `constraints.txt` stay as they were.
 """
 

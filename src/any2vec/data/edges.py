@@ -68,10 +68,10 @@ def read_graph(
     Edge lists: white space around fields and double quotes are dropped, blank and comment lines skipped; a header is
     guessed when the first line's ids (or weight) are no numbers but the following are, or when it names two columns
     in usual words (source and target, say) that none of the next lines bears; every line must have as many columns as
-    the first; those after the third are ignored (and counted in the report). Ids that are all integers within int64 (written plainly) keep ascending order, others are
-    strings in order of first appearance. Undirected edges u v and v u are the same; duplicates are merged and their
-    weights added, unless every edge is given in both directions with the same weight. Self-loops are kept once. A graph
-    of NetworkX that is directed stays so.
+    the first; those after the third are ignored (and counted in the report). Ids that are all integers within int64
+    (written plainly) keep ascending order, others are strings in order of first appearance. Undirected edges u v and
+    v u are the same; duplicates are merged and their weights added, unless every edge is given in both directions with
+    the same weight. Self-loops are kept once. A graph of NetworkX that is directed stays so.
 
     progress: called with (bytes read, bytes in all or None). Memory O(bytes of the unpacked file + edges).
 

@@ -44,6 +44,8 @@ from any2vec.machine import cache_root
 
 __all__ = ["TextOptions", "count_text", "encode_text"]
 
+READER_VERSION = 1
+"""counts up when the same bytes would give another corpus, so that caches are not trusted"""
 _INDEX_FROM = 1 << 24
 _SETTLED_SECONDS = 2.0
 ProgressCall = Callable[[int, int | None], None]
@@ -215,7 +217,7 @@ def _open_cached(path: Path) -> Corpus | None:
 
 
 def _key(options: TextOptions, parts: list[str]) -> str:
-    known = json.dumps([FORMAT, VERSION, asdict(options), parts])
+    known = json.dumps([FORMAT, VERSION, READER_VERSION, asdict(options), parts])
     return hashlib.blake2b(known.encode(), digest_size=16).hexdigest()
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from any2vec.data.files import atomic_folder, check_folder_free, write_json
 from any2vec.errors import DataError, FormatError, InputError
-from any2vec.formats.vocabulary import Keys, read_vocabulary, write_vocabulary
+from any2vec.formats.vocabulary import LineKeys, read_vocabulary, write_vocabulary
 from any2vec.types import Csr
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Split:
 
     path: Path
     meta: dict[str, Any]
-    keys: Keys
+    keys: LineKeys
     test: np.ndarray
     """int32 (T, 2)"""
     negatives: np.ndarray

@@ -11,10 +11,10 @@ from any2vec.errors import FormatError, InputError
 from any2vec.formats import safetensors_file
 from any2vec.formats.native import tensors_of
 from any2vec.formats.table import Table, to_float16
-from any2vec.formats.vocabulary import Keys, beside, read_vocabulary
+from any2vec.formats.vocabulary import LineKeys, beside, read_vocabulary
 
 
-def _keys_beside(path: Path) -> tuple[Keys, np.ndarray | None] | None:
+def _keys_beside(path: Path) -> tuple[LineKeys, np.ndarray | None] | None:
     for candidate in (beside(path), path.with_name("vocabulary.tsv")):
         if candidate.is_file():
             return read_vocabulary(candidate)

@@ -21,8 +21,8 @@ _ESCAPED = re.compile(r"\\.?", re.DOTALL)
 _BLOCK = 65536
 
 
-class Keys(Sequence[str]):
-    """Keys decoded when asked for: UTF-8 bytes and the offsets at which keys start and stop.
+class LineKeys(Sequence[str]):
+    """Keys of a file, decoded when asked for: UTF-8 bytes and the offsets at which keys start and stop.
 
     arena: uint8 (bytes,). starts, stops: int64 (N,). is_escaped: whether a backslash stands for an escape.
     """
@@ -109,12 +109,12 @@ def _read_numbers(arena: np.ndarray, starts: np.ndarray, stops: np.ndarray, wher
     return numbers
 
 
-def read_vocabulary(path: Path) -> tuple[Keys, np.ndarray | None]:
+def read_vocabulary(path: Path) -> tuple[LineKeys, np.ndarray | None]:
     """Keys and counts (None where the file has none). FormatError for bytes that are not UTF-8 or lines that differ."""
     return parse_vocabulary(np.fromfile(path, dtype=np.uint8), path.name)
 
 
-def parse_vocabulary(arena: np.ndarray, where: str) -> tuple[Keys, np.ndarray | None]:
+def parse_vocabulary(arena: np.ndarray, where: str) -> tuple[LineKeys, np.ndarray | None]:
     """`read_vocabulary` of bytes in memory, uint8 (bytes,); `where` names them in messages."""
     try:
         arena.tobytes().decode()
@@ -130,13 +130,13 @@ def parse_vocabulary(arena: np.ndarray, where: str) -> tuple[Keys, np.ndarray | 
     tabs = np.flatnonzero(arena == ord("\t")).astype(np.int64)
     is_escaped = bool((arena == ord("\\")).any())
     if len(tabs) == 0:
-        return _checked(Keys(arena, starts, stops, is_escaped)), None
+        return _checked(LineKeys(arena, starts, stops, is_escaped)), None
     if len(tabs) != len(stops) or (tabs < starts).any() or (tabs >= stops).any():
         raise FormatError(f"{where}: expected `key<TAB>count` on each line, or `key` on each line.")
-    return _checked(Keys(arena, starts, tabs, is_escaped)), _read_numbers(arena, tabs + 1, stops, where)
+    return _checked(LineKeys(arena, starts, tabs, is_escaped)), _read_numbers(arena, tabs + 1, stops, where)
 
 
-def _checked(keys: Keys) -> Keys:
+def _checked(keys: LineKeys) -> LineKeys:
     """The keys, every escape among them a known one."""
     if keys.is_escaped:
         for _ in keys:
