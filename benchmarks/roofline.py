@@ -105,7 +105,7 @@ def _kernel_parameters(sentences: Sequence[Sequence[float]]) -> tuple[int, int]:
 
     positions = sum(len(sentence) + 1 for sentence in sentences)
     kept = sum(max(0.0, keep) for sentence in sentences for keep in sentence)
-    return block_positions(SkipGram(), kept / positions), shared_negatives(words.NUM_NEGATIVES)
+    return block_positions(SkipGram(), kept / positions), shared_negatives(SkipGram(num_negatives=words.NUM_NEGATIVES))
 
 
 def _sample(bench: Bench, lines: int = 20_000) -> list[list[float]]:

@@ -61,9 +61,9 @@ class Steps:
         self.curvature[row] = self.curvature.get(row, 0.0) + curvature
 
     def apply(self, table: np.ndarray) -> None:
-        """Each row moves once, by its whole step, shortened so that step times curvature stays within 1."""
+        """Each row moves once, by its whole step, shortened so that rate times curvature stays within 2."""
         for row, step in self.step.items():
-            table[row] = bounded(table[row] + step * min(1.0, 1.0 / max(self.curvature[row], 1e-30)))
+            table[row] = bounded(table[row] + step * min(1.0, 2.0 / max(self.curvature[row], 1e-30)))
 
 
 def squares(x: np.ndarray) -> float:

@@ -17,7 +17,7 @@ from any2vec.kernels.vectors import padded
 MARKS = 1024
 """places of the map that tells which negatives may be a centre of the block; see `mark_rows`"""
 
-STEP = np.float32(1)
+STEP = np.float32(2)
 """curvature that one step of a row may meet; see `damping`"""
 
 
@@ -114,7 +114,7 @@ def damping(id_N: np.ndarray, curvature_N: np.ndarray, factor_N: np.ndarray, scr
 
     A block moves a row once, by the sum of what its pairs ask for at the block's start. The loss along that row curves
     by at most rate / 4 sum of weight |partner| ** 2 (the logistic's second derivative is at most 1/4); a gradient step
-    descends for sure while that number stays below 2, and STEP is half of it. Rows that meet many long partners, or
+    descends while that number stays below 2 = STEP, which is where longer steps are cut. Rows that meet many long partners, or
     stand several times in a block, would overshoot without this; nearly all others have factor 1. curvature_N and
     scratch_N, int32, have room to `padded` places.
     """

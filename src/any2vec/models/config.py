@@ -48,6 +48,8 @@ class SequenceModel:
     is_graph: ClassVar[bool] = False
     start_spread: ClassVar[float] = 0.5
     """input rows start uniform in +-start_spread / dim; word2vec has 0.5, gensim 1"""
+    shared_for_one: ClassVar[float] = 2.4
+    """negatives that a block shares for each of `num_negatives`"""
     block_centres: ClassVar[int] = 16
     """kept tokens that a block of text holds on average; with walks a block is a walk"""
 
@@ -106,6 +108,9 @@ class WalkModel(SequenceModel):
 
     default_epochs: ClassVar[int] = 1
     is_graph: ClassVar[bool] = True
+    start_spread: ClassVar[float] = 1.5
+    shared_for_one: ClassVar[float] = 4.8
+    """twice as many as for text: a walk meets the same nodes again and again"""
 
     dim: int = 128
     """numbers per vector, 1..4096"""

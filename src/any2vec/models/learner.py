@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,9 +29,9 @@ LOSS_EVERY = 256
 """the loss is measured on one block (or centre) of so many"""
 
 
-def shared_negatives(num_negatives: int) -> int:
-    """How many negatives a block shares: 12 for 5, and in proportion, a multiple of 4."""
-    return max(4, -(-num_negatives * 12 // 20) * 4)
+def shared_negatives(model: SequenceModel) -> int:
+    """How many negatives a block shares: `shared_for_one` for each, a multiple of 4, 4..1024."""
+    return min(1024, 4 * math.ceil(round(model.num_negatives * model.shared_for_one / 4, 6)))
 
 
 def block_positions(model: SequenceModel, keep_rate: float) -> int:
@@ -153,7 +154,7 @@ class SequenceLearner:
                 result = train(*where, *noise, *width, *rates)
             else:
                 train = train_skipgram_block if skipgram else train_cbow_block
-                shared = shared_negatives(config.num_negatives)
+                shared = shared_negatives(config)
                 result = train(*where, *noise, *width, *rates, self.block, shared)
         for table in self.tables.values():
             table.unpin()
