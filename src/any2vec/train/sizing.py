@@ -17,7 +17,7 @@ from any2vec.machine import usable_cores
 from any2vec.models.config import SequenceModel, WalkModel
 from any2vec.models.learner import block_positions
 from any2vec.models.source import StoredTokens, WalkedTokens
-from any2vec.plan.estimate import Rates, RunEstimate, RunShape, estimate_run
+from any2vec.plan.estimate import GRAPH_START_SECONDS, Rates, RunEstimate, RunShape, estimate_run
 from any2vec.sampling.walks import Walker
 from any2vec.train.calibrate import fold, measure_pace, row_limit
 from any2vec.train.prepare import Stage, check_vocabulary, open_graph, walk_options
@@ -141,7 +141,8 @@ def _size_graph(
         has_output=model.objective == "negative",
     )
     read = 1 / max(seconds, 1e-3)  # of the one "byte" above: the graph was read, so the time is known
-    return _sized(shape, Rates(items_per_s=pace, read_bytes_per_s=read, walk_items_per_s=walking))
+    rates = Rates(items_per_s=pace, read_bytes_per_s=read, walk_items_per_s=walking, start_seconds=GRAPH_START_SECONDS)
+    return _sized(shape, rates)
 
 
 def _load_graph_kernels() -> None:
