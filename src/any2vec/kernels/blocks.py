@@ -114,9 +114,9 @@ def damping(id_N: np.ndarray, curvature_N: np.ndarray, factor_N: np.ndarray, scr
 
     A block moves a row once, by the sum of what its pairs ask for at the block's start. The loss along that row curves
     by at most rate / 4 sum of weight |partner| ** 2 (the logistic's second derivative is at most 1/4); a gradient step
-    descends while that number stays below 2 = STEP, which is where longer steps are cut. Rows that meet many long partners, or
-    stand several times in a block, would overshoot without this; nearly all others have factor 1. curvature_N and
-    scratch_N, int32, have room to `padded` places.
+    descends while that number stays below 2 = STEP, which is where longer steps are cut. Rows that meet many long
+    partners, or stand several times in a block, would overshoot without this; nearly all others have factor 1.
+    curvature_N and scratch_N, int32, have room to `padded` places.
     """
     wide = padded(id_N.size)
     for i in range(id_N.size):
