@@ -131,13 +131,13 @@ def test_resume_of_a_finished_run_gives_its_result_and_other_settings_are_refuse
 def test_ctrl_c_while_the_result_is_written_loses_nothing(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = fit._write_result
+    real = fit.write_result
 
     def interrupted(*arguments: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         real(*arguments)
 
-    monkeypatch.setattr(fit, "_write_result", interrupted)
+    monkeypatch.setattr(fit, "write_result", interrupted)
     arguments = ["train", str(text), "--out", str(tmp_path / "out"), *SETTINGS, "--epochs", "1"]
     assert CliRunner().invoke(app, arguments).exit_code == 0
     assert len(Embeddings.load(tmp_path / "out")) > 100

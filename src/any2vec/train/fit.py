@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import json
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from any2vec._version import __version__
-from any2vec.data.files import RESULT_FORMAT, atomic_file, check_folder_free, fingerprint, storage_errors, write_json
+from any2vec.data.files import RESULT_FORMAT, check_folder_free, fingerprint
 from any2vec.embeddings import Embeddings
-from any2vec.errors import FormatError, InputError, Interrupted
-from any2vec.machine import describe, peak_resident_bytes, resident_bytes, usable_cores
+from any2vec.errors import FormatError, InputError
+from any2vec.machine import peak_resident_bytes, resident_bytes, usable_cores
 from any2vec.models.config import SequenceModel, check_run
 from any2vec.models.learner import SequenceLearner
 from any2vec.plan.schedule import EpochSchedule
 from any2vec.tables.memory import MemoryTable
-from any2vec.train.checkpoint import (
-    FILE,
-    Checkpoint,
-    check_settings,
-    load_checkpoint,
-    remove_checkpoint,
-    save_checkpoint,
-)
+from any2vec.train.checkpoint import FILE, load_checkpoint
+from any2vec.train.keeper import Keeper, stop_signals
 from any2vec.train.loop import Alone, run
 from any2vec.train.prepare import Prepared, Stage, prepare, remarks
 from any2vec.train.progress import Recorder, cut_log
+from any2vec.train.run_folder import is_finished, open_finished, run_folder, write_result
 from any2vec.train.start import carry_over, fresh_tables
-from any2vec.types import Progress, Stats, Work
+from any2vec.types import Progress
 
 if TYPE_CHECKING:
     from any2vec.data.edges import GraphOptions
@@ -119,31 +109,31 @@ def fit(
     started = time.perf_counter()
     if not isinstance(model, SequenceModel):
         raise InputError(f"model must be SkipGram(...), CBOW(...), DeepWalk(...) or Node2Vec(...), got {model!r}.")
+    check_run(epochs, threads, seed, checkpoint_seconds)
     request = _Request(
         model=model,
-        epochs=model.default_epochs if epochs is None else epochs,
-        threads=threads or usable_cores(),
-        seed=seed,
+        epochs=model.default_epochs if epochs is None else int(epochs),
+        threads=int(threads) or usable_cores(),
+        seed=int(seed),
         out=None if out is None else Path(out),
         checkpoint_seconds=checkpoint_seconds,
         callback=callback,
         stage=stage,
     )
-    check_run(request.epochs, threads, seed, checkpoint_seconds)
     if request.out is not None:
         check_folder_free(request.out, overwrite or resume, RESULT_FORMAT)
     given = init if init is None or isinstance(init, Embeddings) else Embeddings.load(init)
     prepared = prepare(
-        model, data, threads=request.threads, seed=seed, text=text, graph=graph,
+        model, data, threads=request.threads, seed=request.seed, text=text, graph=graph,
         cache_dir=None if cache_dir is None else Path(cache_dir), stage=stage,
     )  # fmt: skip
     settings = {
-        "model": model.as_dict(), "epochs": request.epochs, "seed": seed, "data": prepared.facts,
+        "model": model.as_dict(), "epochs": request.epochs, "seed": request.seed, "data": prepared.facts,
         "init": None if given is None else fingerprint(*_start(given)),
     }  # fmt: skip
-    if resume and request.out is not None and (request.out / "meta.json").exists():
-        return _finished(request.out, settings)
-    with _run_folder(request.out, resume), _single_blas_thread():
+    if resume and request.out is not None and is_finished(request.out):
+        return FitResult(*open_finished(request.out, settings), [], request.out)
+    with run_folder(request.out, resume), _single_blas_thread():
         return _train(request, settings, prepared, given, resume, started)
 
 
@@ -183,10 +173,10 @@ def _train(
     compile_seconds = learner.compile()
     tell("kernels (compiled once)", 1, 1)
     recorder = Recorder(request.epochs, learner.learning_rate, log, request.callback, items, seconds)
-    keeper = _Keeper(file, learner, recorder, settings, request.checkpoint_seconds)
+    keeper = Keeper(file, learner, recorder, settings, request.checkpoint_seconds)
     # The output rows of hierarchical softmax belong to the inner nodes of its tree, not to keys: they stay here.
     output = tables["output"].rows if model.objective == "negative" else None
-    with _stop_signals(keeper):  # while the result is written, too: a run that is done is not lost
+    with stop_signals(keeper):  # while the result is written, too: a run that is done is not lost
         try:
             run(schedule, learner, Alone(), keeper.heard, epochs=request.epochs)
         finally:
@@ -194,7 +184,7 @@ def _train(
         summary = _summary(request, prepared, recorder, len(keys), compile_seconds, started)
         embeddings = Embeddings(keys, tables["input"].rows, output, counts, meta={"model": model.as_dict()})
         if request.out is not None:
-            _write_result(request, embeddings, summary, settings)
+            write_result(request.out, embeddings, summary, settings)
     return FitResult(embeddings, summary, recorder.records, request.out)
 
 
@@ -205,104 +195,11 @@ def _restore(tables: dict[str, MemoryTable], state: dict[str, np.ndarray], path:
         table.rows[:] = state[name]
 
 
-class _Keeper:
-    """Hears of each piece of work: records it, writes checkpoints, and stops the run when asked to."""
-
-    def __init__(
-        self, file: Path | None, learner: SequenceLearner, recorder: Recorder, settings: dict[str, Any], every: float
-    ) -> None:
-        self.file = file
-        self.learner = learner
-        self.recorder = recorder
-        self.settings = settings
-        self.every = every
-        self.stop_signal = 0
-        self._last = time.perf_counter()
-
-    def heard(self, work: Work, stats: Stats) -> None:
-        self.recorder.add(work, stats)
-        if work.progress_to >= 1.0:
-            return
-        if self.stop_signal:
-            self._save(work)
-            where = f"{self.file} holds the work so far, --resume goes on from it" if self.file else "nothing was kept"
-            raise Interrupted(f"Stopped by {signal.Signals(self.stop_signal).name} at {work.progress_to:.1%}; {where}.")
-        if time.perf_counter() - self._last >= self.every:
-            self._save(work)
-
-    def _save(self, work: Work) -> None:
-        if self.file is None:
-            return
-        start = time.perf_counter()
-        position = (work.epoch, work.stop) if work.stop < self.learner.source.num_positions else (work.epoch + 1, 0)
-        totals = {"items": self.recorder.items, "seconds": self.recorder.seconds}
-        save_checkpoint(self.file, Checkpoint(self.learner.state, *position, self.settings, totals))
-        self._last = time.perf_counter()
-        self.recorder.pause(self._last - start)
-
-
-@contextmanager
-def _stop_signals(keeper: _Keeper) -> Iterator[None]:
-    """Ctrl-C and SIGTERM ask for a stop at the end of the work at hand; a second Ctrl-C stops at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def ask(number: int, frame: Any) -> None:
-        if keeper.stop_signal and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        keeper.stop_signal = number
-
-    previous = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
 def _single_blas_thread() -> Any:
     """The kernels multiply small matrices on each of our own threads; BLAS threads of its own would fight them."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(limits=1, user_api="blas")
-
-
-_RESULT = ("meta.json", "vectors.safetensors", "vocabulary.tsv", "run.json")
-_BESIDE = ("progress.jsonl", "report.html", "evaluation.jsonl")
-
-
-@contextmanager
-def _run_folder(out: Path | None, resume: bool) -> Iterator[None]:
-    """Make the run folder; what a former result left goes away, meta.json first, so that none is half-readable.
-
-    A run that fails leaves its checkpoint there, and without one nothing.
-    """
-    if out is None:
-        yield
-        return
-    checkpoint = out / FILE
-    with storage_errors(out):
-        is_new = not out.exists()
-        out.mkdir(parents=True, exist_ok=True)
-        if not (resume and checkpoint.exists()):
-            _remove(out, *_RESULT, *_BESIDE)
-            remove_checkpoint(checkpoint)
-    try:
-        yield
-    except BaseException:
-        with suppress(OSError):
-            _remove(out, *_RESULT)
-            if not checkpoint.exists():
-                _remove(out, *_BESIDE)
-                if is_new:
-                    out.rmdir()
-        raise
-
-
-def _remove(folder: Path, *names: str) -> None:
-    for name in names:
-        (folder / name).unlink(missing_ok=True)
 
 
 def _summary(
@@ -329,26 +226,3 @@ def _summary(
         "warnings": remarks(prepared.facts),
         "data": prepared.facts,
     }
-
-
-def _write_result(request: _Request, embeddings: Embeddings, summary: dict[str, Any], settings: dict[str, Any]) -> None:
-    assert request.out is not None
-    about = {
-        "any2vec": __version__, "settings": settings, "summary": summary, "machine": describe(),
-        "threads": request.threads,
-    }  # fmt: skip
-    with atomic_file(request.out / "run.json") as temporary:
-        write_json(temporary, about)
-    embeddings.save_into(request.out)
-    remove_checkpoint(request.out / FILE)
-
-
-def _finished(out: Path, settings: dict[str, Any]) -> FitResult:
-    """A run that was finished before, with the same settings: its result as it stands."""
-    try:
-        about = json.loads((out / "run.json").read_text(encoding="utf-8"))
-        former, summary = about["settings"], about["summary"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{out} is no run that can go on ({error}); choose another folder or --overwrite.") from error
-    check_settings(out, former, settings)
-    return FitResult(Embeddings.load(out), summary, [], out)

@@ -197,9 +197,9 @@ def remarks(facts: dict[str, Any]) -> list[str]:
         "bad_bytes": "invalid bytes in the text, treated as --bad-bytes says",
         "duplicates": "edges given more than once, merged",
         "self_loops": "self-loops, kept",
-        "isolated": "nodes without edges: their vectors stay near where they start",
+        "isolated": "nodes without edges, whose vectors stay near where they start",
     }
-    return [f"{facts[name]:,} {words}" for name, words in odd.items() if facts.get(name)]
+    return [f"{words}: {facts[name]:,}" for name, words in odd.items() if facts.get(name)]
 
 
 def walk_options(model: WalkModel) -> WalkOptions:

@@ -1,0 +1,88 @@
+"""The folder of a run: made before training, filled after it, opened when a finished run is asked for again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from any2vec._version import __version__
+from any2vec.data.files import atomic_file, storage_errors, write_json
+from any2vec.embeddings import Embeddings
+from any2vec.errors import InputError
+from any2vec.machine import describe
+from any2vec.train.checkpoint import FILE, check_settings, remove_checkpoint
+
+_RESULT = ("meta.json", "vectors.safetensors", "vocabulary.tsv", "run.json")
+_BESIDE = ("progress.jsonl", "report.html", "report-map.png", "report-curves.png", "evaluation.jsonl")
+
+
+@contextmanager
+def run_folder(out: Path | None, resume: bool) -> Iterator[None]:
+    """Make the run folder; what a former result left goes away, meta.json first, so that none is half-readable.
+
+    A run that fails leaves its checkpoint there, and without one nothing.
+    """
+    if out is None:
+        yield
+        return
+    checkpoint = out / FILE
+    with storage_errors(out):
+        is_new = not out.exists()
+        out.mkdir(parents=True, exist_ok=True)
+        if not (resume and checkpoint.exists()):
+            _remove(out, *_RESULT, *_BESIDE)
+            remove_checkpoint(checkpoint)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            _remove(out, *_RESULT)
+            if not checkpoint.exists():
+                _remove(out, *_BESIDE)
+                if is_new:
+                    out.rmdir()
+        raise
+
+
+def _remove(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+
+
+def write_result(out: Path, embeddings: Embeddings, summary: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Write what a run made, its facts and its machine; the checkpoint goes when the result is whole.
+
+    Raises:
+        StorageError: the disk is full or the folder cannot be written; the checkpoint stands.
+    """
+    about = {
+        "any2vec": __version__, "settings": settings, "summary": summary, "machine": describe(),
+        "threads": summary["threads"],
+    }  # fmt: skip
+    with atomic_file(out / "run.json") as temporary:
+        write_json(temporary, about)
+    embeddings.save_into(out)
+    remove_checkpoint(out / FILE)
+
+
+def is_finished(out: Path) -> bool:
+    """Whether a run has left its result in `out`."""
+    return (out / "meta.json").exists()
+
+
+def open_finished(out: Path, settings: dict[str, Any]) -> tuple[Embeddings, dict[str, Any]]:
+    """(embeddings, summary) of a run that was finished before.
+
+    Raises:
+        InputError: it had other settings, or its facts cannot be read.
+    """
+    try:
+        about = json.loads((out / "run.json").read_text(encoding="utf-8"))
+        former, summary = about["settings"], about["summary"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{out} is no run that can go on ({error}); choose another folder or --overwrite.") from error
+    check_settings(out, former, settings)
+    return Embeddings.load(out), summary
