@@ -74,9 +74,10 @@ class Bench:
         python = self.once(("environment", environment), lambda: environments.python(environment))
         return run([str(python), str(PEERS / script), *map(str, arguments)], ONE_BLAS_THREAD, watch=watch)
 
-    def forget_encoded_text(self) -> None:
-        """Remove any2vec's encoded corpora (not its compiled kernels), so that the next run reads the text again."""
-        shutil.rmtree(self.cache / "corpora", ignore_errors=True)
+    def forget_input(self) -> None:
+        """Remove any2vec's encoded corpora and graphs (not its compiled kernels): the next run reads the input again."""
+        for name in ("corpora", "graphs"):
+            shutil.rmtree(self.cache / name, ignore_errors=True)
 
     def scratch(self, name: str) -> Path:
         """A path for an output; its folder exists."""

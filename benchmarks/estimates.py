@@ -26,8 +26,9 @@ def estimate(bench: Bench) -> list[Reading]:
         runs.append(("PPI, node2vec", [bench.edges("ppi"), "--model", "node2vec", "--p", 0.25, "--q", 0.25, *walks]))
     memory, seconds = [], []
     for name, job in runs:
-        bench.forget_encoded_text()
+        bench.forget_input()
         said = bench.any2vec("estimate", *job).result
+        bench.forget_input()
         did = bench.any2vec("train", *job, "--out", bench.scratch("any2vec-estimate"), "--overwrite").result
         memory.append((said["memory_bytes"] / did["peak_rss_bytes"] - 1, name))
         seconds.append((said["seconds"] / did["seconds"] - 1, name))

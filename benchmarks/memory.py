@@ -22,7 +22,7 @@ def memory(bench: Bench) -> list[Reading]:
     warm_up(bench, "skipgram")
     planted = planted_text(bench)
     settings = ("--dim", DIM, "--window", 5, "--num-negatives", 5, "--min-count", USES, *RATE, "--epochs", 1)
-    bench.forget_encoded_text()
+    bench.forget_input()
     ours, theirs = _both(bench, planted, settings)
     if ours.result["rows"] != theirs.result["rows"]:
         raise NotMeasuredError(f"the sides keep {ours.result['rows']} and {theirs.result['rows']} words")
@@ -32,7 +32,7 @@ def memory(bench: Bench) -> list[Reading]:
     bare = bench.ours("any2vec_bare.py").result["bare_anon_bytes"]
     our_growth, their_growth = [], []
     for _ in range(1 if bench.quick else 3):
-        bench.forget_encoded_text()
+        bench.forget_input()
         ours, theirs = _both(bench, bench.words(), (*MODEL, *RATE, "--epochs", 1))
         our_growth.append(ours.peak_anon_bytes - bare)
         their_growth.append(theirs.peak_anon_bytes - theirs.result["bare_anon_bytes"])

@@ -62,7 +62,7 @@ def whole_command(bench: Bench) -> list[Reading]:
     warm_up(bench, "skipgram")
     ours, theirs = [], []
     for seed in _seeds(bench):
-        bench.forget_encoded_text()
+        bench.forget_input()
         run = _train_ours(bench, "skipgram", seed, epochs=1, threads=1)
         peer = _train_gensim(bench, "skipgram", seed, epochs=1, threads=1).result
         ours.append(run.wall_seconds)

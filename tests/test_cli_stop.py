@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -162,7 +163,8 @@ def test_resume_notices_other_edges_and_other_start_vectors(text: Path, tmp_path
     assert "data.digest" in resumed(tmp_path / "nodes", str(tmp_path / "cross"), *nodes)
     words = [str(text), *SETTINGS, "--epochs", "1"]
     assert CliRunner().invoke(app, ["train", *words, "--out", str(tmp_path / "one")]).exit_code == 0
-    assert "init" in resumed(tmp_path / "one", *words, "--init", str(tmp_path / "one"))
+    shutil.copytree(tmp_path / "one", tmp_path / "other")
+    assert "init" in resumed(tmp_path / "one", *words, "--init", str(tmp_path / "other"))
 
 
 def test_resume_starts_afresh_but_not_in_a_strange_folder(text: Path, tmp_path: Path) -> None:
@@ -172,3 +174,37 @@ def test_resume_starts_afresh_but_not_in_a_strange_folder(text: Path, tmp_path: 
     (tmp_path / "mine" / "run.json").write_text("{}")
     assert "not an any2vec folder" in resumed(tmp_path / "mine", *words)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["run.json"]
+
+
+def test_a_stop_at_the_first_work_can_be_resumed_and_overwritten(
+    text: Path, whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before any record of progress is written."""
+    words, real = ["train", str(text), "--out", str(tmp_path / "out"), *SETTINGS], fit.Keeper.heard
+
+    def heard(self: Any, *arguments: Any) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        real(self, *arguments)
+
+    monkeypatch.setattr(fit.Keeper, "heard", heard)
+    assert CliRunner().invoke(app, words).exit_code == 130
+    assert (tmp_path / "out" / FILE).is_file() and not (tmp_path / "out" / "progress.jsonl").exists()
+    again = CliRunner().invoke(app, [*words, "--overwrite"])
+    assert again.exit_code == 130 and "--resume" in again.stderr
+    monkeypatch.undo()
+    assert CliRunner().invoke(app, [*words, "--resume"]).exit_code == 0
+    assert (tmp_path / "out" / "vectors.safetensors").read_bytes() == whole
+
+
+def test_overwrite_keeps_the_old_result_when_the_new_run_is_refused(text: Path, tmp_path: Path) -> None:
+    words = ["train", str(text), *SETTINGS, "--epochs", "1", "--overwrite"]
+    for name in ("old", "start"):
+        assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / name)]).exit_code == 0
+    made = (tmp_path / "old" / "vectors.safetensors").read_bytes()
+    for start, more, said in (("start", ["--dim", "7"], "dim 32"), ("old", [], "choose another folder")):
+        refused = CliRunner().invoke(
+            app, [*words, "--out", str(tmp_path / "old"), "--init", str(tmp_path / start), *more]
+        )
+        assert refused.exit_code == 2 and said in refused.stderr
+        assert (tmp_path / "old" / "vectors.safetensors").read_bytes() == made
+        assert len(Embeddings.load(tmp_path / "old")) > 100

@@ -81,7 +81,7 @@ def run(*arguments: str) -> dict[str, object]:
     return json.loads(result.stdout)  # type: ignore[no-any-return]
 
 
-def test_the_command_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_makes_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
     words = rng.integers(0, 500, 20_000)
@@ -92,7 +92,8 @@ def test_the_command_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert found["memory_bytes"] > found["anonymous_bytes"] > 80e6  # type: ignore[operator]
         assert found["items_per_s"] > 1000 and found["seconds"] > 0  # type: ignore[operator]
         assert found["shape"]["rows"] == (500 if "cbow" in arguments else 300)  # type: ignore[index]
-    assert not Path("out").exists()
+    assert sorted(path.name for path in Path().iterdir()) == ["cache", "edges.txt", "text.txt"]
+    assert [path.name for path in Path("cache").iterdir()] == ["graphs"], "only a graph, parsed, is kept for the run"
 
 
 def test_a_plan_needs_no_data() -> None:

@@ -402,10 +402,13 @@ def test_published_counts(name: str, tmp_path: Path) -> None:
     [
         ("a b\nb c\nc a\n", 3), ("u v\nv w\n", 2), ("source target\na b\nb c\n", 2),
         ("source target\ntarget sink\n", 2), ("from,to\n1,2\n", 1), ("x y w\na b 2\nb c 3\n", 2),
-        ("Source\tTarget\tWeight\n1\t2\t3\n", 1), ("x y\n1 2\n", 1),
+        ("Source\tTarget\tWeight\n1\t2\t3\n", 1), ("x y\n1 2\n", 1), ("head_id,tail_id\na,b\n", 1),
     ],
 )  # fmt: skip
 def test_the_first_edge_is_a_header_only_when_it_must_be(text: str, edges: int, tmp_path: Path) -> None:
-    """A name that comes again is a node, whatever word it is: no edge is lost to a guess."""
+    """A name that comes again is a node, whatever word it is; a line that is taken as a header is named."""
     (tmp_path / "edges").write_text(text)
-    assert read_graph(str(tmp_path / "edges"), cache_dir=tmp_path / "cache").report.num_edges == edges
+    report = read_graph(str(tmp_path / "edges"), cache_dir=tmp_path / "cache").report
+    assert report.num_edges == edges
+    first, lines = text.split("\n")[0], text.count("\n")
+    assert report.header == (first if lines > edges else "")

@@ -203,7 +203,10 @@ class Embeddings:
     def save(
         self, path: str | Path, format: str | None = None, overwrite: bool = False, dtype: str = "float32"
     ) -> None:
-        """Write to `path`, atomically: a reader finds all of it or nothing.
+        """Write to `path`: a reader finds all of a file or folder, or nothing.
+
+        A matrix with its keys in a second file (safetensors, npy) and TensorBoard's files are each whole, one after the
+        other; the native folder is replaced as one.
 
         Args:
             path: file or folder.

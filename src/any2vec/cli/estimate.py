@@ -45,7 +45,8 @@ def _estimate(
 
     any2vec estimate --model skipgram --dim 300 --rows 1000000 --items 1000000000
 
-    Takes the flags of train. Reads the input, writes nothing, and trains for a second to see how fast this machine is.
+    Takes the flags of train. Reads the input (a graph stays in the cache for train), and trains for a second to see how
+    fast this machine is; makes no result.
     """
     from any2vec.train.sizing import RunSettings, size_of_input, size_of_plan
 
@@ -84,8 +85,11 @@ def _warnings(result: dict[str, Any]) -> list[str]:
     warnings = []
     if 0 < result["available_memory_bytes"] < result["anonymous_bytes"]:
         warnings.append("This needs more memory than is free; lower --dim or --max-vocab, or raise --min-count.")
-    if result["free_disk_bytes"] < result["disk_peak_bytes"]:
+    encoded = result["disk"]["encoded input"]
+    if result["free_disk_bytes"] < result["disk_peak_bytes"] - encoded:
         warnings.append("This needs more disk than is free where the result goes.")
+    if result["free_cache_bytes"] < encoded:
+        warnings.append("The encoded input needs more disk than is free in the cache; set ANY2VEC_CACHE elsewhere.")
     return warnings
 
 

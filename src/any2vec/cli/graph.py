@@ -19,7 +19,8 @@ from any2vec.models.config import MAX_SEED
 GraphPath = Annotated[str, typer.Argument(metavar="GRAPH", help="Edge list, Parquet, Arrow or Matrix Market file.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the result.")]
 Config = Annotated[
-    Path | None, typer.Option("--config", help="TOML file with the same names as the flags.", show_default=False)
+    Path | None,
+    typer.Option("--config", help="TOML file with the reading and walking flags' names.", show_default=False),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is in --out.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Seed of every random draw.")]
@@ -131,6 +132,8 @@ def describe(report: Any) -> str:
         "ignored_columns": "columns ignored",
     }
     parts += [f"{getattr(report, name):,} {words}" for name, words in odd.items() if getattr(report, name, 0)]
+    if report.header:
+        parts.append(f"first line taken as a header: {report.header}")
     return ", ".join(parts)
 
 

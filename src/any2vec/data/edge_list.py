@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ _SAMPLE_LINES = 64
 _SAMPLE_BYTES = 1 << 18
 _SHOWN_BYTES = 40
 _POWERS = 10.0 ** np.arange(23)
-_WORDS_OF_SRC = {"src", "source", "from", "fromnodeid", "node1", "node_1", "id1", "id_1", "head", "tail_id"}
-_WORDS_OF_DST = {"dst", "target", "to", "tonodeid", "node2", "node_2", "id2", "id_2", "tail", "destination"}
+_WORDS_OF_SRC = {"src", "source", "from", "fromnodeid", "node1", "node_1", "id1", "id_1", "head", "head_id"}
+_WORDS_OF_DST = {"dst", "target", "to", "tonodeid", "node2", "node_2", "id2", "id_2", "tail", "tail_id", "destination"}
 
 
 def read_text(name: str, progress: ProgressCall | None) -> np.ndarray:
@@ -61,6 +61,8 @@ class EdgeForm:
     """byte where the edges begin: behind a header"""
     num_columns: int
     has_weights: bool
+    header: str = ""
+    """the line that was taken as one"""
 
 
 def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> Graph:
@@ -75,7 +77,7 @@ def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> Graph:
     assert columns is not None
     src, dst, keys = columns
     weights = np.concatenate(reader.weights) if form.has_weights else None
-    return build_graph(
+    graph = build_graph(
         src,
         dst,
         weights,
@@ -84,6 +86,8 @@ def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> Graph:
         name=display(name),
         ignored_columns=form.num_columns - (3 if form.has_weights else 2),
     )
+    graph.report = replace(graph.report, header=form.header)
+    return graph
 
 
 class EdgeReader:
@@ -251,7 +255,8 @@ def _guess(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
         where = 1 + int(np.count_nonzero(text[: int(lines[first])] == 10))
         raise DataError(f"{name}, line {where}: no third column for the weight; add one or pass --no-weighted.")
     has_weights = columns >= 3 and options.weighted is not False
-    return EdgeForm(delimiter, is_comment, int(lines[first]), max(2, columns), has_weights)
+    header = sample[0].decode("utf-8", "replace")[:80] if has_header else ""
+    return EdgeForm(delimiter, is_comment, int(lines[first]), max(2, columns), has_weights, header)
 
 
 def _sample(text: np.ndarray, is_comment: np.ndarray) -> list[bytes]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from any2vec.data.graph import Graph
 
 DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
-READER_VERSION = 2
+READER_VERSION = 3
 """counts up when the same bytes would give another graph, so that caches are not trusted"""
 ProgressCall = Callable[[int, int | None], None]
 
@@ -65,13 +65,14 @@ def read_graph(
     weight], else the first two), Matrix Market (.mtx); a folder that `Graph.save` wrote; a SciPy sparse matrix; a
     NetworkX graph; a PyG `Data`; a tuple of arrays (src, dst[, weight]); an array (num_edges, 2 or 3); a list of pairs.
 
-    Edge lists: white space around fields and double quotes are dropped, blank and comment lines skipped; a header is
-    guessed when the first line's ids (or weight) are no numbers but the following are, or when it names two columns
-    in usual words (source and target, say) that none of the next lines bears; every line must have as many columns as
-    the first; those after the third are ignored (and counted in the report). Ids that are all integers within int64
-    (written plainly) keep ascending order, others are strings in order of first appearance. Undirected edges u v and
-    v u are the same; duplicates are merged and their weights added, unless every edge is given in both directions with
-    the same weight. Self-loops are kept once. A graph of NetworkX that is directed stays so.
+    Edge lists: spaces around fields, and with tab, comma or semicolon double quotes around them, are dropped, blank and
+    comment lines skipped; a header is guessed when the first line's ids (or weight) are no numbers but the following
+    are, or when it names two columns in usual words (source and target, say) that none of the next lines bears; every
+    line must have as many columns as the first; those after the third are ignored (the report has the header and
+    their number). Ids that are all integers within int64 (written plainly) keep ascending order, others are strings in
+    order of first appearance. Undirected edges u v and v u are the same; duplicates are merged and their weights added,
+    unless every edge is given in both directions with the same weight. Self-loops are kept once. A graph of NetworkX
+    that is directed stays so.
 
     progress: called with (bytes read, bytes in all or None). Memory O(bytes of the unpacked file + edges).
 

@@ -32,6 +32,7 @@ _RAW_BYTES = 1 << 18
 _STALE_SECONDS = 7 * 86400.0
 RESULT_FORMAT = "any2vec-embeddings"
 """what a run folder holds, finished or not"""
+_META_NAMES = ("meta.json", "run.json")
 _T = TypeVar("_T")
 
 
@@ -154,20 +155,20 @@ def check_folder_free(path: Path | str, overwrite: bool, format: str) -> None:
             if (found := format_of_folder(path)) != format:
                 what = f"holds {found}, not {format}" if found else "is not an any2vec folder"
                 raise StorageError(f"{path} {what}, so it is not overwritten; choose another folder.")
+            if inner := next((item.name for item in sorted(path.iterdir()) if item.is_dir()), None):
+                raise StorageError(f"{path} holds the folder {inner}, so it is not overwritten; move that away first.")
         elif path.exists() or path.is_symlink():
             raise StorageError(f"{path} is a file, not a folder; choose another path.")
 
 
 def format_of_folder(path: Path) -> str | None:
-    """The any2vec format of a folder: by its meta.json; an unfinished run is known by its first progress record."""
-    with suppress(OSError, ValueError, RecursionError):
-        meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
-        found = meta.get("format") if isinstance(meta, dict) else None
-        return found if isinstance(found, str) and found.startswith("any2vec-") else None
-    with suppress(OSError, ValueError, RecursionError), (path / "progress.jsonl").open(encoding="utf-8") as file:
-        record = json.loads(file.readline(10_000))
-        if isinstance(record, dict) and "items_per_s" in record:
-            return RESULT_FORMAT
+    """The any2vec format that a folder's meta.json names, or run.json in the folder of an unfinished run."""
+    for name in _META_NAMES:
+        with suppress(OSError, ValueError, RecursionError):
+            meta = json.loads((path / name).read_text(encoding="utf-8"))
+            found = meta.get("format") if isinstance(meta, dict) else None
+            if isinstance(found, str) and found.startswith("any2vec-"):
+                return found
     return None
 
 

@@ -45,6 +45,8 @@ class GraphReport:
     is_weighted: bool
     ignored_columns: int = 0
     """columns of the edge list that were not read"""
+    header: str = ""
+    """the first line of the edge list, where it was taken as a header"""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -114,9 +114,9 @@ def count_text(
     writer = CountingWriter()
     total = sum(Path(name).stat().st_size for name in names or [] if is_regular(name))
     meter = _Meter(progress, total or None)
-    meter.digest = hashlib.blake2b(digest_size=16)
     encoding = _Encoding(writer, options, meter)
     if names is None:
+        meter.digest = hashlib.blake2b(digest_size=16)
         encoding.add_memory(source)
     else:
         encoding.add_files(names)
@@ -276,6 +276,8 @@ class _Encoding:
         done = 0
         for name in names:
             form = _form(name)
+            if self.meter.digest is not None:  # a stream among the files: each counts with its form and its bounds
+                self.meter.digest.update(f"\0{form}\0{'' if form == 'text' else content_hash(name)}\0".encode())
             if form == "text":
                 self._add_text(display(name), self._read(name))
             elif form == "array":

@@ -136,13 +136,7 @@ class Vocabulary:
         Raises:
             InputError: the threshold is negative or not finite.
         """
-        if not (np.isfinite(threshold) and threshold >= 0):
-            raise InputError(f"subsample must be a finite number, 0 or more, got {threshold}.")
-        counts = np.maximum(np.asarray(self.counts, np.float64), 1e-300)
-        if threshold == 0 or len(self) == 0:
-            return np.ones(len(self))
-        ratio = threshold * counts.sum() / counts
-        return np.minimum(1.0, np.sqrt(ratio) + ratio)
+        return keep_probabilities(self.counts, threshold)
 
     def save(self, folder: Path | str) -> None:
         """Write words.npy, offsets.npy and counts.npy into `folder` (inside an `atomic_folder`)."""
@@ -179,3 +173,17 @@ def open_array(folder: Path | str, name: str, dtype: type) -> np.ndarray:
     if array.ndim != 1 or array.dtype != dtype:
         raise FormatError(f"{path} should hold {np.dtype(dtype)} (N,), found {array.dtype} {array.shape}.")
     return array
+
+
+def keep_probabilities(counts: np.ndarray, threshold: float) -> np.ndarray:
+    """float64 (V,): word2vec's probability that an occurrence is kept, min(1, sqrt(t / f) + t / f), f the frequency.
+
+    counts: (V,), 0 or more; threshold: t, 0 keeps all. InputError when it is negative or not finite.
+    """
+    if not (np.isfinite(threshold) and threshold >= 0):
+        raise InputError(f"subsample must be a finite number, 0 or more, got {threshold}.")
+    if threshold == 0 or len(counts) == 0:
+        return np.ones(len(counts))
+    counts = np.maximum(np.asarray(counts, np.float64), 1e-300)
+    ratio = threshold * counts.sum() / counts
+    return np.minimum(1.0, np.sqrt(ratio) + ratio)

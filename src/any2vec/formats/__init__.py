@@ -141,6 +141,8 @@ def write(path: Path, table: Table, name: str | None, overwrite: bool, dtype: st
 
 def _write_folder(path: Path, table: Table, name: str, overwrite: bool, dtype: str) -> None:
     if name == "folder":
+        if (path / "run.json").exists():
+            raise StorageError(f"{path} is the folder of a run, with its log and report; choose another folder.")
         with atomic_folder(path, overwrite, FORMAT) as temporary:
             write_native(temporary, table, dtype)
         return

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from any2vec.kernels.jit import inline_jit, jit
+from any2vec.kernels.jit import jit
 
 _32 = np.uint64(32)
 _LOW32 = np.uint64(0xFFFFFFFF)
@@ -18,7 +18,7 @@ _TWO32 = 4294967296.0
 _FULL = np.uint32(0xFFFFFFFF)
 
 
-@inline_jit
+@jit
 def fill_alias(
     weights: np.ndarray,
     start: int,
@@ -80,7 +80,7 @@ def build_alias(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return threshold, alias
 
 
-@inline_jit
+@jit
 def draw_alias(bits64: np.uint64, threshold: np.ndarray, alias: np.ndarray) -> np.int64:
     """An outcome in [0, V) as int64 from 64 random bits: the high 32 choose the column, the low 32 toss its coin."""
     column = np.int64(((bits64 >> _32) * np.uint64(threshold.size)) >> _32)

@@ -15,7 +15,7 @@ from numba.core import config, types
 from numba.core.cgutils import for_range_slice
 from numba.extending import intrinsic
 
-from any2vec.kernels.jit import inline_jit
+from any2vec.kernels.jit import jit
 from any2vec.kernels.vectors import (
     FAST,
     I64,
@@ -140,7 +140,7 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
 
 else:
 
-    @inline_jit
+    @jit
     def sum_windows(
         x_CP: np.ndarray, left_E: np.ndarray, right_E: np.ndarray, low: int, own: int, scale_E: np.ndarray,
         out_EP: np.ndarray, num_e: int,
@@ -151,7 +151,7 @@ else:
         """
         _sum_windows(x_CP, left_E, right_E, low, own, scale_E, out_EP, num_e)  # type: ignore[call-arg]
 
-    @inline_jit
+    @jit
     def spread_windows(
         x_EP: np.ndarray, left_E: np.ndarray, right_E: np.ndarray, low: int, own: int, out_CP: np.ndarray,
         num_e: int, num_c: int,

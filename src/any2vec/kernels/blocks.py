@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.kernels.alias import draw_alias
-from any2vec.kernels.jit import fast_jit, inline_jit, jit
+from any2vec.kernels.jit import fast_jit, jit
 from any2vec.kernels.prefetch import prefetch_row
 from any2vec.kernels.rng import draw
 from any2vec.kernels.vectors import padded
@@ -82,14 +82,14 @@ def prefetch_block(
         prefetch_row(output_VD, negative_K[k])
 
 
-@inline_jit
+@jit
 def mark_rows(ids: np.ndarray, mark: int, mark_N: np.ndarray) -> None:
     """Put `mark` on each id's place of mark_N, uint8 (MARKS,): a row whose place is 0 is surely none of them."""
     for j in range(ids.size):
         mark_N[ids[j] & (MARKS - 1)] = mark
 
 
-@inline_jit
+@jit
 def fast_sigmoid(x: float) -> np.float32:
     """1 / (1 + exp(-x)) of a float32, absolute error below 4e-6, without a table or a branch.
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.kernels.alias import draw_alias
-from any2vec.kernels.jit import fast_jit, inline_jit
+from any2vec.kernels.jit import fast_jit, jit
 from any2vec.kernels.prefetch import prefetch_row
 from any2vec.kernels.rng import draw
 from any2vec.kernels.scalar import bounded, log_loss, rate_at, sigmoid
@@ -39,7 +39,7 @@ def step_pair(x_D: np.ndarray, output_D: np.ndarray, error_D: np.ndarray, label:
     return dot
 
 
-@inline_jit
+@jit
 def draw_negatives(
     counter: np.uint64,
     negative_key: np.uint64,
@@ -82,7 +82,7 @@ def step_example(
     return loss
 
 
-@inline_jit
+@jit
 def add_bounded(row_D: np.ndarray, step_D: np.ndarray) -> None:
     """row_D += step_D, every component kept within BOUND; both float32 (D,)."""
     for d in range(row_D.size):
@@ -188,7 +188,7 @@ def train_cbow_classic(
     return items, loss_sum, loss_examples
 
 
-@inline_jit
+@jit
 def average_context(
     row_M: np.ndarray, left: int, right: int, centre: int, input_VD: np.ndarray, mean_D: np.ndarray
 ) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.kernels.classic import add_bounded, average_context
-from any2vec.kernels.jit import fast_jit, inline_jit, jit
+from any2vec.kernels.jit import fast_jit, jit
 from any2vec.kernels.prefetch import prefetch_row
 from any2vec.kernels.scalar import bounded, log_loss, rate_at, sigmoid
 from any2vec.kernels.vectors import padded
@@ -36,21 +36,21 @@ def longest_code(code_offset: np.ndarray) -> int:
     return (longest + 3) // 4 * 4
 
 
-@inline_jit
+@jit
 def prefetch_path(code_offset: np.ndarray, points: np.ndarray, row: int, output_VD: np.ndarray) -> None:
     """Ask for the output rows on the path of `row`."""
     for n in range(code_offset[row], code_offset[row + 1]):
         prefetch_row(output_VD, points[n])
 
 
-@inline_jit
+@jit
 def copy_row(row_D: np.ndarray, local_P: np.ndarray) -> None:
     """The head of local_P (float32 (P,)) becomes row_D (float32 (D,))."""
     for d in range(row_D.size):
         local_P[d] = row_D[d]
 
 
-@inline_jit
+@jit
 def head(flat: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """A contiguous matrix (rows, columns) over the head of a flat scratch array."""
     return flat[: rows * columns].reshape(rows, columns)

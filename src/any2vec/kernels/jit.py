@@ -60,15 +60,10 @@ def _compile(function: Callable[..., Any], **options: Any) -> Any:
 
 
 def jit(function: Callable[..., Any]) -> Any:
-    """Exact kernels (integers, draws): IEEE arithmetic."""
+    """Exact kernels and small helpers, which LLVM inlines by itself: IEEE arithmetic."""
     return _compile(function)
 
 
 def fast_jit(function: Callable[..., Any]) -> Any:
     """Float kernels: reassociation and contraction allowed, NaN and infinity still respected."""
     return _compile(function, fastmath={"reassoc", "contract", "nsz", "arcp"})
-
-
-def inline_jit(function: Callable[..., Any]) -> Any:
-    """Small helpers, inlined by LLVM into the kernels that call them."""
-    return _compile(function)

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba.core import cgutils, config
 from numba.extending import intrinsic
 
-from any2vec.kernels.jit import inline_jit
+from any2vec.kernels.jit import jit
 
 
 @intrinsic
@@ -38,7 +38,7 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
         """Nothing: without the compiler there is no such instruction."""
 else:
 
-    @inline_jit
+    @jit
     def prefetch_row(table_VD: np.ndarray, row: int) -> None:
         """Fetch row `row` of a float32 (V, D) table into the caches, one request a line of 64 bytes."""
         for column in range(0, table_VD.shape[1], 16):

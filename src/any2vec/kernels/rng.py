@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from any2vec.kernels.jit import inline_jit
+from any2vec.kernels.jit import jit
 
 PURPOSE_TOKEN = 1
 """subsampling (low 32 bits) and window (high 32 bits) of a token position"""
@@ -24,7 +24,7 @@ _11 = np.uint64(11)
 _LOW32 = np.uint64(0xFFFFFFFF)
 
 
-@inline_jit
+@jit
 def mix64(x: np.uint64) -> np.uint64:
     """uint64 -> uint64, a bijection with good avalanche."""
     x = (x ^ (x >> _30)) * _M1
@@ -32,19 +32,19 @@ def mix64(x: np.uint64) -> np.uint64:
     return x ^ (x >> _31)
 
 
-@inline_jit
+@jit
 def draw(key: np.uint64, counter: np.uint64) -> np.uint64:
     """64 random bits of stream `key` (uint64) at `counter` (uint64)."""
     return mix64(key + (counter + np.uint64(1)) * _GOLDEN)
 
 
-@inline_jit
+@jit
 def below(bits32: np.uint64, n: int) -> np.int64:
     """An integer in [0, n) from 32 random bits in a uint64 (multiply and shift; bias below n / 2**32)."""
     return np.int64((bits32 * np.uint64(n)) >> _32)
 
 
-@inline_jit
+@jit
 def unit(bits64: np.uint64) -> float:
     """A float64 in [0, 1) from 64 random bits."""
     return np.float64(bits64 >> _11) * (1.0 / 9007199254740992.0)

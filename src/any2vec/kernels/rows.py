@@ -13,7 +13,7 @@ from numba.core import config, types
 from numba.core.cgutils import alloca_once_value, for_range_slice
 from numba.extending import intrinsic
 
-from any2vec.kernels.jit import inline_jit, jit
+from any2vec.kernels.jit import jit
 from any2vec.kernels.rng import draw, unit
 from any2vec.kernels.scalar import BOUND
 from any2vec.kernels.vectors import (
@@ -145,12 +145,12 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
 
 else:
 
-    @inline_jit
+    @jit
     def take_rows(table_VD: np.ndarray, id_N: np.ndarray, local_NP: np.ndarray, norm_N: np.ndarray) -> None:
         """local[n] = table[id[n]] and norm[n] = |local[n]| ** 2; float32, C order, id_N int32, P as `padded`."""
         _take_rows(table_VD, id_N, local_NP, norm_N, None, None)  # type: ignore[call-arg]
 
-    @inline_jit
+    @jit
     def take_partners(
         table_VD: np.ndarray, id_N: np.ndarray, local_NP: np.ndarray, norm_N: np.ndarray, other_NP: np.ndarray,
         dot_N: np.ndarray,
@@ -158,7 +158,7 @@ else:
         """`take_rows`, and dot[n] = local[n] . other[n] in the same pass."""
         _take_rows(table_VD, id_N, local_NP, norm_N, other_NP, dot_N)  # type: ignore[call-arg]
 
-    @inline_jit
+    @jit
     def give_rows(change_NP: np.ndarray, factor_N: np.ndarray, id_N: np.ndarray, table_VD: np.ndarray) -> None:
         """table[id[n]] += factor[n] change[n], row after row, within scalar.BOUND."""
         _give_rows(change_NP, factor_N, id_N, table_VD)  # type: ignore[call-arg]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from any2vec.kernels.jit import inline_jit
+from any2vec.kernels.jit import jit
 
 BOUND = np.float32(1e4)
 """No component of a trained row leaves [-BOUND, BOUND]. With rows finite and inside it at the start, every dot product
@@ -14,7 +14,7 @@ _ONE = np.float32(1.0)
 _LOW = np.float32(-BOUND)
 
 
-@inline_jit
+@jit
 def sigmoid(x: float) -> float:
     """1 / (1 + exp(-x)) of a finite float32, exact to a few ulp, without overflow on either side."""
     if x >= np.float32(0.0):
@@ -23,20 +23,20 @@ def sigmoid(x: float) -> float:
     return e / (_ONE + e)
 
 
-@inline_jit
+@jit
 def log_loss(x: float) -> float:
     """-log sigmoid(x) of a finite float32 as float64, without overflow: max(-x, 0) + log(1 + exp(-|x|))."""
     wide = np.float64(x)
     return max(-wide, 0.0) + np.log1p(np.exp(-abs(wide)))
 
 
-@inline_jit
+@jit
 def bounded(x: np.float32) -> np.float32:
     """x float32 clamped to [-BOUND, BOUND]; selects, no branches, so that loops over a row stay vectorised."""
     return min(max(x, _LOW), BOUND)
 
 
-@inline_jit
+@jit
 def rate_at(index: int, start: int, stop: int, lr_from: float, lr_to: float) -> np.float32:
     """Learning rate (float32) of the token at `index`: linear from lr_from at `start` to lr_to at `stop`."""
     share = np.float64(index - start) / np.float64(stop - start)

@@ -17,7 +17,7 @@ from numba.core import config, types
 from numba.core.cgutils import for_range_slice
 from numba.extending import intrinsic
 
-from any2vec.kernels.jit import inline_jit
+from any2vec.kernels.jit import jit
 from any2vec.kernels.vectors import (
     I32,
     I64,
@@ -134,7 +134,7 @@ def _mix_rows(
     return signature, generate
 
 
-@inline_jit
+@jit
 def fours(size: int) -> int:
     """A number of rows rounded up to a multiple of 4."""
     return (size + 3) // 4 * 4
@@ -156,17 +156,17 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
 
 else:
 
-    @inline_jit
+    @jit
     def dot_rows(y_RP: np.ndarray, x_SP: np.ndarray, out_RS: np.ndarray, num_r: int, num_s: int) -> None:
         """out[r, s] = y[r] . x[s] for r < num_r, s < num_s, both multiples of 4; float32, C order, P as `padded`."""
         _dot_rows(y_RP, x_SP, out_RS, num_r, num_s)  # type: ignore[call-arg]
 
-    @inline_jit
+    @jit
     def mix_rows(a_RS: np.ndarray, y_RP: np.ndarray, out_SP: np.ndarray, num_r: int, num_s: int) -> None:
         """out[s] = sum_r a[r, s] y[r] over r < num_r, for s < num_s, a multiple of 4."""
         _mix_rows(a_RS, np.int64(a_RS.shape[1]), np.int64(1), y_RP, out_SP, num_r, num_s)  # type: ignore[call-arg]
 
-    @inline_jit
+    @jit
     def mix_rows_across(a_SR: np.ndarray, y_RP: np.ndarray, out_SP: np.ndarray, num_r: int, num_s: int) -> None:
         """out[s] = sum_r a[s, r] y[r] over r < num_r, for s < num_s, a multiple of 4."""
         _mix_rows(a_SR, np.int64(1), np.int64(a_SR.shape[1]), y_RP, out_SP, num_r, num_s)  # type: ignore[call-arg]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from any2vec.kernels.jit import inline_jit, jit
+from any2vec.kernels.jit import jit
 from any2vec.kernels.rng import mix64
 
 LETTER, SPACE, END, LEAD = 0, 1, 2, 3
@@ -29,7 +29,7 @@ _BYTE_INDEX = np.uint64(0x0001020304050607)
 # Helpers that loop over arrays are written out below: numba counts references (atomically) around each such call.
 
 
-@inline_jit
+@jit
 def white_length(first: int, second: int, third: int) -> np.uint64:
     """Bytes (2 or 3) of the Unicode white-space character that these bytes begin with, or 0; the set of str.isspace."""
     if first == 0xC2:
@@ -45,14 +45,14 @@ def white_length(first: int, second: int, third: int) -> np.uint64:
     return _3 if is_white else _ZERO
 
 
-@inline_jit
+@jit
 def load_eight(words_8: np.ndarray, at: np.uint64) -> np.uint64:
     """The 8 bytes from byte `at` (uint64) on, the first one lowest; words_8 is the block seen as uint64."""
     index, shift = at >> _3, (at & _7) << _3
     return (words_8[index] >> shift) | ((words_8[index + _ONE] << _ONE) << (_63 - shift))
 
 
-@inline_jit
+@jit
 def keep_bytes(eight: np.uint64, count: np.uint64) -> np.uint64:
     """The lowest `count` bytes (uint64, 0..7) of `eight`; the others become 0."""
     return eight & ((_ONE << (count << _3)) - _ONE)

@@ -13,7 +13,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core.cgutils import for_range_slice, get_or_insert_function
 
-from any2vec.kernels.jit import inline_jit, jit
+from any2vec.kernels.jit import jit
 
 
 def _host_features() -> dict[str, bool]:
@@ -144,7 +144,7 @@ def columns(builder: Any, column: Any, vectors: int) -> list[Any]:
     return [builder.add(column, I64(v * WIDTH)) for v in range(vectors)]
 
 
-@inline_jit
+@jit
 def padded(dim: int) -> int:
     """dim rounded up to a whole number of LANES."""
     return (dim + LANES - 1) // LANES * LANES

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from any2vec.kernels.jit import inline_jit, jit
+from any2vec.kernels.jit import jit
 from any2vec.kernels.rng import below, draw, mix64, unit
 
 SLOTS = 16
@@ -60,7 +60,7 @@ def fill_bit_sets(rows_N4: np.ndarray, indices_E: np.ndarray, bits_log: int, wor
             words_S[rows_N4[node, 2] + np.int64(place >> _6)] |= _ONE << (place & _63)
 
 
-@inline_jit
+@jit
 def start_node(order_key: np.uint64, walk: int, num_nodes: int) -> np.int64:
     """The node where walk number `walk` starts: pass `walk // num_nodes` visits the nodes in a random order of its own.
 

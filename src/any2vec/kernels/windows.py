@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from any2vec.kernels.jit import inline_jit, jit
+from any2vec.kernels.jit import jit
 from any2vec.kernels.rng import below, draw
 
 FAR = 10_000
@@ -19,7 +19,7 @@ _LOW32 = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 
 
-@inline_jit
+@jit
 def _take(
     tokens: np.ndarray,
     begin: int,

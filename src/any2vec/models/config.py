@@ -98,6 +98,11 @@ class SequenceModel:
         if self.objective == "hierarchical" and (self.num_negatives, self.kernel) != (5, "block"):
             raise InputError("num_negatives and kernel belong to negative sampling; leave them out of hierarchical.")
 
+    @property
+    def cost(self) -> int:
+        """Multiply-adds of one position, roughly."""
+        return self.dim * self.window * self.num_negatives
+
     def as_dict(self) -> dict[str, Any]:
         return {"model": self.name} | asdict(self)
 
@@ -119,7 +124,7 @@ class WalkModel(SequenceModel):
     subsample: float = 0.0
     """frequency above which nodes are dropped at random (word2vec's t), in [0, 1]; 0 keeps all"""
     min_count: int = 1
-    """nodes visited less often are left out, 1 or more"""
+    """always 1: every node gets a vector"""
     walks_per_node: int = 10
     """walks that start at each node in one epoch, 1..100,000"""
     walk_length: int = 40

@@ -117,7 +117,7 @@ def estimate_run(shape: RunShape, rates: Rates) -> RunEstimate:
         memory = {"interpreter": BASE_BYTES + LIBRARY_BYTES, "reading the input": reading}
     memory["mapped input"] = mapped
     result = vectors // (1 if shape.has_output else 2) + shape.key_bytes + 8 * shape.rows
-    cache = mapped if shape.source_bytes else 0
+    cache = mapped + _csr_bytes(shape) if shape.source_bytes else 0
     disk = {"result": result, "encoded input": cache, "checkpoint": vectors}
     time = {
         "start": rates.start_seconds,

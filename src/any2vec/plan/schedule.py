@@ -10,6 +10,8 @@ from any2vec.types import Work
 
 PIECE_POSITIONS = 16_384
 """about this many positions make a piece: some milliseconds of one core"""
+PIECE_COST = 25_000
+"""multiply-adds of a position up to which pieces are that long; costlier models have shorter ones"""
 WORK_SECONDS = 0.35
 """works grow or shrink to take about so long: a stop is soon heard, and threads seldom wait for each other"""
 MOST_PIECES = 256
@@ -26,7 +28,7 @@ class EpochSchedule:
     num_positions: int
     epochs: int
     piece: int
-    """positions of a piece; the grid of pieces depends on the data alone, never on threads, works or hosts"""
+    """positions of a piece; the grid of pieces depends on data and model alone, never on threads, works or hosts"""
     threads: int = 1
     first: tuple[int, int] = (0, 0)
     """(epoch, position) where a resumed run goes on"""
@@ -34,10 +36,11 @@ class EpochSchedule:
 
     @classmethod
     def plan(
-        cls, num_positions: int, epochs: int, unit: int, threads: int, first: tuple[int, int] = (0, 0)
+        cls, num_positions: int, epochs: int, unit: int, threads: int, first: tuple[int, int] = (0, 0), cost: int = 1
     ) -> EpochSchedule:
-        """Pieces of whole `unit`s (a block of tokens, a walk)."""
-        piece = max(1, PIECE_POSITIONS // unit) * unit
+        """Pieces of whole `unit`s (a block of tokens, a walk), shorter where one position has a high `cost`."""
+        positions = PIECE_POSITIONS * PIECE_COST // max(PIECE_COST, cost)
+        piece = max(1, positions // unit) * unit
         return cls(num_positions=num_positions, epochs=epochs, piece=piece, threads=threads, first=first)
 
     def __iter__(self) -> Iterator[Work]:

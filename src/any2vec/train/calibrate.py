@@ -49,7 +49,7 @@ def measure_pace(
         "input": MemoryTable((rng.random(shape, dtype=np.float32) - 0.5) / model.dim),
         "output": MemoryTable(np.full(shape, 1e-3, np.float32)),
     }
-    piece = EpochSchedule.plan(source.num_positions, 1, source.unit, threads).piece
+    piece = EpochSchedule.plan(source.num_positions, 1, source.unit, threads, cost=model.cost).piece
     learner = SequenceLearner(model, counts, keep, source, tables, block=block, piece=piece, threads=threads, seed=seed)
     try:
         learner.compile()

@@ -50,14 +50,14 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 
 
 def load_checkpoint(path: Path, settings: dict[str, Any]) -> Checkpoint:
-    """Read the checkpoint and hold it against the settings of the run that wants to go on.
+    """Open the checkpoint, rows memory-mapped, and hold it against the settings of the run that wants to go on.
 
     Raises:
         FormatError: it is damaged, or from a newer version.
         InputError: it belongs to a run with other settings; the message names the first that differs.
     """
     try:
-        state, metadata = read_safetensors(path, mmap=False)
+        state, metadata = read_safetensors(path, mmap=True)
         about = json.loads(metadata.get("any2vec", "null"))
     except (OSError, ValueError, FormatError) as error:
         raise FormatError(f"{path} is damaged: {error} Start again with --overwrite.") from error

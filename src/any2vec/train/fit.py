@@ -122,6 +122,7 @@ def fit(
     )
     if request.out is not None:
         check_folder_free(request.out, overwrite or resume, RESULT_FORMAT)
+        _check_apart(init, request.out)
     given = init if init is None or isinstance(init, Embeddings) else Embeddings.load(init)
     prepared = prepare(
         model, data, threads=request.threads, seed=request.seed, text=text, graph=graph,
@@ -133,8 +134,14 @@ def fit(
     }  # fmt: skip
     if resume and request.out is not None and is_finished(request.out):
         return FitResult(*open_finished(request.out, settings), [], request.out)
-    with run_folder(request.out, resume), _single_blas_thread():
+    with _single_blas_thread():
         return _train(request, settings, prepared, given, resume, started)
+
+
+def _check_apart(init: Any, out: Path) -> None:
+    """A run removes what stands in its folder before it ends: it cannot start from vectors in there."""
+    if isinstance(init, str | Path) and Path(init).resolve().is_relative_to(out.resolve()):
+        raise InputError(f"The vectors to start from lie in {out}, which the run writes; choose another folder for it.")
 
 
 def _start(init: Embeddings) -> list[np.ndarray]:
@@ -157,13 +164,8 @@ def _train(
     log = None if request.out is None else request.out / "progress.jsonl"
     first, items, seconds = (0, 0), 0, 0.0
     if resume and file is not None and file.exists():
-        checkpoint = load_checkpoint(file, settings)
-        _restore(tables, checkpoint.state, file)
-        first = (checkpoint.epoch, checkpoint.position)
-        items, seconds = checkpoint.totals["items"], checkpoint.totals["seconds"]
-    if log is not None:
-        cut_log(log, items)
-    schedule = EpochSchedule.plan(source.num_positions, request.epochs, source.unit, request.threads, first)
+        first, items, seconds = _restore(tables, file, settings)
+    schedule = EpochSchedule.plan(source.num_positions, request.epochs, source.unit, request.threads, first, model.cost)
     learner = SequenceLearner(
         model, prepared.counts, prepared.keep, source, tables,
         block=prepared.block, piece=schedule.piece, threads=request.threads, seed=request.seed,
@@ -172,27 +174,38 @@ def _train(
     tell("kernels (compiled once)", 0, 1)
     compile_seconds = learner.compile()
     tell("kernels (compiled once)", 1, 1)
-    recorder = Recorder(request.epochs, learner.learning_rate, log, request.callback, items, seconds)
-    keeper = Keeper(file, learner, recorder, settings, request.checkpoint_seconds)
-    # The output rows of hierarchical softmax belong to the inner nodes of its tree, not to keys: they stay here.
-    output = tables["output"].rows if model.objective == "negative" else None
-    with stop_signals(keeper):  # while the result is written, too: a run that is done is not lost
-        try:
-            run(schedule, learner, Alone(), keeper.heard, epochs=request.epochs)
-        finally:
-            learner.close()
-        summary = _summary(request, prepared, recorder, len(keys), compile_seconds, started)
-        embeddings = Embeddings(keys, tables["input"].rows, output, counts, meta={"model": model.as_dict()})
-        if request.out is not None:
-            write_result(request.out, embeddings, summary, settings)
+    # From here on the folder changes: whatever could be wrong with the request would have been said by now.
+    with run_folder(request.out, resume, settings):
+        if log is not None:
+            cut_log(log, items)
+        recorder = Recorder(request.epochs, learner.learning_rate, log, request.callback, items, seconds)
+        keeper = Keeper(file, learner, recorder, settings, request.checkpoint_seconds)
+        # The output rows of hierarchical softmax belong to the inner nodes of its tree, not to keys: they stay here.
+        output = tables["output"].rows if model.objective == "negative" else None
+        with stop_signals(keeper):  # while the result is written, too: a run that is done is not lost
+            try:
+                run(schedule, learner, Alone(), keeper.heard, epochs=request.epochs)
+            finally:
+                learner.close()
+            summary = _summary(request, prepared, recorder, len(keys), compile_seconds, started)
+            embeddings = Embeddings(keys, tables["input"].rows, output, counts, meta={"model": model.as_dict()})
+            if request.out is not None:
+                write_result(request.out, embeddings, summary, settings)
     return FitResult(embeddings, summary, recorder.records, request.out)
 
 
-def _restore(tables: dict[str, MemoryTable], state: dict[str, np.ndarray], path: Path) -> None:
+def _restore(
+    tables: dict[str, MemoryTable], path: Path, settings: dict[str, Any]
+) -> tuple[tuple[int, int], int, float]:
+    """Fill the tables from a checkpoint; ((epoch, position) to go on from, items and seconds so far)."""
+    checkpoint = load_checkpoint(path, settings)
     for name, table in tables.items():
-        if name not in state or state[name].shape != table.rows.shape:
+        rows = checkpoint.state.get(name)
+        if rows is None or rows.shape != table.rows.shape:
             raise FormatError(f"{path} does not hold the rows of this run; start again with --overwrite.")
-        table.rows[:] = state[name]
+        table.rows[:] = rows
+    totals = checkpoint.totals
+    return (checkpoint.epoch, checkpoint.position), totals["items"], totals["seconds"]
 
 
 def _single_blas_thread() -> Any:

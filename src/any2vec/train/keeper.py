@@ -55,7 +55,7 @@ class Keeper:
 
 @contextmanager
 def stop_signals(keeper: Keeper) -> Iterator[None]:
-    """Ctrl-C and SIGTERM ask for a stop at the end of the work at hand; a second Ctrl-C stops at once."""
+    """Ctrl-C and SIGTERM ask for a stop after the work at hand; a second Ctrl-C does not wait for a checkpoint."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -12,7 +12,7 @@ import numpy as np
 from any2vec.data.corpus import Corpus, is_corpus
 from any2vec.data.files import fingerprint
 from any2vec.data.text import TextOptions, encode_text
-from any2vec.data.vocabulary import Keys, Vocabulary
+from any2vec.data.vocabulary import Keys, Vocabulary, keep_probabilities
 from any2vec.errors import DataError, InputError
 from any2vec.models.config import SequenceModel, WalkModel
 from any2vec.models.learner import block_positions
@@ -169,17 +169,13 @@ def _prepare_walks(model: WalkModel, graph: Graph, threads: int, seed: int) -> P
 
     walker = Walker(graph.csr, walk_options(model), seed)
     counts = count_visits(walker, 0, threads)
-    frequency = counts / max(1, counts.sum())
-    keep = np.ones(len(counts))
-    if model.subsample > 0:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = model.subsample / frequency
-            keep = np.where(frequency > 0, np.minimum(1.0, np.sqrt(ratio) + ratio), 1.0)
+    keep = keep_probabilities(counts, model.subsample)
     source = WalkedTokens(walker)
     report = graph.report
     facts = {
         "kind": "graph", "num_nodes": report.num_nodes, "num_edges": report.num_edges,
         "duplicates": report.duplicates, "self_loops": report.self_loops, "isolated": report.isolated,
+        "header": report.header,
         "is_directed": graph.is_directed, "is_weighted": report.is_weighted, "num_walks": walker.num_walks,
         "visits_per_epoch": int(counts.sum()), "digest": _digest(graph),
     }  # fmt: skip
@@ -198,8 +194,10 @@ def remarks(facts: dict[str, Any]) -> list[str]:
         "duplicates": "edges given more than once, merged",
         "self_loops": "self-loops, kept",
         "isolated": "nodes without edges, whose vectors stay near where they start",
+        "header": "first line taken as a header (--no-header reads it as an edge)",
     }
-    return [f"{words}: {facts[name]:,}" for name, words in odd.items() if facts.get(name)]
+    found = ((words, facts.get(name)) for name, words in odd.items())
+    return [f"{words}: {value if isinstance(value, str) else format(value, ',')}" for words, value in found if value]
 
 
 def walk_options(model: WalkModel) -> WalkOptions:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from any2vec._version import __version__
-from any2vec.data.files import atomic_file, storage_errors, write_json
+from any2vec.data.files import RESULT_FORMAT, atomic_file, storage_errors, write_json
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.machine import describe
@@ -20,28 +20,30 @@ _BESIDE = ("progress.jsonl", "report.html", "report-map.png", "report-curves.png
 
 
 @contextmanager
-def run_folder(out: Path | None, resume: bool) -> Iterator[None]:
+def run_folder(out: Path | None, resume: bool, settings: dict[str, Any]) -> Iterator[None]:
     """Make the run folder; what a former result left goes away, meta.json first, so that none is half-readable.
 
-    A run that fails leaves its checkpoint there, and without one nothing.
+    run.json comes first: it tells whose folder this is while there is nothing else. A run that fails leaves its
+    checkpoint there, and without one nothing.
     """
     if out is None:
         yield
         return
     checkpoint = out / FILE
-    with storage_errors(out):
-        is_new = not out.exists()
-        out.mkdir(parents=True, exist_ok=True)
-        if not (resume and checkpoint.exists()):
-            _remove(out, *_RESULT, *_BESIDE)
-            remove_checkpoint(checkpoint)
+    is_new = not out.exists()
     try:
+        with storage_errors(out):
+            out.mkdir(parents=True, exist_ok=True)
+            if not (resume and checkpoint.exists()):
+                _remove(out, *_RESULT, *_BESIDE)
+                remove_checkpoint(checkpoint)
+        _write_about(out, {"settings": settings})
         yield
     except BaseException:
         with suppress(OSError):
-            _remove(out, *_RESULT)
+            _remove(out, *_RESULT[:-1])
             if not checkpoint.exists():
-                _remove(out, *_BESIDE)
+                _remove(out, "run.json", *_BESIDE)
                 if is_new:
                     out.rmdir()
         raise
@@ -58,14 +60,15 @@ def write_result(out: Path, embeddings: Embeddings, summary: dict[str, Any], set
     Raises:
         StorageError: the disk is full or the folder cannot be written; the checkpoint stands.
     """
-    about = {
-        "any2vec": __version__, "settings": settings, "summary": summary, "machine": describe(),
-        "threads": summary["threads"],
-    }  # fmt: skip
-    with atomic_file(out / "run.json") as temporary:
-        write_json(temporary, about)
+    _write_about(out, {"settings": settings, "summary": summary, "threads": summary["threads"]})
     embeddings.save_into(out)
     remove_checkpoint(out / FILE)
+
+
+def _write_about(out: Path, facts: dict[str, Any]) -> None:
+    about = {"format": RESULT_FORMAT, "any2vec": __version__, "machine": describe()} | facts
+    with atomic_file(out / "run.json") as temporary:
+        write_json(temporary, about)
 
 
 def is_finished(out: Path) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from any2vec.data.corpus import Corpus, is_corpus
 from any2vec.data.text import TextOptions, count_text
+from any2vec.data.vocabulary import keep_probabilities
 from any2vec.errors import InputError
 from any2vec.machine import usable_cores
 from any2vec.models.config import SequenceModel, WalkModel
@@ -125,12 +126,14 @@ def _size_graph(
     walker = Walker(graph.csr, walk_options(model), run.seed)
     degrees = np.diff(graph.csr.indptr).astype(np.int64) + 1
     source = WalkedTokens(walker)
-    pace = _pace_of_walks(model, source, degrees, threads)
     walking = _walks_per_s(walker) * model.walk_length * threads
+    pace = _pace_of_walks(model, source, degrees, threads, walking)
+    walked, begin, end, _ = source.piece(0, 0, min(walker.num_walks, _WALKS) * source.unit)
+    length = float((walked[begin:end] >= 0).sum()) / min(walker.num_walks, _WALKS)  # dead ends make walks short
     shape = RunShape(
         rows=len(degrees),
         dim=model.dim,
-        items=walker.num_walks * model.walk_length,
+        items=max(1, round(walker.num_walks * length)),
         epochs=run.epochs or model.default_epochs,
         threads=threads,
         key_bytes=sum(len(key) for key in graph.keys[:1000]) * len(degrees) // min(1000, len(degrees)),
@@ -177,8 +180,7 @@ def size_of_plan(model: SequenceModel, rows: int, items: int, run: RunSettings) 
     rng = np.random.default_rng(run.seed)
     sample = np.minimum(np.exp(rng.random(_SYNTHETIC_TOKENS) * np.log(rows + 1)) - 1, rows - 1).astype(np.int32)
     sample = fold(sample, most)
-    ratio = model.subsample / frequency if model.subsample else np.ones(most)
-    keep = np.minimum(1.0, np.sqrt(ratio) + ratio)
+    keep = keep_probabilities(counts, model.subsample)
     block = block_positions(model, float(keep[sample].mean()))
     pace = _pace_of_tokens(model, sample, counts, keep, block, threads)
     shape = RunShape(
@@ -210,12 +212,16 @@ def _pace_of_tokens(
     return measure_pace(model, source, np.asarray(counts[:rows]), keep[:rows], block, threads=threads)
 
 
-def _pace_of_walks(model: WalkModel, source: WalkedTokens, counts: np.ndarray, threads: int) -> float:
-    """The pace on real walks; where the graph is too large for the small tables, on as many rows of it."""
+def _pace_of_walks(model: WalkModel, source: WalkedTokens, counts: np.ndarray, threads: int, walking: float) -> float:
+    """The pace on real walks; where the graph is too large for the small tables, on as many rows of it.
+
+    counts: degrees, which visits are nearly proportional to. walking: nodes a second of walking alone.
+    """
     rows = row_limit(model.dim)
+    keep = keep_probabilities(counts, model.subsample)
     if len(counts) <= rows:
-        keep = np.ones(len(counts))
         return measure_pace(model, source, counts, keep, source.unit, threads=threads)
     walked, begin, end, _ = source.piece(0, 0, min(source.num_positions, (1 << 20) // source.unit * source.unit))
     stored = StoredTokens(fold(walked[begin:end], rows), source.unit)
-    return measure_pace(model, stored, counts[:rows], np.ones(rows), source.unit, threads=threads)
+    trained = measure_pace(model, stored, counts[:rows], keep[:rows], source.unit, threads=threads)
+    return 1 / (1 / trained + 1 / walking)
