@@ -75,7 +75,7 @@ class Bench:
         return run([str(python), str(PEERS / script), *map(str, arguments)], ONE_BLAS_THREAD, watch=watch)
 
     def forget_input(self) -> None:
-        """Remove any2vec's encoded corpora and graphs (not its compiled kernels): the next run reads the input again."""
+        """Remove any2vec's encoded corpora and graphs (not its kernels), so that the next run reads the input again."""
         for name in ("corpora", "graphs"):
             shutil.rmtree(self.cache / name, ignore_errors=True)
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec.data import files
+from any2vec.data import files, storage
 from any2vec.data.corpus import Corpus, CorpusWriter, is_corpus
 from any2vec.data.vocabulary import Keys, Vocabulary
 from any2vec.errors import DataError, FormatError, InputError, StorageError
@@ -137,15 +137,15 @@ def test_subsample_keep_is_word2vecs() -> None:
 
 def test_atomic_file(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "a.txt"
-    with files.atomic_file(path) as temporary:
+    with storage.atomic_file(path) as temporary:
         temporary.write_text("one")
         assert not path.exists()
-    with pytest.raises(RuntimeError), files.atomic_file(path) as temporary:
+    with pytest.raises(RuntimeError), storage.atomic_file(path) as temporary:
         temporary.write_text("two")
         raise RuntimeError
-    with pytest.raises(StorageError, match="exists"), files.atomic_file(path, overwrite=False):
+    with pytest.raises(StorageError, match="exists"), storage.atomic_file(path, overwrite=False):
         pass
-    with pytest.raises(StorageError, match="is a folder"), files.atomic_file(tmp_path):
+    with pytest.raises(StorageError, match="is a folder"), storage.atomic_file(tmp_path):
         pass
     assert path.read_text() == "one" and [item.name for item in path.parent.iterdir()] == ["a.txt"]
 
@@ -155,7 +155,7 @@ def test_atomic_folder_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "real")
     one, two = (json.dumps({"format": "any2vec-test", "is": name}) for name in ("one", "two"))
     for text in (one, two):
-        with files.atomic_folder(tmp_path / "link", True, "any2vec-test") as temporary:
+        with storage.atomic_folder(tmp_path / "link", True, "any2vec-test") as temporary:
             (temporary / "meta.json").write_text(text)
     assert (tmp_path / "real" / "meta.json").read_text() == two and (tmp_path / "link").is_symlink()
     assert len(list(tmp_path.iterdir())) == 2
@@ -166,7 +166,7 @@ def test_stale_files_of_killed_processes_go(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         time = (tmp_path / name).stat().st_mtime - age
         os.utime(tmp_path / name, (time, time))
-    files.remove_stale(tmp_path)
+    storage.remove_stale(tmp_path)
     assert [item.name for item in tmp_path.iterdir()] == [".new.2.tmp"]
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import any2vec
 from any2vec.data.builtin import demo_text, import_graph
-from any2vec.data.files import atomic_file
+from any2vec.data.storage import atomic_file
 from any2vec.report import write_report
 from any2vec.types import Progress
 

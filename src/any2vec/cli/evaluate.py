@@ -13,7 +13,7 @@ import typer
 from any2vec.cli.job import check_input
 from any2vec.cli.output import guarded, plain, print_json, render, show
 from any2vec.cli.search import AsJson, Format, Result, load
-from any2vec.data.files import atomic_file
+from any2vec.data.storage import atomic_file
 from any2vec.errors import InputError, StorageError
 from any2vec.models.config import MAX_SEED
 

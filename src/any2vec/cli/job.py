@@ -12,7 +12,7 @@ from typing import Any
 import any2vec
 from any2vec.cli.config import read_config
 from any2vec.cli.options import Flag, flags_of, nearest_match
-from any2vec.data.files import check_folder_free
+from any2vec.data.storage import check_folder_free
 from any2vec.errors import DataError, InputError, StorageError
 from any2vec.models.config import check_run
 

@@ -14,7 +14,7 @@ from any2vec.cli.bar import Bar
 from any2vec.cli.job import MODELS, Job, check_folder, job_flags, make_job
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import duration, facts, guarded, note, number, print_json, show, size
-from any2vec.data.files import RESULT_FORMAT
+from any2vec.data.storage import RESULT_FORMAT
 from any2vec.errors import InputError
 
 

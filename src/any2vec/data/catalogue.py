@@ -16,8 +16,8 @@ from urllib.parse import quote, urlsplit
 
 from any2vec._version import __version__
 from any2vec.data.catalogue_sets import SETS
-from any2vec.data.files import storage_errors
 from any2vec.data.sources import DataSet, SourceFile
+from any2vec.data.storage import storage_errors
 from any2vec.errors import DataError, InputError
 
 CATALOGUE: dict[str, DataSet] = {one.name: one for one in SETS}

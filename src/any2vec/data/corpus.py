@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.files import atomic_folder, write_json
+from any2vec.data.storage import atomic_folder, format_of_folder, write_json
 from any2vec.data.vocabulary import Keys, Vocabulary, open_array
 from any2vec.errors import FormatError, StorageError
 
@@ -94,10 +94,7 @@ def _read_meta(path: Path) -> dict[str, Any]:
 
 def is_corpus(path: Path | str) -> bool:
     """Whether `path` is a folder whose meta.json names the corpus format (of any version)."""
-    try:
-        return _read_meta(Path(path)).get("format") == FORMAT
-    except FormatError:
-        return False
+    return format_of_folder(Path(path)) == FORMAT
 
 
 class CorpusWriter:

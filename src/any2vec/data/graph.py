@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.files import atomic_folder, write_json
+from any2vec.data.storage import atomic_folder, format_of_folder, write_json
 from any2vec.data.vocabulary import Keys
 from any2vec.errors import DataError, FormatError
 from any2vec.types import Csr
@@ -149,10 +149,7 @@ def _open_array(path: Path, kind: Any, damaged: FormatError) -> np.ndarray:
 
 def is_graph(path: Path | str) -> bool:
     """Whether `path` is a folder whose meta.json names the graph format (of any version)."""
-    try:
-        return _read_meta(Path(path)).get("format") == FORMAT
-    except FormatError:
-        return False
+    return format_of_folder(Path(path)) == FORMAT
 
 
 def build_graph(

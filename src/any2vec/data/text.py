@@ -26,7 +26,6 @@ from any2vec.data.counting import SAMPLE_TOKENS, CountingWriter, TextCounts
 from any2vec.data.files import (
     BLOCK_BYTES,
     STDIN,
-    atomic_file,
     content_hash,
     display,
     expand_inputs,
@@ -34,11 +33,10 @@ from any2vec.data.files import (
     prefetch,
     read_blocks,
     read_head,
-    remove_stale,
-    storage_errors,
 )
 from any2vec.data.normalise import Normaliser, TextOptions
 from any2vec.data.sequences import Sentences, array_blocks, exact_piece, read_arrays
+from any2vec.data.storage import atomic_file, remove_stale, storage_errors
 from any2vec.errors import DataError, FormatError, StorageError
 from any2vec.machine import cache_root
 

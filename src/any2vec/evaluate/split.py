@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from any2vec.data.files import atomic_folder, check_folder_free, write_json
+from any2vec.data.storage import atomic_folder, check_folder_free, write_json
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.formats.vocabulary import LineKeys, read_vocabulary, write_vocabulary
 from any2vec.types import Csr

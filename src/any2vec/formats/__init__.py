@@ -11,7 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from any2vec.data.files import atomic_file, atomic_folder, read_head, storage_errors
+from any2vec.data.files import read_head
+from any2vec.data.storage import atomic_file, atomic_folder, storage_errors
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.formats.native import FORMAT, is_native, read_native, write_native
 from any2vec.formats.table import Table, check_contents

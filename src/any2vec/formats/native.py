@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from any2vec.data.files import RESULT_FORMAT, atomic_file
+from any2vec.data.storage import RESULT_FORMAT, atomic_file
 from any2vec.errors import FormatError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 from any2vec.formats.table import Table, check_contents

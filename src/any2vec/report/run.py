@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.files import atomic_file
+from any2vec.data.storage import atomic_file
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError
 from any2vec.report.figures import Theme, draw_curves, draw_map

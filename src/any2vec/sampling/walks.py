@@ -220,7 +220,7 @@ def write_walks(
         StorageError: `out` exists and `overwrite` is False, or it cannot be written.
     """
     from any2vec.data.corpus import FORMAT, CorpusWriter
-    from any2vec.data.files import check_folder_free
+    from any2vec.data.storage import check_folder_free
     from any2vec.kernels.walk import count_rows
 
     check_folder_free(out, overwrite, FORMAT)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from any2vec._version import __version__
-from any2vec.data.files import atomic_file, storage_errors
+from any2vec.data.storage import atomic_file, storage_errors
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 

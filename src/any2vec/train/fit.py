@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from any2vec.data.files import RESULT_FORMAT, check_folder_free, fingerprint
+from any2vec.data.files import fingerprint
+from any2vec.data.storage import RESULT_FORMAT, check_folder_free
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError
 from any2vec.machine import peak_resident_bytes, resident_bytes, usable_cores

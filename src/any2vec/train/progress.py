@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from any2vec.data.files import atomic_file, storage_errors
+from any2vec.data.storage import atomic_file, storage_errors
 from any2vec.machine import resident_bytes
 from any2vec.types import Progress, Stats, Work
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from any2vec._version import __version__
-from any2vec.data.files import RESULT_FORMAT, atomic_file, storage_errors, write_json
+from any2vec.data.storage import RESULT_FORMAT, atomic_file, storage_errors, write_json
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.machine import describe

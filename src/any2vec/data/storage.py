@@ -1,0 +1,181 @@
+"""Results on disk: written whole or not at all, and never over what is not ours to replace."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from any2vec.errors import Any2VecError, StorageError
+
+RESULT_FORMAT = "any2vec-embeddings"
+"""what a run folder holds, finished or not"""
+_META_NAMES = ("meta.json", "run.json")
+_STALE_SECONDS = 7 * 86400.0
+
+
+@contextmanager
+def storage_errors(path: Path | str) -> Iterator[None]:
+    """Turn an `OSError` raised inside into a `StorageError` of one sentence that names `path`."""
+    try:
+        yield
+    except Any2VecError:
+        raise
+    except OSError as error:
+        raise StorageError(_storage_message(path, error)) from error
+
+
+def _storage_message(path: Path | str, error: OSError) -> str:
+    reasons = {
+        errno.ENOSPC: "the disk is full; free some space or choose another folder",
+        errno.EDQUOT: "the disk quota is used up; free some space or choose another folder",
+        errno.EACCES: "permission denied; choose a folder that you may write to",
+        errno.EPERM: "permission denied; choose a folder that you may write to",
+        errno.EROFS: "the file system is read-only; choose another folder",
+        errno.ENOTDIR: "a part of the path is a file, not a folder; choose another path",
+        errno.EEXIST: "a file is in the way; choose another path",
+        errno.EISDIR: "it is a folder; choose the path of a file",
+        errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
+    }
+    if error.errno is None and "requested" in str(error):  # numpy's tofile says "N requested and M written", no errno
+        return f"Cannot write {path}: {reasons[errno.ENOSPC]}."
+    return (
+        f"Cannot write {path}: {reasons.get(error.errno or 0, error.strerror or str(error) or type(error).__name__)}."
+    )
+
+
+def _temporary_beside(path: Path) -> Path:
+    return path.parent / f".{path.name[:100]}.{uuid.uuid4().hex[:12]}.tmp"
+
+
+def _fsync(path: Path) -> None:
+    """Force one file or folder to the disk; file systems that cannot sync a folder are left alone."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def atomic_file(path: Path | str, overwrite: bool = True) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; on a clean exit it is synced and renamed to `path`, else removed.
+
+    The caller creates the file. Folders above `path` are created.
+
+    Raises:
+        StorageError: the disk is full, the place cannot be written, or `path` exists and `overwrite` is False.
+    """
+    path = Path(os.path.realpath(path))
+    temporary = _temporary_beside(path)
+    with storage_errors(path):
+        if path.is_dir():
+            raise StorageError(f"Cannot write {path}: it is a folder; choose the path of a file.")
+        if not overwrite and path.exists():
+            raise StorageError(f"{path} exists; choose another path or pass --overwrite (overwrite=True).")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield temporary
+            _fsync(temporary)
+            temporary.replace(path)
+            _fsync(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path | str, overwrite: bool, format: str) -> Iterator[Path]:
+    """Yield a temporary folder beside `path`; on a clean exit its files are synced and it takes the place of `path`.
+
+    An empty folder at `path` is taken over; `check_folder_free` says which others may be replaced. On any exception
+    the temporary folder is removed and `path` is as it was.
+
+    Raises:
+        StorageError: `path` is taken, or cannot be written, or the disk is full.
+    """
+    path = Path(os.path.realpath(path))
+    temporary = _temporary_beside(path)
+    with storage_errors(path):
+        check_folder_free(path, overwrite, format)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir()
+        try:
+            yield temporary
+            for name in sorted(temporary.rglob("*")):
+                _fsync(name)
+            _fsync(temporary)
+            check_folder_free(path, overwrite, format)  # again: it may have appeared meanwhile
+            _put_in_place(temporary, path)
+            _fsync(path.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_folder_free(path: Path | str, overwrite: bool, format: str) -> None:
+    """Raise `StorageError` when `path` could not become an output folder of `format`: call it before long work.
+
+    A missing or empty folder is free. One with content needs `overwrite`, and must hold the same format: a mistyped
+    path must cost nobody a home folder, nor the corpus that a run reads.
+    """
+    path = Path(path)
+    with storage_errors(path):
+        if path.is_dir():
+            if not any(path.iterdir()):
+                return
+            if not overwrite:
+                raise StorageError(f"{path} exists; choose another folder or pass --overwrite (overwrite=True).")
+            if (found := format_of_folder(path)) != format:
+                what = f"holds {found}, not {format}" if found else "is not an any2vec folder"
+                raise StorageError(f"{path} {what}, so it is not overwritten; choose another folder.")
+            if inner := next((item.name for item in sorted(path.iterdir()) if item.is_dir()), None):
+                raise StorageError(f"{path} holds the folder {inner}, so it is not overwritten; move that away first.")
+        elif path.exists() or path.is_symlink():
+            raise StorageError(f"{path} is a file, not a folder; choose another path.")
+
+
+def format_of_folder(path: Path) -> str | None:
+    """The any2vec format that a folder's meta.json names, or run.json in the folder of an unfinished run."""
+    for name in _META_NAMES:
+        with suppress(OSError, ValueError, RecursionError):
+            meta = json.loads((path / name).read_text(encoding="utf-8"))
+            found = meta.get("format") if isinstance(meta, dict) else None
+            if isinstance(found, str) and found.startswith("any2vec-"):
+                return found
+    return None
+
+
+def _put_in_place(temporary: Path, path: Path) -> None:
+    if not path.exists():
+        temporary.rename(path)
+        return
+    aside = _temporary_beside(path)
+    path.rename(aside)
+    try:
+        temporary.rename(path)
+    except BaseException:
+        aside.rename(path)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def remove_stale(folder: Path) -> None:
+    """Remove temporary files and folders that killed processes left in `folder` more than a week ago."""
+    with suppress(OSError):
+        for path in folder.glob(".*.tmp"):
+            if time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` as indented JSON (inside an `atomic_file` or `atomic_folder`)."""
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
