@@ -112,7 +112,7 @@ def test_weights(read: Any) -> None:
     assert cells(graph) == both((0, 1, 2.5), (1, 2, 3), (2, 2, np.float32(1e-3)))
     assert graph.report.as_dict() | {"ignored_columns": 0} == {
         "num_nodes": 3, "num_edges": 3, "duplicates": 1, "self_loops": 1, "isolated": 0, "is_weighted": True,
-        "ignored_columns": 0,
+        "ignored_columns": 0, "header": "",
     }  # fmt: skip
     plain = read(text, weighted=False)
     assert cells(plain) == both((0, 1), (1, 2), (2, 2))
