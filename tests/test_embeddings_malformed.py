@@ -257,14 +257,14 @@ def test_folders_and_files_mixed_up(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("format", [name for name in NAMES if not FORMATS[name].is_folder])
 def test_a_full_disk_leaves_nothing(tmp_path: Path, format: str, monkeypatch) -> None:
-    from any2vec.data import files
+    from any2vec.data import storage
 
     def full(path: Path) -> Path:
         link = path.parent / f".{path.name}.full.tmp"
         link.symlink_to("/dev/full")
         return link
 
-    monkeypatch.setattr(files, "_temporary_beside", full)
+    monkeypatch.setattr(storage, "_temporary_beside", full)
     with pytest.raises(StorageError, match="full"):
         toy().save(tmp_path / NAMES[format], format=format)
     assert not list(tmp_path.iterdir())
