@@ -159,6 +159,7 @@ def _load_graph_kernels() -> None:
 def _walks_per_s(walker: Walker) -> float:
     """Walks a second of one thread, over a fifth of a second."""
     out = np.empty(_WALKS * walker.stride, np.int32)
+    walker.sample(0, 1, 0, out[: walker.stride])  # compiles, or loads, the kernel: no part of the pace
     done, began = 0, time.perf_counter()
     while (seconds := time.perf_counter() - began) < 0.2:
         start = done % max(1, walker.num_walks - _WALKS)
