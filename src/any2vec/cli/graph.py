@@ -9,12 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
+from any2vec.checks import MAX_SEED, MAX_THREADS
 from any2vec.cli.bar import Bar
 from any2vec.cli.config import read_config
-from any2vec.cli.job import check_folder, check_input
+from any2vec.cli.job import check_input
 from any2vec.cli.options import Flag, flags_of, with_flags
 from any2vec.cli.output import duration, facts, guarded, number, print_json, render, show
-from any2vec.models.config import MAX_SEED
+from any2vec.data.storage import check_folder_free
 
 GraphPath = Annotated[str, typer.Argument(metavar="GRAPH", help="Edge list, Parquet, Arrow or Matrix Market file.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the result.")]
@@ -68,7 +69,7 @@ def _walk(
     graph: GraphPath,
     out: Out,
     seed: Seed = 1,
-    threads: Annotated[int, typer.Option("--threads", min=0, max=1024, help="0 = all usable cores.")] = 0,
+    threads: Annotated[int, typer.Option("--threads", min=0, max=MAX_THREADS, help="0 = all usable cores.")] = 0,
     config: Config = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -86,7 +87,7 @@ def _walk(
 
     chosen = _options(config, values, graph_flags() | walk_flags())
     options = _walk_options()(**{key: value for key, value in chosen.items() if key in walk_flags()})
-    check_folder(out, overwrite, FORMAT)
+    check_folder_free(out, overwrite, FORMAT)
     with Bar(quiet) as bar:
         found = read(graph, {key: value for key, value in chosen.items() if key in graph_flags()}, bar)
         started = time.perf_counter()
@@ -159,7 +160,7 @@ def _split(
     """
     from any2vec.evaluate.split import FORMAT, split_graph
 
-    check_folder(out, overwrite, FORMAT)
+    check_folder_free(out, overwrite, FORMAT)
     with Bar(quiet) as bar:
         found = read(graph, _options(config, values, graph_flags()), bar)
     done = split_graph(found, out, test_share=test_share, negatives=negatives, seed=seed, overwrite=overwrite)

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from any2vec.checks import MAX_SEED, MAX_THREADS
 from any2vec.cli.bar import Bar
 from any2vec.cli.output import columns, facts, guarded, note, print_json, render, show
 from any2vec.cli.search import AsJson
-from any2vec.models.config import MAX_SEED
 
 
 @guarded
@@ -58,7 +58,7 @@ def doctor(as_json: AsJson = False) -> None:
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for inputs, runs and reports.")] = Path("runs/demo"),
     threads: Annotated[
-        int, typer.Option("--threads", min=0, max=1024, help="Training threads; 0 = all usable cores.")
+        int, typer.Option("--threads", min=0, max=MAX_THREADS, help="Training threads; 0 = all usable cores.")
     ] = 0,
     seed: Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Seed of every random draw.")] = 1,
     as_json: AsJson = False,

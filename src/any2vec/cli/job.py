@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -10,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import any2vec
+from any2vec.checks import check_run
 from any2vec.cli.config import read_config
 from any2vec.cli.options import Flag, flags_of, nearest_match
-from any2vec.data.storage import check_folder_free
-from any2vec.errors import DataError, InputError, StorageError
-from any2vec.models.config import check_run
+from any2vec.errors import DataError, InputError
 
 MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2vec": "Node2Vec"}
 """name on the command line -> name in `any2vec`"""
@@ -45,6 +43,9 @@ class RunOptions:
     """seconds between checkpoints"""
     cache_dir: Path | None = None
     """folder of encoded text; by default $ANY2VEC_CACHE or ~/.cache/any2vec"""
+
+    def __post_init__(self) -> None:
+        check_run(self.epochs, self.threads, self.seed, self.checkpoint_seconds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,16 +133,11 @@ def make_job(
         model=build(name),
         data=_data(inputs or from_file.get("input")) if needs_input else [],
         out=folder,
-        run=_checked(build("run")),
+        run=build("run"),
         text=build("text") if name not in GRAPH_MODELS else None,
         graph=build("graph") if name in GRAPH_MODELS else None,
         given=values,
     )
-
-
-def _checked(run: RunOptions) -> RunOptions:
-    check_run(run.epochs, run.threads, run.seed, run.checkpoint_seconds)
-    return run
 
 
 def _data(inputs: str | Sequence[str] | None) -> str | list[str]:
@@ -157,11 +153,3 @@ def check_input(path: str) -> None:
     """Raise DataError when `path` is neither `-`, nor a glob, nor there."""
     if path != "-" and not any(sign in path for sign in "*?[") and not Path(path).exists():
         raise DataError(f"There is no file or folder {path}.")
-
-
-def check_folder(out: Path, overwrite: bool, format: str) -> None:
-    """Raise StorageError early, before minutes of reading, when `out` is taken or cannot be made."""
-    check_folder_free(out, overwrite, format)
-    above = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
-    if not os.access(above, os.W_OK):
-        raise StorageError(f"Cannot write {out}: permission denied; choose a folder that you may write to.")

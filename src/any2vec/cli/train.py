@@ -11,10 +11,9 @@ import typer
 import any2vec
 from any2vec.cli import STARTED
 from any2vec.cli.bar import Bar
-from any2vec.cli.job import MODELS, Job, check_folder, job_flags, make_job
+from any2vec.cli.job import MODELS, Job, job_flags, make_job
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import duration, facts, guarded, note, number, print_json, show, size
-from any2vec.data.storage import RESULT_FORMAT
 from any2vec.errors import InputError
 
 
@@ -43,7 +42,6 @@ def _train(
     job = make_job(inputs, model, out, config, values)
     if job.out is None:
         raise InputError("Say where the result goes: --out DIR.")
-    check_folder(job.out, job.run.overwrite or job.run.resume, RESULT_FORMAT)
     with Bar(quiet) as bar:
         result = any2vec.fit(job.model, job.data, out=job.out, callback=bar.record, stage=bar.stage, **job.arguments())
     summary = dict(result.summary)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,7 @@ def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> Graph:
     assert columns is not None
     src, dst, keys = columns
     weights = np.concatenate(reader.weights) if form.has_weights else None
-    graph = build_graph(
+    return build_graph(
         src,
         dst,
         weights,
@@ -85,9 +85,8 @@ def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> Graph:
         is_directed=options.directed,
         name=display(name),
         ignored_columns=form.num_columns - (3 if form.has_weights else 2),
+        header=form.header,
     )
-    graph.report = replace(graph.report, header=form.header)
-    return graph
 
 
 class EdgeReader:

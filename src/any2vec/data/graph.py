@@ -161,6 +161,7 @@ def build_graph(
     is_directed: bool,
     name: str,
     ignored_columns: int = 0,
+    header: str = "",
 ) -> Graph:
     """The graph of the edges src -> dst, int32 (E,) rows of `keys`; weights float32 (E,), finite and > 0, or None.
 
@@ -199,6 +200,7 @@ def build_graph(
         isolated=int(num_nodes - has_edge.sum()),
         is_weighted=len(csr.weights) > 0,
         ignored_columns=ignored_columns,
+        header=header,
     )
     return Graph(csr, keys, is_directed, report)
 

@@ -125,22 +125,28 @@ def check_folder_free(path: Path | str, overwrite: bool, format: str) -> None:
     """Raise `StorageError` when `path` could not become an output folder of `format`: call it before long work.
 
     A missing or empty folder is free. One with content needs `overwrite`, and must hold the same format: a mistyped
-    path must cost nobody a home folder, nor the corpus that a run reads.
+    path must cost nobody a home folder, nor the corpus that a run reads. It, or what it would be made in, may be
+    written to.
     """
     path = Path(path)
     with storage_errors(path):
-        if path.is_dir():
-            if not any(path.iterdir()):
-                return
-            if not overwrite:
-                raise StorageError(f"{path} exists; choose another folder or pass --overwrite (overwrite=True).")
-            if (found := format_of_folder(path)) != format:
-                what = f"holds {found}, not {format}" if found else "is not an any2vec folder"
-                raise StorageError(f"{path} {what}, so it is not overwritten; choose another folder.")
-            if inner := next((item.name for item in sorted(path.iterdir()) if item.is_dir()), None):
-                raise StorageError(f"{path} holds the folder {inner}, so it is not overwritten; move that away first.")
-        elif path.exists() or path.is_symlink():
+        if not path.is_dir() and (path.exists() or path.is_symlink()):
             raise StorageError(f"{path} is a file, not a folder; choose another path.")
+        if path.is_dir() and any(path.iterdir()):
+            _check_replaceable(path, overwrite, format)
+        above = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        if not os.access(above, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def _check_replaceable(path: Path, overwrite: bool, format: str) -> None:
+    if not overwrite:
+        raise StorageError(f"{path} exists; choose another folder or pass --overwrite (overwrite=True).")
+    if (found := format_of_folder(path)) != format:
+        what = f"holds {found}, not {format}" if found else "is not an any2vec folder"
+        raise StorageError(f"{path} {what}, so it is not overwritten; choose another folder.")
+    if inner := next((item.name for item in sorted(path.iterdir()) if item.is_dir()), None):
+        raise StorageError(f"{path} holds the folder {inner}, so it is not overwritten; move that away first.")
 
 
 def format_of_folder(path: Path) -> str | None:

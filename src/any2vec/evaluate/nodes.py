@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from any2vec.checks import MAX_SEED, check_whole
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate.logistic import fit_logistic
@@ -146,8 +147,7 @@ def evaluate_nodes(
         raise InputError(f"fractions must lie within (0, 1), got {list(fractions)}.")
     if shuffles < 1:
         raise InputError(f"shuffles must be at least 1, got {shuffles}.")
-    if seed < 0:
-        raise InputError(f"seed must be 0 or more, got {seed}.")
+    check_whole("seed", seed, 0, MAX_SEED)
     if missing not in ("wrong", "excluded"):
         raise InputError(f"missing must be 'wrong' or 'excluded', not {missing!r}.")
     nodes, names, truth = read_labels(Path(labels_path), embeddings)

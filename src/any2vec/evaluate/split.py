@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from any2vec.checks import MAX_SEED, check_whole
+from any2vec.data.edges import GraphOptions
 from any2vec.data.storage import atomic_folder, check_folder_free, write_json
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.formats.vocabulary import LineKeys, read_vocabulary, write_vocabulary
@@ -172,7 +174,12 @@ def _forest(src: np.ndarray, dst: np.ndarray, num_nodes: int, rng: np.random.Gen
 
 
 def _stands_in_a_line(key: str) -> bool:
-    return bool(key) and key == key.strip() and key[0] not in "#%" and not any(mark in key for mark in "\t\n\r")
+    return (
+        bool(key)
+        and key == key.strip()
+        and key[0] not in GraphOptions.comment
+        and not any(mark in key for mark in "\t\n\r")
+    )
 
 
 def _edge_lines(graph: Graph, src: np.ndarray, dst: np.ndarray, weights: np.ndarray | None) -> Iterator[bytes]:
@@ -222,8 +229,7 @@ def split_graph(
         raise InputError(f"test_share must lie within (0, 1), got {test_share}.")
     if negatives < 1:
         raise InputError(f"negatives must be at least 1, got {negatives}.")
-    if seed < 0:
-        raise InputError(f"seed must be 0 or more, got {seed}.")
+    check_whole("seed", seed, 0, MAX_SEED)
     check_folder_free(Path(out), overwrite, FORMAT)
     graph = _opened(graph, graph_options)
     rng = np.random.default_rng(seed)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from any2vec.data.files import read_head
-from any2vec.data.storage import atomic_file, atomic_folder, storage_errors
+from any2vec.data.storage import atomic_file, atomic_folder, check_folder_free, storage_errors
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.formats.native import FORMAT, is_native, read_native, write_native
 from any2vec.formats.table import Table, check_contents
@@ -147,9 +147,9 @@ def _write_folder(path: Path, table: Table, name: str, overwrite: bool, dtype: s
         with atomic_folder(path, overwrite, FORMAT) as temporary:
             write_native(temporary, table, dtype)
         return
+    if not overwrite:
+        check_folder_free(path, overwrite, name)
     with storage_errors(path):
-        if path.is_dir() and any(path.iterdir()) and not overwrite:
-            raise StorageError(f"{path} exists; choose another folder or pass --overwrite (overwrite=True).")
         path.mkdir(parents=True, exist_ok=True)  # a log folder of TensorBoard holds other files: left alone
     _of(name, "write")(path, table, dtype)
 

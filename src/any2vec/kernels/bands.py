@@ -37,11 +37,11 @@ def _window_rows(context: Any, builder: Any, kinds: Any, arguments: Any) -> Any:
     (left_kind, right_kind), (left, right, low, own) = kinds, arguments
     pointers = [data_of(context, builder, kind, value) for kind, value in ((left_kind, left), (right_kind, right))]
 
-    def at(e: Any) -> tuple[Any, Any, Any]:
+    def window(e: Any) -> tuple[Any, Any, Any]:
         begin, end = (builder.sext(builder.load(builder.gep(p, [e])), I64) for p in pointers)
         return builder.sub(begin, low), builder.sub(end, low), builder.add(own, e)
 
-    return at
+    return window
 
 
 @intrinsic

@@ -2,41 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
+from any2vec.checks import check_choice, check_number, check_whole
 from any2vec.errors import InputError
-
-MAX_SEED = 2**63 - 1
-
-
-def check_whole(name: str, value: Any, low: int, high: int) -> None:
-    """Raise InputError unless value is a whole number (NumPy's too) in [low, high]."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= high:
-        raise InputError(f"{name} must be a whole number from {low} to {high:,}, got {value!r}.")
-
-
-def check_number(name: str, value: Any, low: float, high: float, *, open_low: bool = False) -> None:
-    """Raise InputError unless value is a finite number in [low, high], or in (low, high] with open_low."""
-    legal = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not legal or not low <= value <= high or (open_low and value == low):
-        raise InputError(f"{name} must be a number in {'(' if open_low else '['}{low:g}, {high:g}], got {value!r}.")
-
-
-def check_run(epochs: Any, threads: Any, seed: Any, checkpoint_seconds: Any) -> None:
-    """Raise InputError unless these are legal arguments of `fit`; None for epochs is the model's default."""
-    check_whole("epochs", 1 if epochs is None else epochs, 1, 1_000_000)
-    check_whole("threads", threads, 0, 1024)
-    check_whole("seed", seed, 0, MAX_SEED)
-    check_number("checkpoint_seconds", checkpoint_seconds, 0, 1e9, open_low=True)
-
-
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Raise InputError unless value is one of choices."""
-    if value not in choices:
-        raise InputError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +19,8 @@ class SequenceModel:
     is_graph: ClassVar[bool] = False
     start_spread: ClassVar[float] = 0.5
     """input rows start uniform in +-start_spread / dim; word2vec has 0.5, gensim 1"""
-    shared_for_one: ClassVar[float] = 2.4
-    """negatives that a block shares for each of `num_negatives`"""
+    shared_for_five: ClassVar[int] = 12
+    """negatives that a block shares when each pair asks for five, and in proportion"""
     block_centres: ClassVar[int] = 16
     """kept tokens that a block of text holds on average; with walks a block is a walk"""
 
@@ -114,7 +85,7 @@ class WalkModel(SequenceModel):
     default_epochs: ClassVar[int] = 1
     is_graph: ClassVar[bool] = True
     start_spread: ClassVar[float] = 1.5
-    shared_for_one: ClassVar[float] = 4.8
+    shared_for_five: ClassVar[int] = 24
     """twice as many as for text: a walk meets the same nodes again and again"""
 
     dim: int = 128

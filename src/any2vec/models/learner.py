@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,8 +29,8 @@ LOSS_EVERY = 256
 
 
 def shared_negatives(model: SequenceModel) -> int:
-    """How many negatives a block shares: `shared_for_one` for each, a multiple of 4, 4..1024."""
-    return min(1024, 4 * math.ceil(round(model.num_negatives * model.shared_for_one / 4, 6)))
+    """How many negatives a block shares: `shared_for_five` for five, rounded up to a multiple of 4, 4..1024."""
+    return min(1024, 4 * -(-model.num_negatives * model.shared_for_five // 20))
 
 
 def block_positions(model: SequenceModel, keep_rate: float) -> int:

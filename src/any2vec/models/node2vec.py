@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from any2vec.models.config import WalkModel, check_number
+from any2vec.checks import check_number
+from any2vec.models.config import WalkModel
 
 
 @dataclass(frozen=True, kw_only=True)

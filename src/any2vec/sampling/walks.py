@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from any2vec.checks import check_number, check_whole
 from any2vec.errors import InputError
 from any2vec.machine import usable_cores
 from any2vec.types import Csr
@@ -43,14 +43,9 @@ class WalkOptions:
 
     def __post_init__(self) -> None:
         for name in ("walks_per_node", "walk_length"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 1 <= value < 1 << 30:
-                raise InputError(f"{name} must be an integer of at least 1, got {value!r}.")
+            check_whole(name, getattr(self, name), 1, (1 << 30) - 1)
         for name in ("p", "q"):
-            value = getattr(self, name)
-            is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-            if not is_number or not math.isfinite(value) or not 1 / _BIAS_LIMIT <= value <= _BIAS_LIMIT:
-                raise InputError(f"{name} must be a finite number above 0 (1e-30 to 1e30), got {value!r}.")
+            check_number(name, getattr(self, name), 1 / _BIAS_LIMIT, _BIAS_LIMIT)
 
 
 class Walker:

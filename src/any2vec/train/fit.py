@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from any2vec.data.files import fingerprint
+from any2vec.checks import check_run
 from any2vec.data.storage import RESULT_FORMAT, check_folder_free
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError
 from any2vec.machine import peak_resident_bytes, resident_bytes, usable_cores
-from any2vec.models.config import SequenceModel, check_run
+from any2vec.models.config import SequenceModel
 from any2vec.models.learner import SequenceLearner
 from any2vec.plan.schedule import EpochSchedule
 from any2vec.tables.memory import MemoryTable
@@ -25,7 +23,7 @@ from any2vec.train.loop import Alone, run
 from any2vec.train.prepare import Prepared, Stage, prepare, remarks
 from any2vec.train.progress import Recorder, cut_log
 from any2vec.train.run_folder import is_finished, open_finished, run_folder, write_result
-from any2vec.train.start import carry_over, fresh_tables
+from any2vec.train.start import carry_over, fresh_tables, start_digest
 from any2vec.types import Progress
 
 if TYPE_CHECKING:
@@ -131,7 +129,7 @@ def fit(
     )  # fmt: skip
     settings = {
         "model": model.as_dict(), "epochs": request.epochs, "seed": request.seed, "data": prepared.facts,
-        "init": None if given is None else fingerprint(*_start(given)),
+        "init": None if given is None else start_digest(given),
     }  # fmt: skip
     if resume and request.out is not None and is_finished(request.out):
         return FitResult(*open_finished(request.out, settings), [], request.out)
@@ -143,12 +141,6 @@ def _check_apart(init: Any, out: Path) -> None:
     """A run removes what stands in its folder before it ends: it cannot start from vectors in there."""
     if isinstance(init, str | Path) and Path(init).resolve().is_relative_to(out.resolve()):
         raise InputError(f"The vectors to start from lie in {out}, which the run writes; choose another folder for it.")
-
-
-def _start(init: Embeddings) -> list[np.ndarray]:
-    """What of given vectors a run depends on."""
-    keys = np.frombuffer("\n".join(init.keys).encode(), np.uint8)
-    return [keys, *(array for array in (init.vectors, init.output, init.counts) if array is not None)]
 
 
 def _train(

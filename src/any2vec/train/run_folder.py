@@ -15,7 +15,8 @@ from any2vec.errors import InputError
 from any2vec.machine import describe
 from any2vec.train.checkpoint import FILE, check_settings, remove_checkpoint
 
-_RESULT = ("meta.json", "vectors.safetensors", "vocabulary.tsv", "run.json")
+_RESULT = ("meta.json", "vectors.safetensors", "vocabulary.tsv")
+_ABOUT = "run.json"
 _BESIDE = ("progress.jsonl", "report.html", "report-map.png", "report-curves.png", "evaluation.jsonl")
 
 
@@ -35,15 +36,15 @@ def run_folder(out: Path | None, resume: bool, settings: dict[str, Any]) -> Iter
         with storage_errors(out):
             out.mkdir(parents=True, exist_ok=True)
             if not (resume and checkpoint.exists()):
-                _remove(out, *_RESULT, *_BESIDE)
+                _remove(out, *_RESULT, _ABOUT, *_BESIDE)
                 remove_checkpoint(checkpoint)
         _write_about(out, {"settings": settings})
         yield
     except BaseException:
         with suppress(OSError):
-            _remove(out, *_RESULT[:-1])
+            _remove(out, *_RESULT)
             if not checkpoint.exists():
-                _remove(out, "run.json", *_BESIDE)
+                _remove(out, _ABOUT, *_BESIDE)
                 if is_new:
                     out.rmdir()
         raise
@@ -67,7 +68,7 @@ def write_result(out: Path, embeddings: Embeddings, summary: dict[str, Any], set
 
 def _write_about(out: Path, facts: dict[str, Any]) -> None:
     about = {"format": RESULT_FORMAT, "any2vec": __version__, "machine": describe()} | facts
-    with atomic_file(out / "run.json") as temporary:
+    with atomic_file(out / _ABOUT) as temporary:
         write_json(temporary, about)
 
 
@@ -83,7 +84,7 @@ def open_finished(out: Path, settings: dict[str, Any]) -> tuple[Embeddings, dict
         InputError: it had other settings, or its facts cannot be read.
     """
     try:
-        about = json.loads((out / "run.json").read_text(encoding="utf-8"))
+        about = json.loads((out / _ABOUT).read_text(encoding="utf-8"))
         former, summary = about["settings"], about["summary"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{out} is no run that can go on ({error}); choose another folder or --overwrite.") from error

@@ -126,10 +126,9 @@ def _size_graph(
     walker = Walker(graph.csr, walk_options(model), run.seed)
     degrees = np.diff(graph.csr.indptr).astype(np.int64) + 1
     source = WalkedTokens(walker)
-    walking = _walks_per_s(walker) * model.walk_length * threads
+    walks_per_s, length = _walking(walker)
+    walking = walks_per_s * length * threads
     pace = _pace_of_walks(model, source, degrees, threads, walking)
-    walked, begin, end, _ = source.piece(0, 0, min(walker.num_walks, _WALKS) * source.unit)
-    length = float((walked[begin:end] >= 0).sum()) / min(walker.num_walks, _WALKS)  # dead ends make walks short
     shape = RunShape(
         rows=len(degrees),
         dim=model.dim,
@@ -156,8 +155,8 @@ def _load_graph_kernels() -> None:
         open_graph(str(path), None, Path(folder), None)
 
 
-def _walks_per_s(walker: Walker) -> float:
-    """Walks a second of one thread, over a fifth of a second."""
+def _walking(walker: Walker) -> tuple[float, float]:
+    """(walks a second of one thread, over a fifth of a second; nodes of a walk, which dead ends make short)."""
     out = np.empty(_WALKS * walker.stride, np.int32)
     walker.sample(0, 1, 0, out[: walker.stride])  # compiles, or loads, the kernel: no part of the pace
     done, began = 0, time.perf_counter()
@@ -166,7 +165,7 @@ def _walks_per_s(walker: Walker) -> float:
         stop = min(start + _WALKS, walker.num_walks)
         walker.sample(start, stop, 0, out[: (stop - start) * walker.stride])
         done += stop - start
-    return done / seconds
+    return done / seconds, float((out[: (stop - start) * walker.stride] >= 0).sum()) / (stop - start)
 
 
 def size_of_plan(model: SequenceModel, rows: int, items: int, run: RunSettings) -> Sized:

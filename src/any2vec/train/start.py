@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from any2vec.data.files import fingerprint
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.kernels.rng import PURPOSE_INIT, stream_key
@@ -21,6 +22,13 @@ def fresh_tables(num_rows: int, model: SequenceModel, seed: int) -> dict[str, Me
     rows = np.empty((num_rows, dim), np.float32)
     fill_uniform(rows, 0, num_rows, stream_key(seed, PURPOSE_INIT), model.start_spread)
     return {"input": MemoryTable(rows), "output": MemoryTable(np.zeros((num_rows, dim), np.float32))}
+
+
+def start_digest(init: Embeddings) -> str:
+    """Fingerprint of all that a run takes over from given vectors."""
+    keys = np.frombuffer("\n".join(init.keys).encode(), np.uint8)
+    rest = (array for array in (init.vectors, init.output, init.counts) if array is not None)
+    return fingerprint(keys, *rest)
 
 
 def carry_over(
