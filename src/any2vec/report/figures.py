@@ -139,7 +139,7 @@ def draw_curves(progress: list[dict[str, Any]], theme: Theme) -> bytes:
         left, right = figure.subplots(1, 2)
         _curve(left, progress, "loss", "loss per positive example", theme.line)
         _curve(right, progress, "items_per_s", "items per second", theme.second)
-        right.set_ylim(bottom=0)
+        right.set_ylim(0, 1.06 * right.get_ylim()[1])  # from zero, and the highest mark whole
         right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
         for axes in (left, right):
             _mark_epochs(axes, progress, theme)

@@ -52,7 +52,7 @@ td.item { font-weight: 650; white-space: nowrap; }
 .pair section { break-inside: avoid; margin-top: 0; margin-bottom: 18px; }
 .pair { margin-top: 18px; }
 .pair table { width: 100%; }
-.pair td { overflow-wrap: break-word; width: 60%; }
+.pair td { overflow-wrap: anywhere; width: 60%; }
 .pair th { white-space: nowrap; }
 p.caption { color: var(--faint); margin: 10px 0 0; }
 footer { color: var(--faint); font-size: 13px; margin-top: 22px; }
@@ -228,7 +228,7 @@ def _open(values: dict[str, Any], before: str = "") -> Iterable[tuple[str, Any]]
         name = f"{before}{key}"
         if isinstance(value, dict) and value:
             yield from _open(value, f"{name} · ")
-        elif value not in (None, [], {}):
+        elif value not in (None, "", [], {}):
             yield name, value
 
 
