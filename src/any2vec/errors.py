@@ -5,6 +5,8 @@
     ├── DataError        a file or a stream holds what cannot be read            (also a ValueError)
     ├── StorageError     a folder or file cannot be written, or is taken         (also an OSError)
     ├── FormatError      a folder or file is not any2vec's, too new, or damaged  (also a ValueError)
+    ├── HostError        a host is lost, silent, or does not run the same job
+    │   └── MessageError what a host sent arrived damaged
     └── Interrupted      Ctrl-C or SIGTERM; what was trained is in a checkpoint
 
 A message is one sentence or two: what was expected, what came (file and line for data), and what to do.
@@ -30,6 +32,14 @@ class StorageError(Any2VecError, OSError):
 
 class FormatError(Any2VecError, ValueError):
     """Stored data is not in a format that this version reads, or is damaged."""
+
+
+class HostError(Any2VecError):
+    """A host is lost, silent, or does not run the same job as the others; the message names its rank."""
+
+
+class MessageError(HostError):
+    """A message between hosts was cut short or damaged."""
 
 
 class Interrupted(Any2VecError):  # noqa: N818 (what happened, not a mistake)

@@ -1,0 +1,1 @@
+"""Hosts and the bytes between them. Knows nothing of models."""

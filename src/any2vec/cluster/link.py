@@ -1,0 +1,77 @@
+"""A model of the links between hosts: bandwidth, latency, sites; and how long bytes take over them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from any2vec.errors import InputError
+
+_UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_BANDWIDTH = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)bit(?:/s)?")
+_LATENCY = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkModel:
+    """Every host has one full-duplex line of `bandwidth` to a switch that is never the bottleneck.
+
+    With `num_sites` > 1 the hosts stand in so many sites of equal size, by rank, and bytes between two sites go at
+    `site_bandwidth` and `site_latency`.
+    """
+
+    bandwidth: float
+    """bits/s of a host's line, in either direction"""
+    latency: float = 0.0
+    """seconds from a host to another"""
+    num_sites: int = 1
+    site_bandwidth: float = 0.0
+    """bits/s of a host's share of the lines between sites"""
+    site_latency: float = 0.0
+
+    def line(self, src: int, dst: int, hosts: int) -> tuple[float, float]:
+        """(bits/s, seconds of latency) from host src to host dst."""
+        if self.num_sites > 1 and src * self.num_sites // hosts != dst * self.num_sites // hosts:
+            return self.site_bandwidth, self.site_latency
+        return self.bandwidth, self.latency
+
+    def seconds(self, num_bytes: int, src: int, dst: int, hosts: int) -> float:
+        """Time that `num_bytes` keep the line between two hosts busy; latency apart."""
+        return 8 * num_bytes / self.line(src, dst, hosts)[0]
+
+
+def parse_link(text: str) -> LinkModel:
+    """LinkModel of "100Gbit", "50Mbit/s,20us", or "10Gbit,50us;2:100Mbit,30ms" (two sites, and the lines between them).
+
+    Raises:
+        InputError: it is not written like that.
+    """
+    inner, _, outer = text.partition(";")
+    bandwidth, latency = _parse_line(inner, text)
+    if not outer:
+        return LinkModel(bandwidth=bandwidth, latency=latency)
+    count, colon, line = outer.partition(":")
+    if not colon or not count.strip().isdigit() or int(count) < 2:
+        raise _unclear(text)
+    site_bandwidth, site_latency = _parse_line(line, text)
+    return LinkModel(
+        bandwidth=bandwidth, latency=latency, num_sites=int(count), site_bandwidth=site_bandwidth,
+        site_latency=site_latency,
+    )  # fmt: skip
+
+
+def _parse_line(text: str, whole: str) -> tuple[float, float]:
+    first, _, second = (part.strip() for part in text.partition(","))
+    bandwidth = _BANDWIDTH.fullmatch(first)
+    latency = _LATENCY.fullmatch(second) if second else None
+    if bandwidth is None or float(bandwidth[1]) == 0 or (second and latency is None):
+        raise _unclear(whole)
+    return float(bandwidth[1]) * _UNITS[bandwidth[2]], float(latency[1]) * _TIMES[latency[2]] if latency else 0.0
+
+
+def _unclear(text: str) -> InputError:
+    return InputError(
+        f"A link is a bandwidth and, behind a comma, a latency, like 100Gbit or 50Mbit,20us; with sites "
+        f"10Gbit,50us;2:100Mbit,30ms. Got {text!r}."
+    )

@@ -1,0 +1,119 @@
+"""Logical hosts: threads of one process, each with its own end of a transport that hands arrays over by reference.
+
+Each message goes to one queue and is asked for by its sender, so what a host reads does not depend on scheduling.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from typing import TypeVar
+
+from any2vec.cluster.link import LinkModel
+from any2vec.cluster.message import Message
+from any2vec.cluster.transport import PATIENCE, Transport
+from any2vec.errors import HostError
+
+Result = TypeVar("Result")
+MOST_HOSTS = 256
+
+
+class _Inbox:
+    """What waits for one logical host."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.queues: dict[tuple[int, int], deque[Message]] = defaultdict(deque)
+        """messages by (channel, sender)"""
+
+
+class _Hub:
+    """The inboxes of all logical hosts, and who of them is still there."""
+
+    def __init__(self, hosts: int) -> None:
+        self.inboxes = [_Inbox() for _ in range(hosts)]
+        self.failed: list[int] = []
+        """ranks of hosts that ended by an error, in their order"""
+        self.ended: set[int] = set()
+
+    def end(self, rank: int, failed: bool) -> None:
+        """Tell everybody that a host has ended."""
+        if failed:
+            self.failed.append(rank)
+        self.ended.add(rank)
+        for inbox in self.inboxes:
+            with inbox.changed:
+                inbox.changed.notify_all()
+
+
+class ThreadTransport(Transport):
+    """One logical host's end. Made by `run_logical`."""
+
+    def __init__(self, hub: _Hub, rank: int, hosts: int, link: LinkModel | None, patience: float) -> None:
+        super().__init__(rank, hosts, link, patience)
+        self._hub = hub
+
+    def _put(self, peer: int, message: Message) -> None:
+        inbox = self._hub.inboxes[peer]
+        with inbox.changed:
+            inbox.queues[message.channel, self.rank].append(message)
+            inbox.changed.notify_all()
+
+    def _get(self, peer: int | None, channel: int, timeout: float) -> Message:
+        hub, inbox = self._hub, self._hub.inboxes[self.rank]
+        senders = range(self.hosts) if peer is None else (peer,)
+        deadline = time.monotonic() + timeout
+        with inbox.changed:
+            while True:
+                for sender in senders:
+                    queue = inbox.queues.get((channel, sender))
+                    if queue:
+                        return queue.popleft()
+                if hub.failed:
+                    raise HostError(f"Logical host {hub.failed[0]} failed, so host {self.rank} cannot go on.")
+                if peer is not None and peer in hub.ended:
+                    raise HostError(f"Logical host {peer} has ended, and host {self.rank} still waits for it.")
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    who = "any host" if peer is None else f"logical host {peer}"
+                    raise HostError(f"Host {self.rank} waited {timeout:g} s for {who}, which sent nothing: a deadlock.")
+                inbox.changed.wait(left)
+
+    def close(self) -> None:
+        """Nothing to end: messages are handed over when they are sent."""
+
+
+def run_logical(
+    hosts: int, work: Callable[[Transport], Result], link: LinkModel | None = None, patience: float = PATIENCE
+) -> list[Result]:
+    """Run `work(transport)` once for each logical host; what they return, by rank. Rank 0 is the calling thread.
+
+    Raises:
+        Whatever the first host to fail raised; the others are woken and end.
+    """
+    hub = _Hub(hosts)
+    results: dict[int, Result] = {}
+    errors: list[BaseException] = []
+
+    def host(rank: int) -> None:
+        try:
+            results[rank] = work(ThreadTransport(hub, rank, hosts, link, patience))
+        except BaseException as error:
+            errors.append(error)
+            hub.end(rank, failed=True)
+        else:
+            hub.end(rank, failed=False)
+
+    threads = [
+        threading.Thread(target=host, args=(rank,), name=f"host-{rank}", daemon=True) for rank in range(1, hosts)
+    ]
+    for thread in threads:
+        thread.start()
+    host(0)  # signals reach the main thread alone
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return [results[rank] for rank in range(hosts)]
