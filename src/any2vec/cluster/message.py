@@ -16,12 +16,14 @@ from any2vec.errors import MessageError
 
 KINDS = ("rows", "ids", "dense", "control")
 """what bytes are: rows of tables, which rows, dense arrays, and whatever steers (heads of messages too)"""
-HEAD = struct.Struct("<4sHHIIQI16sQd")
-"""magic, version, parts, sender, channel, sequence number, checksum of the body, phase, body bytes, time due"""
-PART = struct.Struct("<BBBxQQ")
-"""kind, dtype, dimensions, shape"""
+HEAD = struct.Struct("<4sHHIIQI16sQdI")
+"""magic, version, parts, sender, channel, sequence number, checksum of the body, phase, body bytes, time due, checksum
+of all that stands before it"""
+PART = struct.Struct("<BBB5xQQ")
+"""kind, dtype, dimensions, shape; its size is a multiple of 8, so that the first array is aligned"""
 MAGIC = b"A2VM"
 VERSION = 1
+_CHECKSUM = struct.Struct("<I")
 _DTYPES = tuple(np.dtype(name) for name in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"))
 
 
@@ -57,6 +59,16 @@ def size_of(parts: Sequence[Part]) -> int:
     return overhead(len(parts)) + sum(part.array.nbytes for part in parts)
 
 
+def check_parts(parts: Sequence[Part], phase: str) -> None:
+    """Raise ValueError unless a message can carry these parts in this phase."""
+    if not phase.isascii() or len(phase) > 16:
+        raise ValueError(f"a phase has at most 16 ASCII letters, got {phase!r}")
+    for part in parts:
+        if part.kind not in KINDS or part.array.dtype not in _DTYPES or part.array.ndim not in (1, 2):
+            shape, dtype = part.array.shape, part.array.dtype
+            raise ValueError(f"no message carries an array of kind {part.kind!r}, type {dtype} and shape {shape}")
+
+
 def encode(message: Message) -> tuple[bytes, bytearray]:
     """(head, body) of a message."""
     heads = b"".join(_part_head(part) for part in message.parts)
@@ -65,13 +77,13 @@ def encode(message: Message) -> tuple[bytes, bytearray]:
     at = len(heads)
     for part in message.parts:
         array = np.ascontiguousarray(part.array)
-        body[at : at + array.nbytes] = memoryview(array).cast("B") if array.nbytes else b""
+        body[at : at + array.nbytes] = array.data.cast("B") if array.nbytes else b""
         at += array.nbytes
     head = HEAD.pack(
         MAGIC, VERSION, len(message.parts), message.sender, message.channel, message.sequence, zlib.crc32(body),
-        message.phase.encode("ascii"), len(body), message.due,
-    )  # fmt: skip
-    return head, body
+        message.phase.encode("ascii"), len(body), message.due, 0,
+    )[: -_CHECKSUM.size]  # fmt: skip
+    return head + _CHECKSUM.pack(zlib.crc32(head)), body
 
 
 def body_size(head: bytes) -> int:
@@ -88,17 +100,19 @@ def body_size(head: bytes) -> int:
             f"A host speaks version {version} of the message format and this one {VERSION}; "
             "install the same any2vec on all hosts."
         )
+    if _CHECKSUM.unpack(head[-_CHECKSUM.size :])[0] != zlib.crc32(head[: -_CHECKSUM.size]):
+        raise MessageError("The head of a message between hosts arrived damaged; start again from the last checkpoint.")
     return int(size)
 
 
 def decode(head: bytes, body: bytes | bytearray | memoryview) -> Message:
-    """The message of a head and a body; its arrays are views of `body`.
+    """The message of a head and a body; its arrays are views of `body`, or copies where a view would not be aligned.
 
     Raises:
         MessageError: it was cut short, damaged or made up; `sender` is named where it is known.
     """
     size = body_size(head)
-    _, _, num_parts, sender, channel, sequence, checksum, phase, _, due = HEAD.unpack(head)
+    _, _, num_parts, sender, channel, sequence, checksum, phase, _, due, _ = HEAD.unpack(head)
     if len(body) != size or zlib.crc32(body) != checksum:
         raise MessageError(
             f"A message from rank {sender} arrived damaged ({len(body)} of {size} bytes, or a wrong checksum); "
@@ -114,7 +128,7 @@ def decode(head: bytes, body: bytes | bytearray | memoryview) -> Message:
 
 
 def _part_head(part: Part) -> bytes:
-    shape = (*part.array.shape, 0)[:2] if part.array.ndim < 2 else part.array.shape
+    shape = (*part.array.shape, 0)[:2]
     return PART.pack(KINDS.index(part.kind), _DTYPES.index(part.array.dtype), part.array.ndim, *shape)
 
 
@@ -123,7 +137,9 @@ def _read_part(body: bytes | bytearray | memoryview, number: int, at: int, sende
     try:
         kind, dtype, ndim, rows, columns = PART.unpack_from(body, number * PART.size)
         count = rows * columns if ndim == 2 else rows
-        array = np.frombuffer(body, _DTYPES[dtype], count, at)
+        array = np.frombuffer(body, _DTYPES[dtype], count, at) if count else np.empty(0, _DTYPES[dtype])
+        if not array.flags.aligned:  # a kernel would be compiled anew for it
+            array = array.copy()
         return Part(KINDS[kind], array.reshape(rows, columns) if ndim == 2 else array), at + array.nbytes
-    except (struct.error, ValueError, IndexError) as error:
+    except (struct.error, ValueError, IndexError, OverflowError) as error:
         raise MessageError(f"A message from rank {sender} cannot be read: {error}.") from error

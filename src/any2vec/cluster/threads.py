@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import TypeVar
 
+from any2vec.cluster.inbox import Inbox
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.message import Message
 from any2vec.cluster.transport import PATIENCE, Transport
@@ -20,20 +20,11 @@ Result = TypeVar("Result")
 MOST_HOSTS = 256
 
 
-class _Inbox:
-    """What waits for one logical host."""
-
-    def __init__(self) -> None:
-        self.changed = threading.Condition()
-        self.queues: dict[tuple[int, int], deque[Message]] = defaultdict(deque)
-        """messages by (channel, sender)"""
-
-
 class _Hub:
     """The inboxes of all logical hosts, and who of them is still there."""
 
     def __init__(self, hosts: int) -> None:
-        self.inboxes = [_Inbox() for _ in range(hosts)]
+        self.inboxes = [Inbox() for _ in range(hosts)]
         self.failed: list[int] = []
         """ranks of hosts that ended by an error, in their order"""
         self.ended: set[int] = set()
@@ -56,10 +47,7 @@ class ThreadTransport(Transport):
         self._hub = hub
 
     def _put(self, peer: int, message: Message) -> None:
-        inbox = self._hub.inboxes[peer]
-        with inbox.changed:
-            inbox.queues[message.channel, self.rank].append(message)
-            inbox.changed.notify_all()
+        self._hub.inboxes[peer].put(message)
 
     def _get(self, peer: int | None, channel: int, timeout: float) -> Message:
         hub, inbox = self._hub, self._hub.inboxes[self.rank]
@@ -67,10 +55,9 @@ class ThreadTransport(Transport):
         deadline = time.monotonic() + timeout
         with inbox.changed:
             while True:
-                for sender in senders:
-                    queue = inbox.queues.get((channel, sender))
-                    if queue:
-                        return queue.popleft()
+                message = inbox.take(channel, senders)
+                if message is not None:
+                    return message
                 if hub.failed:
                     raise HostError(f"Logical host {hub.failed[0]} failed, so host {self.rank} cannot go on.")
                 if peer is not None and peer in hub.ended:
@@ -83,6 +70,9 @@ class ThreadTransport(Transport):
 
     def close(self) -> None:
         """Nothing to end: messages are handed over when they are sent."""
+
+    def abort(self, reason: str) -> None:
+        """Nothing to tell: `run_logical` wakes the others."""
 
 
 def run_logical(

@@ -8,13 +8,15 @@ import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
 
 import numpy as np
 
 from any2vec.cluster.counters import Counters
 from any2vec.cluster.link import LinkModel
-from any2vec.cluster.message import Message, Part, size_of
-from any2vec.errors import HostError
+from any2vec.cluster.message import Message, Part, check_parts, size_of
+from any2vec.errors import Any2VecError, HostError
 
 PATIENCE = 1800.0
 """seconds that a host waits for a message of another that is alive; silence of a dead one is noticed much earlier"""
@@ -49,12 +51,31 @@ class Transport(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End in good order: what was sent arrives. The hosts close together."""
+        """End in good order: what was sent arrives. The hosts close together.
+
+        Raises:
+            HostError: a host is lost before it closed, so what it was sent may not have arrived.
+        """
+
+    @abstractmethod
+    def abort(self, reason: str) -> None:
+        """End because this host failed; the others are told the reason, one sentence, where that is possible."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        """Close, or abort when the block ends by an error."""
+        if error is None:
+            self.close()
+        else:
+            self.abort(str(error) if isinstance(error, Any2VecError) else f"{type(error).__name__}: {error}")
 
     def send(self, peer: int, parts: Sequence[Part], phase: str, channel: str = "") -> None:
         """Send arrays to host `peer`. They must not be changed afterwards; phase: up to 16 ASCII letters."""
         if peer == self.rank or not 0 <= peer < self.hosts:
             raise ValueError(f"host {self.rank} of {self.hosts} cannot send to {peer}")
+        check_parts(parts, phase)
         number = _channel_number(channel)
         with self._lock:
             sequence = self._numbers[peer, number]

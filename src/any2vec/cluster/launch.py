@@ -1,0 +1,215 @@
+"""How a process becomes a host: it joins the others, runs, and ends so that whoever started it learns why.
+
+The contract of a child that `run_processes` (or torchrun) starts: its exit code is 0 when it is done, 2 after an error
+and 130 when it was asked to stop; the last line on its standard error is the error, one sentence; the lines that rank 0
+writes to standard output are for the parent. It keeps its hands off standard input, whose end tells it that the parent
+is gone. `run_child` keeps the contract for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from any2vec import machine
+from any2vec._version import __version__
+from any2vec.checks import check_number, check_whole
+from any2vec.cluster import message
+from any2vec.cluster.link import LinkModel
+from any2vec.cluster.processes import MOST_PROCESSES, RENDEZVOUS, run_processes
+from any2vec.cluster.torch_transport import SILENCE, TorchTransport
+from any2vec.cluster.transport import PATIENCE
+from any2vec.errors import Any2VecError, HostError, InputError, Interrupted
+
+__all__ = ["JOINING", "join", "joined", "run_child", "run_processes"]
+JOINING = 120.0
+"""seconds that a host waits for the others to come, unless its patience is less"""
+_LIMIT = 10.0
+
+
+def joined() -> bool:
+    """Whether torchrun or `run_processes` made this process, so that it is to `join` others."""
+    return "RANK" in os.environ and "WORLD_SIZE" in os.environ
+
+
+def join(
+    job: str, link: LinkModel | None = None, patience: float = PATIENCE, silence: float = SILENCE
+) -> TorchTransport:
+    """This process's end of the transport between all hosts, once they are there and run the same job.
+
+    Args:
+        job: fingerprint of what is to be run (config, data); it must be the same on all hosts.
+        link: emulated links, see Transport.
+        patience: seconds (> 0) to wait for a message of a host that is alive.
+        silence: seconds (> 0) after which a host that shows no life counts as lost.
+
+    Raises:
+        HostError: hosts did not come or cannot be reached; or they differ in job or versions (raised on each of them).
+        InputError: torch is missing; the variables that torchrun sets are missing or wrong; the port is in use.
+    """
+    check_number("patience", patience, 0, 1e9, open_low=True)
+    check_number("silence", silence, 0, 1e9, open_low=True)
+    rank, hosts = _place()
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # its warnings come with a C++ stack; ours say the same
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise InputError('Hosts as processes need PyTorch: pip install "any2vec[hosts]".') from error
+    _watch_parent()
+    _rendezvous(rank, hosts, min(patience, JOINING))
+    compare(_all_facts(rank, hosts, facts(job)))
+    return TorchTransport(rank, hosts, link, patience, silence).start()
+
+
+def run_child(work: Callable[[], None]) -> NoReturn:
+    """Run `work`, then end this process as the contract says. SIGINT and SIGTERM raise Interrupted in `work`."""
+    code, last = 0, ""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
+    try:
+        work()
+    except Interrupted as error:
+        code, last = 130, str(error)
+    except KeyboardInterrupt:
+        code, last = 130, "Stopped by SIGINT."
+    except Any2VecError as error:
+        code, last = 2, str(error)
+    except SystemExit as error:
+        code, last = (
+            (error.code, "") if isinstance(error.code, int) else (2 if error.code else 0, str(error.code or ""))
+        )
+    except BaseException:
+        code, last = 2, traceback.format_exc().rstrip()
+    # Not sys.exit: threads that wait for a lost host would hang or crash the interpreter's end.
+    _leave(code, last)
+
+
+def facts(job: str) -> dict[str, str]:
+    """What must be the same on all hosts, name to value."""
+    versions = {name: str(value) for name, value in machine.versions(["numpy", "numba", "torch"]).items()}
+    return {"any2vec": __version__, **versions, "message format": str(message.VERSION), "job": job}
+
+
+def compare(every: list[dict[str, str]]) -> None:
+    """Raise HostError unless the facts of all hosts, by rank, are the same."""
+    for rank, theirs in enumerate(every):
+        for name, value in every[0].items():
+            if theirs.get(name) != value:
+                fix = "command, options and data" if name == "job" else "versions"
+                raise HostError(
+                    f"Rank {rank} has {name} {theirs.get(name)!r} and rank 0 has {value!r}; "
+                    f"start all hosts with the same {fix}."
+                )
+
+
+def _place() -> tuple[int, int]:
+    """(rank, hosts) that the environment says."""
+    numbers = {}
+    for name in ("RANK", "WORLD_SIZE"):
+        text = os.environ.get(name, "")
+        if not text.isdecimal():
+            raise InputError(f"The variable {name} must be a whole number, as torchrun sets it; got {text!r}.")
+        numbers[name] = int(text)
+    check_whole("WORLD_SIZE", numbers["WORLD_SIZE"], 1, MOST_PROCESSES)
+    check_whole("RANK", numbers["RANK"], 0, numbers["WORLD_SIZE"] - 1)
+    return numbers["RANK"], numbers["WORLD_SIZE"]
+
+
+def _rendezvous(rank: int, hosts: int, seconds: float) -> None:
+    """Meet the other hosts: torch.distributed's default group."""
+    import torch.distributed as dist
+
+    method = os.environ.get(RENDEZVOUS, "env://")
+    try:
+        dist.init_process_group(
+            "gloo", init_method=method, rank=rank, world_size=hosts, timeout=timedelta(seconds=seconds)
+        )
+    except (RuntimeError, ValueError) as error:
+        raise _explain(str(error), rank, hosts, seconds) from error
+
+
+def _explain(text: str, rank: int, hosts: int, seconds: float) -> Any2VecError:
+    """One sentence about what torch.distributed said when hosts could not meet."""
+    address, port = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
+    if "EADDRINUSE" in text:
+        return InputError(f"Port {port} (MASTER_PORT) is in use on the machine of rank {rank}; choose another one.")
+    if "variable" in text or "invalid literal" in text:
+        return InputError(
+            f"Rank {rank} has no valid meeting point (MASTER_ADDR={address!r}, MASTER_PORT={port!r}); "
+            "start it by torchrun, or set them to the address and a free port of rank 0's machine."
+        )
+    if "Unable to find address" in text:
+        return InputError(f"GLOO_SOCKET_IFNAME={os.environ.get('GLOO_SOCKET_IFNAME')!r} is no network interface here.")
+    if "client socket" in text or "Ping failed" in text or "ECONN" in text:
+        return HostError(
+            f"Rank {rank} could not reach rank 0 at {address}:{port} in {seconds:g} s: "
+            "it is not running, the address is wrong, or a firewall is between them."
+        )
+    if "imed out" in text or "timeout" in text.lower():
+        return HostError(f"Rank {rank} waited {seconds:g} s and not all of the {hosts} hosts came; look at the others.")
+    return HostError(
+        f"Rank {rank} could not join the other hosts: {text.splitlines()[0] if text else 'no reason given'}"
+    )
+
+
+def _all_facts(rank: int, hosts: int, mine: dict[str, str]) -> list[dict[str, str]]:
+    """The facts of every host, by rank. By a collective of torch: hosts may differ in our message format."""
+    import torch
+    import torch.distributed as dist
+
+    text = bytearray(json.dumps(mine).encode())
+    sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(hosts)]
+    try:
+        dist.all_gather(sizes, torch.tensor([len(text)], dtype=torch.int64))
+        longest = max(int(size) for size in sizes)
+        texts = [torch.zeros(longest, dtype=torch.uint8) for _ in range(hosts)]
+        dist.all_gather(texts, torch.frombuffer(text.ljust(longest), dtype=torch.uint8))
+    except RuntimeError as error:
+        raise HostError(f"Rank {rank} lost another host while they joined; look at the others' errors.") from error
+    return [json.loads(bytes(text.tolist())) for text in texts]
+
+
+def _watch_parent() -> None:
+    """End when the process that made this one is gone, and leave nothing behind; only with our own launcher."""
+    if not os.environ.get(RENDEZVOUS, "").startswith("file://"):
+        return
+    meeting = Path(os.environ[RENDEZVOUS].removeprefix("file://"))
+
+    def watch() -> None:
+        while os.read(0, 1):
+            pass
+        meeting.unlink(missing_ok=True)
+        if meeting.parent.is_dir():
+            meeting.parent.rmdir()
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(_LIMIT)
+        _leave(130, "The process that started this host is gone.")
+
+    threading.Thread(target=watch, name="any2vec-parent", daemon=True).start()
+
+
+def _stop(number: int, _: FrameType | None) -> NoReturn:
+    raise Interrupted(f"Stopped by {signal.Signals(number).name}.")
+
+
+def _leave(code: int, last: str) -> NoReturn:
+    """End the process at once, after its last words."""
+    try:
+        sys.stdout.flush()
+        if last:
+            print(last, file=sys.stderr)
+        sys.stderr.flush()
+    except (OSError, ValueError):  # whoever read them is gone
+        pass
+    finally:
+        os._exit(code)

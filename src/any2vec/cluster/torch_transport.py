@@ -1,0 +1,279 @@
+"""Processes as hosts: messages as bytes over torch.distributed, and a watch over who is still there.
+
+Each peer has two threads of its own: one sends what is queued for it, one reads what it sends into the inbox. So no
+send blocks its caller, and a slow peer delays no other. A further thread sends a beat to every peer a few times within
+`silence` seconds; beats are not counted, for their number depends on the clock.
+
+The backend is gloo, also where there are GPUs: a message is a head and then as many bytes as the head says, from the
+memory of the CPU and at any moment, which NCCL cannot carry. NCCL's place is below this class: for dense arrays that
+already lie on the GPU, in a group of its own, with this transport to steer it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+from queue import SimpleQueue
+from typing import Self
+
+import numpy as np
+
+from any2vec.cluster.inbox import Inbox
+from any2vec.cluster.link import LinkModel
+from any2vec.cluster.message import HEAD, Message, body_size, decode, encode
+from any2vec.cluster.transport import PATIENCE, Transport, text_of, text_part
+from any2vec.errors import HostError, MessageError
+
+SILENCE = 30.0
+"""seconds without a byte from a host after which it counts as lost"""
+CHUNK = 1 << 22
+"""bytes of a message that travel at once: each shows that the sender is alive"""
+_FOREVER = timedelta(days=3650)  # gloo closes a connection when a wait of its own times out, so it never shall
+_SERVICE = 0xFFFF_FFFF
+_BEAT, _GOODBYE, _ALARM = "beat", "goodbye", "alarm"
+_LAST_WORDS = 2.0
+
+
+class _Line:
+    """One peer: what is to be sent to it, and when it was last heard."""
+
+    def __init__(self, peer: int) -> None:
+        self.peer = peer
+        self.queue: SimpleQueue[Message] = SimpleQueue()
+        self.heard = time.monotonic()
+        self.is_silent = False
+        self.has_ended = False
+        """it said goodbye: nothing more will come"""
+        self.threads: list[threading.Thread] = []
+        """the sender, then the receiver"""
+
+
+class TorchTransport(Transport):
+    """One process's end, on the default group of torch.distributed, which must be gloo's. Use it in a `with` block.
+
+    An emulated link works between processes of one machine only: they share a clock. Queues of messages to be sent
+    have no bound: a host that sends without ever waiting for an answer holds what it sent in memory.
+
+    Args:
+        silence: seconds (> 0) without a byte from a host, while this one waits, after which it counts as lost.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        hosts: int,
+        link: LinkModel | None = None,
+        patience: float = PATIENCE,
+        silence: float = SILENCE,
+    ) -> None:
+        super().__init__(rank, hosts, link, patience)
+        self.silence = silence
+        self._tick = min(5.0, silence / 5)
+        self._inbox = Inbox()
+        self._lines = {peer: _Line(peer) for peer in range(hosts) if peer != rank}
+        self._error: HostError | None = None
+        self._stopped = threading.Event()
+
+    def start(self) -> Self:
+        """Begin to listen. Once, after torch.distributed.init_process_group."""
+        for line in self._lines.values():
+            for role, work in (("to", self._send_all), ("from", self._read_all)):
+                line.threads.append(_thread(f"{role}-{line.peer}", work, line))
+        if self._lines:
+            _thread("beat", self._beat)
+        return self
+
+    def last_heard(self) -> dict[int, float]:
+        """Seconds since anything came from each other host."""
+        now = time.monotonic()
+        return {peer: now - line.heard for peer, line in self._lines.items()}
+
+    def close(self) -> None:
+        """Say goodbye, then wait (at most `patience` s) until every host has, so that all that was sent arrives."""
+        self._farewell(_GOODBYE)
+        deadline = time.monotonic() + self.patience
+        with self._inbox.changed:
+            while not all(line.has_ended for line in self._lines.values()):
+                self._check(None)
+                if time.monotonic() > deadline:
+                    missing = next(peer for peer, line in self._lines.items() if not line.has_ended)
+                    raise HostError(
+                        f"Rank {missing} is alive and did not come to the end in {self.patience:g} s, "
+                        f"where rank {self.rank} waits for it."
+                    )
+                self._inbox.changed.wait(self._tick)
+        self._stopped.set()
+        for line in self._lines.values():
+            for thread in line.threads:
+                thread.join(max(0.0, deadline - time.monotonic()))
+        import torch.distributed as dist
+
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+    def abort(self, reason: str) -> None:
+        """End because this host failed: tell the others, for at most 2 s.
+
+        Threads that wait for a lost host cannot be ended, and may hang or crash an interpreter that shuts down in the
+        usual way: leave the process by os._exit, as `launch.run_child` does.
+        """
+        self._fail(HostError(f"Rank {self.rank} failed: {reason}"))
+        self._stopped.set()
+        deadline = time.monotonic() + _LAST_WORDS
+        for line in self._lines.values():
+            if not line.is_silent:
+                line.threads[0].join(max(0.0, deadline - time.monotonic()))
+
+    def _put(self, peer: int, message: Message) -> None:
+        if self._error is not None:
+            raise type(self._error)(str(self._error))
+        self._lines[peer].queue.put(message)
+
+    def _get(self, peer: int | None, channel: int, timeout: float) -> Message:
+        senders = range(self.hosts) if peer is None else (peer,)
+        deadline = time.monotonic() + timeout
+        with self._inbox.changed:
+            while True:
+                message = self._inbox.take(channel, senders)
+                if message is not None:
+                    return message
+                self._check(peer)
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    who = "any other, and all are" if peer is None else f"rank {peer}, which is"
+                    raise HostError(
+                        f"Rank {self.rank} waited {timeout:g} s for a message of {who} alive: the hosts wait for each "
+                        "other, or the work between two messages takes longer than that."
+                    )
+                self._inbox.changed.wait(min(left, self._tick))
+
+    def _check(self, peer: int | None) -> None:
+        """Raise HostError if waiting for a message of `peer` (None: of anyone) is in vain. Hold the inbox."""
+        for line in self._lines.values():
+            if line.is_silent and not line.has_ended:
+                self._fail(
+                    HostError(
+                        f"Rank {line.peer} has been silent for {time.monotonic() - line.heard:.0f} s: "
+                        "its process is stopped, its machine is gone, or the network to it is cut."
+                    )
+                )
+        if self._error is not None:
+            raise type(self._error)(str(self._error))
+        if peer is not None and self._lines[peer].has_ended:
+            raise HostError(f"Rank {peer} has ended, and rank {self.rank} still waits for a message of it.")
+
+    def _fail(self, error: HostError) -> None:
+        """Remember the first error, wake who waits, and tell the other hosts: who told us may not have come further."""
+        with self._inbox.changed:
+            if self._error is not None:
+                return
+            self._error = error
+            self._inbox.changed.notify_all()
+        self._farewell(_ALARM, str(error))
+
+    def _farewell(self, phase: str, text: str = "") -> None:
+        """The last message to every peer."""
+        for line in self._lines.values():
+            parts = (text_part(text),) if text else ()
+            line.queue.put(Message(self.rank, _SERVICE, 0, phase, parts))
+
+    def _beat(self) -> None:
+        """Show every peer that this host is alive, and note which of them do not."""
+        before = awake = time.monotonic()
+        while not self._stopped.wait(self._tick):
+            now = time.monotonic()
+            if now - before > 2 * self._tick + 1:  # this process was stopped itself, so it could hear nobody
+                awake = now
+            before = now
+            for line in self._lines.values():
+                line.is_silent = now - max(line.heard, awake) > self.silence
+                if line.queue.empty():  # otherwise something is on its way that shows as much
+                    line.queue.put(Message(self.rank, _SERVICE, 0, _BEAT, ()))
+
+    def _send_all(self, line: _Line) -> None:
+        """Send what is queued for a peer, in order, up to the last words."""
+        import torch
+        import torch.distributed as dist
+
+        while True:
+            message = line.queue.get()
+            try:
+                head, body = encode(message)
+                pieces = [torch.frombuffer(bytearray(head), dtype=torch.uint8)]
+                if body:
+                    pieces += torch.frombuffer(body, dtype=torch.uint8).split(CHUNK)
+                for work in [dist.isend(piece, line.peer) for piece in pieces]:
+                    assert work is not None  # of a group of which this process is no part
+                    work.wait(_FOREVER)
+            except RuntimeError:
+                self._lose(line)
+                return
+            if message.channel == _SERVICE and message.phase != _BEAT:
+                return
+
+    def _read_all(self, line: _Line) -> None:
+        """Read what a peer sends into the inbox, up to its last words."""
+        while True:
+            try:
+                message = self._read(line)
+            except MessageError as error:
+                self._fail(error)
+                return
+            except RuntimeError:
+                self._lose(line)
+                return
+            if message.channel != _SERVICE:
+                self._inbox.put(message)
+            elif message.phase == _GOODBYE:
+                with self._inbox.changed:
+                    line.has_ended = True
+                    self._inbox.changed.notify_all()
+                return
+            elif message.phase == _ALARM:
+                self._fail(HostError(text_of(message.parts[0])))
+                return
+
+    def _read(self, line: _Line) -> Message:
+        """The next message of a peer; RuntimeError when the connection is closed."""
+        head = np.empty(HEAD.size, np.uint8)
+        self._fill(line, head)
+        try:
+            body = np.empty(body_size(head.tobytes()), np.uint8)
+        except MessageError as error:
+            raise MessageError(f"Rank {line.peer} sent what is no message: {error}") from error
+        self._fill(line, body)
+        message = decode(head.tobytes(), body.data)
+        if message.sender != line.peer:
+            raise MessageError(f"Rank {line.peer} sent a message in the name of rank {message.sender}.")
+        return message
+
+    def _fill(self, line: _Line, array: np.ndarray) -> None:
+        """Receive as many bytes as the array has."""
+        import torch
+        import torch.distributed as dist
+
+        if not array.size:
+            return
+        for work in [dist.irecv(piece, line.peer) for piece in torch.from_numpy(array).split(CHUNK)]:
+            assert work is not None
+            work.wait(_FOREVER)
+            line.heard = time.monotonic()
+            line.is_silent = False
+
+    def _lose(self, line: _Line) -> None:
+        """The connection to a peer is closed."""
+        if not line.has_ended:
+            self._fail(
+                HostError(
+                    f"Rank {line.peer} is gone: its connection closed without a goodbye, so its process was killed "
+                    "(perhaps for memory) or crashed."
+                )
+            )
+
+
+def _thread(name: str, work: object, *args: object) -> threading.Thread:
+    """A started thread that does not keep the process alive."""
+    thread = threading.Thread(target=work, args=args, name=f"any2vec-{name}", daemon=True)  # type: ignore[arg-type]
+    thread.start()
+    return thread
