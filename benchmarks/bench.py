@@ -61,7 +61,7 @@ class Bench:
 
     def any2vec(self, *arguments: object, watch: bool = False) -> Done:
         """Run a command of any2vec with `--json`."""
-        command = [sys.executable, "-m", "any2vec.cli", *map(str, arguments), "--json"]
+        command = [sys.executable, "-m", "any2vec", *map(str, arguments), "--json"]
         return run(command, {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD, watch=watch)
 
     def ours(self, script: str, *arguments: object, watch: bool = False) -> Done:

@@ -92,12 +92,18 @@ def _head(p: Problem) -> tuple[Any, ...]:
     return (p.tokens, p.start, p.stop, p.offset, p.keep, stream_key(p.seed, PURPOSE_TOKEN, p.epoch))
 
 
+def _rates(p: Problem) -> tuple[float, float]:
+    """(rate at global position 0, change per position) of the line from lr_from at start to lr_to at stop."""
+    step = (p.lr_to - p.lr_from) / (p.stop - p.start)
+    return p.lr_from - step * (p.offset + p.start), step
+
+
 def negative(function: Callable[..., Result], *extra: Any) -> Callable[[Problem], Result]:
     """Call a kernel (or twin) of negative sampling; `extra` arguments come last."""
 
     def run(p: Problem) -> Result:
         threshold, alias = build_alias(p.counts.astype(np.float64) ** 0.75)
-        tail = (p.window, p.num_negatives, np.float32(p.lr_from), np.float32(p.lr_to), p.loss_every, *extra)
+        tail = (p.window, p.num_negatives, *_rates(p), p.loss_every, *extra)
         key = stream_key(p.seed, PURPOSE_NEGATIVE, p.epoch)
         return function(*_head(p), key, threshold, alias, p.input_rows, p.output_rows, *tail)
 
@@ -108,7 +114,7 @@ def softmax(function: Callable[..., Result]) -> Callable[[Problem], Result]:
     """Call a kernel (or twin) of hierarchical softmax."""
 
     def run(p: Problem) -> Result:
-        tail = (p.window, np.float32(p.lr_from), np.float32(p.lr_to), p.loss_every)
+        tail = (p.window, *_rates(p), p.loss_every)
         return function(*_head(p), *huffman_codes(p.counts), p.input_rows, p.output_rows, *tail)
 
     return run

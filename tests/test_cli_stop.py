@@ -47,7 +47,7 @@ def whole(text: Path) -> bytes:
 
 def start(text: Path, out: Path, *more: str) -> subprocess.Popen[str]:
     """A run in a process of its own, as soon as it has made progress."""
-    command = [sys.executable, "-m", "any2vec.cli", "train", str(text), "--out", str(out), *SETTINGS, *more]
+    command = [sys.executable, "-m", "any2vec", "train", str(text), "--out", str(out), *SETTINGS, *more]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     log = out / "progress.jsonl"
     deadline = time.monotonic() + 60
@@ -102,7 +102,7 @@ def test_resume_needs_the_same_settings(text: Path, tmp_path: Path) -> None:
 
 def test_interrupted_reading_leaves_nothing(tmp_path: Path) -> None:
     """Standard input that never ends: stopped while it is read."""
-    command = [sys.executable, "-m", "any2vec.cli", "train", "-", "--out", str(tmp_path / "out"), *SETTINGS]
+    command = [sys.executable, "-m", "any2vec", "train", "-", "--out", str(tmp_path / "out"), *SETTINGS]
     environment = os.environ | {"ANY2VEC_CACHE": str(tmp_path / "cache")}
     corpora = tmp_path / "cache" / "corpora"
     with subprocess.Popen(

@@ -23,16 +23,53 @@ class Csr(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Stretch:
+    """Positions [start, stop) of an epoch that one host trains, and the share of the whole run, 0..1, at both ends."""
+
+    start: int
+    stop: int
+    progress_from: float
+    progress_to: float
+
+    def progress(self, position: int) -> float:
+        """Share of the whole run that lies before a position, 0..1."""
+        if position >= self.stop:
+            return self.progress_to
+        share = (position - self.start) / (self.stop - self.start)
+        return self.progress_from + (self.progress_to - self.progress_from) * share
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one host trains between two agreements of the hosts."""
+
+    number: int
+    """from 0, over all epochs"""
+    stretches: tuple[Stretch, ...]
+    """nearly always one; several, or none, where a run goes on with another number of hosts"""
+    parts: tuple[tuple[int, int], ...]
+    """positions [start, stop) of the round, one for each stretch"""
+    is_whole: bool = True
+    """its epoch began on as many hosts as there are now"""
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """One piece of work of a schedule: positions [start, stop) of the item axis (tokens, or walks) in one epoch."""
 
     epoch: int
-    round: int
     start: int
     stop: int
-    progress_from: float
-    """share of the whole run done before this work, 0..1"""
-    progress_to: float
+    stretch: Stretch
+    """what it is a piece of: the learning rate follows its progress"""
+    round: Round
+    opens_round: bool
+    closes_round: bool
+
+    @property
+    def progress_to(self) -> float:
+        """Share of the whole run done after this work, 0..1."""
+        return self.stretch.progress(self.stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +83,14 @@ class Stats:
     loss_examples: int
     cpu_seconds: float = 0.0
     """seconds spent in kernels, summed over threads"""
+
+    def __add__(self, other: Stats) -> Stats:
+        return Stats(
+            self.items + other.items,
+            self.loss_sum + other.loss_sum,
+            self.loss_examples + other.loss_examples,
+            self.cpu_seconds + other.cpu_seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True)

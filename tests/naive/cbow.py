@@ -14,7 +14,7 @@ MAX_CENTRES = 48
 
 def train_cbow_classic(
     tokens, start, stop, offset, keep, token_key, negative_key, threshold, alias, input_rows, output_rows,
-    window, num_negatives, lr_from, lr_to, loss_every,
+    window, num_negatives, lr_zero, lr_step, loss_every,
 ):  # fmt: skip
     """Same arguments and results; input_rows and output_rows are float64 and updated in place."""
     found, items = centres(tokens, start, stop, offset, keep, token_key, window)
@@ -22,7 +22,7 @@ def train_cbow_classic(
     for centre in found:
         if not centre.contexts:
             continue
-        lr = rate_at(centre.index, start, stop, float(lr_from), float(lr_to))
+        lr = rate_at(centre.position, lr_zero, lr_step)
         rows = [row for _, row in centre.contexts]
         counter = centre.position * num_negatives
         drawn = [draw_alias(draw(int(negative_key), counter + k), threshold, alias) for k in range(num_negatives)]
@@ -38,7 +38,7 @@ def train_cbow_classic(
 
 def train_cbow_block(
     tokens, start, stop, offset, keep, token_key, negative_key, threshold, alias, input_rows, output_rows,
-    window, num_negatives, lr_from, lr_to, loss_every, block, num_shared,
+    window, num_negatives, lr_zero, lr_step, loss_every, block, num_shared,
 ):  # fmt: skip
     """Each centre of a block meets its own row once, and each shared negative with weight num_negatives / num_shared.
 
@@ -47,7 +47,7 @@ def train_cbow_block(
     found, items = centres(tokens, start, stop, offset, keep, token_key, window)
     loss_sum, examples, share = 0.0, 0, num_negatives / num_shared
     for members in cut_blocks(found, block, MAX_CENTRES):
-        lr = rate_at(members[0].index, start, stop, float(lr_from), float(lr_to))
+        lr = rate_at(members[0].position, lr_zero, lr_step)
         counter = members[0].position * 1024
         shared = [draw_alias(draw(int(negative_key), counter + k), threshold, alias) for k in range(num_shared)]
         is_measured = loss_every > 0 and members[0].position // block % loss_every == 0

@@ -35,14 +35,14 @@ def step_centre(x: np.ndarray, path: np.ndarray, bits: np.ndarray, lr: float) ->
 
 def _train(
     tokens, start, stop, offset, keep, token_key, code_offset, points, bits, input_rows, output_rows,
-    window, lr_from, lr_to, loss_every, is_cbow,
+    window, lr_zero, lr_step, loss_every, is_cbow,
 ):  # fmt: skip
     found, items = centres(tokens, start, stop, offset, keep, token_key, window)
     loss_sum, examples = 0.0, 0
     for centre in found:
         if not centre.contexts:
             continue
-        lr = rate_at(centre.index, start, stop, float(lr_from), float(lr_to))
+        lr = rate_at(centre.position, lr_zero, lr_step)
         code = slice(code_offset[centre.row], code_offset[centre.row + 1])
         rows = [row for _, row in centre.contexts]
         x = input_rows[rows]

@@ -21,8 +21,8 @@ def bounded(x: np.ndarray) -> np.ndarray:
     return np.clip(x, -BOUND, BOUND)
 
 
-def rate_at(index: int, start: int, stop: int, lr_from: float, lr_to: float) -> float:
-    return lr_from + (lr_to - lr_from) * (index - start) / (stop - start)
+def rate_at(position: int, lr_zero: float, lr_step: float) -> float:
+    return lr_zero + lr_step * position
 
 
 def step_example(

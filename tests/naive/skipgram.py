@@ -11,13 +11,13 @@ from naive.windows import Centre, centres
 
 def train_skipgram_classic(
     tokens, start, stop, offset, keep, token_key, negative_key, threshold, alias, input_rows, output_rows,
-    window, num_negatives, lr_from, lr_to, loss_every,
+    window, num_negatives, lr_zero, lr_step, loss_every,
 ):  # fmt: skip
     """Same arguments and results; input_rows and output_rows are float64 and updated in place."""
     found, items = centres(tokens, start, stop, offset, keep, token_key, window)
     loss_sum, examples = 0.0, 0
     for centre in found:
-        lr = rate_at(centre.index, start, stop, float(lr_from), float(lr_to))
+        lr = rate_at(centre.position, lr_zero, lr_step)
         for distance, row in centre.contexts:
             slot = distance + window - (distance > 0)
             counter = (centre.position * 2 * window + slot) * num_negatives
@@ -72,7 +72,7 @@ def squares(x: np.ndarray) -> float:
 
 def train_skipgram_block(
     tokens, start, stop, offset, keep, token_key, negative_key, threshold, alias, input_rows, output_rows,
-    window, num_negatives, lr_from, lr_to, loss_every, block, num_shared,
+    window, num_negatives, lr_zero, lr_step, loss_every, block, num_shared,
 ):  # fmt: skip
     """Every pair of a block meets its centre once, and each shared negative with the weight num_negatives / num_shared.
 
@@ -82,7 +82,7 @@ def train_skipgram_block(
     found, items = centres(tokens, start, stop, offset, keep, token_key, window)
     loss_sum, examples, share = 0.0, 0, num_negatives / num_shared
     for members in cut_blocks(found, block):
-        lr = rate_at(members[0].index, start, stop, float(lr_from), float(lr_to))
+        lr = rate_at(members[0].position, lr_zero, lr_step)
         counter = members[0].position * 1024
         shared = [draw_alias(draw(int(negative_key), counter + k), threshold, alias) for k in range(num_shared)]
         is_measured = loss_every > 0 and members[0].position // block % loss_every == 0

@@ -10,7 +10,7 @@ import typer
 
 from any2vec import machine
 from any2vec.cli.bar import Bar
-from any2vec.cli.job import MODELS, Job, job_flags, make_job
+from any2vec.cli.job import MODELS, Job, lone_flags, make_job
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import duration, facts, guarded, note, number, print_json, show, size
 from any2vec.errors import InputError
@@ -68,7 +68,7 @@ def _estimate(
         note(warning)
 
 
-estimate = with_flags(guarded(_estimate), job_flags())
+estimate = with_flags(guarded(_estimate), lone_flags())
 
 
 def _room(job: Job) -> dict[str, int]:

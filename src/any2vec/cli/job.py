@@ -13,13 +13,14 @@ from any2vec.checks import check_run
 from any2vec.cli.config import read_config
 from any2vec.cli.options import Flag, flags_of, nearest_match
 from any2vec.errors import DataError, InputError
+from any2vec.sync.options import HostOptions
 
 MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2vec": "Node2Vec"}
 """name on the command line -> name in `any2vec`"""
 GRAPH_MODELS = ("deepwalk", "node2vec")
 
 _PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec": "Walks"}
-_PANELS |= {"run": "Run", "text": "Reading text", "graph": "Reading graphs"}
+_PANELS |= {"run": "Run", "hosts": "Hosts", "text": "Reading text", "graph": "Reading graphs"}
 _LABELS = {"skipgram": "words", "cbow": "words", "deepwalk": "nodes", "node2vec": "nodes"}
 
 
@@ -57,6 +58,7 @@ class Job:
     data: str | list[str]
     out: Path | None
     run: RunOptions
+    hosts: HostOptions
     text: Any
     graph: Any
     given: dict[str, Any] = field(default_factory=dict)
@@ -69,12 +71,12 @@ class Job:
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `fit` but for the data, `out` and the callbacks."""
         run = {item.name: getattr(self.run, item.name) for item in fields(self.run)}
-        return run | {"text": self.text, "graph": self.graph}
+        return run | {"text": self.text, "graph": self.graph, "hosts": self.hosts}
 
 
 def _owners() -> dict[str, type]:
     models = {name: getattr(any2vec, attribute) for name, attribute in MODELS.items()}
-    return models | {"run": RunOptions, "text": _text_options(), "graph": _graph_options()}
+    return models | {"run": RunOptions, "hosts": HostOptions, "text": _text_options(), "graph": _graph_options()}
 
 
 def _text_options() -> type:
@@ -91,8 +93,14 @@ def _graph_options() -> type:
 
 @cache
 def job_flags() -> dict[str, Flag]:
-    """Every flag of `train` and `estimate`."""
+    """Every flag of `train`."""
     return flags_of(_owners(), _PANELS, _LABELS)
+
+
+@cache
+def lone_flags() -> dict[str, Flag]:
+    """Those of one host: every flag of `estimate`."""
+    return {name: flag for name, flag in job_flags().items() if "hosts" not in flag.defaults}
 
 
 def make_job(
@@ -118,7 +126,7 @@ def make_job(
         raise InputError(f"There is no model {name!r}; {nearest_match(name, list(MODELS))}")
     values |= given
     owners = _owners()
-    mine = (name, "run", "graph" if name in GRAPH_MODELS else "text")
+    mine = (name, "run", "hosts", "graph" if name in GRAPH_MODELS else "text")
     for key in values:
         if not any(owner in flags[key].defaults for owner in mine):
             theirs = ", ".join(flags[key].defaults)
@@ -134,6 +142,7 @@ def make_job(
         data=_data(inputs or from_file.get("input")) if needs_input else [],
         out=folder,
         run=build("run"),
+        hosts=build("hosts"),
         text=build("text") if name not in GRAPH_MODELS else None,
         graph=build("graph") if name in GRAPH_MODELS else None,
         given=values,

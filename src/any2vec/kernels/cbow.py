@@ -138,7 +138,7 @@ def train_cbow_block(
     tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
     negative_key: np.uint64, threshold_V: np.ndarray, alias_V: np.ndarray, input_VD: np.ndarray,
     output_VD: np.ndarray,
-    window: int, num_negatives: int, lr_from: float, lr_to: float, loss_every: int, block: int, num_shared: int,
+    window: int, num_negatives: int, lr_zero: float, lr_step: float, loss_every: int, block: int, num_shared: int,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Train the centres of tokens[start:stop]; arguments, result and promises as in `train_skipgram_block`."""
     chunk = max(1, 2048 // block) * block
@@ -190,7 +190,7 @@ def train_cbow_block(
                 loss, examples = _block_loss(begin, centres, row_M, left_M, right_M, negative_K, share, dot_E, g_KE)
                 loss_sum += loss
                 loss_examples += examples
-            rate = rate_at(position_M[begin] - offset, start, stop, lr_from, lr_to)
+            rate = rate_at(position_M[begin], lr_zero, lr_step)
             count_pairs(begin, end, low, left_M, right_M, num_x, pairs_C)
             input_curvatures(begin, end, low, left_M, right_M, share, rate, pairs_C, norm_Y[:num_y], curve_C[:num_x])
             _output_curvatures(centres, dim, share, rate, h_EP, curve_Y[:num_y])

@@ -94,16 +94,15 @@ def train_skipgram_classic(
     tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
     negative_key: np.uint64, threshold_V: np.ndarray, alias_V: np.ndarray, input_VD: np.ndarray,
     output_VD: np.ndarray,
-    window: int, num_negatives: int, lr_from: float, lr_to: float, loss_every: int,
+    window: int, num_negatives: int, lr_zero: float, lr_step: float, loss_every: int,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Train on the centres of tokens[start:stop]: each (context, centre) pair takes one positive and K negative steps.
 
     tokens int32 (P,), start, stop int64, offset int64: global position of tokens[0]; keep_V uint64 (V,), token_key
     uint64: see `gather_windows`; negative_key uint64: stream PURPOSE_NEGATIVE of this epoch; threshold_V uint32 (V,),
     alias_V int32 (V,): the noise distribution; input_VD, output_VD float32 (V, D), C order, distinct, updated in
-    place, finite and within BOUND; window, num_negatives >= 1; lr_from, lr_to float32: learning rates at start and
-    at stop, linear between; loss_every int64: the loss is summed over centres whose global position is a multiple of
-    it, never for 0.
+    place, finite and within BOUND; window, num_negatives >= 1; lr_zero, lr_step float64: see `rate_at`; loss_every
+    int64: the loss is summed over centres whose global position is a multiple of it, never for 0.
 
     Negative k of the context at distance -window..-1, 1..window (slot 0..2 * window - 1) of the centre at global
     position p is draw (p * 2 * window + slot) * num_negatives + k: no two pairs of an epoch share a draw, and the
@@ -126,7 +125,7 @@ def train_skipgram_classic(
         items += counted
         for j in range(first, last):
             position = position_M[j]
-            lr = rate_at(position - offset, start, stop, lr_from, lr_to)
+            lr = rate_at(position, lr_zero, lr_step)
             is_measured = loss_every > 0 and position % loss_every == 0
             for i in range(left_M[j], right_M[j]):
                 if i == j:
@@ -148,7 +147,7 @@ def train_cbow_classic(
     tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
     negative_key: np.uint64, threshold_V: np.ndarray, alias_V: np.ndarray, input_VD: np.ndarray,
     output_VD: np.ndarray,
-    window: int, num_negatives: int, lr_from: float, lr_to: float, loss_every: int,
+    window: int, num_negatives: int, lr_zero: float, lr_step: float, loss_every: int,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Train on the centres of tokens[start:stop]: the mean of the context's input rows takes one positive and K
     negative steps, and the whole step is added to each of those rows (word2vec's and gensim's cbow_mean = 1).
@@ -174,7 +173,7 @@ def train_cbow_classic(
                 continue
             position = position_M[j]
             is_measured = loss_every > 0 and position % loss_every == 0
-            lr = rate_at(position - offset, start, stop, lr_from, lr_to)
+            lr = rate_at(position, lr_zero, lr_step)
             counter = np.uint64(position) * np.uint64(num_negatives)
             draw_negatives(counter, negative_key, threshold_V, alias_V, output_VD, negative_K)
             average_context(row_M, left, right, j, input_VD, mean_D)

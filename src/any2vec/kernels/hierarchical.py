@@ -106,14 +106,14 @@ def add_weighted_rows(weight_L: np.ndarray, y_LP: np.ndarray, length: int, sum_P
 def train_skipgram_hierarchical(
     tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
     code_offset: np.ndarray, points: np.ndarray, bits: np.ndarray, input_VD: np.ndarray, output_VD: np.ndarray,
-    window: int, lr_from: float, lr_to: float, loss_every: int,
+    window: int, lr_zero: float, lr_step: float, loss_every: int,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Train on the centres of tokens[start:stop]: each context's input row predicts the code of the centre word.
 
     tokens int32 (P,), start, stop int64, offset int64: global position of tokens[0]; keep_V uint64 (V,), token_key
     uint64: see `gather_windows`; code_offset int64 (V + 1,), points int32, bits uint8: see `huffman_codes`; input_VD
     float32 (V, D) and output_VD float32 (at least V - 1, D), C order, distinct, updated in place, finite and within
-    BOUND; window; lr_from, lr_to float32: learning rates at start and at stop, linear between; loss_every int64: the
+    BOUND; window; lr_zero, lr_step float64: see `rate_at`; loss_every int64: the
     loss is summed over centres whose global position is a multiple of it, never for 0.
 
     Returns (items int64: in-vocabulary tokens before subsampling, loss_sum float64: -log p(centre | context) in nats,
@@ -142,7 +142,7 @@ def train_skipgram_hierarchical(
                 continue
             begin = code_offset[row_M[j]]
             length = code_offset[row_M[j] + 1] - begin
-            lr = rate_at(position_M[j] - offset, start, stop, lr_from, lr_to)
+            lr = rate_at(position_M[j], lr_zero, lr_step)
             is_measured = loss_every > 0 and position_M[j] % loss_every == 0
             contexts = right - left - 1
             x_CD, dx_CD = head(x_flat, contexts, dim), head(dx_flat, contexts, dim)
@@ -171,7 +171,7 @@ def train_skipgram_hierarchical(
 def train_cbow_hierarchical(
     tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
     code_offset: np.ndarray, points: np.ndarray, bits: np.ndarray, input_VD: np.ndarray, output_VD: np.ndarray,
-    window: int, lr_from: float, lr_to: float, loss_every: int,
+    window: int, lr_zero: float, lr_step: float, loss_every: int,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Train on the centres of tokens[start:stop]: the mean of the context's input rows predicts the centre's code, and
     the whole step is added to each of those rows (word2vec's and gensim's cbow_mean = 1).
@@ -201,7 +201,7 @@ def train_cbow_hierarchical(
                 continue
             begin = code_offset[row_M[j]]
             length = code_offset[row_M[j] + 1] - begin
-            lr = rate_at(position_M[j] - offset, start, stop, lr_from, lr_to)
+            lr = rate_at(position_M[j], lr_zero, lr_step)
             is_measured = loss_every > 0 and position_M[j] % loss_every == 0
             average_context(row_M, left, right, j, input_VD, mean_D)
             for n in range(length):

@@ -185,7 +185,7 @@ def train_skipgram_block(
     tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
     negative_key: np.uint64, threshold_V: np.ndarray, alias_V: np.ndarray, input_VD: np.ndarray,
     output_VD: np.ndarray,
-    window: int, num_negatives: int, lr_from: float, lr_to: float, loss_every: int, block: int, num_shared: int,
+    window: int, num_negatives: int, lr_zero: float, lr_step: float, loss_every: int, block: int, num_shared: int,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Train the centres of tokens[start:stop]; see kernels/classic.py for the arguments that both forms share.
 
@@ -247,7 +247,7 @@ def train_skipgram_block(
                 loss, examples = _block_loss(begin, end, low, num_x, row_M, left_M, right_M, negative_K, share, g_YC)
                 loss_sum += loss
                 loss_examples += examples
-            rate = rate_at(position_M[begin] - offset, start, stop, lr_from, lr_to)
+            rate = rate_at(position_M[begin], lr_zero, lr_step)
             wide = padded(num_x)
             count_pairs(begin, end, low, left_M, right_M, num_x, pairs_C)
             for c in range(wide):

@@ -11,16 +11,19 @@ import numpy as np
 
 from any2vec.errors import DataError
 from any2vec.kernels.alias import build_alias
+from any2vec.kernels.cbow import MAX_CENTRES as CBOW_CENTRES
 from any2vec.kernels.cbow import train_cbow_block
 from any2vec.kernels.classic import train_cbow_classic, train_skipgram_classic
 from any2vec.kernels.hierarchical import train_cbow_hierarchical, train_skipgram_hierarchical
 from any2vec.kernels.huffman import huffman_codes
 from any2vec.kernels.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
+from any2vec.kernels.skipgram import MAX_CENTRES as SKIPGRAM_CENTRES
 from any2vec.kernels.skipgram import train_skipgram_block
+from any2vec.kernels.touch import touch_block, touch_classic, touch_hierarchical
 from any2vec.models.config import SequenceModel
 from any2vec.models.source import TokenSource
 from any2vec.tables.memory import MemoryTable
-from any2vec.types import Stats, Work
+from any2vec.types import Stats, Stretch, Work
 
 NOISE_POWER = 0.75
 """negatives are drawn in proportion to counts ** 0.75 (Mikolov et al. 2013, section 2.2)"""
@@ -82,22 +85,34 @@ class SequenceLearner:
         """Compile the kernel, or load it from the cache, by an empty call; seconds that it took."""
         start = time.perf_counter()
         tokens, begin, _, offset = self.source.piece(0, 0, 0)
-        self._kernel(tokens, begin, begin, offset, 0, 0.0, 0.0)
+        self._kernel(tokens, begin, begin, offset, 0, (0.0, 0.0))
         return time.perf_counter() - start
 
-    def run(self, work: Work, epochs: int) -> Stats:
+    def run(self, work: Work) -> Stats:
         """Train one piece of work; threads take its pieces in turn. Deterministic with one thread."""
-        starts = iter(range(work.start, work.stop, self.piece))
+        pieces = iter(self._pieces(work.start, work.stop))
         if self._pool is None:
-            return self._run_pieces(work, epochs, starts)
-        # The range iterator is shared: each thread takes the next piece when it is ready for one.
-        parts = list(self._pool.map(lambda _: self._run_pieces(work, epochs, starts), range(self.threads)))
-        return Stats(
-            items=sum(part.items for part in parts),
-            loss_sum=sum(part.loss_sum for part in parts),
-            loss_examples=sum(part.loss_examples for part in parts),
-            cpu_seconds=sum(part.cpu_seconds for part in parts),
-        )
+            return self._run_pieces(work, pieces)
+        # The iterator is shared: each thread takes the next piece when it is ready for one.
+        parts = list(self._pool.map(lambda _: self._run_pieces(work, pieces), range(self.threads)))
+        return sum(parts, Stats(0, 0.0, 0))
+
+    def inspect(self, epoch: int, start: int, stop: int, input_V: np.ndarray, output_V: np.ndarray) -> None:
+        """Put 1 into uint8 (>= V,) marks for each row that `run` reads or writes on these positions of an epoch."""
+        config = self.config
+        skipgram = config.architecture == "skipgram"
+        for begin, end in self._pieces(start, stop):
+            tokens, first, last, offset = self.source.piece(epoch, begin, end)
+            where = (tokens, first, last, offset, self._keep_V, stream_key(self.seed, PURPOSE_TOKEN, epoch))
+            noise = (stream_key(self.seed, PURPOSE_NEGATIVE, epoch), *self._distribution)
+            marks = (input_V, output_V)
+            if config.objective == "hierarchical":
+                touch_hierarchical(*where, *self._distribution[:2], config.window, *marks)
+            elif config.kernel == "classic":
+                touch_classic(*where, *noise, config.window, config.num_negatives, not skipgram, *marks)
+            else:
+                most = SKIPGRAM_CENTRES if skipgram else CBOW_CENTRES
+                touch_block(*where, *noise, config.window, self.block, most, shared_negatives(config), *marks)
 
     def learning_rate(self, progress: float) -> float:
         """Learning rate at a share of the whole run, 0..1."""
@@ -109,17 +124,31 @@ class SequenceLearner:
         if self._pool is not None:
             self._pool.shutdown()
 
-    def _run_pieces(self, work: Work, epochs: int, starts: Iterator[int]) -> Stats:
+    def _pieces(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """[start, stop) cut at multiples of the piece, and behind a first part of a block: where a host begins.
+
+        Kernels cut blocks at multiples of the block from wherever a call starts, so calls start there, too.
+        """
+        aligned = min(stop, -(-start // self.source.unit) * self.source.unit)
+        cuts = [
+            start,
+            *([aligned] if aligned > start else []),
+            *range(-(-(aligned + 1) // self.piece) * self.piece, stop, self.piece),
+        ]
+        return [(begin, end) for begin, end in zip(cuts, [*cuts[1:], stop], strict=True) if begin < end]
+
+    def _rates(self, stretch: Stretch) -> tuple[float, float]:
+        """(learning rate at position 0, change per position) of the line over a stretch."""
+        at_start, at_stop = self.learning_rate(stretch.progress_from), self.learning_rate(stretch.progress_to)
+        step = (at_stop - at_start) / (stretch.stop - stretch.start)
+        return at_start - step * stretch.start, step
+
+    def _run_pieces(self, work: Work, pieces: Iterator[tuple[int, int]]) -> Stats:
         items, loss_sum, loss_examples = 0, 0.0, 0
         before = time.thread_time()
-        for start in starts:
-            stop = min(start + self.piece, work.stop)
-            rates = [
-                self.learning_rate((work.epoch + position / self.source.num_positions) / epochs)
-                for position in (start, stop)
-            ]
+        for start, stop in pieces:
             tokens, begin, end, offset = self.source.piece(work.epoch, start, stop)
-            seen, loss, examples = self._kernel(tokens, begin, end, offset, work.epoch, *rates)
+            seen, loss, examples = self._kernel(tokens, begin, end, offset, work.epoch, self._rates(work.stretch))
             items, loss_sum, loss_examples = items + seen, loss_sum + loss, loss_examples + examples
         return Stats(items, loss_sum, loss_examples, time.thread_time() - before)
 
@@ -133,14 +162,14 @@ class SequenceLearner:
         return tuple(build_alias(weights))
 
     def _kernel(
-        self, tokens: np.ndarray, begin: int, end: int, offset: int, epoch: int, lr_from: float, lr_to: float
+        self, tokens: np.ndarray, begin: int, end: int, offset: int, epoch: int, line: tuple[float, float]
     ) -> tuple[int, float, int]:
         config = self.config
         input_VD, _ = self.tables["input"].pin()
         output_VD, _ = self.tables["output"].pin()
         token_key = stream_key(self.seed, PURPOSE_TOKEN, epoch)
         where = (tokens, begin, end, offset, self._keep_V, token_key)
-        rates = (np.float32(lr_from), np.float32(lr_to), LOSS_EVERY)
+        rates = (*line, LOSS_EVERY)
         skipgram = config.architecture == "skipgram"
         if config.objective == "hierarchical":
             train = train_skipgram_hierarchical if skipgram else train_cbow_hierarchical

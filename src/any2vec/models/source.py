@@ -11,12 +11,19 @@ if TYPE_CHECKING:
     from any2vec.sampling.walks import Walker
 
 
+_SEARCH = 65_536
+"""tokens looked through at a time for the end of a sentence"""
+
+
 class TokenSource(Protocol):
     """A token stream by positions, the same whoever asks and whenever."""
 
     num_positions: int
     unit: int
     """cuts of the stream fall on multiples of this many positions"""
+
+    def boundary(self, position: int) -> int:
+        """The first position at or behind `position` where a sentence or walk may start: hosts part there."""
 
     def piece(self, epoch: int, start: int, stop: int) -> tuple[np.ndarray, int, int, int]:
         """(tokens, begin, end, offset): positions [start, stop) are tokens[begin:end], offset that of tokens[0].
@@ -34,6 +41,15 @@ class StoredTokens:
         self.num_positions = len(tokens)
         self.unit = unit
 
+    def boundary(self, position: int) -> int:
+        at = max(0, position - 1)
+        while position > 0 and at < self.num_positions:
+            ends = np.flatnonzero(self.tokens[at : at + _SEARCH] < 0)
+            if ends.size:
+                return at + int(ends[0]) + 1
+            at += _SEARCH
+        return self.num_positions if position > 0 else 0
+
     def piece(self, epoch: int, start: int, stop: int) -> tuple[np.ndarray, int, int, int]:
         return self.tokens, start, stop, 0
 
@@ -46,6 +62,9 @@ class WalkedTokens:
         self.unit = walker.stride
         self.num_positions = walker.num_walks * walker.stride
         self._buffers = threading.local()
+
+    def boundary(self, position: int) -> int:
+        return min(self.num_positions, -(-position // self.unit) * self.unit)
 
     def piece(self, epoch: int, start: int, stop: int) -> tuple[np.ndarray, int, int, int]:
         buffer = getattr(self._buffers, "tokens", None)

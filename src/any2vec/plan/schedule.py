@@ -1,12 +1,12 @@
-"""The schedule: epochs over an axis of positions, cut into pieces (for threads) and works (for records)."""
+"""The schedule of one host: epochs over its positions, cut into rounds (for agreements) and works (for records)."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from any2vec.types import Work
+from any2vec.types import Round, Stretch, Work
 
 PIECE_POSITIONS = 16_384
 """about this many positions make a piece: some milliseconds of one core"""
@@ -17,47 +17,105 @@ WORK_SECONDS = 0.35
 MOST_PIECES = 256
 """pieces of a work, per thread, at most"""
 
+Range = tuple[int, int]
+
+
+def piece_positions(unit: int, cost: int) -> int:
+    """Positions of a piece: whole `unit`s (a block of tokens, a walk), fewer where one position has a high `cost`."""
+    positions = PIECE_POSITIONS * PIECE_COST // max(PIECE_COST, cost)
+    return max(1, positions // unit) * unit
+
 
 @dataclass(frozen=True, kw_only=True)
 class EpochSchedule:
-    """Works over positions [0, num_positions), epoch after epoch; every cut falls on a multiple of `piece`.
+    """Works over this host's positions [start, stop), epoch after epoch; cuts fall on multiples of `unit`.
 
-    How many pieces make a work depends on the clock; what is learned does not, for a learner goes piece by piece.
+    How many pieces make a work depends on the clock; what is learned does not, for rates and draws belong to positions.
     """
 
-    num_positions: int
+    start: int
+    stop: int
     epochs: int
+    unit: int
+    """positions of a block, or of a walk: what a cut must leave whole"""
     piece: int
-    """positions of a piece; the grid of pieces depends on data and model alone, never on threads, works or hosts"""
+    """positions of a piece, a multiple of unit"""
     threads: int = 1
-    first: tuple[int, int] = (0, 0)
-    """(epoch, position) where a resumed run goes on"""
+    rounds: int = 1
+    """rounds of an epoch, the same number on every host"""
+    first: tuple[int, int, int] = (0, 0, 0)
+    """(epoch, rounds of it that are done, position) where a resumed run goes on; positions before it are done"""
+    rest: tuple[Range, ...] | None = None
+    """positions that are left of the first epoch, where another number of hosts went before; None: from `first` on"""
+    rest_progress: float = 0.0
+    """share of the first epoch, 0..1, that was done before the rest"""
     clock: Callable[[], float] = time.perf_counter
 
-    @classmethod
-    def plan(
-        cls, num_positions: int, epochs: int, unit: int, threads: int, first: tuple[int, int] = (0, 0), cost: int = 1
-    ) -> EpochSchedule:
-        """Pieces of whole `unit`s (a block of tokens, a walk), shorter where one position has a high `cost`."""
-        positions = PIECE_POSITIONS * PIECE_COST // max(PIECE_COST, cost)
-        piece = max(1, positions // unit) * unit
-        return cls(num_positions=num_positions, epochs=epochs, piece=piece, threads=threads, first=first)
-
     def __iter__(self) -> Iterator[Work]:
-        first_epoch, start = self.first
-        pieces, number = 1, 0  # of each thread: the first works are small, for nobody knows yet how slow they are
-        for epoch in range(first_epoch, self.epochs):
-            while start < self.num_positions:
-                stop = min(start + pieces * self.threads * self.piece, self.num_positions)
-                began = self.clock()
-                yield Work(epoch, number, start, stop, self.progress(epoch, start), self.progress(epoch, stop))
-                pieces = _next_size(pieces, self.clock() - began)
-                start, number = stop, number + 1
-            start = 0
+        pieces = 1  # of each thread: the first works are small, for nobody knows yet how slow they are
+        for epoch, round_ in self.all_rounds():
+            parts = [(part, stretch) for part, stretch in zip(round_.parts, round_.stretches, strict=True)]
+            for index, ((start, stop), stretch) in enumerate(parts):
+                at, is_first = start, index == 0
+                while at < stop or (is_first and at == start):
+                    end = min(stop, (at // self.piece + pieces * self.threads) * self.piece) if at < stop else stop
+                    began = self.clock()
+                    opens, closes = is_first and at == start, index == len(parts) - 1 and end == stop
+                    yield Work(epoch, at, end, stretch, round_, opens, closes)
+                    if end > at:
+                        pieces = _next_size(pieces, self.clock() - began)
+                    at, is_first = end, False
 
-    def progress(self, epoch: int, position: int) -> float:
-        """Share of the whole run, 0..1, that lies before a position of an epoch."""
-        return (epoch + position / max(1, self.num_positions)) / self.epochs
+    def all_rounds(self) -> Iterator[tuple[int, Round]]:
+        """(epoch, round) after round; every host has as many. A host with nothing to do in a round has an empty one."""
+        number = self.first[0] * self.rounds
+        first_epoch, done, position = self.first
+        for epoch in range(first_epoch, self.epochs):
+            stretches, rounds = self._epoch(epoch)
+            for index, cut in enumerate(_rounds(stretches, rounds, self.unit)):
+                if epoch == first_epoch and self.rest is None:
+                    cut = tuple((max(start, min(position, stop)), stop) for start, stop in cut)
+                if epoch > first_epoch or index >= done or self.rest is not None:
+                    yield epoch, Round(number, stretches, cut, self.rest is None or epoch > first_epoch)
+                number += 1
+
+    def _epoch(self, epoch: int) -> tuple[tuple[Stretch, ...], int]:
+        """(stretches, rounds) of an epoch."""
+        if epoch > self.first[0] or self.rest is None:
+            return (Stretch(self.start, self.stop, epoch / self.epochs, (epoch + 1) / self.epochs),), self.rounds
+        return self._rest(epoch), max(1, round(self.rounds * (1 - self.rest_progress)))
+
+    def _rest(self, epoch: int) -> tuple[Stretch, ...]:
+        """The rest of an epoch, over which progress goes evenly."""
+        assert self.rest is not None
+        total = sum(stop - start for start, stop in self.rest) or 1
+        at, found = (epoch + self.rest_progress) / self.epochs, []
+        for start, stop in self.rest or ((self.start, self.start),):
+            end = at + (1 - self.rest_progress) / self.epochs * (stop - start) / total
+            found.append(Stretch(start, stop, at, end))
+            at = end
+        found[-1] = replace(found[-1], progress_to=(epoch + 1) / self.epochs)  # in spite of rounding
+        return tuple(found)
+
+
+def _rounds(stretches: Sequence[Stretch], rounds: int, unit: int) -> Iterator[tuple[Range, ...]]:
+    """Stretches cut into `rounds` nearly equal parts at multiples of unit: for each round one part of each stretch."""
+    total = sum(stretch.stop - stretch.start for stretch in stretches)
+    for number in range(rounds):
+        low, high = total * number // rounds, total * (number + 1) // rounds
+        before, parts = 0, []
+        for stretch in stretches:
+            start, stop = stretch.start, stretch.stop
+            parts.append((_cut(start, stop, low - before, unit), _cut(start, stop, high - before, unit)))
+            before += stop - start
+        yield tuple(parts)
+
+
+def _cut(start: int, stop: int, at: int, unit: int) -> int:
+    """The multiple of unit at or behind start + at, within [start, stop]; the ends themselves are legal cuts."""
+    if at <= 0:
+        return start
+    return min(stop, -(-(start + at) // unit) * unit)
 
 
 def _next_size(pieces: int, seconds: float) -> int:

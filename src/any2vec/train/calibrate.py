@@ -12,9 +12,9 @@ from any2vec.errors import DataError
 from any2vec.models.config import SequenceModel
 from any2vec.models.learner import SequenceLearner
 from any2vec.models.source import TokenSource
-from any2vec.plan.schedule import EpochSchedule
+from any2vec.plan.schedule import piece_positions
 from any2vec.tables.memory import MemoryTable
-from any2vec.types import Work
+from any2vec.types import Round, Stretch, Work
 
 TABLE_BYTES = 1 << 28
 """both tables together: far beyond every cache, far below what a large run needs"""
@@ -49,7 +49,7 @@ def measure_pace(
         "input": MemoryTable((rng.random(shape, dtype=np.float32) - 0.5) / model.dim),
         "output": MemoryTable(np.full(shape, 1e-3, np.float32)),
     }
-    piece = EpochSchedule.plan(source.num_positions, 1, source.unit, threads, cost=model.cost).piece
+    piece = piece_positions(source.unit, model.cost)
     learner = SequenceLearner(model, counts, keep, source, tables, block=block, piece=piece, threads=threads, seed=seed)
     try:
         learner.compile()
@@ -74,7 +74,7 @@ def _run(learner: SequenceLearner, source: TokenSource, seconds: float) -> float
     began = time.perf_counter()
     start, items, seen = None, 0, 0
     for work in _works(source.num_positions, learner.piece * learner.threads * PIECES):
-        stats = learner.run(work, 1 << 20)
+        stats = learner.run(work)
         now, seen = time.perf_counter(), seen + stats.items
         if work.epoch > 0 and not seen:
             raise DataError("The sample of the input holds no item of the vocabulary, so the pace cannot be measured.")
@@ -89,6 +89,8 @@ def _run(learner: SequenceLearner, source: TokenSource, seconds: float) -> float
 
 def _works(num_positions: int, size: int) -> Iterator[Work]:
     """Pieces of work over the source, again and again."""
+    stretch = Stretch(0, num_positions, 0.0, 0.0)
     for epoch in itertools.count():
         for start in range(0, num_positions, size):
-            yield Work(epoch, 0, start, min(start + size, num_positions), 0.0, 0.0)
+            stop = min(start + size, num_positions)
+            yield Work(epoch, start, stop, stretch, Round(epoch, (stretch,), ((0, num_positions),)), False, False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,31 @@ from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 FILE = "checkpoint.safetensors"
 """its name in the run folder"""
 FORMAT = "any2vec-checkpoint"
-VERSION = 1
+VERSION = 2
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in the data a run stands."""
+
+    epoch: int
+    rounds_done: int
+    """rounds of the epoch that are done"""
+    rounds: int
+    """rounds of an epoch"""
+    rest: tuple[tuple[tuple[int, int], ...], ...] = ()
+    """by rank: positions [start, stop) that are left of the epoch"""
+    is_whole: bool = True
+    """the epoch began on these hosts: with as many of them it goes on just as if it had never stopped"""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run stands: its tables by name, and (epoch, position) of the next work."""
+    """Where a run stands: its tables by name, and what is left of the epoch at hand. Free of the layout of hosts."""
 
     state: dict[str, np.ndarray]
-    epoch: int
-    position: int
+    """tables by name; what single hosts remember as NAME@RANK"""
+    place: Place
     settings: dict[str, Any]
     """what must be the same for the run to go on: model, data, start vectors, epochs, seed"""
     totals: dict[str, Any]
@@ -42,8 +57,8 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         StorageError: the disk is full or the folder cannot be written; the previous checkpoint stands.
     """
     about = {
-        "format": FORMAT, "version": VERSION, "any2vec": __version__, "epoch": checkpoint.epoch,
-        "position": checkpoint.position, "settings": checkpoint.settings, "totals": checkpoint.totals,
+        "format": FORMAT, "version": VERSION, "any2vec": __version__, "place": asdict(checkpoint.place),
+        "settings": checkpoint.settings, "totals": checkpoint.totals,
     }  # fmt: skip
     with atomic_file(path) as temporary, temporary.open("wb") as file:
         write_safetensors(file, checkpoint.state, "float32", {"any2vec": json.dumps(about)})
@@ -61,10 +76,15 @@ def load_checkpoint(path: Path, settings: dict[str, Any]) -> Checkpoint:
         about = json.loads(metadata.get("any2vec", "null"))
     except (OSError, ValueError, FormatError) as error:
         raise FormatError(f"{path} is damaged: {error} Start again with --overwrite.") from error
-    if not isinstance(about, dict) or about.get("format") != FORMAT or about.get("version", 0) > VERSION:
+    if not isinstance(about, dict) or about.get("format") != FORMAT or about.get("version") != VERSION:
         raise FormatError(f"{path} is no checkpoint that this version reads; start again with --overwrite.")
     check_settings(path, about["settings"], settings)
-    return Checkpoint(state, about["epoch"], about["position"], about["settings"], about["totals"])
+    return Checkpoint(state, _place(about["place"]), about["settings"], about["totals"])
+
+
+def _place(about: dict[str, Any]) -> Place:
+    rest = tuple(tuple((int(start), int(stop)) for start, stop in ranges) for ranges in about["rest"])
+    return Place(about["epoch"], about["rounds_done"], about["rounds"], rest, about["is_whole"])
 
 
 def check_settings(path: Path, former: dict[str, Any], settings: dict[str, Any]) -> None:

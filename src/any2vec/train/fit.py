@@ -9,21 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from any2vec.checks import check_run
+from any2vec.cluster.link import parse_link
+from any2vec.cluster.lone import LoneTransport
+from any2vec.cluster.threads import run_logical
 from any2vec.data.storage import RESULT_FORMAT, check_folder_free
 from any2vec.embeddings import Embeddings
-from any2vec.errors import FormatError, InputError
-from any2vec.machine import peak_resident_bytes, resident_bytes, usable_cores
+from any2vec.errors import InputError
+from any2vec.machine import usable_cores
 from any2vec.models.config import SequenceModel
-from any2vec.models.learner import SequenceLearner
-from any2vec.plan.schedule import EpochSchedule
-from any2vec.tables.memory import MemoryTable
-from any2vec.train.checkpoint import FILE, load_checkpoint
-from any2vec.train.keeper import Keeper, stop_signals
-from any2vec.train.loop import Alone, run
-from any2vec.train.prepare import Prepared, Stage, prepare, remarks
-from any2vec.train.progress import Recorder, cut_log
-from any2vec.train.run_folder import is_finished, open_finished, run_folder, write_result
-from any2vec.train.start import carry_over, fresh_tables, start_digest
+from any2vec.sync.options import HostOptions
+from any2vec.train.host import Host, Made, Request
+from any2vec.train.prepare import Prepared, Stage, prepare
+from any2vec.train.run_folder import is_finished, open_finished
+from any2vec.train.start import start_digest
 from any2vec.types import Progress
 
 if TYPE_CHECKING:
@@ -43,18 +41,6 @@ class FitResult:
     """the run folder, if one was asked for"""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Request:
-    model: SequenceModel
-    epochs: int
-    threads: int
-    seed: int
-    out: Path | None
-    checkpoint_seconds: float
-    callback: Callable[[Progress], None] | None
-    stage: Stage | None
-
-
 def fit(
     model: SequenceModel,
     data: Any,
@@ -72,6 +58,7 @@ def fit(
     text: TextOptions | None = None,
     graph: GraphOptions | None = None,
     cache_dir: str | Path | None = None,
+    hosts: HostOptions | int | None = None,
 ) -> FitResult:
     """Train `model` on `data`.
 
@@ -93,6 +80,7 @@ def fit(
         checkpoint_seconds: between checkpoints, more than 0.
         text, graph: reading options.
         cache_dir: where encoded data are kept.
+        hosts: over how many hosts the run is spread and how they agree; a number: so many processes of this machine.
 
     Returns:
         The result; its embeddings have the input rows as `vectors` and the output rows as `output`.
@@ -109,32 +97,43 @@ def fit(
     if not isinstance(model, SequenceModel):
         raise InputError(f"model must be SkipGram(...), CBOW(...), DeepWalk(...) or Node2Vec(...), got {model!r}.")
     check_run(epochs, threads, seed, checkpoint_seconds)
-    request = _Request(
-        model=model,
-        epochs=model.default_epochs if epochs is None else int(epochs),
-        threads=int(threads) or usable_cores(),
-        seed=int(seed),
-        out=None if out is None else Path(out),
-        checkpoint_seconds=checkpoint_seconds,
-        callback=callback,
-        stage=stage,
-    )
-    if request.out is not None:
-        check_folder_free(request.out, overwrite or resume, RESULT_FORMAT)
-        _check_apart(init, request.out)
+    spread = HostOptions(hosts=hosts) if isinstance(hosts, int) else hosts or HostOptions()
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        check_folder_free(folder, overwrite or resume, RESULT_FORMAT)
+        _check_apart(init, folder)
     given = init if init is None or isinstance(init, Embeddings) else Embeddings.load(init)
     prepared = prepare(
-        model, data, threads=request.threads, seed=request.seed, text=text, graph=graph,
+        model, data, threads=threads or usable_cores(), seed=int(seed), text=text, graph=graph,
         cache_dir=None if cache_dir is None else Path(cache_dir), stage=stage,
     )  # fmt: skip
-    settings = {
-        "model": model.as_dict(), "epochs": request.epochs, "seed": request.seed, "data": prepared.facts,
-        "init": None if given is None else start_digest(given),
+    settings: dict[str, Any] = {
+        "model": model.as_dict(), "epochs": model.default_epochs if epochs is None else int(epochs), "seed": int(seed),
+        "data": prepared.facts, "init": None if given is None else start_digest(given),
     }  # fmt: skip
-    if resume and request.out is not None and is_finished(request.out):
-        return FitResult(*open_finished(request.out, settings), [], request.out)
+    if resume and folder is not None and is_finished(folder):
+        return FitResult(*open_finished(folder, settings), [], folder)
+    num_hosts = spread.logical_hosts or 1
+    request = Request(
+        model=model, epochs=settings["epochs"], threads=int(threads) or max(1, usable_cores() // num_hosts),
+        seed=int(seed), out=folder, resume=resume, checkpoint_seconds=checkpoint_seconds, callback=callback,
+        stage=stage, agree=spread if spread.is_spread else None, settings=settings, started=started,
+    )  # fmt: skip
     with _single_blas_thread():
-        return _train(request, settings, prepared, given, resume, started)
+        made = _train(request, prepared, given, spread)
+    return FitResult(made.embeddings, made.summary, made.records, folder)
+
+
+def _train(request: Request, prepared: Prepared, init: Embeddings | None, spread: HostOptions) -> Made:
+    """Train on the hosts that are asked for; what rank 0 made."""
+    if not spread.is_spread:
+        made = Host(request, prepared, init, LoneTransport()).train()
+    else:
+        link = None if spread.link is None else parse_link(spread.link)
+        hosts = spread.logical_hosts or 1
+        made = run_logical(hosts, lambda transport: Host(request, prepared, init, transport).train(), link)[0]
+    assert made is not None
+    return made
 
 
 def _check_apart(init: Any, out: Path) -> None:
@@ -143,92 +142,8 @@ def _check_apart(init: Any, out: Path) -> None:
         raise InputError(f"The vectors to start from lie in {out}, which the run writes; choose another folder for it.")
 
 
-def _train(
-    request: _Request, settings: dict[str, Any], prepared: Prepared, init: Embeddings | None, resume: bool,
-    started: float,
-) -> FitResult:  # fmt: skip
-    model, source = request.model, prepared.source
-    keys, counts = prepared.keys, prepared.counts
-    if init is None:
-        tables = fresh_tables(len(keys), model, request.seed)
-    else:
-        tables, keys, counts = carry_over(init, keys, counts, model, request.seed)
-    file = None if request.out is None else request.out / FILE
-    log = None if request.out is None else request.out / "progress.jsonl"
-    first, items, seconds = (0, 0), 0, 0.0
-    if resume and file is not None and file.exists():
-        first, items, seconds = _restore(tables, file, settings)
-    schedule = EpochSchedule.plan(source.num_positions, request.epochs, source.unit, request.threads, first, model.cost)
-    learner = SequenceLearner(
-        model, prepared.counts, prepared.keep, source, tables,
-        block=prepared.block, piece=schedule.piece, threads=request.threads, seed=request.seed,
-    )  # fmt: skip
-    tell = request.stage or (lambda name, done, total: None)
-    tell("kernels (compiled once)", 0, 1)
-    compile_seconds = learner.compile()
-    tell("kernels (compiled once)", 1, 1)
-    # From here on the folder changes: whatever could be wrong with the request would have been said by now.
-    with run_folder(request.out, resume, settings):
-        if log is not None:
-            cut_log(log, items)
-        recorder = Recorder(request.epochs, learner.learning_rate, log, request.callback, items, seconds)
-        keeper = Keeper(file, learner, recorder, settings, request.checkpoint_seconds)
-        # The output rows of hierarchical softmax belong to the inner nodes of its tree, not to keys: they stay here.
-        output = tables["output"].rows if model.objective == "negative" else None
-        with stop_signals(keeper):  # while the result is written, too: a run that is done is not lost
-            try:
-                run(schedule, learner, Alone(), keeper.heard, epochs=request.epochs)
-            finally:
-                learner.close()
-            summary = _summary(request, prepared, recorder, len(keys), compile_seconds, started)
-            embeddings = Embeddings(keys, tables["input"].rows, output, counts, meta={"model": model.as_dict()})
-            if request.out is not None:
-                write_result(request.out, embeddings, summary, settings)
-    return FitResult(embeddings, summary, recorder.records, request.out)
-
-
-def _restore(
-    tables: dict[str, MemoryTable], path: Path, settings: dict[str, Any]
-) -> tuple[tuple[int, int], int, float]:
-    """Fill the tables from a checkpoint; ((epoch, position) to go on from, items and seconds so far)."""
-    checkpoint = load_checkpoint(path, settings)
-    for name, table in tables.items():
-        rows = checkpoint.state.get(name)
-        if rows is None or rows.shape != table.rows.shape:
-            raise FormatError(f"{path} does not hold the rows of this run; start again with --overwrite.")
-        table.rows[:] = rows
-    totals = checkpoint.totals
-    return (checkpoint.epoch, checkpoint.position), totals["items"], totals["seconds"]
-
-
 def _single_blas_thread() -> Any:
     """The kernels multiply small matrices on each of our own threads; BLAS threads of its own would fight them."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(limits=1, user_api="blas")
-
-
-def _summary(
-    request: _Request, prepared: Prepared, recorder: Recorder, rows: int, compile_seconds: float, started: float
-) -> dict[str, Any]:
-    losses = [record.loss for record in recorder.records if record.loss is not None]
-    last = recorder.records[-1] if recorder.records else None
-    train_seconds = last.seconds if last is not None else 0.0
-    return {
-        "model": request.model.name,
-        "rows": rows,
-        "dim": request.model.dim,
-        "epochs": request.epochs,
-        "threads": request.threads,
-        "seed": request.seed,
-        "items": recorder.items,
-        "items_per_s": recorder.items / max(train_seconds, 1e-9),
-        "loss": losses[-1] if losses else None,
-        "train_seconds": train_seconds,
-        "compile_seconds": compile_seconds,
-        "seconds": time.perf_counter() - started,
-        "peak_rss_bytes": peak_resident_bytes(),
-        "peak_anon_bytes": max(recorder.peak_anonymous, resident_bytes()[0]),
-        "warnings": remarks(prepared.facts),
-        "data": prepared.facts,
-    }

@@ -1,61 +1,126 @@
-"""The keeper of a run: records its progress, writes checkpoints, and stops it when asked to."""
+"""The keeper of a run: records its progress, writes checkpoints, and stops it when asked to; on all hosts as on one."""
 
 from __future__ import annotations
 
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from any2vec.cluster.message import Part
+from any2vec.cluster.transport import Transport, control
 from any2vec.errors import Interrupted
-from any2vec.models.learner import SequenceLearner
-from any2vec.train.checkpoint import Checkpoint, save_checkpoint
+from any2vec.train.checkpoint import Checkpoint, Place, save_checkpoint
+from any2vec.train.loop import Driver
 from any2vec.train.progress import Recorder
 from any2vec.types import Stats, Work
 
+_STOP, _SAVE = 1, 2
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What a keeper needs to know of the run."""
+
+    file: Path | None
+    """of the checkpoint; None at hosts other than rank 0, and where nothing is kept"""
+    has_file: bool
+    """whether rank 0 has one"""
+    settings: dict[str, Any]
+    every: float
+    """seconds between checkpoints"""
+    rounds: int
+    """rounds of an epoch"""
+    collect: Callable[[], dict[str, np.ndarray] | None]
+    """all hosts call it together: the state of the run at rank 0, None elsewhere"""
+
 
 class Keeper:
-    """Hears of each piece of work: records it, writes checkpoints, and stops the run when asked to."""
+    """Hears of each piece of work. Where hosts have agreed they tell rank 0, which says whether to save and stop."""
 
-    def __init__(
-        self, file: Path | None, learner: SequenceLearner, recorder: Recorder, settings: dict[str, Any], every: float
-    ) -> None:
-        self.file = file
-        self.learner = learner
+    def __init__(self, keeping: Keeping, driver: Driver, recorder: Recorder, transport: Transport) -> None:
+        self.keeping = keeping
+        self.driver = driver
         self.recorder = recorder
-        self.settings = settings
-        self.every = every
+        self.transport = transport
         self.stop_signal = 0
+        self._own = Stats(0, 0.0, 0)
         self._last = time.perf_counter()
 
     def heard(self, work: Work, stats: Stats) -> None:
-        self.recorder.add(work, stats)
-        if work.progress_to >= 1.0:
+        self._own += stats
+        if not self.driver.is_settled(work):
+            self.recorder.tick(work)
             return
-        if self.stop_signal:
-            self._save(work)
-            where = f"{self.file} holds the work so far, --resume goes on from it" if self.file else "nothing was kept"
-            raise Interrupted(f"Stopped by {signal.Signals(self.stop_signal).name} at {work.progress_to:.1%}; {where}.")
-        if time.perf_counter() - self._last >= self.every:
-            self._save(work)
+        own, self._own = self._own, Stats(0, 0.0, 0)
+        news = (own.items, own.loss_sum, own.loss_examples, own.cpu_seconds, self.stop_signal)
+        left = Part("control", np.array(_left(work), np.int64).reshape(-1, 2))
+        found = self.transport.gather([control(*news), left], "report")
+        order, number = self._decide(work, found)
+        verdict = self.transport.share([control(order, number)], "report")[0].array
+        order, number = int(verdict[0]), int(verdict[1])
+        if order & _SAVE:
+            self._save(work, tuple(tuple(map(tuple, parts[1].array.tolist())) for parts in found.values()))
+        if order & _STOP:
+            where = f"{self.keeping.file} holds the work so far, --resume goes on from it"
+            kept = where if self.keeping.has_file else "nothing was kept"
+            raise Interrupted(f"Stopped by {signal.Signals(number).name} at {work.progress_to:.1%}; {kept}.")
 
-    def _save(self, work: Work) -> None:
-        if self.file is None:
-            return
+    def _decide(self, work: Work, found: dict[int, tuple[Part, ...]]) -> tuple[int, int]:
+        """(what all hosts do now, the signal that asks for it), said by rank 0."""
+        if self.transport.rank != 0:
+            return 0, 0
+        said = [parts[0].array for parts in found.values()]
+        total = Stats(0, 0.0, 0)
+        for items, loss_sum, examples, cpu, _ in said:  # in rank order: sums do not depend on who came first
+            total += Stats(int(items), float(loss_sum), int(examples), float(cpu))
+        counters = self.transport.counters
+        self.recorder.add(work, total, counters.bytes_sent(), counters.bytes_received())
+        number = int(max(numbers[4] for numbers in said))
+        if work.progress_to >= 1.0:
+            return 0, 0
+        is_due = bool(number) or time.perf_counter() - self._last >= self.keeping.every
+        return (_STOP if number else 0) | (_SAVE if is_due and self.keeping.has_file else 0), number
+
+    def _save(self, work: Work, rest: tuple[tuple[tuple[int, int], ...], ...]) -> None:
         start = time.perf_counter()
-        position = (work.epoch, work.stop) if work.stop < self.learner.source.num_positions else (work.epoch + 1, 0)
-        totals = {"items": self.recorder.items, "seconds": self.recorder.seconds}
-        save_checkpoint(self.file, Checkpoint(self.learner.state, *position, self.settings, totals))
+        state = self.keeping.collect()
+        if state is not None and self.keeping.file is not None:
+            totals = {"items": self.recorder.items, "seconds": self.recorder.seconds}
+            place = _place(work, self.keeping.rounds, rest)
+            save_checkpoint(self.keeping.file, Checkpoint(state, place, self.keeping.settings, totals))
         self._last = time.perf_counter()
         self.recorder.pause(self._last - start)
 
 
+def _left(work: Work) -> list[tuple[int, int]]:
+    """Positions that this host has left of the epoch after a piece of work."""
+    left, is_before = [], False
+    for stretch, (start, stop) in zip(work.round.stretches, work.round.parts, strict=True):
+        is_own = stretch is work.stretch or stretch == work.stretch
+        at = work.stop if is_own else start if is_before else stop
+        is_before |= is_own
+        if at < stretch.stop:
+            left.append((at, stretch.stop))
+    return left
+
+
+def _place(work: Work, rounds: int, rest: tuple[tuple[tuple[int, int], ...], ...]) -> Place:
+    if not any(rest):
+        return Place(work.epoch + 1, 0, rounds)
+    done = work.round.number - work.epoch * rounds + work.closes_round
+    return Place(work.epoch, done, rounds, rest, work.round.is_whole)
+
+
 @contextmanager
 def stop_signals(keeper: Keeper) -> Iterator[None]:
-    """Ctrl-C and SIGTERM ask for a stop after the work at hand; a second Ctrl-C does not wait for a checkpoint."""
+    """Ctrl-C and SIGTERM ask for a stop where the hosts agree next; a second Ctrl-C does not wait for a checkpoint."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -11,7 +11,7 @@ from any2vec.types import Stats, Work
 class Learner(Protocol):
     """What one host does with one piece of work."""
 
-    def run(self, work: Work, epochs: int) -> Stats: ...
+    def run(self, work: Work) -> Stats: ...
 
 
 class Driver(Protocol):
@@ -20,6 +20,9 @@ class Driver(Protocol):
     def before(self, work: Work) -> None: ...
 
     def after(self, work: Work) -> None: ...
+
+    def is_settled(self, work: Work) -> bool:
+        """Whether the hosts agree after this work: a checkpoint may be taken, and all may stop together."""
 
 
 class Alone:
@@ -31,18 +34,19 @@ class Alone:
     def after(self, work: Work) -> None:
         pass
 
+    def is_settled(self, work: Work) -> bool:
+        return True
+
 
 def run(
     schedule: Iterable[Work],
     learner: Learner,
     driver: Driver,
     report: Callable[[Work, Stats], None],
-    *,
-    epochs: int,
 ) -> None:
     """Do all work of the schedule. `report` hears of each piece, and may stop the run by raising."""
     for work in schedule:
         driver.before(work)
-        stats = learner.run(work, epochs)
+        stats = learner.run(work)
         driver.after(work)
         report(work, stats)

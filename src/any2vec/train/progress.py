@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from any2vec.data.storage import atomic_file, storage_errors
@@ -43,6 +44,7 @@ class Recorder:
         self._callback = callback
         self._before = seconds
         self._start = self._last = time.perf_counter()
+        self._ticked = self._start
         self._pause = 0.0
         self._window = Stats(0, 0.0, 0)
 
@@ -56,15 +58,16 @@ class Recorder:
         self._pause += seconds
         self._last += seconds
 
-    def add(self, work: Work, stats: Stats) -> None:
+    def tick(self, work: Work) -> None:
+        """Tell the callback, but not the log, how far a round is: what other hosts have done is not known yet."""
+        now = time.perf_counter()
+        if self._callback is not None and self.records and now - self._ticked >= RECORD_SECONDS:
+            self._ticked = now
+            self._callback(replace(self.records[-1], progress=work.progress_to, seconds=round(self.seconds, 4)))
+
+    def add(self, work: Work, stats: Stats, bytes_sent: int = 0, bytes_received: int = 0) -> None:
         """Count a piece of work; make a record when it is time, and at the end of the run."""
-        window = self._window
-        self._window = window = Stats(
-            window.items + stats.items,
-            window.loss_sum + stats.loss_sum,
-            window.loss_examples + stats.loss_examples,
-            window.cpu_seconds + stats.cpu_seconds,
-        )
+        self._window = window = self._window + stats
         self.items += stats.items
         now = time.perf_counter()
         if now - self._last < RECORD_SECONDS and work.progress_to < 1.0:
@@ -77,7 +80,7 @@ class Recorder:
                 seconds=round(self.seconds, 4),
                 epoch=work.epoch,
                 epochs=self.epochs,
-                round=work.round,
+                round=work.round.number,
                 progress=work.progress_to,
                 loss=window.loss_sum / window.loss_examples if window.loss_examples else None,
                 learning_rate=self._learning_rate(work.progress_to),
@@ -86,6 +89,8 @@ class Recorder:
                 busy_cores=window.cpu_seconds / span,
                 rss_bytes=anonymous,
                 mapped_bytes=mapped,
+                bytes_sent=bytes_sent,
+                bytes_received=bytes_received,
             )
         )
         self._last, self._window = now, Stats(0, 0.0, 0)

@@ -1,0 +1,88 @@
+"""How rows and sets of rows become bytes: 32, 16 or 8 bits a number, and the smallest way to say which rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from any2vec.cluster.message import Part
+from any2vec.errors import MessageError
+
+BITS = (32, 16, 8)
+_CODES = {16: np.int16, 8: np.int8}
+
+
+def pack_rows(rows_KD: np.ndarray, bits: int = 32) -> list[Part]:
+    """Parts that carry float32 rows (K, D): as they are, or as whole numbers with a float32 scale for each row."""
+    if bits == 32 or not len(rows_KD):
+        return [Part("rows", rows_KD)]
+    from any2vec.kernels.quantise import quantise_rows
+
+    scale_K, code_KD = np.empty(len(rows_KD), np.float32), np.empty(rows_KD.shape, _CODES[bits])
+    quantise_rows(rows_KD, (1 << (bits - 1)) - 1, scale_K, code_KD)
+    return [Part("rows", code_KD), Part("rows", scale_K)]
+
+
+def unpack_rows(parts: Sequence[Part]) -> np.ndarray:
+    """float32 (K, D), what `pack_rows` put in; exact for 32 bits."""
+    if len(parts) == 1:
+        return parts[0].array
+    from any2vec.kernels.quantise import restore_rows
+
+    code_KD, scale_K = parts[0].array, parts[1].array
+    rows_KD = np.empty(code_KD.shape, np.float32)
+    restore_rows(scale_K, code_KD, rows_KD)
+    return rows_KD
+
+
+def rows_size(count: int, dim: int, bits: int = 32) -> int:
+    """Bytes of the rows part(s) of `count` rows."""
+    return count * (dim * bits // 8 + (4 if bits < 32 else 0))
+
+
+def rows_parts(count: int, bits: int) -> int:
+    """How many parts `count` rows make."""
+    return 1 if bits == 32 or count == 0 else 2
+
+
+def pack_ids(ids: np.ndarray, num_rows: int) -> Part:
+    """The part that says which of `num_rows` rows: ascending ids int64 (K,), 0..num_rows - 1.
+
+    Nothing for none, one byte for all, else the smaller of a bit for each row and 2 or 4 bytes for each id (Gluon,
+    Dathathri et al. 2018, section 4.2: the encoding is chosen message by message).
+    """
+    if not len(ids):
+        return Part("ids", np.empty(0, np.uint8))
+    if len(ids) == num_rows:
+        return Part("ids", np.zeros(1, np.int8))
+    kind = np.uint16 if num_rows <= 1 << 16 else np.uint32
+    if -(-num_rows // 8) <= len(ids) * np.dtype(kind).itemsize:
+        flags = np.zeros(num_rows, np.uint8)
+        flags[ids] = 1
+        return Part("ids", np.packbits(flags))
+    return Part("ids", ids.astype(kind))
+
+
+def unpack_ids(part: Part, num_rows: int) -> np.ndarray:
+    """int64 (K,), ascending: what `pack_ids` put in.
+
+    Raises:
+        MessageError: an id is not below num_rows.
+    """
+    array = part.array
+    if array.dtype == np.int8:
+        return np.arange(num_rows)
+    if array.dtype == np.uint8:
+        return np.flatnonzero(np.unpackbits(array, count=num_rows)) if array.size else np.empty(0, np.int64)
+    ids = array.astype(np.int64)
+    if ids[-1] >= num_rows:
+        raise MessageError(f"A host speaks of row {ids[-1]} of a block of {num_rows} rows.")
+    return ids
+
+
+def ids_size(count: int, num_rows: int) -> int:
+    """Bytes that `pack_ids` needs for `count` of `num_rows` rows."""
+    if count in (0, num_rows):
+        return min(count, 1)
+    return min(-(-num_rows // 8), count * (2 if num_rows <= 1 << 16 else 4))

@@ -1,0 +1,25 @@
+"""The transport of a host without peers: gathering and sharing give back what was put in."""
+
+from __future__ import annotations
+
+from any2vec.cluster.message import Message
+from any2vec.cluster.transport import Transport
+
+
+class LoneTransport(Transport):
+    """Rank 0 of one."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+    def _put(self, peer: int, message: Message) -> None:
+        raise AssertionError("a lone host has nobody to send to")
+
+    def _get(self, peer: int | None, channel: int, timeout: float) -> Message:
+        raise AssertionError("a lone host has nobody to hear from")
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def abort(self, reason: str) -> None:
+        """Nobody to tell."""

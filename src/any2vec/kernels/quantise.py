@@ -1,0 +1,38 @@
+"""Rows in 8 or 16 bits: each has a scale of its own, and whole numbers of it. Rounding is to nearest, ties to even.
+
+Legend: K rows, D dim.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from any2vec.kernels.jit import jit
+
+
+@jit
+def quantise_rows(rows_KD: np.ndarray, most: int, scale_K: np.ndarray, code_KD: np.ndarray) -> None:
+    """code = round(row / scale), scale = largest |number| of the row / most; so |row - scale code| <= scale / 2.
+
+    rows_KD float32 (K, D), finite; most: 127 for int8 codes, 32,767 for int16; scale_K float32 (K,); a row of zeros
+    has scale 0.
+    """
+    for k in range(rows_KD.shape[0]):
+        top = np.float32(0)
+        for d in range(rows_KD.shape[1]):
+            top = max(top, abs(rows_KD[k, d]))
+        scale = top / np.float32(most)
+        scale_K[k] = scale
+        inverse = np.float32(1) / scale if scale > 0 else np.float32(0)
+        if not inverse < np.inf:  # a scale so small that it has no inverse: the row is as good as zero
+            scale_K[k], inverse = np.float32(0), np.float32(0)
+        for d in range(rows_KD.shape[1]):
+            code_KD[k, d] = np.rint(rows_KD[k, d] * inverse)
+
+
+@jit
+def restore_rows(scale_K: np.ndarray, code_KD: np.ndarray, rows_KD: np.ndarray) -> None:
+    """rows = scale code; float32."""
+    for k in range(code_KD.shape[0]):
+        for d in range(code_KD.shape[1]):
+            rows_KD[k, d] = scale_K[k] * np.float32(code_KD[k, d])

@@ -1,0 +1,39 @@
+"""The rows that a host owns: it merges what all hosts made of them, in rank order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from any2vec.kernels.merge import ADASUM, ADASUM_SYMMETRIC, MEAN, SUM, finish_rows, merge_rows
+
+RULES = {"adasum": ADASUM, "adasum-symmetric": ADASUM_SYMMETRIC, "mean": MEAN, "sum": SUM}
+"""name of a merge rule -> its number in the kernels; mean is over the hosts that changed the row"""
+
+
+def bounds(num_rows: int, hosts: int) -> list[int]:
+    """Host h owns the rows [bounds[h], bounds[h + 1]): contiguous blocks, static, as equal as can be."""
+    return [num_rows * host // hosts for host in range(hosts + 1)]
+
+
+class Block:
+    """One host's block of one table: float32 (B, D), the values that all hosts agree on."""
+
+    def __init__(self, rows_BD: np.ndarray, rule: str) -> None:
+        """rows_BD is copied."""
+        self.rows = rows_BD.copy()
+        self._rule = RULES[rule]
+        self._value = np.empty_like(self.rows)
+        self._sum = np.empty(self.rows.shape, np.float64)
+        self._count = np.zeros(len(self.rows), np.int32)
+
+    def merge(self, slot_K: np.ndarray, now_KD: np.ndarray, is_delta: bool) -> None:
+        """Take one host's values (or changes) of the rows slot_K, int64; host after host in rank order."""
+        if len(slot_K):
+            merge_rows(self._rule, slot_K, now_KD, is_delta, self.rows, self._value, self._sum, self._count)
+
+    def finish(self, is_delta: bool) -> np.ndarray:
+        """Agree on what was merged; the slots that any host changed, int64 ascending."""
+        finish_rows(self._rule, is_delta, self.rows, self._value, self._sum, self._count)
+        changed = np.flatnonzero(self._count)
+        self._count[:] = 0
+        return changed

@@ -1,0 +1,60 @@
+"""How a run is spread over hosts, and how they agree. Light: no numba, no NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from any2vec.checks import check_choice, check_number, check_whole
+from any2vec.errors import InputError
+
+MERGES = ("adasum", "adasum-symmetric", "mean", "sum")
+SCHEMES = ("rep-base", "rep-opt", "pull-base", "pull-opt")
+MOST_HOSTS = 4096
+MOST_LOGICAL = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostOptions:
+    """Hosts of a run, and their agreement."""
+
+    hosts: int | None = None
+    """processes that train together on this machine, 1 or more; under torchrun its own number counts"""
+    logical_hosts: int | None = None
+    """hosts as threads of one process, 1..256: the same result as from so many processes"""
+    sync: Literal["adasum", "adasum-symmetric", "mean", "sum"] = "adasum"
+    """how hosts merge what they made of a row"""
+    scheme: Literal["rep-base", "rep-opt", "pull-base", "pull-opt"] = "pull-opt"
+    """what travels: all rows, changed rows, words of the round, or rows of the round by label; same result each"""
+    rounds_per_epoch: int | None = None
+    """agreements in an epoch, 1..1,000,000; by default 3 for every 2 hosts"""
+    bits: int = 32
+    """bits of a number that travels: 32 (exact), 16 or 8 (rounded, with error feedback)"""
+    link: str | None = None
+    """emulate links like 100Mbit,1ms between the hosts: messages take as long as they would there"""
+    host_timeout: float = 30.0
+    """seconds without a sign of life after which a host is given up, more than 0"""
+
+    def __post_init__(self) -> None:
+        if self.hosts is not None:
+            check_whole("hosts", self.hosts, 1, MOST_HOSTS)
+        if self.logical_hosts is not None:
+            check_whole("logical_hosts", self.logical_hosts, 1, MOST_LOGICAL)
+        if self.rounds_per_epoch is not None:
+            check_whole("rounds_per_epoch", self.rounds_per_epoch, 1, 1_000_000)
+        check_choice("sync", self.sync, MERGES)
+        check_choice("scheme", self.scheme, SCHEMES)
+        check_number("host_timeout", self.host_timeout, 0, 1e6, open_low=True)
+        if self.bits not in (32, 16, 8):
+            raise InputError(f"bits must be 32, 16 or 8, got {self.bits!r}.")
+        if self.hosts is not None and self.logical_hosts is not None:
+            raise InputError("hosts are processes and logical_hosts are threads of one process; choose one of the two.")
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether hosts were asked for: one host, too, then goes through the agreement."""
+        return self.hosts is not None or self.logical_hosts is not None
+
+    def rounds(self, hosts: int) -> int:
+        """Rounds of an epoch: GraphAny2Vec's 1, 3, 6, 12, 24, 48 for 1, 2, 4, 8, 16, 32 hosts (IPDPS 2021, 5.1)."""
+        return self.rounds_per_epoch or (1 if hosts == 1 else 3 * hosts // 2)

@@ -1,0 +1,139 @@
+"""RepModel of GraphAny2Vec (IPDPS 2021, section 4): every host holds all rows.
+
+Base sends all rows from and to everyone; Opt sends what changed: from a mirror the rows that it changed, from a master
+the rows that any host changed. "Changed" is per label, i.e. apart for input and output rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from any2vec.cluster.codec import pack_ids, pack_rows, unpack_ids, unpack_rows
+from any2vec.cluster.message import Part
+from any2vec.cluster.transport import Transport
+from any2vec.kernels.merge import changed_rows
+from any2vec.sync.block import Block, bounds
+from any2vec.sync.residual import Residuals
+from any2vec.types import Work
+
+
+class Replicated:
+    """The agreement of one host by RepModel-Base or, with `sparse`, RepModel-Opt.
+
+    Args:
+        tables: name -> float32 (V, D), trained in place; the same values on every host at the start.
+        bits: 32 sends values as they are; 16 or 8 sends changes, what rounding leaves out waits for the next time.
+    """
+
+    def __init__(self, transport: Transport, tables: dict[str, np.ndarray], rule: str, bits: int, sparse: bool) -> None:
+        self.transport = transport
+        self.tables = tables
+        self.bits = bits
+        self.sparse = sparse
+        self._bounds = bounds(len(tables["input"]), transport.hosts)
+        low, high = self._bounds[transport.rank : transport.rank + 2]
+        self._blocks = {name: Block(table[low:high], rule) for name, table in tables.items()}
+        self._start = {name: table.copy() for name, table in tables.items()} if sparse or bits < 32 else {}
+        self.residuals = Residuals(tables if bits < 32 else {})
+
+    def open(self, work: Work) -> None:
+        """Every row is here already."""
+
+    def close(self) -> None:
+        """Agree on what the round changed."""
+        touched = {name: self._changed(name) for name in self.tables}
+        merged = self._reduce(touched)
+        self._broadcast(merged)
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        """What rounding has left out."""
+        return self.residuals.tables
+
+    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+        """Take up what rounding left out of a former run."""
+        self.residuals.recall(memories, self.transport.rank, self.transport.hosts)
+
+    def collect(self) -> dict[str, np.ndarray] | None:
+        """The agreed tables, at rank 0."""
+        if self.bits == 32:
+            return self.tables if self.transport.rank == 0 else None
+        parts = [Part("rows", block.rows) for block in self._blocks.values()]
+        found = self.transport.gather(parts, "gather")
+        names = list(self.tables)
+        return (
+            {name: np.concatenate([found[rank][i].array for rank in sorted(found)]) for i, name in enumerate(names)}
+            if found
+            else None
+        )
+
+    def _changed(self, name: str) -> np.ndarray:
+        """Rows of a table that this host changed, int64 ascending; all without `sparse`."""
+        if not self.sparse:
+            return np.arange(len(self.tables[name]))
+        flags = np.empty(len(self.tables[name]), np.uint8)
+        changed_rows(self.tables[name], self._start[name], flags)
+        return np.flatnonzero(flags)
+
+    def _reduce(self, touched: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Mirrors to masters. Returns the changed slots of this host's blocks."""
+        hosts, rank = self.transport.hosts, self.transport.rank
+        outgoing: dict[int, list[Part]] = {}
+        own: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        for name, ids in touched.items():
+            cuts = np.searchsorted(ids, self._bounds)
+            for host in range(hosts):
+                low, high = self._bounds[host : host + 2]
+                part = ids[cuts[host] : cuts[host + 1]]
+                packed = pack_rows(self._outgoing(name, part), self.bits)
+                if host == rank:
+                    own[name] = part - low, unpack_rows(packed)
+                    self.residuals.sent(name, part, own[name][1])
+                    continue
+                self.residuals.sent(name, part, unpack_rows(packed))
+                sets = [pack_ids(part - low, high - low)] if self.sparse else []
+                outgoing.setdefault(host, []).extend([*sets, *packed])
+        received = {peer: list(parts) for peer, parts in self.transport.exchange(outgoing, "reduce").items()}
+        changed = {}
+        for name, block in self._blocks.items():
+            for host in range(hosts):
+                slots, values = own[name] if host == rank else self._read(received[host], len(block.rows))
+                block.merge(slots, values, self.bits < 32)
+            changed[name] = block.finish(self.bits < 32)
+        return changed
+
+    def _broadcast(self, changed: dict[str, np.ndarray]) -> None:
+        """Masters to mirrors."""
+        low = self._bounds[self.transport.rank]
+        parts: list[Part] = []
+        for name, block in self._blocks.items():
+            slots = changed[name] if self.sparse else np.arange(len(block.rows))
+            values = block.rows[slots]
+            self._take(name, low + slots, values)
+            sets = [pack_ids(slots, len(block.rows))] if self.sparse else []
+            parts += [*sets, *pack_rows(values, self.bits)]
+        everyone = dict.fromkeys(range(self.transport.hosts), parts)
+        for peer, received in self.transport.exchange(everyone, "broadcast").items():
+            rest = list(received)
+            for name in self.tables:
+                slots, values = self._read(rest, self._bounds[peer + 1] - self._bounds[peer])
+                self._take(name, self._bounds[peer] + slots, values)
+
+    def _outgoing(self, name: str, ids: np.ndarray) -> np.ndarray:
+        now = self.tables[name][ids]
+        return now if self.bits == 32 else self.residuals.outgoing(name, ids, now - self._start[name][ids])
+
+    def _take(self, name: str, ids: np.ndarray, values: np.ndarray) -> None:
+        """Make agreed values this host's own."""
+        self.tables[name][ids] = values
+        if self._start:
+            self._start[name][ids] = values
+
+    def _read(self, parts: list[Part], num_rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """(slots, values) off the front of a message."""
+        slots = unpack_ids(parts.pop(0), num_rows) if self.sparse else np.arange(num_rows)
+        first = parts.pop(0)
+        quantised = first.array.dtype != np.float32
+        return slots, unpack_rows([first, parts.pop(0)] if quantised else [first])
