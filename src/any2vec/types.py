@@ -51,6 +51,8 @@ class Round:
     """positions [start, stop) of the round, one for each stretch"""
     is_whole: bool = True
     """its epoch began on as many hosts as there are now"""
+    ends_epoch: bool = False
+    """no other round of its epoch follows"""
 
 
 @dataclass(frozen=True, slots=True)

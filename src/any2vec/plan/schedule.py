@@ -68,7 +68,6 @@ class EpochSchedule:
 
     def all_rounds(self) -> Iterator[tuple[int, Round]]:
         """(epoch, round) after round; every host has as many. A host with nothing to do in a round has an empty one."""
-        number = self.first[0] * self.rounds
         first_epoch, done, position = self.first
         for epoch in range(first_epoch, self.epochs):
             stretches, rounds = self._epoch(epoch)
@@ -76,8 +75,8 @@ class EpochSchedule:
                 if epoch == first_epoch and self.rest is None:
                     cut = tuple((max(start, min(position, stop)), stop) for start, stop in cut)
                 if epoch > first_epoch or index >= done or self.rest is not None:
-                    yield epoch, Round(number, stretches, cut, self.rest is None or epoch > first_epoch)
-                number += 1
+                    is_whole, is_last = self.rest is None or epoch > first_epoch, index == rounds - 1
+                    yield epoch, Round(epoch * self.rounds + index, stretches, cut, is_whole, is_last)
 
     def _epoch(self, epoch: int) -> tuple[tuple[Stretch, ...], int]:
         """(stretches, rounds) of an epoch."""

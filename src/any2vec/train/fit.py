@@ -53,6 +53,7 @@ def fit(
     resume: bool = False,
     init: Embeddings | str | Path | None = None,
     callback: Callable[[Progress], None] | None = None,
+    on_epoch: Callable[[int, Embeddings], None] | None = None,
     stage: Stage | None = None,
     checkpoint_seconds: float = 300.0,
     text: TextOptions | None = None,
@@ -76,6 +77,8 @@ def fit(
         resume: go on from the checkpoint in `out`, or start afresh if there is none; a finished run stands as it is.
         init: vectors to start from, matched by key; keys that the data lack are kept.
         callback: hears every progress record.
+        on_epoch: called at the end of each epoch with (its number from 1, the vectors so far); they change when it
+            returns.
         stage: hears how far reading is: (name, bytes done, bytes in all or None).
         checkpoint_seconds: between checkpoints, more than 0.
         text, graph: reading options.
@@ -117,7 +120,7 @@ def fit(
     request = Request(
         model=model, epochs=settings["epochs"], threads=int(threads) or max(1, usable_cores() // num_hosts),
         seed=int(seed), out=folder, resume=resume, checkpoint_seconds=checkpoint_seconds, callback=callback,
-        stage=stage, agree=spread if spread.is_spread else None, settings=settings, started=started,
+        stage=stage, on_epoch=on_epoch, agree=spread if spread.is_spread else None, settings=settings, started=started,
     )  # fmt: skip
     with _single_blas_thread():
         made = _train(request, prepared, given, spread)

@@ -47,6 +47,7 @@ class Request:
     checkpoint_seconds: float
     callback: Callable[[Progress], None] | None
     stage: Stage | None
+    on_epoch: Callable[[int, Embeddings], None] | None
     agree: HostOptions | None
     """None: a single host, which agrees with nobody"""
     settings: dict[str, Any]
@@ -113,6 +114,7 @@ class Host:
             keeping = Keeping(
                 None if out is None else out / FILE, request.out is not None, request.settings,
                 request.checkpoint_seconds, self.rounds, self.state,
+                None if request.on_epoch is None else self._end_epoch,
             )  # fmt: skip
             keeper = Keeper(keeping, self.driver, recorder, self.transport)
             with stop_signals(keeper):  # while the result is written, too: a run that is done is not lost
@@ -189,11 +191,19 @@ class Host:
     def _made(
         self, agreed: dict[str, np.ndarray], recorder: Recorder, compile_seconds: float, facts: dict[str, Any]
     ) -> Made:
+        return Made(self._embeddings(agreed), self._summary(recorder, compile_seconds) | facts, recorder.records)
+
+    def _embeddings(self, agreed: dict[str, np.ndarray]) -> Embeddings:
         model = self.request.model
         # The output rows of hierarchical softmax belong to the inner nodes of its tree, not to keys: they stay here.
         output = agreed["output"] if model.objective == "negative" else None
-        embeddings = Embeddings(self.keys, agreed["input"], output, self.counts, meta={"model": model.as_dict()})
-        return Made(embeddings, self._summary(recorder, compile_seconds) | facts, recorder.records)
+        return Embeddings(self.keys, agreed["input"], output, self.counts, meta={"model": model.as_dict()})
+
+    def _end_epoch(self, epoch: int) -> None:
+        """Show what there is so far to whom it interests, at rank 0."""
+        agreed, hear = self.agreed(), self.request.on_epoch
+        if agreed is not None and hear is not None:
+            hear(epoch + 1, self._embeddings(agreed))
 
     def _facts(self, recorder: Recorder) -> dict[str, Any]:
         """What only several hosts have to tell; {} for one that agrees with nobody. All hosts call it together."""

@@ -39,6 +39,8 @@ class Keeping:
     """rounds of an epoch"""
     collect: Callable[[], dict[str, np.ndarray] | None]
     """all hosts call it together: the state of the run at rank 0, None elsewhere"""
+    end_epoch: Callable[[int], None] | None
+    """all hosts call it together where an epoch ends"""
 
 
 class Keeper:
@@ -65,6 +67,10 @@ class Keeper:
         order, number = self._decide(work, found)
         verdict = self.transport.share([control(order, number)], "report")[0].array
         order, number = int(verdict[0]), int(verdict[1])
+        if self.keeping.end_epoch is not None and work.closes_round and work.round.ends_epoch:
+            began = time.perf_counter()
+            self.keeping.end_epoch(work.epoch)
+            self.recorder.pause(time.perf_counter() - began)
         if order & _SAVE:
             self._save(work, tuple(tuple(map(tuple, parts[1].array.tolist())) for parts in found.values()))
         if order & _STOP:
