@@ -1,6 +1,6 @@
-"""Programs that tests run as hosts: `python -m host_programs SETTINGS` with SETTINGS in JSON, by the launcher's contract.
+"""Programs that tests run as hosts: `python -m host_programs SETTINGS`, by the contract of cluster/launch.py.
 
-`program` names a function below; the other settings are its arguments. Rank 0 prints one line of JSON.
+SETTINGS is JSON: `program` names a function below, the other settings are its arguments. Rank 0 prints JSON.
 """
 
 from __future__ import annotations
@@ -79,21 +79,21 @@ def run_large(size: int) -> None:
 
 
 def run_fault(fault: str, silence: float = 60.0) -> None:
-    """Rank 2 fails after two rounds, while the others go on. Every host writes what it learns to standard output."""
-    name = "other" if fault == "job" and os.environ["RANK"] == "2" else "job"
-    if fault == "version" and os.environ["RANK"] == "2":
+    """Rank 2 fails after two rounds, or when it joins. Every host that can notes what it learns in the file NOTES."""
+    is_odd = os.environ["RANK"] == "2"
+    if fault == "version" and is_odd:
         launch.__version__ = "0.0.0"
-    with launch.join(name, silence=silence) as transport:
-        try:
+    try:
+        with launch.join("other" if fault == "job" and is_odd else "job", silence=silence) as transport:
             for number in range(1000):
-                if transport.rank == 2 and number == 2:
+                if is_odd and number == 2:
                     _fail(fault)
                 transport.exchange({}, "round")
-        except HostError as error:
-            # Beside standard error, where one sentence of the first to fail is read.
-            with open(os.environ["NOTES"], "a") as notes:  # noqa: PTH123 (appends of one line are whole)
-                notes.write(json.dumps([transport.rank, type(error).__name__, str(error)]) + "\n")
-            raise
+    except HostError as error:
+        # Beside standard error, where the launcher reads the sentence of the first to fail alone.
+        with open(os.environ["NOTES"], "a") as notes:  # noqa: PTH123
+            notes.write(json.dumps([int(os.environ["RANK"]), type(error).__name__, str(error)]) + "\n")
+        raise
 
 
 def _fail(fault: str) -> None:

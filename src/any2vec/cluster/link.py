@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from any2vec.errors import InputError
 
-_UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+_UNITS = {"": "e0", "k": "e3", "M": "e6", "G": "e9", "T": "e12"}
+_TIMES = {"ns": "e-9", "us": "e-6", "ms": "e-3", "s": "e0"}  # as exponents: 50us is 5e-05 and not its neighbour
 _BANDWIDTH = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)bit(?:/s)?")
 _LATENCY = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s)")
 
@@ -47,9 +47,9 @@ def parse_link(text: str) -> LinkModel:
     Raises:
         InputError: it is not written like that.
     """
-    inner, _, outer = text.partition(";")
+    inner, semicolon, outer = text.partition(";")
     bandwidth, latency = _parse_line(inner, text)
-    if not outer:
+    if not semicolon:
         return LinkModel(bandwidth=bandwidth, latency=latency)
     count, colon, line = outer.partition(":")
     if not colon or not count.strip().isdigit() or int(count) < 2:
@@ -62,12 +62,12 @@ def parse_link(text: str) -> LinkModel:
 
 
 def _parse_line(text: str, whole: str) -> tuple[float, float]:
-    first, _, second = (part.strip() for part in text.partition(","))
-    bandwidth = _BANDWIDTH.fullmatch(first)
-    latency = _LATENCY.fullmatch(second) if second else None
-    if bandwidth is None or float(bandwidth[1]) == 0 or (second and latency is None):
+    first, comma, second = (part.strip() for part in text.partition(","))
+    bandwidth, latency = _BANDWIDTH.fullmatch(first), _LATENCY.fullmatch(second)
+    if bandwidth is None or float(bandwidth[1]) == 0 or bool(comma) != (latency is not None):
         raise _unclear(whole)
-    return float(bandwidth[1]) * _UNITS[bandwidth[2]], float(latency[1]) * _TIMES[latency[2]] if latency else 0.0
+    seconds = float(latency[1] + _TIMES[latency[2]]) if latency else 0.0
+    return float(bandwidth[1] + _UNITS[bandwidth[2]]), seconds
 
 
 def _unclear(text: str) -> InputError:

@@ -124,7 +124,7 @@ def decode(head: bytes, body: bytes | bytearray | memoryview) -> Message:
         parts.append(part)
     if at != size:
         raise MessageError(f"A message from rank {sender} is {size} bytes long, and its parts are {at}.")
-    return Message(sender, channel, sequence, phase.rstrip(b"\0").decode("ascii"), tuple(parts), due)
+    return Message(sender, channel, sequence, phase.rstrip(b"\0").decode("ascii", "replace"), tuple(parts), due)
 
 
 def _part_head(part: Part) -> bytes:

@@ -1,0 +1,342 @@
+"""Messages, counters, links, and the transport between logical hosts."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from any2vec.cluster.counters import Counters
+from any2vec.cluster.link import LinkModel, parse_link
+from any2vec.cluster.message import (
+    HEAD,
+    KINDS,
+    PART,
+    Message,
+    Part,
+    body_size,
+    decode,
+    encode,
+    overhead,
+    size_of,
+)
+from any2vec.cluster.threads import run_logical
+from any2vec.cluster.transport import Transport, control, text_of, text_part
+from any2vec.errors import HostError, InputError, MessageError
+from host_programs import bsp, summary
+
+DTYPES = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8")
+
+
+def part_of(kind: str, dtype: str, shape: tuple[int, ...], seed: int) -> Part:
+    """An array of any bytes, NaNs and all."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return Part(kind, np.frombuffer(np.random.default_rng(seed).bytes(size), dtype).reshape(shape))
+
+
+PARTS = st.lists(
+    st.builds(
+        part_of,
+        st.sampled_from(KINDS),
+        st.sampled_from(DTYPES),
+        st.one_of(st.tuples(st.integers(0, 9)), st.tuples(st.integers(0, 5), st.integers(0, 5))),
+        st.integers(0, 99),
+    ),
+    max_size=5,
+)
+
+
+def sent_and_read(message: Message) -> Message:
+    head, body = encode(message)
+    assert len(head) == HEAD.size and body_size(head) == len(body)
+    assert len(head) + len(body) == size_of(message.parts)
+    return decode(head, body)
+
+
+def assert_same(found: Message, expected: Message) -> None:
+    assert found[:4] == expected[:4] and found.due == expected.due and len(found.parts) == len(expected.parts)
+    for theirs, ours in zip(found.parts, expected.parts, strict=True):
+        assert theirs.kind == ours.kind and theirs.array.dtype == ours.array.dtype
+        assert theirs.array.shape == ours.array.shape and theirs.array.tobytes() == ours.array.tobytes()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_comes_back(dtype: str) -> None:
+    parts = tuple(part_of("rows", dtype, shape, 1) for shape in [(5,), (3, 4), (0,), (0, 7), (7, 0)])
+    assert_same(sent_and_read(Message(3, 99, 12, "x" * 16, parts, 1.5)), Message(3, 99, 12, "x" * 16, parts, 1.5))
+
+
+@given(PARTS)
+@settings(deadline=None, max_examples=60)
+def test_any_message_comes_back_with_arrays_that_kernels_take(parts: list[Part]) -> None:
+    message = Message(0, 0, 2**60, "phase", tuple(parts))
+    found = sent_and_read(message)
+    assert_same(found, message)
+    for part in found.parts:  # aligned, writable, C-ordered: else numba would compile a kernel anew
+        assert part.array.flags.carray
+
+
+@pytest.mark.parametrize("shape", [(), (2, 2, 2)])
+def test_a_message_carries_one_or_two_dimensions(shape: tuple[int, ...]) -> None:
+    refuse(Part("rows", np.zeros(shape, np.float32)))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "complex64", "U1", ">f4"])
+def test_a_message_carries_integers_and_floats(dtype: str) -> None:
+    refuse(Part("rows", np.zeros(3, dtype)))
+
+
+def refuse(part: Part) -> None:
+    """Refused where it is sent, on the sender's own stack."""
+    with pytest.raises(ValueError, match="no message carries"):
+        run_logical(2, lambda transport: transport.send(1 - transport.rank, (part,), "x"))
+
+
+def test_text_comes_back() -> None:
+    assert text_of(text_part("Zürich, 東京")) == "Zürich, 東京" and text_of(text_part("")) == ""
+
+
+SMALL = Message(2, 7, 1, "rows", (Part("rows", np.arange(6, dtype=np.float32).reshape(2, 3)), control(1, 2)))
+
+
+def test_no_changed_byte_is_accepted() -> None:
+    head, body = encode(SMALL)
+    for place in range(len(head) + len(body)):
+        for change in (1, 0x80, 0xFF):
+            whole = bytearray(head + body)
+            whole[place] ^= change
+            with pytest.raises(MessageError):
+                decode(bytes(whole[: HEAD.size]), whole[HEAD.size :])
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=60)
+def test_no_cut_or_mixed_message_is_accepted(data: st.DataObject) -> None:
+    head, body = encode(SMALL)
+    kept = data.draw(st.integers(0, len(body) - 1))
+    filler = data.draw(st.binary(max_size=len(body) - kept + 9))
+    if bytes(body[:kept] + filler) != bytes(body):
+        with pytest.raises(MessageError, match="rank 2"):
+            decode(head, body[:kept] + filler)
+    with pytest.raises(MessageError):
+        decode(head[: kept % HEAD.size], body)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [(9, 0, 1, 1, 0), (0, 99, 1, 1, 0), (0, 0, 1, 2**40, 0), (0, 0, 2, 2**63, 2**63), (0, 0, 1, 2, 0)],
+    ids=["kind", "dtype", "long", "overflow", "short"],
+)
+def test_a_made_up_body_is_refused(entry: tuple[int, ...]) -> None:
+    """With the right checksums, as a faulty sender would make it: the one part has 3 bytes."""
+    body = PART.pack(*entry) + b"abc"
+    head = HEAD.pack(b"A2VM", 1, 1, 0, 0, 0, zlib.crc32(body), b"", len(body), 0.0, 0)[:-4]
+    with pytest.raises(MessageError):
+        decode(head + struct.pack("<I", zlib.crc32(head)), body)
+
+
+def test_another_format_version_is_named() -> None:
+    head, _ = encode(SMALL)
+    with pytest.raises(MessageError, match="version 2"):
+        body_size(head[:4] + struct.pack("<H", 2) + head[6:])
+
+
+def test_counters_add_up_by_kind_peer_and_phase() -> None:
+    counters = Counters()
+    rows, ids = Part("rows", np.zeros((4, 3), np.float32)), Part("ids", np.zeros(4, np.int64))
+    counters.count_sent(1, "push", (rows, ids))
+    counters.count_sent(2, "push", (ids,))
+    counters.count_sent(1, "pull", ())
+    counters.count_received(1, "pull", (rows,))
+    heads = overhead(2) + overhead(1) + overhead(0)
+    assert counters.bytes_by_kind() == {"rows": 48, "ids": 64, "dense": 0, "control": heads}
+    assert counters.bytes_by_phase() == {"push": 112 + overhead(2) + overhead(1), "pull": overhead(0)}
+    assert counters.sent["ids", 2, "push"] == 32 and counters.messages_sent == {"push": 2, "pull": 1}
+    assert counters.bytes_sent() == 112 + heads and counters.bytes_received() == 48 + overhead(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("100Gbit", LinkModel(bandwidth=100e9)),
+        ("50Mbit/s,20us", LinkModel(bandwidth=50e6, latency=20e-6)),
+        ("1.5 kbit , 3 ms", LinkModel(bandwidth=1500, latency=3e-3)),
+        ("8bit,1s", LinkModel(bandwidth=8, latency=1)),
+        (
+            "10Gbit,50us;2:100Mbit,30ms",
+            LinkModel(bandwidth=10e9, latency=50e-6, num_sites=2, site_bandwidth=100e6, site_latency=30e-3),
+        ),
+        ("1Tbit;3:1Gbit", LinkModel(bandwidth=1e12, num_sites=3, site_bandwidth=1e9)),
+    ],
+)
+def test_links_are_read(text: str, expected: LinkModel) -> None:
+    assert parse_link(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "100", "fast", "0Mbit", "-1Mbit", "10MB", "10Mbit,", "10Mbit,5", "10Mbit,5us,3", "1Gbit;", "1Gbit;1:1Mbit",
+     "1Gbit;2", "1Gbit;x:1Mbit", "1Gbit;2:", "1Gbit;2:0Mbit", "nanbit", "1Gbit;2:1Mbit;2:1Mbit"],
+)  # fmt: skip
+def test_unclear_links_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="like 100Gbit"):
+        parse_link(text)
+
+
+def test_sites_have_their_own_lines() -> None:
+    link = parse_link("8Mbit,1ms;2:8kbit,5ms")
+    assert link.line(0, 1, 4) == link.line(2, 3, 4) == (8e6, 1e-3)
+    assert link.line(1, 2, 4) == link.line(3, 0, 4) == (8e3, 5e-3)
+    assert link.seconds(1000, 0, 1, 4) == 1e-3 and link.seconds(1000, 0, 3, 4) == 1.0
+
+
+def test_exchange_gather_share() -> None:
+    def work(transport: Transport) -> tuple[dict[int, list[float]], dict[int, float], float]:
+        rank = transport.rank
+        outgoing = {peer: (control(10 * rank + peer),) for peer in range(4) if peer != rank and peer != 2}
+        found = transport.exchange(outgoing, "exchange")
+        gathered = transport.gather((control(rank),), "gather", root=1)
+        shared = transport.share((control(rank),), "share", root=3)
+        return (
+            {peer: [float(part.array[0]) for part in parts] for peer, parts in found.items()},
+            {peer: float(parts[0].array[0]) for peer, parts in gathered.items()},
+            float(shared[0].array[0]),
+        )
+
+    for rank, (found, gathered, shared) in enumerate(run_logical(4, work)):
+        others = [peer for peer in range(4) if peer != rank]
+        assert list(found) == others  # ascending, whoever was first
+        assert found == {peer: [10.0 * peer + rank] if rank != 2 else [] for peer in others}
+        assert list(gathered.items()) == ([(peer, float(peer)) for peer in range(4)] if rank == 1 else [])
+        assert shared == 3.0
+
+
+def test_one_host_needs_no_peer() -> None:
+    def work(transport: Transport) -> None:
+        transport.barrier()
+        assert transport.exchange({}, "x") == {}
+        assert transport.counters.bytes_sent() == 0
+
+    run_logical(1, work)
+
+
+def test_nobody_leaves_a_barrier_before_all_have_come() -> None:
+    come: list[int] = []
+
+    def work(transport: Transport) -> None:
+        for number in range(20):
+            come.append(number)
+            transport.barrier()
+            assert come.count(number) == 5
+
+    run_logical(5, work)
+
+
+def test_what_is_sent_is_what_is_received() -> None:
+    summaries = run_logical(4, lambda transport: summary(transport, bsp(transport)))
+    sent = {
+        (rank, peer, kind, phase): size for rank, one in enumerate(summaries) for kind, peer, phase, size in one["sent"]
+    }
+    received = {
+        (peer, rank, kind, phase): size
+        for rank, one in enumerate(summaries)
+        for kind, peer, phase, size in one["received"]
+    }
+    assert sent == received and sum(sent.values()) > 0
+
+
+def test_logical_hosts_compute_the_same_whatever_the_scheduling() -> None:
+    def jittered(transport: Transport) -> dict[str, object]:
+        time.sleep(0.002 * ((transport.rank * 7) % 5))
+        return summary(transport, bsp(transport))
+
+    assert run_logical(6, jittered) == run_logical(6, lambda transport: summary(transport, bsp(transport)))
+
+
+def test_channels_do_not_disturb_each_other() -> None:
+    def work(transport: Transport) -> list[float]:
+        if transport.rank == 0:
+            for number in range(3):
+                transport.send(1, (control(number),), "a", "first")
+                transport.send(1, (control(10 + number),), "b", "second")
+            return []
+        names = ["second"] * 3 + ["first"] * 3
+        return [float(transport.recv(None, channel=name).parts[0].array[0]) for name in names]
+
+    assert run_logical(2, work)[1] == [10, 11, 12, 0, 1, 2]
+
+
+def test_hosts_out_of_step_are_noticed() -> None:
+    def work(transport: Transport) -> None:
+        transport.exchange({}, "rows" if transport.rank else "ids")
+
+    with pytest.raises(HostError, match="do not run the same job"):
+        run_logical(2, work)
+
+
+@pytest.mark.parametrize("failing", [0, 2])
+def test_a_failing_logical_host_wakes_the_others(failing: int) -> None:
+    woken: dict[int, str] = {}
+
+    def work(transport: Transport) -> None:
+        if transport.rank == failing:
+            raise ZeroDivisionError("no more rows")
+        try:
+            transport.barrier("never")
+            transport.barrier("never")
+        except HostError as error:
+            woken[transport.rank] = str(error)
+            raise
+
+    with pytest.raises(ZeroDivisionError, match="no more rows"):
+        run_logical(4, work)
+    assert woken.keys() == {0, 1, 2, 3} - {failing}
+    assert all(f"host {failing} " in text for text in woken.values())
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("host-")]
+
+
+def test_waiting_for_a_host_that_has_ended_or_is_deaf() -> None:
+    def ended(transport: Transport) -> None:
+        if transport.rank == 0:
+            transport.recv(1)
+
+    def deaf(transport: Transport) -> None:
+        transport.recv(1 - transport.rank, timeout=0.05)
+
+    with pytest.raises(HostError, match="host 1 has ended"):
+        run_logical(2, ended)
+    with pytest.raises(HostError, match=r"waited 0\.05 s .* deadlock"):
+        run_logical(2, deaf)
+
+
+def test_nobody_sends_to_nowhere() -> None:
+    for peer in (0, 2, -1):
+        with pytest.raises(ValueError, match="cannot send"):
+            run_logical(2, lambda transport, peer=peer: transport.send(peer if transport.rank == 0 else 0, (), "x"))
+
+
+def test_a_delaying_link_takes_the_modelled_time() -> None:
+    """The one timed test: an exchange of four hosts. Never faster than modelled; within 10 % once in five tries."""
+    link = LinkModel(bandwidth=20e6, latency=0.01)
+    parts = (Part("rows", np.zeros(250_000, np.uint8)),)
+    modelled = 3 * 8 * size_of(parts) / link.bandwidth + link.latency
+    together = threading.Barrier(4)
+
+    def work(transport: Transport) -> float:
+        together.wait(timeout=30)
+        start = time.monotonic()
+        transport.exchange(dict.fromkeys(range(4), parts), "round")
+        return time.monotonic() - start
+
+    for _ in range(5):
+        took = max(run_logical(4, work, link))
+        assert took > 0.9 * modelled
+        if took < 1.1 * modelled:
+            return
+    pytest.fail(f"an exchange modelled at {modelled:.3f} s took {took:.3f} s")
