@@ -81,11 +81,13 @@ class SequenceLearner:
         """Named arrays that a checkpoint holds."""
         return {name: table.rows for name, table in self.tables.items()}
 
-    def compile(self) -> float:
-        """Compile the kernel, or load it from the cache, by an empty call; seconds that it took."""
+    def compile(self, for_hosts: bool = False) -> float:
+        """Compile the kernel (and the inspection), or load it from the cache, by an empty call; seconds it took."""
         start = time.perf_counter()
         tokens, begin, _, offset = self.source.piece(0, 0, 0)
         self._kernel(tokens, begin, begin, offset, 0, (0.0, 0.0))
+        if for_hosts:
+            self._touch(tokens, begin, begin, offset, 0, np.zeros(1, np.uint8), np.zeros(1, np.uint8))
         return time.perf_counter() - start
 
     def run(self, work: Work) -> Stats:
@@ -99,20 +101,9 @@ class SequenceLearner:
 
     def inspect(self, epoch: int, start: int, stop: int, input_V: np.ndarray, output_V: np.ndarray) -> None:
         """Put 1 into uint8 (>= V,) marks for each row that `run` reads or writes on these positions of an epoch."""
-        config = self.config
-        skipgram = config.architecture == "skipgram"
         for begin, end in self._pieces(start, stop):
             tokens, first, last, offset = self.source.piece(epoch, begin, end)
-            where = (tokens, first, last, offset, self._keep_V, stream_key(self.seed, PURPOSE_TOKEN, epoch))
-            noise = (stream_key(self.seed, PURPOSE_NEGATIVE, epoch), *self._distribution)
-            marks = (input_V, output_V)
-            if config.objective == "hierarchical":
-                touch_hierarchical(*where, *self._distribution[:2], config.window, *marks)
-            elif config.kernel == "classic":
-                touch_classic(*where, *noise, config.window, config.num_negatives, not skipgram, *marks)
-            else:
-                most = SKIPGRAM_CENTRES if skipgram else CBOW_CENTRES
-                touch_block(*where, *noise, config.window, self.block, most, shared_negatives(config), *marks)
+            self._touch(tokens, first, last, offset, epoch, input_V, output_V)
 
     def learning_rate(self, progress: float) -> float:
         """Learning rate at a share of the whole run, 0..1."""
@@ -160,6 +151,22 @@ class SequenceLearner:
         if not weights.sum() > 0:
             raise DataError("No item of the vocabulary occurs in the data; check min_count and the input.")
         return tuple(build_alias(weights))
+
+    def _touch(
+        self, tokens: np.ndarray, begin: int, end: int, offset: int, epoch: int, input_V: np.ndarray,
+        output_V: np.ndarray,
+    ) -> None:  # fmt: skip
+        config, marks = self.config, (input_V, output_V)
+        skipgram = config.architecture == "skipgram"
+        where = (tokens, begin, end, offset, self._keep_V, stream_key(self.seed, PURPOSE_TOKEN, epoch))
+        noise = (stream_key(self.seed, PURPOSE_NEGATIVE, epoch), *self._distribution)
+        if config.objective == "hierarchical":
+            touch_hierarchical(*where, *self._distribution[:2], config.window, *marks)
+        elif config.kernel == "classic":
+            touch_classic(*where, *noise, config.window, config.num_negatives, not skipgram, *marks)
+        else:
+            most = SKIPGRAM_CENTRES if skipgram else CBOW_CENTRES
+            touch_block(*where, *noise, config.window, self.block, most, shared_negatives(config), *marks)
 
     def _kernel(
         self, tokens: np.ndarray, begin: int, end: int, offset: int, epoch: int, line: tuple[float, float]

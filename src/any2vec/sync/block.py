@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from any2vec.kernels.merge import ADASUM, ADASUM_SYMMETRIC, MEAN, SUM, finish_rows, merge_rows
+from any2vec.kernels.merge import ADASUM, ADASUM_SYMMETRIC, MEAN, SUM, changed_rows, finish_rows, merge_rows
 
 RULES = {"adasum": ADASUM, "adasum-symmetric": ADASUM_SYMMETRIC, "mean": MEAN, "sum": SUM}
 """name of a merge rule -> its number in the kernels; mean is over the hosts that changed the row"""
@@ -13,6 +13,15 @@ RULES = {"adasum": ADASUM, "adasum-symmetric": ADASUM_SYMMETRIC, "mean": MEAN, "
 def bounds(num_rows: int, hosts: int) -> list[int]:
     """Host h owns the rows [bounds[h], bounds[h + 1]): contiguous blocks, static, as equal as can be."""
     return [num_rows * host // hosts for host in range(hosts + 1)]
+
+
+def compile_merges(dim: int) -> None:
+    """Compile the kernels that merge rows of `dim` numbers, or load them from the cache, by empty calls."""
+    block, rows = Block(np.zeros((1, dim), np.float32), "sum"), np.zeros((1, dim), np.float32)
+    for is_delta in (False, True):
+        block.merge(np.zeros(1, np.int64), rows, is_delta)
+        block.finish(is_delta)
+    changed_rows(rows, rows, np.zeros(1, np.uint8))
 
 
 class Block:

@@ -34,6 +34,10 @@ class HostOptions:
     """emulate links like 100Mbit,1ms between the hosts: messages take as long as they would there"""
     host_timeout: float = 30.0
     """seconds without a sign of life after which a host is given up, more than 0"""
+    ray: str | None = None
+    """run the hosts on the Ray cluster at this address, or local for one of its own"""
+    restarts: int = 0
+    """how often the hosts are started again from the last checkpoint when one is lost, 0..1000; needs --out"""
 
     def __post_init__(self) -> None:
         if self.hosts is not None:
@@ -42,6 +46,7 @@ class HostOptions:
             check_whole("logical_hosts", self.logical_hosts, 1, MOST_LOGICAL)
         if self.rounds_per_epoch is not None:
             check_whole("rounds_per_epoch", self.rounds_per_epoch, 1, 1_000_000)
+        check_whole("restarts", self.restarts, 0, 1000)
         check_choice("sync", self.sync, MERGES)
         check_choice("scheme", self.scheme, SCHEMES)
         check_number("host_timeout", self.host_timeout, 0, 1e6, open_low=True)

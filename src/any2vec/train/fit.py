@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,19 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from any2vec.checks import check_run
-from any2vec.cluster.link import parse_link
-from any2vec.cluster.lone import LoneTransport
-from any2vec.cluster.threads import run_logical
+from any2vec.cluster.launch import joined
 from any2vec.data.storage import RESULT_FORMAT, check_folder_free
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
-from any2vec.machine import usable_cores
 from any2vec.models.config import SequenceModel
 from any2vec.sync.options import HostOptions
-from any2vec.train.host import Host, Made, Request
-from any2vec.train.prepare import Prepared, Stage, prepare
-from any2vec.train.run_folder import is_finished, open_finished
-from any2vec.train.start import start_digest
+from any2vec.train.call import Call
+from any2vec.train.job import TrainJob
+from any2vec.train.prepare import Stage
+from any2vec.train.spread import train_in_processes
 from any2vec.types import Progress
 
 if TYPE_CHECKING:
@@ -34,6 +32,7 @@ class FitResult:
     """What a run made."""
 
     embeddings: Embeddings
+    """None on ranks other than 0 of a run under torchrun"""
     summary: dict[str, Any]
     """items, items_per_s, seconds, train_seconds, compile_seconds, loss, peak_rss_bytes, rows, dim, ..."""
     progress: list[Progress]
@@ -102,51 +101,39 @@ def fit(
     check_run(epochs, threads, seed, checkpoint_seconds)
     spread = HostOptions(hosts=hosts) if isinstance(hosts, int) else hosts or HostOptions()
     folder = None if out is None else Path(out)
-    if folder is not None:
+    is_rank_0 = not joined() or os.environ["RANK"] == "0"
+    if folder is not None and is_rank_0:
         check_folder_free(folder, overwrite or resume, RESULT_FORMAT)
         _check_apart(init, folder)
-    given = init if init is None or isinstance(init, Embeddings) else Embeddings.load(init)
-    prepared = prepare(
-        model, data, threads=threads or usable_cores(), seed=int(seed), text=text, graph=graph,
-        cache_dir=None if cache_dir is None else Path(cache_dir), stage=stage,
+    if (spread.hosts or 1) > 1 and not joined():
+        job = TrainJob(
+            model=model, data=[], text=text, graph=graph, hosts=spread,
+            arguments={
+                "epochs": epochs, "threads": threads, "seed": seed, "out": folder, "overwrite": overwrite,
+                "resume": resume, "init": init, "checkpoint_seconds": checkpoint_seconds, "cache_dir": cache_dir,
+            },
+        )  # fmt: skip
+        if on_epoch is not None:
+            raise InputError("on_epoch is called where training happens: use logical_hosts, or start with torchrun.")
+        return FitResult(*train_in_processes(job, data, callback, stage), folder)
+    call = Call(
+        model=model, data=data, epochs=model.default_epochs if epochs is None else int(epochs), threads=int(threads),
+        seed=int(seed), out=folder, resume=resume or _is_restart(), init=init, callback=callback, on_epoch=on_epoch,
+        stage=stage, checkpoint_seconds=checkpoint_seconds, text=text, graph=graph,
+        cache_dir=None if cache_dir is None else Path(cache_dir), hosts=spread, started=started,
     )  # fmt: skip
-    settings: dict[str, Any] = {
-        "model": model.as_dict(), "epochs": model.default_epochs if epochs is None else int(epochs), "seed": int(seed),
-        "data": prepared.facts, "init": None if given is None else start_digest(given),
-    }  # fmt: skip
-    if resume and folder is not None and is_finished(folder):
-        return FitResult(*open_finished(folder, settings), [], folder)
-    num_hosts = spread.logical_hosts or 1
-    request = Request(
-        model=model, epochs=settings["epochs"], threads=int(threads) or max(1, usable_cores() // num_hosts),
-        seed=int(seed), out=folder, resume=resume, checkpoint_seconds=checkpoint_seconds, callback=callback,
-        stage=stage, on_epoch=on_epoch, agree=spread if spread.is_spread else None, settings=settings, started=started,
-    )  # fmt: skip
-    with _single_blas_thread():
-        made = _train(request, prepared, given, spread)
+    made = call.run_joined() if joined() else call.run()
+    if made is None:  # this is another rank
+        return FitResult(None, {}, [], None)  # type: ignore[arg-type]
     return FitResult(made.embeddings, made.summary, made.records, folder)
 
 
-def _train(request: Request, prepared: Prepared, init: Embeddings | None, spread: HostOptions) -> Made:
-    """Train on the hosts that are asked for; what rank 0 made."""
-    if not spread.is_spread:
-        made = Host(request, prepared, init, LoneTransport()).train()
-    else:
-        link = None if spread.link is None else parse_link(spread.link)
-        hosts = spread.logical_hosts or 1
-        made = run_logical(hosts, lambda transport: Host(request, prepared, init, transport).train(), link)[0]
-    assert made is not None
-    return made
+def _is_restart() -> bool:
+    """Whether torchrun has started the hosts again after one was lost: they go on from the last checkpoint."""
+    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") not in ("", "0")
 
 
 def _check_apart(init: Any, out: Path) -> None:
     """A run removes what stands in its folder before it ends: it cannot start from vectors in there."""
     if isinstance(init, str | Path) and Path(init).resolve().is_relative_to(out.resolve()):
         raise InputError(f"The vectors to start from lie in {out}, which the run writes; choose another folder for it.")
-
-
-def _single_blas_thread() -> Any:
-    """The kernels multiply small matrices on each of our own threads; BLAS threads of its own would fight them."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(limits=1, user_api="blas")

@@ -21,6 +21,7 @@ from any2vec.models.config import SequenceModel
 from any2vec.models.learner import SequenceLearner
 from any2vec.plan.chunks import chunk_bounds, share_rest
 from any2vec.plan.schedule import EpochSchedule, piece_positions
+from any2vec.sync.block import compile_merges
 from any2vec.sync.make import make_agreement
 from any2vec.sync.options import HostOptions
 from any2vec.sync.rounds import Rounds
@@ -101,7 +102,7 @@ class Host:
         request, out = self.request, self._out
         tell = request.stage if request.stage is not None and self.transport.rank == 0 else lambda *_: None
         tell("kernels (compiled once)", 0, 1)
-        compile_seconds = self.learner.compile()
+        compile_seconds = self._compile()
         tell("kernels (compiled once)", 1, 1)
         # From here on the folder changes: whatever could be wrong with the request would have been said by now.
         with run_folder(out, request.resume, request.settings):
@@ -128,6 +129,14 @@ class Host:
                 if made is not None and out is not None:
                     write_result(out, made.embeddings, made.summary, request.settings)
         return made
+
+    def _compile(self) -> float:
+        """Compile what the run needs, or load it from the cache; seconds that it took."""
+        began = time.perf_counter()
+        self.learner.compile(for_hosts=self.request.agree is not None)
+        if self.request.agree is not None:
+            compile_merges(self.request.model.dim)
+        return time.perf_counter() - began
 
     def agreed(self) -> dict[str, np.ndarray] | None:
         """The agreed tables at rank 0; all hosts call it together."""

@@ -66,6 +66,12 @@ def write_result(out: Path, embeddings: Embeddings, summary: dict[str, Any], set
     remove_checkpoint(out / FILE)
 
 
+def summary_of(out: Path) -> dict[str, Any]:
+    """The summary of the finished run in `out`."""
+    summary: dict[str, Any] = json.loads((out / _ABOUT).read_text(encoding="utf-8"))["summary"]
+    return summary
+
+
 def _write_about(out: Path, facts: dict[str, Any]) -> None:
     about = {"format": RESULT_FORMAT, "any2vec": __version__, "machine": describe()} | facts
     with atomic_file(out / _ABOUT) as temporary:

@@ -1,0 +1,148 @@
+"""A checked call of `fit`, carried out here: on one host, on logical hosts, or as one of several processes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from any2vec.cluster.counters import Counters
+from any2vec.cluster.launch import join, joined
+from any2vec.cluster.link import LinkModel, parse_link
+from any2vec.cluster.lone import LoneTransport
+from any2vec.cluster.threads import run_logical
+from any2vec.cluster.transport import Transport, control, text_of, text_part
+from any2vec.embeddings import Embeddings
+from any2vec.errors import HostError
+from any2vec.machine import usable_cores
+from any2vec.models.config import SequenceModel
+from any2vec.sync.options import HostOptions
+from any2vec.train.host import Host, Made, Request
+from any2vec.train.prepare import Prepared, Stage, prepare
+from any2vec.train.run_folder import is_finished, open_finished
+from any2vec.train.start import start_digest
+from any2vec.types import Progress
+
+if TYPE_CHECKING:
+    from any2vec.data.edges import GraphOptions
+    from any2vec.data.text import TextOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """The arguments of `fit`."""
+
+    model: SequenceModel
+    data: Any
+    epochs: int
+    threads: int
+    """of each host; 0 = this machine's cores, shared out over the hosts that are on it"""
+    seed: int
+    out: Path | None
+    resume: bool
+    init: Embeddings | str | Path | None
+    callback: Callable[[Progress], None] | None
+    on_epoch: Callable[[int, Embeddings], None] | None
+    stage: Stage | None
+    checkpoint_seconds: float
+    text: TextOptions | None
+    graph: GraphOptions | None
+    cache_dir: Path | None
+    hosts: HostOptions
+    started: float
+    """moment of `time.perf_counter` at which the call came"""
+
+    def run(self) -> Made:
+        """Train in this process, on one host or on several logical ones."""
+        num_logical = self.hosts.logical_hosts or 1
+        request, prepared, init = self._read(num_logical)
+        if (finished := _finished(request)) is not None:
+            return finished
+
+        def host(transport: Transport) -> Made | None:
+            return Host(request, prepared, init, transport).train()
+
+        with _single_blas_thread():
+            if self.hosts.logical_hosts is None:
+                made = host(LoneTransport())
+            else:
+                made = run_logical(num_logical, host, self._link())[0]
+        assert made is not None
+        return made
+
+    def run_joined(self) -> Made | None:
+        """Train as one of the processes that torchrun, Ray or a parent has started; None on ranks other than 0.
+
+        Raises:
+            HostError: another host is lost, or was asked for something else, or sees other data.
+        """
+        with join(self._fingerprint(), self._link(), silence=self.hosts.host_timeout) as transport:
+            request, prepared, init = self._read_in_turn(transport)
+            finished = _finished(request) if transport.rank == 0 else None
+            if transport.share([control(finished is not None)], "finished")[0].array[0]:
+                return finished
+            transport.counters = Counters()  # what follows is the run, counted alike on any transport
+            with _single_blas_thread():
+                return Host(request, prepared, init, transport).train()
+
+    def _read_in_turn(self, transport: Transport) -> tuple[Request, Prepared, Embeddings | None]:
+        """The first host of each machine reads the data, the others find them cached. All must see the same."""
+        is_first, local_hosts = os.environ.get("LOCAL_RANK", "0") == "0", int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+        if not is_first:
+            transport.barrier("read")
+        found = self._read(local_hosts)
+        if is_first:
+            transport.barrier("read")
+        own = json.dumps(found[0].settings, sort_keys=True)
+        told = [text_of(parts[0]) for parts in transport.gather([text_part(own)], "settings").values()]
+        wrong = next((rank for rank, text in enumerate(told) if text != own), -1)
+        wrong = int(transport.share([control(wrong)], "settings")[0].array[0])
+        if wrong >= 0:
+            raise HostError(
+                f"Rank {wrong} has read other data, or other start vectors, than rank 0; give all hosts the same files."
+            )
+        return found
+
+    def _read(self, local_hosts: int) -> tuple[Request, Prepared, Embeddings | None]:
+        """Read data and start vectors. local_hosts: hosts that share this machine's cores."""
+        init = self.init if self.init is None or isinstance(self.init, Embeddings) else Embeddings.load(self.init)
+        prepared = prepare(
+            self.model, self.data, threads=self.threads or usable_cores(), seed=self.seed, text=self.text,
+            graph=self.graph, cache_dir=self.cache_dir, stage=self.stage,
+        )  # fmt: skip
+        settings = {
+            "model": self.model.as_dict(), "epochs": self.epochs, "seed": self.seed, "data": prepared.facts,
+            "init": None if init is None else start_digest(init),
+        }  # fmt: skip
+        request = Request(
+            model=self.model, epochs=self.epochs, threads=self.threads or max(1, usable_cores() // local_hosts),
+            seed=self.seed, out=self.out, resume=self.resume, checkpoint_seconds=self.checkpoint_seconds,
+            callback=self.callback, stage=self.stage, on_epoch=self.on_epoch,
+            agree=self.hosts if self.hosts.is_spread or joined() else None, settings=settings, started=self.started,
+        )  # fmt: skip
+        return request, prepared, init
+
+    def _link(self) -> LinkModel | None:
+        return None if self.hosts.link is None else parse_link(self.hosts.link)
+
+    def _fingerprint(self) -> str:
+        """What all hosts must have been asked for alike; data and start vectors are compared when they are read."""
+        asked = [self.model.as_dict(), self.epochs, self.threads, self.seed, self.resume, asdict(self.hosts)]
+        return json.dumps([*asked, repr(self.text), repr(self.graph)])
+
+
+def _finished(request: Request) -> Made | None:
+    """What a former run has left in the folder, where this one is to go on from it and nothing is left to do."""
+    if request.resume and request.out is not None and is_finished(request.out):
+        return Made(*open_finished(request.out, request.settings), [])
+    return None
+
+
+def _single_blas_thread() -> Any:
+    """The kernels multiply small matrices on each of our own threads; BLAS threads of its own would fight them."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(limits=1, user_api="blas")

@@ -1,0 +1,55 @@
+"""A call of `fit` as JSON: what a parent hands to the processes that train for it. Nothing is pickled."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from any2vec.models.config import SequenceModel
+
+_MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2vec": "Node2Vec"}
+"""name of a model, and of its module -> its class"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainJob:
+    """Arguments of `fit` that a file can hold: data and start vectors are paths."""
+
+    model: SequenceModel
+    data: list[str]
+    arguments: dict[str, Any]
+    """epochs, threads, seed, out, overwrite, resume, init, checkpoint_seconds, cache_dir"""
+    text: Any = None
+    graph: Any = None
+    hosts: Any = None
+
+    def to_json(self) -> str:
+        options = {
+            name: None if value is None else asdict(value)
+            for name, value in (("text", self.text), ("graph", self.graph), ("hosts", self.hosts))
+        }
+        arguments = {name: str(value) if isinstance(value, Path) else value for name, value in self.arguments.items()}
+        return json.dumps({"model": self.model.as_dict(), "data": self.data, "arguments": arguments} | options)
+
+    @classmethod
+    def from_json(cls, text: str) -> TrainJob:
+        """Raises ValueError, KeyError or TypeError for a text that `to_json` did not make."""
+        from any2vec.data.edges import GraphOptions
+        from any2vec.data.text_options import TextOptions
+        from any2vec.sync.options import HostOptions
+
+        found = json.loads(text)
+        options = dict(found["model"])
+        name = options.pop("model")
+        model = getattr(import_module(f"any2vec.models.{name}"), _MODELS[name])(**options)
+
+        def made(kind: Any, key: str) -> Any:
+            return None if found[key] is None else kind(**found[key])
+
+        return cls(
+            model=model, data=found["data"], arguments=found["arguments"], text=made(TextOptions, "text"),
+            graph=made(GraphOptions, "graph"), hosts=made(HostOptions, "hosts"),
+        )  # fmt: skip

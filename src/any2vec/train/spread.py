@@ -1,0 +1,112 @@
+"""A run over processes: the parent starts them, passes on what rank 0 tells, and opens the result."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from any2vec.cluster.launch import run_processes
+from any2vec.data.corpus import Corpus
+from any2vec.data.files import STDIN
+from any2vec.embeddings import Embeddings
+from any2vec.errors import HostError, InputError
+from any2vec.machine import usable_cores
+from any2vec.sync.options import HostOptions
+from any2vec.train.job import TrainJob
+from any2vec.train.prepare import Stage, open_graph
+from any2vec.train.run_folder import summary_of
+from any2vec.types import Progress
+
+_WORKER = "any2vec.train.worker"
+
+
+def train_in_processes(
+    job: TrainJob, data: Any, callback: Callable[[Progress], None] | None, stage: Stage | None
+) -> tuple[Embeddings, dict[str, Any], list[Progress]]:
+    """(vectors, summary, records) of a job whose hosts are processes of this machine; job.data is filled in here.
+
+    Raises:
+        HostError: a host was lost, and there are no restarts left.
+        Interrupted: the run was asked to stop.
+        Others, as `fit`, are told as HostError: the sentence of the first rank that failed.
+    """
+    records: list[Progress] = []
+
+    def hear(line: str) -> None:
+        told = json.loads(line)
+        if "stage" in told and stage is not None:
+            stage(*told["stage"])
+        if "record" in told:
+            records.append(Progress(**told["record"]))
+            if callback is not None:
+                callback(records[-1])
+
+    out = job.arguments["out"]
+    with _folder() as folder:
+        result = folder / "result" if out is None else Path(out)
+        threads = job.arguments["threads"] or max(1, usable_cores() // job.hosts.hosts)
+        arguments = job.arguments | {"out": str(result), "threads": threads, "init": _stored_init(job, folder)}
+        job = replace(job, data=_stored(job, data, folder, stage), arguments=arguments)
+        _run(job, folder, hear)
+        embeddings = Embeddings.load(result) if out is not None else Embeddings.load(result, mmap=False)
+        return embeddings, summary_of(result), records
+
+
+def _run(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> None:
+    """Start the hosts, again where one was lost and restarts are allowed; they go on from the last checkpoint."""
+    spread: HostOptions = job.hosts
+    assert spread.hosts is not None
+    file = folder / "job.json"
+    for attempt in range(spread.restarts + 1):
+        file.write_text(job.to_json(), encoding="utf-8")
+        try:
+            return run_processes(spread.hosts, _WORKER, str(file), hear)
+        except HostError:
+            if attempt == spread.restarts:
+                raise
+        job = replace(job, arguments=job.arguments | {"resume": True, "overwrite": False})
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A temporary folder for what parent and hosts tell each other by files."""
+    folder = Path(tempfile.mkdtemp(prefix="any2vec-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _stored_init(job: TrainJob, folder: Path) -> str | None:
+    """Where the hosts find the start vectors."""
+    init = job.arguments["init"]
+    if isinstance(init, Embeddings):
+        init.save(folder / "init")
+        return str(folder / "init")
+    return None if init is None else str(init)
+
+
+def _stored(job: TrainJob, data: Any, folder: Path, stage: Stage | None) -> list[str]:
+    """Where the hosts find the data: as they lie, or stored for them."""
+    if isinstance(data, Corpus):
+        return [str(data.path)]
+    names = data if isinstance(data, list | tuple) else [data]
+    if all(isinstance(name, str | Path) and str(name) != STDIN for name in names) and _are_files(names):
+        return [str(name) for name in names]
+    if job.model.is_graph:
+        open_graph(data, job.graph, None, stage).save(folder / "graph")
+        return [str(folder / "graph")]
+    raise InputError(
+        "Processes read files, and these data are in memory or come through a pipe; write them to a file, "
+        "store them with any2vec.encode_text(...), or use logical_hosts."
+    )
+
+
+def _are_files(names: Any) -> bool:
+    return all(any(sign in str(name) for sign in "*?[") or Path(name).exists() for name in names)

@@ -1,0 +1,39 @@
+"""`python -m any2vec.train.worker JOB`: one host of a run that a parent has spread over processes.
+
+JOB is a file that `TrainJob.to_json` made. Rank 0 tells the parent how far it is, a line of JSON at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from any2vec.cluster.launch import run_child
+from any2vec.errors import FormatError
+from any2vec.train.job import TrainJob
+
+
+def main() -> None:
+    """Train as the job says."""
+    from any2vec.train.fit import fit
+
+    path = Path(sys.argv[1])
+    try:
+        job = TrainJob.from_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"{path} is no job that this version of any2vec can carry out: {error}.") from error
+    data: Any = job.data[0] if len(job.data) == 1 else job.data
+    fit(
+        job.model, data, **job.arguments, text=job.text, graph=job.graph, hosts=job.hosts,
+        callback=lambda record: _tell("record", record.as_dict()), stage=lambda *stage: _tell("stage", stage),
+    )  # fmt: skip
+
+
+def _tell(name: str, value: Any) -> None:
+    print(json.dumps({name: value}), flush=True)
+
+
+if __name__ == "__main__":
+    run_child(main)
