@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 STARTED = time.perf_counter()
@@ -12,4 +13,8 @@ def main() -> None:
     """Entry point of the `any2vec` command; ends the process with 0, 2 (bad input), 130 (interrupted) or 1 (a bug)."""
     from any2vec.cli.app import run
 
+    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:  # torchrun made this process
+        from any2vec.cluster.launch import run_child
+
+        run_child(run)
     run()

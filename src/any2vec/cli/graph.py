@@ -9,13 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from any2vec.checks import MAX_SEED, MAX_THREADS
+from any2vec.checks import MAX_SEED, MAX_THREADS, check_choice
 from any2vec.cli.bar import Bar
 from any2vec.cli.config import read_config
 from any2vec.cli.job import check_input
 from any2vec.cli.options import Flag, flags_of, with_flags
 from any2vec.cli.output import duration, facts, guarded, number, print_json, render, show
 from any2vec.data.storage import check_folder_free
+from any2vec.errors import InputError
 
 GraphPath = Annotated[str, typer.Argument(metavar="GRAPH", help="Edge list, Parquet, Arrow or Matrix Market file.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the result.")]
@@ -26,6 +27,24 @@ Config = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is in --out.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Seed of every random draw.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+LogicalHosts = Annotated[
+    int,
+    typer.Option(
+        "--logical-hosts",
+        min=0,
+        max=256,
+        help="Walk over so many hosts in this process, each with a part of the graph.",
+    ),
+]
+Partition = Annotated[
+    str | None,
+    typer.Option(
+        "--partition",
+        metavar="<choice>",
+        help="contiguous | hash | metis; how the graph is cut for them [default contiguous].",
+        show_default=False,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 
@@ -70,6 +89,8 @@ def _walk(
     out: Out,
     seed: Seed = 1,
     threads: Annotated[int, typer.Option("--threads", min=0, max=MAX_THREADS, help="0 = all usable cores.")] = 0,
+    logical_hosts: LogicalHosts = 0,
+    method: Partition = None,
     config: Config = None,
     overwrite: Overwrite = False,
     as_json: AsJson = False,
@@ -80,26 +101,24 @@ def _walk(
 
     any2vec walk edges.tsv --p 0.25 --q 0.25 --out walks
 
-    The walks are the same for any number of threads.
+    The walks are the same for any number of threads. With --logical-hosts the graph is cut into parts, and walkers
+    travel from part to part: the same walks again.
     """
     from any2vec.data.corpus import FORMAT
-    from any2vec.sampling.walks import write_walks
+    from any2vec.plan.partition import PARTITIONS
 
+    if method is not None and not logical_hosts:
+        raise InputError("--partition says how the graph is cut for several hosts; give --logical-hosts too.")
+    method = method or "contiguous"
+    check_choice("partition", method, PARTITIONS)
     chosen = _options(config, values, graph_flags() | walk_flags())
     options = _walk_options()(**{key: value for key, value in chosen.items() if key in walk_flags()})
     check_folder_free(out, overwrite, FORMAT)
     with Bar(quiet) as bar:
         found = read(graph, {key: value for key, value in chosen.items() if key in graph_flags()}, bar)
         started = time.perf_counter()
-        corpus = write_walks(
-            found,
-            options,
-            seed,
-            out,
-            threads=threads,
-            overwrite=overwrite,
-            progress=lambda done, total: bar.stage("walking", done, total),
-        )
+        where = (out, threads, overwrite, lambda done, total: bar.stage("walking", done, total))
+        corpus, travelled = _written(found, options, seed, *where, logical_hosts, method)
         seconds = time.perf_counter() - started
     result = {
         "out": str(out),
@@ -111,6 +130,8 @@ def _walk(
         "steps_per_s": corpus.num_tokens / seconds if seconds else None,
         "seed": seed,
     }
+    if travelled is not None:
+        result |= {"hosts": logical_hosts, "partition": method} | travelled.as_dict()
     if as_json:
         print_json(result)
         return
@@ -118,9 +139,33 @@ def _walk(
         ("graph", describe(found.report)),
         ("walks", f"{corpus.num_sentences:,} walks, {corpus.num_tokens:,} nodes on them"),
         ("time", f"{duration(seconds)} ({number(result['steps_per_s'])} steps/s)"),
+        *(travelled.facts(method) if travelled is not None else []),
         ("result", str(out)),
     ]
     show(facts("", pairs))
+
+
+def _written(
+    graph: Any,
+    options: Any,
+    seed: int,
+    out: Path,
+    threads: int,
+    overwrite: bool,
+    progress: Any,
+    hosts: int,
+    method: str,
+) -> tuple[Any, Any]:
+    """(the corpus of walks, what they cost over hosts or None)."""
+    if hosts:
+        from any2vec.sampling.travelled import write_travelled_walks
+
+        return write_travelled_walks(
+            graph, options, seed, out, hosts=hosts, method=method, overwrite=overwrite, progress=progress
+        )
+    from any2vec.sampling.walks import write_walks
+
+    return write_walks(graph, options, seed, out, threads=threads, overwrite=overwrite, progress=progress), None
 
 
 def describe(report: Any) -> str:

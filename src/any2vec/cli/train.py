@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,12 +39,17 @@ def _train(
     any2vec train corpus.txt --model skipgram --out words
 
     any2vec train edges.tsv --model node2vec --p 0.25 --q 0.25 --out nodes
+
+    any2vec train corpus.txt --model skipgram --hosts 2 --out words
     """
     job = make_job(inputs, model, out, config, values)
     if job.out is None:
         raise InputError("Say where the result goes: --out DIR.")
-    with Bar(quiet) as bar:
+    is_first = os.environ.get("RANK", "0") == "0"
+    with Bar(quiet or not is_first) as bar:
         result = any2vec.fit(job.model, job.data, out=job.out, callback=bar.record, stage=bar.stage, **job.arguments())
+    if not is_first:  # of the hosts under torchrun one speaks
+        return
     summary = dict(result.summary)
     summary["seconds"] = time.perf_counter() - STARTED
     summary |= {"model": job.name, "out": str(job.out)}
@@ -62,6 +68,15 @@ def _a_key(result: Any) -> str:
     return str(keys[min(len(keys) - 1, 300)]) if len(keys) else "KEY"
 
 
+def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """What only a run over several hosts has to tell."""
+    if "hosts" not in summary:
+        return []
+    sent = sum(summary["bytes_by_kind"].values())
+    agreed = f"{summary['sync']}, {summary['rounds']:,} rounds, {summary['agree_share']:.0%} of the time"
+    return [("hosts", f"{summary['hosts']}, {size(sent)} between them"), ("agreement", agreed)]
+
+
 def _print_summary(job: Job, summary: dict[str, Any], result: Any) -> None:
     unit = "nodes" if job.is_graph else "words"
     pairs = [
@@ -70,6 +85,7 @@ def _print_summary(job: Job, summary: dict[str, Any], result: Any) -> None:
         ("speed", f"{number(summary['items_per_s'])} {'steps' if job.is_graph else 'words'}/s"),
         ("time", f"{duration(summary['seconds'])} in all, {duration(summary.get('train_seconds'))} of training"),
         ("memory", f"{size(summary['peak_rss_bytes'])} at the peak"),
+        *_host_lines(summary),
         ("result", str(job.out)),
     ]
     for remark in summary.get("warnings") or []:
