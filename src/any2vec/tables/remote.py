@@ -1,0 +1,269 @@
+"""Rows that live on row servers, this host's own among them: pull, push and pool by global id.
+
+Legend: K ids of a request, M ids of all bags, P bags, D dim, V rows of the table.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from any2vec.cluster.codec import pack_ids, pack_rows, unpack_rows
+from any2vec.cluster.message import Part
+from any2vec.errors import InputError
+from any2vec.tables.request import ANY_TIME, UNKNOWN, WITH_VERSIONS, Request, read_answer
+from any2vec.tables.server import RowServer
+
+IN_FLIGHT = 64
+"""pushes that may be under way at once, unanswered"""
+_LONGER = 1.5
+"""an asker waits so many times longer than a server lets it wait: then the server's own sentence comes first"""
+
+
+class RowClient:
+    """One host's way to the servers of a channel; its own block is reached without a message. Threads take turns.
+
+    A push that a server refuses is told of by a later call, at the latest by `drain`.
+
+    Args:
+        server: this host's own, of the same channel.
+        bounds: rank h owns the rows [bounds[h], bounds[h + 1]) of every table; h owns none where they are equal.
+    """
+
+    def __init__(self, server: RowServer, bounds: Sequence[int], in_flight: int = IN_FLIGHT) -> None:
+        self.server = server
+        self.transport = server.transport
+        self.bounds = np.asarray(bounds, np.int64)
+        self.in_flight = in_flight
+        self._names = list(server.blocks)
+        self._number = 0
+        self._under_way: dict[int, int] = {}
+        """number of a push or tick that is not answered yet -> whom it was sent to, oldest first"""
+        self._answers: dict[int, tuple[Part, ...]] = {}
+        """what came while another answer was waited for"""
+        self._lock = threading.RLock()
+
+    def table(self, name: str) -> RemoteTable:
+        return RemoteTable(self, name)
+
+    def pull(self, wanted: Mapping[str, np.ndarray], clock: int = ANY_TIME, bits: int = 32) -> dict[str, np.ndarray]:
+        """Rows of several tables at once: name -> float32 (K, D).
+
+        Args:
+            wanted: name -> ids, int64 (K,) ascending, none twice.
+            clock: the round that reads, which may have to wait for the slowest trainer; ANY_TIME never waits.
+            bits: of a number that travels: 32, 16 or 8; the own block's rows are exact.
+
+        Raises:
+            InputError: an id is not of the table.
+            HostError: a server is lost, or a trainer is too far behind for too long.
+        """
+        found = self._pull(wanted, clock, bits)
+        return {name: np.concatenate([rows for rows, _ in pieces]) for name, pieces in found.items()}
+
+    def pull_versions(self, name: str, ids: np.ndarray, clock: int = ANY_TIME) -> tuple[np.ndarray, np.ndarray]:
+        """(float32 (K, D), int64 (K,): how often each row had changed), as `pull`."""
+        pieces = self._pull({name: ids}, clock, 32 | WITH_VERSIONS)[name]
+        return np.concatenate([rows for rows, _ in pieces]), np.concatenate([versions for _, versions in pieces])
+
+    def push(
+        self, name: str, ids: np.ndarray, value_KD: np.ndarray, clock: int, is_delta: bool = True, bits: int = 32
+    ) -> None:
+        """Send changes of rows (or values, to servers in step), and do not wait, unless `in_flight` are under way.
+
+        Args:
+            ids: int64 (K,) ascending, none twice.
+            bits: as `pull`; value_KD should be what `unpack_rows` makes of it, so that the own block gets the same.
+        """
+        with self._lock:
+            for host, part in enumerate(self._split(name, ids)):
+                slots, values = ids[part] - self.bounds[host], value_KD[part]
+                if host == self.transport.rank:
+                    if len(slots):
+                        self.server.push(name, slots, values, clock, is_delta)
+                elif len(slots):
+                    request = self._request("push", name, clock, int(is_delta))
+                    parts = [pack_ids(slots, self._size(host)), *pack_rows(values, bits)]
+                    self._send(host, request, parts)
+
+    def pool(
+        self, name: str, ids: np.ndarray, offset_P: np.ndarray, how: Literal["sum", "mean"], clock: int = ANY_TIME
+    ) -> np.ndarray:
+        """float32 (P, D): bag p is the sum or the mean of the rows ids[offset_P[p] : offset_P[p + 1]], 0 where empty.
+
+        Each owner adds up its own rows, so one row for each bag and owner travels. ids int64 (M,) in any order, also
+        repeated; offset_P int64 (P,) ascending, the first 0.
+
+        Raises:
+            InputError: an id is not of the table, or the offsets do not cut the ids.
+            HostError: as `pull`.
+        """
+        offsets = np.append(offset_P, len(ids))
+        if how not in ("sum", "mean") or (np.diff(offsets) < 0).any() or offsets[0] != 0:
+            raise InputError(f"Bags are sums or means, cut at ascending offsets from 0 on; got {how!r}, {offset_P}.")
+        count_P = np.diff(offsets)
+        bag_M = np.repeat(np.arange(len(count_P)), count_P)
+        with self._lock:
+            asked = [self._ask_pool(host, name, ids, bag_M, clock) for host in range(self.transport.hosts)]
+            pooled_PD = np.zeros((len(count_P), self.server.blocks[name].dim), np.float64)
+            for host, (number, slots, bags, counts) in enumerate(asked):
+                if not len(slots):
+                    continue
+                if host == self.transport.rank:
+                    pooled_PD[bags] += self.server.pool(name, slots, counts, clock)
+                else:
+                    pooled_PD[bags] += self._wait(host, number)[0].array
+        if how == "mean":
+            pooled_PD /= np.maximum(count_P, 1)[:, None]
+        return pooled_PD.astype(np.float32)
+
+    def tick(self, clock: int) -> None:
+        """Tell all servers that everything of round `clock` has been pushed."""
+        with self._lock:
+            for host in range(self.transport.hosts):
+                if host != self.transport.rank:
+                    self._send(host, self._request("tick", None, clock), [])
+            self.server.tick(clock)
+
+    def drain(self) -> None:
+        """Wait until every push has arrived and been answered.
+
+        Raises:
+            InputError, HostError: what a server found wrong with one of them; or a server is lost.
+        """
+        with self._lock:
+            while self._under_way:
+                self._receive(next(iter(self._under_way.values())))
+
+    def leave(self) -> None:
+        """Drain, tell all servers that this host asks for nothing more, and see the own server end.
+
+        Raises:
+            HostError: another host goes on asking, or is lost.
+        """
+        with self._lock:
+            self.drain()
+            for host in range(self.transport.hosts):
+                if host != self.transport.rank:
+                    self._send(host, self._request("leave", None, ANY_TIME), [])
+            self.server.leave(self.transport.rank)
+        self.server.join()
+
+    def _pull(
+        self, wanted: Mapping[str, np.ndarray], clock: int, option: int
+    ) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
+        """name -> (rows, versions) by owner. Everyone is asked before anyone is waited for."""
+        with self._lock:
+            cuts = {name: self._split(name, ids) for name, ids in wanted.items()}
+            asked = {}
+            for name, ids in wanted.items():
+                for host, part in enumerate(cuts[name]):
+                    if host != self.transport.rank and part.stop > part.start:
+                        request = asked[name, host] = self._request("pull", name, clock, option)
+                        slots = ids[part] - self.bounds[host]
+                        self._send(host, request, [pack_ids(slots, self._size(host))])
+            found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in wanted}
+            for name, ids in wanted.items():
+                for host, part in enumerate(cuts[name]):
+                    if host == self.transport.rank:
+                        found[name].append(self.server.pull(name, ids[part] - self.bounds[host], clock))
+                    elif (name, host) in asked:
+                        found[name].append(_read(self._wait(host, asked[name, host].number), option))
+            return found
+
+    def _ask_pool(
+        self, host: int, name: str, ids: np.ndarray, bag_M: np.ndarray, clock: int
+    ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
+        """(number of the request, slots, which bags have any, how many each) of what a host is asked to pool."""
+        if ids.size and (ids.min() < 0 or ids.max() >= self.bounds[-1]):
+            raise _not_there(name, ids, int(self.bounds[-1]))
+        is_theirs = (ids >= self.bounds[host]) & (ids < self.bounds[host + 1])
+        slots = ids[is_theirs] - self.bounds[host]
+        bags, counts = np.unique(bag_M[is_theirs], return_counts=True)
+        request = self._request("pool", name, clock)
+        if len(slots) and host != self.transport.rank:
+            self._send(host, request, [Part("ids", slots.astype(np.uint32)), Part("ids", counts.astype(np.uint32))])
+        return request.number, slots, bags, counts
+
+    def _split(self, name: str, ids: np.ndarray) -> list[slice]:
+        """Which of ascending ids each host owns."""
+        if ids.size and (ids[0] < 0 or ids[-1] >= self.bounds[-1] or (np.diff(ids) <= 0).any()):
+            raise _not_there(name, ids, int(self.bounds[-1]))
+        cuts = np.searchsorted(ids, self.bounds)
+        return [slice(int(low), int(high)) for low, high in itertools.pairwise(cuts)]
+
+    def _size(self, host: int) -> int:
+        return int(self.bounds[host + 1] - self.bounds[host])
+
+    def _request(self, verb: str, name: str | None, clock: int, option: int = 0) -> Request:
+        self._number += 1
+        return Request(verb, self._number, 0 if name is None else self._names.index(name), clock, option)
+
+    def _send(self, host: int, request: Request, parts: Sequence[Part]) -> None:
+        """Send a request; one that is not waited for has its place among those under way first."""
+        if request.verb in ("push", "tick"):
+            while len(self._under_way) >= self.in_flight:
+                self._receive(next(iter(self._under_way.values())))
+            self._under_way[request.number] = host
+        self.transport.send(host, [request.part(), *parts], request.verb, self.server.name + "?")
+
+    def _wait(self, host: int, number: int) -> tuple[Part, ...]:
+        """The answer to one request."""
+        while number not in self._answers:
+            self._receive(host)
+        return self._answers.pop(number)
+
+    def _receive(self, host: int) -> None:
+        """Take the next answer of a server, whichever it is."""
+        self.server.check()
+        message = self.transport.recv(host, channel=self.server.name + "!", timeout=_LONGER * self.server.patience)
+        number, parts, error = read_answer(host, message.parts)
+        is_push = self._under_way.pop(number, None) is not None
+        if error is not None:
+            raise error
+        if not is_push and number != UNKNOWN:
+            self._answers[number] = parts
+
+
+class RemoteTable:
+    """One table of a `RowClient`; ids int64 in any order, also repeated."""
+
+    def __init__(self, client: RowClient, name: str) -> None:
+        self.client = client
+        self.name = name
+
+    def pull(self, ids: np.ndarray, clock: int = ANY_TIME) -> np.ndarray:
+        """float32 (K, D); each row travels once. Raises as `RowClient.pull`."""
+        unique, place_K = np.unique(ids, return_inverse=True)
+        return self.client.pull({self.name: unique}, clock)[self.name][place_K]
+
+    def push(self, ids: np.ndarray, delta_KD: np.ndarray, clock: int = 0) -> None:
+        """Add changes, float32 (K, D), to rows; those of one row are added up first, in float32, in their order."""
+        unique, place_K = np.unique(ids, return_inverse=True)
+        sum_UD = np.zeros((len(unique), delta_KD.shape[1]), np.float32)
+        np.add.at(sum_UD, place_K, delta_KD)
+        self.client.push(self.name, unique, sum_UD, clock)
+
+    def pool(
+        self, ids: np.ndarray, offset_P: np.ndarray, how: Literal["sum", "mean"], clock: int = ANY_TIME
+    ) -> np.ndarray:
+        """Sums or means of bags, float32 (P, D), as `RowClient.pool`."""
+        return self.client.pool(self.name, ids, offset_P, how, clock)
+
+
+def _read(parts: Sequence[Part], option: int) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, versions) of an answer to a pull."""
+    if option & WITH_VERSIONS:
+        return unpack_rows(parts[:-1]), parts[-1].array
+    return unpack_rows(parts), np.empty(0, np.int64)
+
+
+def _not_there(name: str, ids: np.ndarray, num_rows: int) -> InputError:
+    return InputError(
+        f"Rows of table {name!r} are asked for by ids from 0 to {num_rows - 1}, ascending and none twice; got ids from "
+        f"{ids.min()} to {ids.max()}."
+    )

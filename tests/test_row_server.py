@@ -1,0 +1,432 @@
+"""The row server: pull, push and pool from many hosts, staleness, refusals, time limits and the end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from any2vec.cluster.codec import pack_ids
+from any2vec.cluster.message import Part
+from any2vec.cluster.threads import run_logical
+from any2vec.cluster.transport import Transport
+from any2vec.errors import HostError, InputError
+from any2vec.tables.clocks import Clocks
+from any2vec.tables.remote import RowClient
+from any2vec.tables.request import ANY_TIME, Request, read_answer
+from any2vec.tables.row_block import Added, RowBlock
+from any2vec.tables.server import RowServer
+
+ROWS, DIM = 23, 5
+BOUNDS = {hosts: [ROWS * host // hosts for host in range(hosts + 1)] for hosts in range(1, 9)}
+
+
+def whole_table(seed: int = 0) -> np.ndarray:
+    """Whole numbers: sums of them are exact in float32, in whatever order."""
+    return np.random.default_rng(seed).integers(-99, 99, (ROWS, DIM)).astype(np.float32)
+
+
+def client_of(transport: Transport, bounds: list[int] | None = None, in_flight: int = 64, **options: Any) -> RowClient:
+    """A started server of the tables "a" and "b", and the client beside it."""
+    bounds = bounds or BOUNDS[transport.hosts]
+    low, high = bounds[transport.rank : transport.rank + 2]
+    blocks = {name: RowBlock(Added(whole_table(seed)[low:high])) for seed, name in enumerate("ab")}
+    server = RowServer(transport, blocks, **options)
+    server.start()
+    return RowClient(server, bounds, in_flight)
+
+
+def serve(hosts: int, work: Callable[[RowClient], Any], patience: float = 20.0, **options: Any) -> list[Any]:
+    """What `work` returns on each of so many hosts; then all leave."""
+
+    def host(transport: Transport) -> Any:
+        client = client_of(transport, **options)
+        found = work(client)
+        client.leave()
+        return found
+
+    return run_logical(hosts, host, patience=patience)
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 5])
+def test_pulled_rows_are_those_of_the_table(hosts: int) -> None:
+    def work(client: RowClient) -> None:
+        rng = np.random.default_rng(client.transport.rank)
+        for size in (0, 1, 7, ROWS, 60):
+            ids = rng.integers(0, ROWS, size)
+            assert np.array_equal(client.table("b").pull(ids), whole_table(1)[ids])
+        both = client.pull({"a": np.arange(ROWS), "b": np.array([3])})
+        assert np.array_equal(both["a"], whole_table(0)) and np.array_equal(both["b"], whole_table(1)[[3]])
+
+    serve(hosts, work)
+
+
+@pytest.mark.parametrize("in_flight", [1, 64])
+def test_changes_of_many_hosts_add_up_and_versions_count_them(in_flight: int) -> None:
+    hosts, pushes = 4, 30
+
+    def changes(rank: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        rng = np.random.default_rng(rank)
+        sizes = rng.integers(0, ROWS, pushes)
+        return [(rng.integers(0, ROWS, n), rng.integers(-9, 9, (n, DIM)).astype(np.float32)) for n in sizes]
+
+    def work(client: RowClient) -> tuple[np.ndarray, np.ndarray]:
+        for ids, delta in changes(client.transport.rank):
+            before = len(client._under_way)
+            client.table("a").push(ids, delta)
+            assert before <= in_flight
+            client.table("a").pull(ids)
+        client.drain()
+        client.transport.barrier()
+        found = client.pull_versions("a", np.arange(ROWS))
+        client.transport.barrier()
+        return found
+
+    expected, versions = whole_table(0), np.zeros(ROWS, np.int64)
+    for rank in range(hosts):
+        for ids, delta in changes(rank):
+            np.add.at(expected, ids, delta)
+            versions[np.unique(ids)] += 1
+    for rows, counted in serve(hosts, work, in_flight=in_flight):
+        assert np.array_equal(rows, expected) and np.array_equal(counted, versions)
+
+
+def test_a_host_reads_what_it_has_written() -> None:
+    def work(client: RowClient) -> None:
+        mine = np.arange(client.transport.rank, ROWS, 3)
+        expected = whole_table(0)[mine]
+        for step in range(20):
+            change = np.full((len(mine), DIM), step, np.float32)
+            client.push("a", mine, change, ANY_TIME)
+            expected += change
+            assert np.array_equal(client.pull({"a": mine})["a"], expected)
+
+    serve(3, work)
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 4])
+@pytest.mark.parametrize("how", ["sum", "mean"])
+def test_pools_are_numpys(hosts: int, how: Any) -> None:
+    def work(client: RowClient) -> None:
+        rng = np.random.default_rng(client.transport.rank)
+        for bags in (0, 1, 9):
+            counts = rng.integers(0, 6, bags)
+            ids = rng.integers(0, ROWS, counts.sum())
+            offsets = np.cumsum(counts) - counts
+            expected = np.zeros((bags, DIM), np.float32)
+            for bag, (start, count) in enumerate(zip(offsets, counts, strict=True)):
+                total = whole_table(1)[ids[start : start + count]].sum(axis=0)
+                expected[bag] = total / max(count, 1) if how == "mean" else total
+            assert np.allclose(client.table("b").pool(ids, offsets, how), expected, rtol=1e-6)
+
+    serve(hosts, work)
+
+
+def test_pooled_sums_travel_and_not_rows() -> None:
+    """Host 0 pools 20 rows of host 1 into one bag: one row comes back."""
+
+    def work(client: RowClient) -> int:
+        if client.transport.rank == 0:
+            client.pool("a", np.repeat(np.arange(20, 23), 10), np.array([0]), "sum")
+        client.drain()
+        client.transport.barrier()
+        return client.transport.counters.bytes_by_kind()["rows"]
+
+    assert serve(2, work, bounds=[0, 20, ROWS]) == [0, 4 * DIM]
+
+
+def test_bytes_are_counted_by_kind() -> None:
+    """Rank 0 pulls three rows of rank 1, and pushes two; ids are a bitmap of rank 1's 12 rows, in 2 bytes."""
+
+    def work(client: RowClient) -> dict[str, int]:
+        if client.transport.rank == 0:
+            client.pull({"a": np.array([1, 12, 14, 20])})
+            client.push("a", np.array([0, 15, 16]), np.ones((3, DIM), np.float32), 0)
+        client.drain()
+        client.transport.barrier()
+        return client.transport.counters.bytes_by_kind()
+
+    asked, answered = serve(2, work)
+    assert asked["rows"] == 2 * DIM * 4 and asked["ids"] == 2 + 2
+    assert answered["rows"] == 3 * DIM * 4 and answered["ids"] == answered["dense"] == 0 and answered["control"] > 0
+
+
+@pytest.mark.parametrize("bits", [16, 8])
+def test_rows_travel_in_fewer_bits(bits: int) -> None:
+    def work(client: RowClient) -> np.ndarray:
+        return client.pull({"a": np.arange(ROWS)}, bits=bits)["a"]
+
+    for rank, rows in enumerate(serve(2, work)):
+        half_step = np.abs(whole_table()).max(axis=1, keepdims=True) / (2 ** (bits - 1) - 1) / 2
+        assert (np.abs(rows - whole_table()) <= half_step * 1.001).all()
+        own = slice(*BOUNDS[2][rank : rank + 2])
+        assert np.array_equal(rows[own], whole_table()[own]) and not np.array_equal(rows, whole_table())
+
+
+# Staleness
+
+
+class Watched(Clocks):
+    """Clocks that note, at each read, how far the slowest was behind, and whether somebody was behind by more."""
+
+    reads: list[int]
+
+    def read(self, trainer: int, clock: int) -> None:
+        self.reads.append(clock - min(self._done.values()))
+        super().read(trainer, clock)
+
+
+def adversary(rank: int, number: int, kind: str) -> float:
+    """Seconds of a round."""
+    if kind == "one is slow":
+        return 0.004 if rank == 2 else 0.0
+    if kind == "in turns":
+        return 0.004 if number % 3 == rank else 0.0
+    return float(np.random.default_rng((rank, number)).exponential(0.001))
+
+
+@pytest.mark.parametrize("kind", ["one is slow", "in turns", "by chance"])
+@pytest.mark.parametrize("bound", [0, 1, 3, None])
+def test_no_read_is_staler_than_the_bound(bound: int | None, kind: str) -> None:
+    hosts, rounds = 4, 12
+
+    def work(client: RowClient) -> tuple[list[int], dict[str, dict[str, int]]]:
+        clocks = client.server.clocks
+        clocks.__class__ = Watched
+        clocks.reads = []  # type: ignore[attr-defined]
+        client.transport.barrier()
+        for number in range(rounds):
+            client.pull({"a": np.arange(ROWS)}, number)
+            time.sleep(adversary(client.transport.rank, number, kind))
+            client.push("a", np.arange(ROWS), np.ones((ROWS, DIM), np.float32), number)
+            client.tick(number)
+        client.drain()
+        client.transport.barrier()
+        rows = client.pull({"a": np.arange(ROWS)})["a"]
+        assert np.array_equal(rows, whole_table() + hosts * rounds)
+        client.transport.barrier()
+        return clocks.reads, client.server.facts()  # type: ignore[attr-defined]
+
+    for reads, facts in serve(hosts, work, bound=bound):
+        assert len(reads) == hosts * rounds == sum(facts["staleness"].values())
+        assert max(reads) == max(int(clocks) for clocks in facts["staleness"])
+        assert sum(facts["overtaken"].values()) == hosts * rounds
+        if bound is not None:
+            assert max(reads) <= bound
+            # From (own clock - bound) to (own clock + bound + 1) is what each other trainer can do meanwhile.
+            assert max(int(number) for number in facts["overtaken"]) <= (hosts - 1) * (2 * bound + 1)
+        elif kind == "one is slow":
+            assert max(reads) > 3
+
+
+@given(st.integers(1, 4), st.integers(0, 3), st.data())
+@settings(deadline=None, max_examples=60)
+def test_clocks_in_any_order_keep_the_bound(hosts: int, bound: int, data: st.DataObject) -> None:
+    """Any interleaving of reads and ticks that the clocks allow; somebody may always go on."""
+    clocks, at, has_read = Clocks(range(hosts), bound, False), [0] * hosts, [False] * hosts
+    for _ in range(40):
+        free = [rank for rank in range(hosts) if has_read[rank] or clocks.may_read(at[rank])]
+        assert free
+        rank = data.draw(st.sampled_from(free))
+        if not has_read[rank]:
+            clocks.read(rank, at[rank])
+            assert at[rank] - min(at) <= bound
+        else:
+            clocks.tick(rank, at[rank])
+            at[rank] += 1
+        has_read[rank] = not has_read[rank]
+        assert clocks.slowest == min(at)
+    assert all(number <= bound for number in clocks.staleness)
+
+
+def test_who_has_left_holds_nobody_up() -> None:
+    def work(client: RowClient) -> None:
+        for number in range(1 + 3 * client.transport.rank):
+            client.pull({"a": np.array([0, 22])}, number)
+            client.tick(number)
+
+    serve(3, work, bound=0)
+
+
+def test_rounds_must_be_ended_one_after_the_other() -> None:
+    def work(client: RowClient) -> None:
+        client.tick(0)
+        if client.transport.rank == 1:
+            with pytest.raises(InputError, match="Rank 1 ended round 5, where round 1 was to end"):
+                client.server.tick(5)
+            client._send(0, Request("tick", 900, 0, 5), [])
+            with pytest.raises(InputError, match="row server of rank 0 says: Rank 1 ended round 5"):
+                client.drain()
+
+    serve(2, work)
+
+
+# Refusals, time limits, the end
+
+REQUESTS = {
+    "a row that is not there": (Request("pull", 901), [Part("ids", np.array([3, 200], np.uint16))], "row 200"),
+    "a table that is not there": (Request("pull", 901, 7), [pack_ids(np.array([1]), 12)], "Table number 7"),
+    "half a request": (Request("pull", 901), [], "no request"),
+    "rows of another size": (
+        Request("push", 901, 0, 0, 1),
+        [pack_ids(np.array([1]), 12), Part("rows", np.zeros((1, 9), np.float32))],
+        "shape",
+    ),
+    "a row twice": (
+        Request("push", 901, 0, 0, 1),
+        [Part("ids", np.array([3, 3], np.uint16)), Part("rows", np.zeros((2, DIM), np.float32))],
+        "none may come twice",
+    ),
+    "values, unasked": (
+        Request("push", 901, 0, 0, 0),
+        [pack_ids(np.array([1]), 12), Part("rows", np.zeros((1, DIM), np.float32))],
+        "takes changes",
+    ),
+    "bags that do not fit": (
+        Request("pool", 901),
+        [Part("ids", np.array([1, 2], np.uint32)), Part("ids", np.array([3], np.uint32))],
+        "Bags of 3 ids",
+    ),
+    "bits that there are not": (Request("pull", 901, 0, ANY_TIME, 5), [pack_ids(np.array([1]), 12)], "KeyError"),
+}
+
+
+@pytest.mark.parametrize("what", REQUESTS)
+def test_a_request_at_fault_is_answered_by_a_sentence_and_the_server_lives_on(what: str) -> None:
+    request, parts, words = REQUESTS[what]
+
+    def work(client: RowClient) -> None:
+        if client.transport.rank == 0:
+            client._send(1, request, parts)
+            message = client.transport.recv(1, channel="rows!")
+            client._under_way.clear()
+            _, _, error = read_answer(1, message.parts)
+            assert words in str(error) and "row server of rank 1" in str(error)
+        assert np.array_equal(client.pull({"a": np.arange(ROWS)})["a"], whole_table())
+
+    serve(2, work)
+
+
+def test_a_refused_push_is_told_of_later() -> None:
+    def work(client: RowClient) -> None:
+        if client.transport.rank == 0:
+            client.push("a", np.array([20]), np.zeros((1, DIM + 1), np.float32), 0)
+            with pytest.raises(InputError, match="rank 1 says: A push of 1 rows has shape"):
+                client.drain()
+            with pytest.raises(InputError, match="A push of 1 rows has shape"):
+                client.push("a", np.array([2]), np.zeros((1, DIM + 1), np.float32), 0)
+
+    serve(2, work)
+
+
+@pytest.mark.parametrize("ids", [[-1], [ROWS], [3, 3], [4, 3]])
+def test_ids_are_checked_at_the_door(ids: list[int]) -> None:
+    def work(client: RowClient) -> None:
+        with pytest.raises(InputError, match=f"from 0 to {ROWS - 1}, ascending and none twice"):
+            client.pull({"a": np.array(ids)})
+
+    serve(2, work)
+
+
+@pytest.mark.parametrize("asker", [0, 1, 2])
+def test_who_waits_too_long_for_the_slowest_hears_who_it_is(asker: int) -> None:
+    """Rank 2 never ends its round 0; the row asked for is rank 0's."""
+
+    def work(client: RowClient) -> None:
+        if client.transport.rank != 2:
+            client.tick(0)
+        if client.transport.rank == asker:
+            with pytest.raises(HostError, match=r"Rank 2 is in round 0, and a trainer in round 1 has waited 0\.1 s"):
+                client.pull({"a": np.array([0])}, 1)
+        client.transport.barrier()
+        assert np.array_equal(client.pull({"a": np.array([0])})["a"], whole_table()[:1])
+
+    run_logical(3, lambda transport: _with_patience(transport, work, bound=0))
+
+
+def _with_patience(transport: Transport, work: Callable[[RowClient], None], **options: Any) -> None:
+    client = client_of(transport, patience=0.1, **options)
+    work(client)
+    client.transport.barrier()
+    client.server.patience = 20.0
+    client.leave()
+
+
+def test_a_server_that_does_not_answer_is_given_up() -> None:
+    def host(transport: Transport) -> None:
+        if transport.rank == 0:
+            client = client_of(transport, patience=0.1)
+            with pytest.raises(HostError, match=r"waited 0\.15 s for logical host 1"):
+                client.pull({"a": np.array([22])})
+        transport.barrier()
+
+    run_logical(2, host)
+
+
+def test_a_host_that_fails_ends_servers_and_askers() -> None:
+    ended: list[RowServer] = []
+
+    def host(transport: Transport) -> None:
+        client = client_of(transport, bound=0)
+        ended.append(client.server)
+        if transport.rank == 1:
+            raise ZeroDivisionError("no more rows")
+        client.tick(0)
+        with pytest.raises(HostError, match="host 1 failed"):
+            client.pull({"a": np.arange(ROWS)}, 1)
+        raise HostError("and so did I")
+
+    with pytest.raises(ZeroDivisionError):
+        run_logical(3, host)
+    for server in ended:
+        server._thread.join(5)
+        assert not server._thread.is_alive()
+
+
+def test_a_host_that_waits_for_its_own_server_hears_of_its_end() -> None:
+    """Only the own block is asked for, so no message could tell."""
+    heard = threading.Event()
+
+    def host(transport: Transport) -> None:
+        client = client_of(transport, bound=0)
+        if transport.rank == 1:
+            client.transport.recv(0)
+            raise ZeroDivisionError("no more rows")
+        client.transport.send(1, (), "go")
+        client.tick(0)
+        with pytest.raises(HostError, match="row server of rank 0 ended: Logical host 1 failed"):
+            client.pull({"a": np.array([0])}, 1)
+        heard.set()
+
+    with pytest.raises(ZeroDivisionError):
+        run_logical(2, host, patience=10)
+    assert heard.is_set()
+
+
+def test_servers_of_several_channels_stand_side_by_side() -> None:
+    def host(transport: Transport) -> None:
+        one, two = client_of(transport), client_of(transport, name="others")
+        one.push("a", np.arange(ROWS), np.ones((ROWS, DIM), np.float32), 0)
+        one.drain()
+        transport.barrier()
+        assert np.array_equal(two.pull({"a": np.arange(ROWS)})["a"], whole_table())
+        assert np.array_equal(one.pull({"a": np.arange(ROWS)})["a"], whole_table() + 2)
+        one.leave()
+        two.leave()
+
+    run_logical(2, host)
+
+
+def test_a_host_may_own_nothing() -> None:
+    """Rank 1 is a trainer alone."""
+
+    def work(client: RowClient) -> None:
+        assert np.array_equal(client.pull({"a": np.arange(ROWS)})["a"], whole_table())
+
+    serve(3, work, bounds=[0, 9, 9, ROWS])
