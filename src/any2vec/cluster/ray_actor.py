@@ -97,15 +97,14 @@ class Host:
                 os.killpg(self._process.pid, number)
 
     def end(self, grace: float) -> None:
-        """Have the host stop: SIGTERM, and SIGKILL after `grace` seconds. Returns when it has."""
+        """Have the host stop by SIGTERM, after `grace` seconds by SIGKILL. Returns when it has, or `grace` s later."""
         if self._process is None:
             return
-        self.tell(signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(grace)
-        with suppress(ProcessLookupError, PermissionError):  # what it started may outlive it
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            self.tell(number)
+            with self._changed:
+                if self._changed.wait_for(lambda: self._ended, grace):
+                    return
 
     def _read_output(self, stream: IO[bytes]) -> None:
         while data := os.read(stream.fileno(), CHUNK):
@@ -120,6 +119,8 @@ class Host:
 
     def _wait(self, process: subprocess.Popen[bytes], readers: list[threading.Thread]) -> None:
         process.wait()
+        with suppress(ProcessLookupError, PermissionError):  # what it started may outlive it
+            os.killpg(process.pid, signal.SIGKILL)
         for reader in readers:
             reader.join(3.0)  # something that the host started may hold the other end
         with self._changed:

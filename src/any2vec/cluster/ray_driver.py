@@ -7,11 +7,7 @@ then "stop" lines from standard input, whose end says that its parent is gone; i
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import sys
-import threading
 import time
 import traceback
 from collections import Counter
@@ -23,96 +19,34 @@ from any2vec._version import __version__
 from any2vec.cluster.ending import Ending, cause
 from any2vec.cluster.ray_actor import Host
 from any2vec.cluster.ray_address import connect
+from any2vec.cluster.ray_parent import GoneError, Lines, Parent
 from any2vec.errors import Any2VecError, HostError, InputError, Interrupted
 
-_BEAT = 2.0  # seconds between signs of life
 _LOOK = 1.0
 _GRACE = 3.0  # seconds for the others to notice a failure by themselves, and again to obey SIGTERM
 
 
-class _GoneError(Exception):
-    """The process that ordered the job is gone."""
-
-
-class _Parent:
-    """The process that ordered the job."""
-
-    def __init__(self) -> None:
-        # Whatever else writes to standard output of this process shall not come between the JSON lines.
-        self._out = os.fdopen(os.dup(1), "w", encoding="utf-8")
-        os.dup2(2, 1)
-        self.order: dict[str, Any] = json.loads(sys.stdin.readline())
-        self.stops = 0
-        """how often it asked for a stop"""
-        self._gone = False
-        self._spoke = 0.0
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def say(self, **what: Any) -> None:
-        self._spoke = time.monotonic()
-        with suppress(BrokenPipeError):
-            print(json.dumps(what), file=self._out, flush=True)
-
-    def beat(self) -> None:
-        """A sign of life, now and then; _GoneError if nobody is there to hear it."""
-        if self._gone:
-            raise _GoneError
-        if time.monotonic() > self._spoke + _BEAT:
-            self.say(beat=True)
-
-    def _listen(self) -> None:
-        for _ in sys.stdin:
-            self.stops += 1
-        self._gone = True
-
-
-class _Lines:
-    """Rank 0's lines over several attempts: a line that an earlier attempt brought is not told again."""
-
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
-        self._rest = b""
-        self._earlier: Counter[bytes] = Counter()
-        self._told: Counter[bytes] = Counter()
-
-    def add(self, data: bytes) -> None:
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for line in lines:
-            if self._earlier[line] > 0:
-                self._earlier[line] -= 1
-            else:
-                self._told[line] += 1
-                self._tell(line.decode(errors="replace").rstrip("\r"))
-
-    def end_attempt(self, *, failed: bool) -> None:
-        """A line without an end is told only if it is the job's last."""
-        if self._rest and not failed:
-            self.add(b"\n")
-        self._rest = b""
-        self._earlier = Counter(self._told)
-
-
 def main() -> None:
     """Do the order, and say how it ended."""
-    parent = _Parent()
+    parent = Parent()
     try:
         _drive(parent)
         parent.say(end=True)
     except Any2VecError as error:
         parent.say(error=type(error).__name__, text=str(error), notes=getattr(error, "__notes__", []))
-    except _GoneError:
+    except GoneError:
         pass
     except Exception as error:
         text = f"The driver of the hosts on Ray failed: {str(error).strip() or type(error).__name__}"
         parent.say(error="HostError", text=text, notes=traceback.format_exc().splitlines())
 
 
-def _drive(parent: _Parent) -> None:
+def _drive(parent: Parent) -> None:
     """Connect, run the job as often as it may, and leave nothing behind."""
     import ray
 
     order = parent.order
-    lines = _Lines(lambda line: parent.say(line=line))
+    lines = Lines(lambda line: parent.say(line=line))
     try:
         connect(order["address"], order["hosts"] * order["cpus_per_host"], order["patience"], order["folder"])
         parent.say(connected=True)
@@ -130,7 +64,7 @@ def _drive(parent: _Parent) -> None:
         ray.shutdown()
 
 
-def _attempt(parent: _Parent, lines: _Lines) -> None:
+def _attempt(parent: Parent, lines: Lines) -> None:
     """All hosts once, from their placement to their end."""
     import ray
     from ray.util.placement_group import placement_group, remove_placement_group
@@ -157,7 +91,7 @@ def _attempt(parent: _Parent, lines: _Lines) -> None:
         _until(lambda: ray.util.placement_group_table(group).get("state") in ("REMOVED", None), 10.0)
 
 
-def _await_group(parent: _Parent, group: Any) -> None:
+def _await_group(parent: Parent, group: Any) -> None:
     """Wait until every host has its place. InputError: the cluster has not enough CPUs."""
     import ray
 
@@ -176,7 +110,7 @@ def _await_group(parent: _Parent, group: Any) -> None:
         )
 
 
-def _start(parent: _Parent, actors: list[Any]) -> list[Any]:
+def _start(parent: Parent, actors: list[Any]) -> list[Any]:
     """Start the host of every actor; the actors by rank: those of one node stand together."""
     order = parent.order
     hosts = len(actors)
@@ -203,7 +137,7 @@ def _start(parent: _Parent, actors: list[Any]) -> list[Any]:
     return [actors[bundle] for bundle in ranks]
 
 
-def _answers(parent: _Parent, calls: list[Any], ranks: range) -> list[Any]:
+def _answers(parent: Parent, calls: list[Any], ranks: range) -> list[Any]:
     """What the calls return, in order. HostError names the one that failed or did not answer in time."""
     import ray
 
@@ -228,7 +162,7 @@ def _answers(parent: _Parent, calls: list[Any], ranks: range) -> list[Any]:
     return list(ray.get(calls))
 
 
-def _watch(parent: _Parent, actors: list[Any], lines: _Lines) -> None:
+def _watch(parent: Parent, actors: list[Any], lines: Lines) -> None:
     """Pass on lines until every host has ended well. HostError: one has not. Interrupted: they were asked to stop."""
     import ray
 
@@ -260,12 +194,14 @@ def _watch(parent: _Parent, actors: list[Any], lines: _Lines) -> None:
             deadline = time.monotonic() + _GRACE
     failed = [end for end in ended.values() if end.code != 0]
     if failed and stops:
-        raise Interrupted(next((end.lines[-1] for end in failed if end.code == 130 and end.lines), "Stopped."))
+        raise Interrupted(
+            next((end.lines[-1] for end in failed if end.code == 130 and end.lines), "Stopped by a signal.")
+        )
     if failed:
         raise cause(failed)
 
 
-def _hear(call: Any, rank: int, lines: _Lines) -> Ending | None:
+def _hear(call: Any, rank: int, lines: Lines) -> Ending | None:
     """Take one answer of a host; its ending, if it has ended."""
     import ray
 

@@ -126,6 +126,7 @@ class _Driver:
             try:
                 what = self._said.get(timeout=limit)
             except Empty:
+                self._kill()  # it hangs somewhere in Ray and would not clean up
                 silent = "cannot be started" if self._address == "local" else "does not answer as one"
                 raise HostError(f"The Ray cluster {self._address} {silent} within {limit:g} s.") from None
             if what is None:
@@ -166,12 +167,16 @@ class _Driver:
             self._process.stdin.close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_ENDING)
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._kill()
         self._process.wait()
         self._reader.join(1.0)
         self._errors.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _kill(self) -> None:
+        if self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def _tell(self, text: str) -> None:
         with suppress(OSError, ValueError):  # it has ended, and `follow` will say so
