@@ -67,6 +67,8 @@ class Work:
     round: Round
     opens_round: bool
     closes_round: bool
+    ends_step: bool = False
+    """the next step of the round begins behind it, at a place that does not depend on the clock"""
 
     @property
     def progress_to(self) -> float:

@@ -43,6 +43,8 @@ class EpochSchedule:
     threads: int = 1
     rounds: int = 1
     """rounds of an epoch, the same number on every host"""
+    steps: int = 1
+    """pieces into which each part of a round is cut, wherever works end besides"""
     first: tuple[int, int, int] = (0, 0, 0)
     """(epoch, rounds of it that are done, position) where a resumed run goes on; positions before it are done"""
     rest: tuple[Range, ...] | None = None
@@ -57,11 +59,13 @@ class EpochSchedule:
             parts = [(part, stretch) for part, stretch in zip(round_.parts, round_.stretches, strict=True)]
             for index, ((start, stop), stretch) in enumerate(parts):
                 at, is_first = start, index == 0
+                cuts = [_cut(start, stop, (stop - start) * step // self.steps, self.unit) for step in range(self.steps)]
                 while at < stop or (is_first and at == start):
-                    end = min(stop, (at // self.piece + pieces * self.threads) * self.piece) if at < stop else stop
+                    step = min((cut for cut in cuts if cut > at), default=stop)
+                    end = min(step, (at // self.piece + pieces * self.threads) * self.piece) if at < stop else stop
                     began = self.clock()
                     opens, closes = is_first and at == start, index == len(parts) - 1 and end == stop
-                    yield Work(epoch, at, end, stretch, round_, opens, closes)
+                    yield Work(epoch, at, end, stretch, round_, opens, closes, end == step and not closes)
                     if end > at:
                         pieces = _next_size(pieces, self.clock() - began)
                     at, is_first = end, False

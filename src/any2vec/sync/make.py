@@ -5,6 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.cluster.transport import Transport
+from any2vec.sync.elastic import ElasticAveraging
+from any2vec.sync.gaia import ApproximatelySynchronous
+from any2vec.sync.groups import DivideAndShuffle
+from any2vec.sync.leader import LeaderSgd
+from any2vec.sync.names import Elastic, Frequent, Gaia, Groups, Leader, Merge, Server, ServerMean
 from any2vec.sync.options import HostOptions
 from any2vec.sync.pulled import Inspector, Pulled
 from any2vec.sync.replicated import Replicated
@@ -14,8 +19,31 @@ from any2vec.sync.rounds import Agreement
 def make_agreement(
     options: HostOptions, transport: Transport, tables: dict[str, np.ndarray], inspector: Inspector
 ) -> Agreement:
-    """The agreement of one host; tables: name -> float32 (V, D), trained in place."""
-    model, _, form = options.scheme.partition("-")
-    if model == "rep":
-        return Replicated(transport, tables, options.sync, options.bits, form == "opt")
-    return Pulled(transport, tables, options.sync, options.bits, form == "opt", inspector)
+    """The agreement of one host; tables: name -> float32 (V, D), trained in place.
+
+    Raises:
+        InputError: it does not go with this number of hosts.
+    """
+    match options.agreement:
+        case Merge(rule=rule):
+            model, _, form = str(options.form).partition("-")
+            if model == "rep":
+                return Replicated(transport, tables, rule, options.bits, form == "opt")
+            return Pulled(transport, tables, rule, options.bits, form == "opt", inspector)
+        case Groups() as how:
+            return DivideAndShuffle(transport, tables, how)
+        case Leader() as how:
+            return LeaderSgd(transport, tables, how)
+        case Elastic() as how:
+            return ElasticAveraging(transport, tables, how, options.bits)
+        case Gaia() as how:
+            return ApproximatelySynchronous(transport, tables, how, options.bits)
+        case Server() | ServerMean() as how:
+            from any2vec.sync import server
+
+            return server.make(how, options, transport, tables, inspector)
+        case Frequent() as how:
+            from any2vec.sync import frequent
+
+            return frequent.make(how, options, transport, tables, inspector)
+    raise AssertionError(options.sync)

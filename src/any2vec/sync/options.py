@@ -7,8 +7,8 @@ from typing import Literal
 
 from any2vec.checks import check_choice, check_number, check_whole
 from any2vec.errors import InputError
+from any2vec.sync.names import Sync, parse_sync
 
-MERGES = ("adasum", "adasum-symmetric", "mean", "sum")
 SCHEMES = ("rep-base", "rep-opt", "pull-base", "pull-opt")
 MOST_HOSTS = 4096
 MOST_LOGICAL = 256
@@ -22,10 +22,12 @@ class HostOptions:
     """processes that train together on this machine, 1 or more; under torchrun its own number counts"""
     logical_hosts: int | None = None
     """hosts as threads of one process, 1..256: the same result as from so many processes"""
-    sync: Literal["adasum", "adasum-symmetric", "mean", "sum"] = "adasum"
-    """how hosts merge what they made of a row"""
-    scheme: Literal["rep-base", "rep-opt", "pull-base", "pull-opt"] = "pull-opt"
-    """what travels: all rows, changed rows, words of the round, or rows of the round by label; same result each"""
+    sync: str = "adasum"
+    """how hosts agree: adasum, adasum-symmetric, mean, sum, ds-sync[:random|butterfly|topology][:SIZE], leader,
+    elastic, gaia[:THRESHOLD], server:async, server:bounded:ROUNDS, server-mean or frequent"""
+    scheme: Literal["rep-base", "rep-opt", "pull-base", "pull-opt"] | None = None
+    """what travels with adasum, adasum-symmetric, mean and sum: all rows, changed rows, words of the round, or rows of
+    the round by label (the default); same result each"""
     rounds_per_epoch: int | None = None
     """agreements in an epoch, 1..1,000,000; by default 3 for every 2 hosts"""
     bits: int = 32
@@ -47,13 +49,33 @@ class HostOptions:
         if self.rounds_per_epoch is not None:
             check_whole("rounds_per_epoch", self.rounds_per_epoch, 1, 1_000_000)
         check_whole("restarts", self.restarts, 0, 1000)
-        check_choice("sync", self.sync, MERGES)
-        check_choice("scheme", self.scheme, SCHEMES)
+        agreement = parse_sync(self.sync)
+        if self.scheme is not None:
+            check_choice("scheme", self.scheme, SCHEMES)
+            if not agreement.has_scheme:
+                raise InputError(
+                    f"scheme is for adasum, adasum-symmetric, mean and sum; leave it out with sync {self.sync}."
+                )
         check_number("host_timeout", self.host_timeout, 0, 1e6, open_low=True)
         if self.bits not in (32, 16, 8):
             raise InputError(f"bits must be 32, 16 or 8, got {self.bits!r}.")
+        if self.bits not in agreement.bits:
+            raise InputError(
+                f"bits must be 32 with sync {self.sync}, got {self.bits}: its hosts tell each other rows, not changes, "
+                "and nothing would make good what rounding leaves out."
+            )
         if self.hosts is not None and self.logical_hosts is not None:
             raise InputError("hosts are processes and logical_hosts are threads of one process; choose one of the two.")
+
+    @property
+    def agreement(self) -> Sync:
+        """What `sync` stands for."""
+        return parse_sync(self.sync)
+
+    @property
+    def form(self) -> str | None:
+        """The scheme that counts; None for an agreement that has none."""
+        return (self.scheme or "pull-opt") if self.agreement.has_scheme else None
 
     @property
     def is_spread(self) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from any2vec.types import Work
+from any2vec.types import Stats, Work
 
 
 class Agreement(Protocol):
@@ -31,6 +31,36 @@ class Agreement(Protocol):
         """Take up the memories of all hosts of a former run, by rank; there may have been more or fewer of them."""
 
 
+@runtime_checkable
+class Listener(Protocol):
+    """An agreement that wants to know how the work goes."""
+
+    def hear(self, work: Work, stats: Stats) -> None:
+        """After each piece of work, and before the round closes."""
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """An agreement that has something to say about how it went."""
+
+    def facts(self) -> dict[str, dict[str, int]]:
+        """Counts of this host, by name and then by what is counted; a run's summary adds them up over the hosts."""
+
+
+@runtime_checkable
+class FreeRunning(Protocol):
+    """An agreement in which no host waits for all others at the end of a round.
+
+    Reports, checkpoints and stops need all hosts together. They meet after every `settle_every` rounds, and at the end
+    of each epoch; in between a stop that is asked for waits.
+    """
+
+    settle_every: int
+
+    def finish(self) -> None:
+        """End what serves other hosts in the background; all hosts call it together, after everything else."""
+
+
 class Rounds:
     """Calls an agreement where rounds open and close, and takes the time that it needs."""
 
@@ -46,12 +76,25 @@ class Rounds:
             self.agreement.open(work)
             self.seconds += time.perf_counter() - began
 
-    def after(self, work: Work) -> None:
+    def after(self, work: Work, stats: Stats) -> None:
+        began = time.perf_counter()
+        if isinstance(self.agreement, Listener):
+            self.agreement.hear(work, stats)
         if work.closes_round:
-            began = time.perf_counter()
             self.agreement.close()
             self.rounds += 1
-            self.seconds += time.perf_counter() - began
+        self.seconds += time.perf_counter() - began
 
     def is_settled(self, work: Work) -> bool:
-        return work.closes_round
+        if not work.closes_round or not isinstance(self.agreement, FreeRunning):
+            return work.closes_round
+        return work.round.is_last or (work.round.number + 1) % self.agreement.settle_every == 0
+
+    def facts(self) -> dict[str, dict[str, int]]:
+        """What the agreement tells of this host; {} for most."""
+        return self.agreement.facts() if isinstance(self.agreement, Telling) else {}
+
+    def finish(self) -> None:
+        """The run is over, its result is collected."""
+        if isinstance(self.agreement, FreeRunning):
+            self.agreement.finish()

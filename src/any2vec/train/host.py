@@ -125,6 +125,8 @@ class Host:
                     self.learner.close()
                 agreed = self.agreed()
                 facts = self._facts(recorder)
+                if isinstance(self.driver, Rounds):
+                    self.driver.finish()
                 made = None if agreed is None else self._made(agreed, recorder, compile_seconds, facts)
                 if made is not None and out is not None:
                     write_result(out, made.embeddings, made.summary, request.settings)
@@ -181,7 +183,7 @@ class Host:
         schedule = EpochSchedule(
             start=bounds[rank], stop=bounds[rank + 1], epochs=self.request.epochs, unit=source.unit,
             piece=piece_positions(source.unit, self.request.model.cost), threads=self.request.threads,
-            rounds=self.rounds,
+            rounds=self.rounds, steps=1 if self.request.agree is None else self.request.agree.agreement.steps,
         )  # fmt: skip
         if checkpoint is None:
             return schedule
@@ -222,6 +224,7 @@ class Host:
         own = {
             "bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase(),
             "seconds": driver.seconds, "share": driver.seconds / max(recorder.seconds, 1e-9),
+            "counts": driver.facts(),
         }  # fmt: skip
         found = self.transport.gather([text_part(json.dumps(own))], "facts")
         if not found:
@@ -230,12 +233,13 @@ class Host:
         agree = self.request.agree
         assert agree is not None
         return {
-            "hosts": self.transport.hosts, "sync": agree.sync, "scheme": agree.scheme, "bits": agree.bits,
+            "hosts": self.transport.hosts, "sync": agree.sync, "scheme": agree.form, "bits": agree.bits,
             "rounds": driver.rounds, "rounds_per_epoch": self.rounds,
             "bytes_by_kind": _summed([host["bytes_by_kind"] for host in told]),
             "bytes_by_phase": _summed([host["bytes_by_phase"] for host in told]),
             "agree_seconds": sum(host["seconds"] for host in told) / len(told),
             "agree_share": sum(host["share"] for host in told) / len(told),
+            **{name: _summed([host["counts"][name] for host in told]) for name in told[0]["counts"]},
         }  # fmt: skip
 
     def _summary(self, recorder: Recorder, compile_seconds: float) -> dict[str, Any]:

@@ -19,7 +19,7 @@ class Driver(Protocol):
 
     def before(self, work: Work) -> None: ...
 
-    def after(self, work: Work) -> None: ...
+    def after(self, work: Work, stats: Stats) -> None: ...
 
     def is_settled(self, work: Work) -> bool:
         """Whether the hosts agree after this work: a checkpoint may be taken, and all may stop together."""
@@ -31,7 +31,7 @@ class Alone:
     def before(self, work: Work) -> None:
         pass
 
-    def after(self, work: Work) -> None:
+    def after(self, work: Work, stats: Stats) -> None:
         pass
 
     def is_settled(self, work: Work) -> bool:
@@ -48,5 +48,5 @@ def run(
     for work in schedule:
         driver.before(work)
         stats = learner.run(work)
-        driver.after(work)
+        driver.after(work, stats)
         report(work, stats)

@@ -1,0 +1,75 @@
+"""Who averages with whom: the groups of DS-Sync round by round, agreed beforehand, so that nobody has to be asked.
+
+Source: Divide-and-Shuffle Synchronization (arXiv 2007.03298). With groups of s drawn at random from N hosts, the
+variance between the hosts shrinks by (N - s) / (s (N - 1)) in a round, on average; the butterfly makes all N = s^k
+hosts equal in k rounds, the topology's two schedules make sites of equally many hosts equal in two.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+
+from any2vec.errors import InputError
+
+
+def group_size(hosts: int) -> int:
+    """Hosts of a group where nothing is said: the divisor of `hosts` nearest to its root, the smaller of two, or 2."""
+    divisors = [size for size in range(2, hosts) if hosts % size == 0]
+    return min(divisors, key=lambda size: (abs(size - math.sqrt(hosts)), size), default=2)
+
+
+def blocks_of(hosts: int, size: int) -> list[list[int]]:
+    """Hosts in groups of about `size`, by rank; as equal as can be."""
+    count = max(1, round(hosts / size))
+    return [list(range(hosts * index // count, hosts * (index + 1) // count)) for index in range(count)]
+
+
+def random_groups(hosts: int, size: int, seed: int, number: int) -> list[list[int]]:
+    """Groups of about `size`, any partition as likely as another; a pure function of seed and number of the round."""
+    order = random.Random(f"{seed}:{number}").sample(range(hosts), hosts)
+    return [sorted(order[place] for place in places) for places in blocks_of(hosts, size)]
+
+
+def butterfly_groups(hosts: int, size: int, number: int) -> list[list[int]]:
+    """Hosts whose ranks, written to the base `size`, differ in one digit alone, each round another one.
+
+    Raises:
+        InputError: hosts is no power of size.
+    """
+    stride = size ** (number % _digits(hosts, size))
+    return [[first + digit * stride for digit in range(size)] for first in range(hosts) if first // stride % size == 0]
+
+
+def topology_groups(hosts: int, sites: int, number: int) -> list[list[int]]:
+    """The hosts of a site in even rounds; in odd ones the hosts that have the same place in their sites.
+
+    Raises:
+        InputError: sites cannot have equally many hosts.
+    """
+    if hosts % sites:
+        raise InputError(f"{hosts} hosts do not make {sites} sites of equally many; take a number that divides them.")
+    inside = hosts // sites
+    if number % 2 == 0:
+        return [list(range(site * inside, (site + 1) * inside)) for site in range(sites)]
+    return [list(range(place, hosts, inside)) for place in range(inside)]
+
+
+def mixing_rounds(schedule: str, hosts: int, size: int) -> int:
+    """Rounds until what one host knows has come to all: surely, or for a random schedule very likely."""
+    if size >= hosts:
+        return 1
+    if schedule == "butterfly":
+        return _digits(hosts, size)
+    return 2 if schedule == "topology" else 2 + 2 * math.ceil(math.log(hosts) / math.log(size))
+
+
+def _digits(hosts: int, size: int) -> int:
+    """k of hosts = size ** k, 1 for a single host."""
+    digits = max(1, round(math.log(hosts) / math.log(size)))
+    if size**digits != hosts and hosts > 1:
+        raise InputError(
+            f"The butterfly needs {size} hosts, or {size**2}, {size**3} and so on, got {hosts}; "
+            "take another size, or ds-sync:random."
+        )
+    return digits
