@@ -18,9 +18,12 @@ from any2vec.machine import usable_cores
 from any2vec.models.config import SequenceModel, WalkModel
 from any2vec.models.learner import block_positions
 from any2vec.models.source import StoredTokens, WalkedTokens
-from any2vec.plan.estimate import GRAPH_START_SECONDS, Rates, RunEstimate, RunShape, estimate_run
+from any2vec.plan.estimate import GRAPH_START_SECONDS, Rates, RunEstimate, RunShape
+from any2vec.plan.hosts import plan_run
+from any2vec.plan.occupancy import TEXT_CLUMP, Frequencies, Reading, of_counts, zipf
 from any2vec.sampling.walks import Walker
 from any2vec.train.calibrate import fold, measure_pace, row_limit
+from any2vec.train.foresight import reading_of
 from any2vec.train.prepare import Stage, check_vocabulary, open_graph, walk_options
 
 WRITE_FACTOR = 1.5
@@ -46,6 +49,10 @@ class Sized:
     shape: RunShape
     rates: Rates
     estimate: RunEstimate
+    found: Frequencies
+    """how often rows occur in an epoch"""
+    reading: Reading
+    """what the model's kernel reads of them"""
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -113,7 +120,8 @@ def _size_text(
         has_output=model.objective == "negative",
     )
     read = counts.source_bytes / (WRITE_FACTOR * seconds) if counts.source_bytes else 1e9
-    return _sized(shape, Rates(items_per_s=pace, read_bytes_per_s=read))
+    reading = reading_of(model, block, kept / max(1, counts.num_slots), 1.0 if is_walks else TEXT_CLUMP)
+    return _sized(shape, Rates(items_per_s=pace, read_bytes_per_s=read), of_counts(vocabulary.counts), reading)
 
 
 def _size_graph(
@@ -144,7 +152,7 @@ def _size_graph(
     )
     read = 1 / max(seconds, 1e-3)  # of the one "byte" above: the graph was read, so the time is known
     rates = Rates(items_per_s=pace, read_bytes_per_s=read, walk_items_per_s=walking, start_seconds=GRAPH_START_SECONDS)
-    return _sized(shape, rates)
+    return _sized(shape, rates, of_counts(degrees), reading_of(model, source.unit, length / source.unit))
 
 
 def _load_graph_kernels() -> None:
@@ -168,11 +176,15 @@ def _walking(walker: Walker) -> tuple[float, float]:
     return done / seconds, float((out[: (stop - start) * walker.stride] >= 0).sum()) / (stop - start)
 
 
-def size_of_plan(model: SequenceModel, rows: int, items: int, run: RunSettings) -> Sized:
+def size_of_plan(
+    model: SequenceModel, rows: int, items: int, run: RunSettings, *, exponent: float = 1.0, pace: float | None = None
+) -> Sized:
     """An estimate without data: `rows` vectors, `items` a pass, words as frequent as Zipf's law has them.
 
-    For graphs the time to walk is left out: it depends on the edges.
+    exponent: of that law; the pace is measured, or given (items/s), at exponent 1. For graphs the time to walk is left
+    out: it depends on the edges.
     """
+    found = zipf(rows, items, exponent)
     threads = run.threads or usable_cores()
     most = min(rows, row_limit(model.dim))  # no array of `rows` numbers: a plan may be larger than the machine
     frequency = 1 / np.arange(1, most + 1) / (np.log(rows) + 0.5772)
@@ -182,7 +194,8 @@ def size_of_plan(model: SequenceModel, rows: int, items: int, run: RunSettings) 
     sample = fold(sample, most)
     keep = keep_probabilities(counts, model.subsample)
     block = block_positions(model, float(keep[sample].mean()))
-    pace = _pace_of_tokens(model, sample, counts, keep, block, threads)
+    if pace is None:
+        pace = _pace_of_tokens(model, sample, counts, keep, block, threads)
     shape = RunShape(
         rows=rows,
         dim=model.dim,
@@ -195,11 +208,12 @@ def size_of_plan(model: SequenceModel, rows: int, items: int, run: RunSettings) 
         is_graph=model.is_graph,
         has_output=model.objective == "negative",
     )
-    return _sized(shape, Rates(items_per_s=pace, read_bytes_per_s=1e9))
+    reading = reading_of(model, block, found.keep_rate(model.subsample), 1.0 if model.is_graph else TEXT_CLUMP)
+    return _sized(shape, Rates(items_per_s=pace, read_bytes_per_s=1e9), found, reading)
 
 
-def _sized(shape: RunShape, rates: Rates) -> Sized:
-    return Sized(shape=shape, rates=rates, estimate=estimate_run(shape, rates))
+def _sized(shape: RunShape, rates: Rates, found: Frequencies, reading: Reading) -> Sized:
+    return Sized(shape=shape, rates=rates, estimate=plan_run(shape, rates).host, found=found, reading=reading)
 
 
 def _pace_of_tokens(

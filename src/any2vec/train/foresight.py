@@ -1,0 +1,52 @@
+"""From a model and what was found out about its input to the plan of a run over hosts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from any2vec.kernels.cbow import MAX_CENTRES as CBOW_CENTRES
+from any2vec.kernels.skipgram import MAX_CENTRES as SKIPGRAM_CENTRES
+from any2vec.models.config import SequenceModel
+from any2vec.models.learner import shared_negatives
+from any2vec.plan.hosts import Costs, Pace, RunPlan, Spread, check_pace, plan_run, touched_bytes
+from any2vec.plan.occupancy import Reading, blocks_per_kept
+
+if TYPE_CHECKING:
+    from any2vec.train.sizing import Sized
+
+
+def reading_of(model: SequenceModel, block: int, keep_rate: float, clump: float = 1.0) -> Reading:
+    """What a model's kernel reads: block, its positions; keep_rate, the share of positions that hold a kept token."""
+    is_skipgram = model.architecture == "skipgram"
+    if model.objective == "hierarchical":
+        return Reading(subsample=model.subsample, draws=0.0, is_hierarchical=True, clump=clump)
+    if model.kernel == "classic":  # windows are uniform on 1..window, on either side
+        draws = float((model.window + 1 if is_skipgram else 1) * model.num_negatives)
+    else:
+        most = SKIPGRAM_CENTRES if is_skipgram else CBOW_CENTRES
+        draws = shared_negatives(model) * blocks_per_kept(block, keep_rate, most)
+    return Reading(subsample=model.subsample, draws=draws, clump=clump)
+
+
+def plan_hosts(
+    sized: Sized, spread: Spread, threads: int, *, efficiency: float = 0.92, memory_bandwidth: float = 0.0,
+    costs: Costs | None = None,
+) -> RunPlan:  # fmt: skip
+    """The plan of a run of which one thread's needs are known.
+
+    sized: with one thread; threads: of each host; memory_bandwidth: of each host, bytes/s, 0: no limit.
+
+    Raises:
+        InputError: a rate is not legal.
+    """
+    shape = sized.shape
+    pace = Pace(
+        thread_items_per_s=sized.rates.items_per_s, efficiency=efficiency, memory_bandwidth=memory_bandwidth,
+        bytes_per_item=touched_bytes(shape.dim, sized.found.keep_rate(sized.reading.subsample), sized.reading.draws),
+    )  # fmt: skip
+    check_pace(pace)
+    rates = replace(
+        sized.rates, items_per_s=pace.items_per_s(threads), walk_items_per_s=sized.rates.walk_items_per_s * threads
+    )
+    return plan_run(replace(shape, threads=threads), rates, spread, sized.found, sized.reading, costs)
