@@ -21,7 +21,7 @@ FLOORS = {
     "tables": 3, "sampling": 3,
     "models": 4, "sync": 4, "evaluate": 4, "testing": 4.5,
     "train": 5, "report": 5.5,
-    "any2vec": 6, "__main__": 7, "doctor": 6, "estimators": 6.5, "demo": 6.5,
+    "any2vec": 6, "__main__": 8, "doctor": 6, "estimators": 6.5, "demo": 6.5,
     "cli": 7,
 }  # fmt: skip
 """room -> floor (ARCHITECTURE, section 2; halves order the rooms that share a storey)"""
@@ -32,7 +32,7 @@ DOORS = {
     "sklearn": {"evaluate", "report", "estimators"},
     "pyarrow": {"data", "formats"}, "zstandard": {"data"}, "safetensors": {"formats"},
     "usearch": {"neighbours"}, "gensim": {"formats"}, "networkx": {"data"}, "torch_geometric": {"data"},
-    "torch": {"cluster", "data"}, "ray": {"cluster"}, "pandas": set(),
+    "torch": {"cluster", "data"}, "ray": {"cluster"}, "pymetis": {"plan"}, "pandas": set(),
 }  # fmt: skip
 HEAVY = (
     "torch",

@@ -125,14 +125,14 @@ class Walker:
             if self.is_second_order:
                 words = np.zeros(num_words, np.uint64)
                 walk.fill_bit_sets(rows, self.csr.indices, bits_log, words)
-                tables |= {"words": words, "row_weight": _row_sums(self.csr), **_biases(self.options)}
+                tables |= {"words": words, "row_weight": row_sums(self.csr), **biases_of(self.options)}
                 is_directed = not is_symmetric(self.csr) if self._is_directed is None else self._is_directed
                 tables["is_directed"] = is_directed
             self._tables = tables
             return tables
 
 
-def _biases(options: WalkOptions) -> dict[str, np.ndarray]:
+def biases_of(options: WalkOptions) -> dict[str, np.ndarray]:
     """Second-order biases, and 2**32 times the chance to keep a far node, a near node and (twice) the last node."""
     biases = np.array([1.0 / options.p, 1.0, 1.0 / options.q])
     ceiling = max(1.0, biases[2])
@@ -141,7 +141,7 @@ def _biases(options: WalkOptions) -> dict[str, np.ndarray]:
     return {"biases": biases, "accept": np.array([far, near, back, back], np.uint64)}
 
 
-def _row_sums(csr: Csr) -> np.ndarray:
+def row_sums(csr: Csr) -> np.ndarray:
     """float64 (N,) sums of weights; (0,) when unweighted."""
     if len(csr.weights) == 0:
         return np.empty(0)

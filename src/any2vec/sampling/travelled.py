@@ -1,0 +1,172 @@
+"""What is made of travelling walks: counts of visits, and a stored corpus, the same as one host makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from any2vec.cluster.message import Part
+from any2vec.cluster.threads import run_logical
+from any2vec.cluster.transport import Transport
+from any2vec.plan.partition import PartitionReport, report_partition
+from any2vec.sampling.parts import Owners, split_graph
+from any2vec.sampling.travel import PHASE, TravellingWalker
+from any2vec.sampling.walks import WalkOptions
+
+if TYPE_CHECKING:
+    from any2vec.data.corpus import Corpus
+    from any2vec.data.graph import Graph
+
+_BLOCK_SLOTS = 1 << 22
+"""slots of the walks that one collective call makes, all hosts together"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Travelled:
+    """What walks over hosts cost."""
+
+    hosts: int
+    partition: PartitionReport
+    messages: int
+    """between all hosts"""
+    bytes_by_kind: dict[str, int]
+    """between all hosts, heads of messages included"""
+    steps: int
+    """nodes on all walks"""
+    supersteps: int
+    crossings: int
+    edges_asked: int
+    rows_asked: int
+    largest_part_bytes: int
+
+    @property
+    def bytes_per_step(self) -> float:
+        return sum(self.bytes_by_kind.values()) / max(1, self.steps)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON tells it."""
+        own = (
+            "messages",
+            "bytes_by_kind",
+            "supersteps",
+            "crossings",
+            "edges_asked",
+            "rows_asked",
+            "largest_part_bytes",
+        )
+        return {
+            "edge_cut": self.partition.edge_cut,
+            "balance": self.partition.balance,
+            **{name: getattr(self, name) for name in own},
+            "bytes_per_step": self.bytes_per_step,
+        }
+
+    def facts(self, method: str) -> list[tuple[str, str]]:
+        """As people read it: (name, words)."""
+        cut = f"{self.partition.cut_share:.0%} of the edges cut, balance {self.partition.balance:.2f}"
+        return [
+            ("hosts", f"{self.hosts} logical, {method}: {cut}"),
+            ("largest part", f"{self.largest_part_bytes:,} bytes"),
+            ("between hosts", f"{self.messages:,} messages, {self.bytes_per_step:.1f} bytes a step"),
+        ]
+
+
+def count_visits_together(walker: TravellingWalker, epoch: int = 0) -> np.ndarray:
+    """How often the walks of `epoch` visit each node, int64 (num_nodes,), at every host: a collective call.
+
+    Each host counts an equal share of the walks; rank 0 adds the counts by rank and shares the sum: whole numbers, so
+    it is what `sampling.walks.count_visits` finds. Memory 8 bytes a node, and 16 MB of walks over all hosts.
+    """
+    from any2vec.kernels.walk import count_rows
+
+    transport = walker.transport
+    counts = np.zeros(walker.num_nodes, np.int64)
+    for first, stop in blocks_of(walker):
+        count_rows(walker.sample(*share_of(first, stop, transport.rank, transport.hosts), epoch), counts)
+    found = transport.gather([Part("dense", counts)], PHASE)
+    if found:
+        counts = np.zeros(walker.num_nodes, np.int64)
+        for parts in found.values():
+            counts += parts[0].array
+    return np.array(transport.share([Part("dense", counts)], PHASE)[0].array)
+
+
+def blocks_of(walker: TravellingWalker) -> list[tuple[int, int]]:
+    """[start, stop) of the walks of each collective call, the same at all hosts."""
+    step = max(walker.transport.hosts, _BLOCK_SLOTS // walker.stride)
+    return [(start, min(walker.num_walks, start + step)) for start in range(0, walker.num_walks, step)]
+
+
+def share_of(first: int, stop: int, rank: int, hosts: int) -> tuple[int, int]:
+    """What host `rank` takes of [first, stop): contiguous, sizes differ by one at most."""
+    return first + (stop - first) * rank // hosts, first + (stop - first) * (rank + 1) // hosts
+
+
+def write_travelled_walks(
+    graph: Graph,
+    options: WalkOptions,
+    seed: int,
+    out: Path | str,
+    *,
+    hosts: int,
+    method: str = "contiguous",
+    overwrite: bool = False,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> tuple[Corpus, Travelled]:
+    """As `sampling.walks.write_walks`, by `hosts` logical hosts that hold a part each: the very same tokens.
+
+    Rank 0 writes, so it asks for all walks; the others help. method: see `plan.partition.partition`.
+
+    Raises:
+        InputError: the graph cannot be cut like that.
+        StorageError: as `write_walks`.
+    """
+    from any2vec.data.corpus import FORMAT, CorpusWriter
+    from any2vec.data.storage import check_folder_free
+    from any2vec.kernels.walk import count_rows
+
+    check_folder_free(out, overwrite, FORMAT)
+    owners = Owners.make(graph.csr, hosts, method)
+    part_N = owners.find(np.arange(owners.num_nodes))
+    report = report_partition(graph.csr, part_N, hosts, is_directed=graph.is_directed)
+    parts = split_graph(graph, owners)
+    counts = np.zeros(owners.num_nodes, np.int64)
+    with CorpusWriter(out, overwrite) as writer:
+
+        def work(transport: Transport) -> TravellingWalker:
+            walker = TravellingWalker(parts[transport.rank], transport, options, seed)
+            for start, stop in blocks_of(walker):
+                tokens = walker.sample(start, stop if transport.rank == 0 else start, 0)
+                if transport.rank == 0:
+                    writer.append(tokens)
+                    count_rows(tokens, counts)
+                    if progress is not None:
+                        progress(stop, walker.num_walks)
+            return walker
+
+        walkers = run_logical(hosts, work)
+        meta = {"kind": "walks", "options": asdict(options), "seed": seed, "is_directed": graph.is_directed}
+        corpus = writer.finish(graph.keys, counts, meta)
+    return corpus, summary(walkers, report, corpus.num_tokens)
+
+
+def summary(walkers: list[TravellingWalker], report: PartitionReport, steps: int) -> Travelled:
+    """What the walkers of all logical hosts sent, and what they hold. steps: nodes on all walks."""
+    counters = [walker.transport.counters for walker in walkers]
+    kinds = [counter.bytes_by_kind() for counter in counters]
+    return Travelled(
+        hosts=len(walkers),
+        partition=report,
+        messages=sum(sum(counter.messages_sent.values()) for counter in counters),
+        bytes_by_kind={kind: sum(found[kind] for found in kinds) for kind in kinds[0]},
+        steps=steps,
+        supersteps=walkers[0].stats.supersteps,
+        crossings=sum(walker.stats.crossings for walker in walkers),
+        edges_asked=sum(walker.stats.edges_asked for walker in walkers),
+        rows_asked=sum(walker.stats.rows_asked for walker in walkers),
+        largest_part_bytes=max(walker.part.nbytes for walker in walkers),
+    )
