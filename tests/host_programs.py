@@ -79,8 +79,8 @@ def run_large(size: int) -> None:
 
 
 def run_fault(fault: str, silence: float = 60.0) -> None:
-    """Rank 2 fails after two rounds, or when it joins. Every host that can notes what it learns in the file NOTES."""
-    is_odd = os.environ["RANK"] == "2"
+    """The last rank fails after two rounds, or when it joins. Who can notes what it learns in the file NOTES."""
+    is_odd = int(os.environ["RANK"]) == int(os.environ["WORLD_SIZE"]) - 1
     if fault == "version" and is_odd:
         launch.__version__ = "0.0.0"
     try:

@@ -16,7 +16,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -26,6 +25,7 @@ from any2vec._version import __version__
 from any2vec.checks import check_number, check_whole
 from any2vec.cluster import message
 from any2vec.cluster.link import LinkModel
+from any2vec.cluster.meeting import meet
 from any2vec.cluster.processes import MOST_PROCESSES, RENDEZVOUS, run_processes
 from any2vec.cluster.torch_transport import SILENCE, TorchTransport
 from any2vec.cluster.transport import PATIENCE
@@ -66,7 +66,7 @@ def join(
     except ImportError as error:
         raise InputError('Hosts as processes need PyTorch: pip install "any2vec[hosts]".') from error
     _watch_parent()
-    _rendezvous(rank, hosts, min(patience, JOINING))
+    meet(rank, hosts, min(patience, JOINING))
     compare(_all_facts(rank, hosts, facts(job)))
     return TorchTransport(rank, hosts, link, patience, silence).start()
 
@@ -123,43 +123,6 @@ def _place() -> tuple[int, int]:
     check_whole("WORLD_SIZE", numbers["WORLD_SIZE"], 1, MOST_PROCESSES)
     check_whole("RANK", numbers["RANK"], 0, numbers["WORLD_SIZE"] - 1)
     return numbers["RANK"], numbers["WORLD_SIZE"]
-
-
-def _rendezvous(rank: int, hosts: int, seconds: float) -> None:
-    """Meet the other hosts: torch.distributed's default group."""
-    import torch.distributed as dist
-
-    method = os.environ.get(RENDEZVOUS, "env://")
-    try:
-        dist.init_process_group(
-            "gloo", init_method=method, rank=rank, world_size=hosts, timeout=timedelta(seconds=seconds)
-        )
-    except (RuntimeError, ValueError) as error:
-        raise _explain(str(error), rank, hosts, seconds) from error
-
-
-def _explain(text: str, rank: int, hosts: int, seconds: float) -> Any2VecError:
-    """One sentence about what torch.distributed said when hosts could not meet."""
-    address, port = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
-    if "EADDRINUSE" in text:
-        return InputError(f"Port {port} (MASTER_PORT) is in use on the machine of rank {rank}; choose another one.")
-    if "variable" in text or "invalid literal" in text:
-        return InputError(
-            f"Rank {rank} has no valid meeting point (MASTER_ADDR={address!r}, MASTER_PORT={port!r}); "
-            "start it by torchrun, or set them to the address and a free port of rank 0's machine."
-        )
-    if "Unable to find address" in text:
-        return InputError(f"GLOO_SOCKET_IFNAME={os.environ.get('GLOO_SOCKET_IFNAME')!r} is no network interface here.")
-    if "client socket" in text or "Ping failed" in text or "ECONN" in text:
-        return HostError(
-            f"Rank {rank} could not reach rank 0 at {address}:{port} in {seconds:g} s: "
-            "it is not running, the address is wrong, or a firewall is between them."
-        )
-    if "imed out" in text or "timeout" in text.lower():
-        return HostError(f"Rank {rank} waited {seconds:g} s and not all of the {hosts} hosts came; look at the others.")
-    return HostError(
-        f"Rank {rank} could not join the other hosts: {text.splitlines()[0] if text else 'no reason given'}"
-    )
 
 
 def _all_facts(rank: int, hosts: int, mine: dict[str, str]) -> list[dict[str, str]]:

@@ -206,8 +206,8 @@ class TorchTransport(Transport):
                 for work in [dist.isend(piece, line.peer) for piece in pieces]:
                     assert work is not None  # of a group of which this process is no part
                     work.wait(_FOREVER)
-            except RuntimeError:
-                self._lose(line)
+            except Exception as error:
+                self._lose(line, error)
                 return
             if message.channel == _SERVICE and message.phase != _BEAT:
                 return
@@ -220,8 +220,8 @@ class TorchTransport(Transport):
             except MessageError as error:
                 self._fail(error)
                 return
-            except RuntimeError:
-                self._lose(line)
+            except Exception as error:
+                self._lose(line, error)
                 return
             if message.channel != _SERVICE:
                 self._inbox.put(message)
@@ -261,15 +261,18 @@ class TorchTransport(Transport):
             line.heard = time.monotonic()
             line.is_silent = False
 
-    def _lose(self, line: _Line) -> None:
-        """The connection to a peer is closed."""
-        if not line.has_ended:
-            self._fail(
-                HostError(
-                    f"Rank {line.peer} is gone: its connection closed without a goodbye, so its process was killed "
-                    "(perhaps for memory) or crashed."
-                )
+    def _lose(self, line: _Line, error: Exception) -> None:
+        """The connection to a peer is closed (torch tells it by a RuntimeError), or this host cannot go on with it."""
+        if line.has_ended:
+            return
+        if isinstance(error, RuntimeError):
+            text = (
+                f"Rank {line.peer} is gone: its connection closed without a goodbye, so its process was killed "
+                "(perhaps for memory) or crashed."
             )
+        else:
+            text = f"Rank {self.rank} cannot talk to rank {line.peer}: {type(error).__name__}: {error}"
+        self._fail(HostError(text))
 
 
 def _thread(name: str, work: object, *args: object) -> threading.Thread:
