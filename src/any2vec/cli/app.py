@@ -30,6 +30,7 @@ _RUNS, _RESULTS, _HOUSE = "Train", "Use and judge a result", "Data and machine"
 COMMANDS: dict[str, Entry] = {
     "train": Entry("train", "Train vectors of words or graph nodes.", _RUNS),
     "estimate": Entry("estimate", "Memory, time and disk of a run, before it starts.", _RUNS),
+    "plan": Entry("plan", "Memory, bytes and modelled time of a run over hosts.", _RUNS),
     "walk": Entry("graph", "Write random walks of a graph, to train on later.", _RUNS),
     "split": Entry("graph", "Cut a graph into train edges, test edges and negatives.", _RUNS),
     "nearest": Entry("search", "The nearest neighbours of a word or node.", _RESULTS),

@@ -68,8 +68,11 @@ def size_of_input(
     text: TextOptions | None = None,
     graph: Any = None,
     stage: Stage | None = None,
+    pace: float | None = None,
 ) -> Sized:
     """Read `data` (a text is counted, not written; a graph is opened), and estimate `fit(model, data, ...)`.
+
+    pace: items/s of training, all threads together; None: measured.
 
     Raises:
         InputError: standard input (it can be read only once), or options that do not go with the data.
@@ -80,8 +83,8 @@ def size_of_input(
     threads = run.threads or usable_cores()
     if model.is_graph and not (isinstance(data, str) and is_corpus(data)):
         assert isinstance(model, WalkModel)
-        return _size_graph(model, data, run, graph, stage, threads)
-    return _size_text(model, data, run, text, stage, threads)
+        return _size_graph(model, data, run, graph, stage, threads, pace)
+    return _size_text(model, data, run, text, stage, threads, pace)
 
 
 def _size_text(
@@ -91,6 +94,7 @@ def _size_text(
     text: TextOptions | None,
     stage: Stage | None,
     threads: int,
+    pace: float | None,
 ) -> Sized:
     def told(done: int, total: int | None) -> None:
         if stage is not None:
@@ -106,7 +110,8 @@ def _size_text(
     keep = vocabulary.subsample_keep(model.subsample)
     kept = float((keep * vocabulary.counts).sum())
     block = block_positions(model, kept / max(1, counts.num_slots))
-    pace = _pace_of_tokens(model, counts.sample, vocabulary.counts, keep, block, threads)
+    if pace is None:
+        pace = _pace_of_tokens(model, counts.sample, vocabulary.counts, keep, block, threads)
     shape = RunShape(
         rows=len(vocabulary),
         dim=model.dim,
@@ -125,8 +130,9 @@ def _size_text(
 
 
 def _size_graph(
-    model: WalkModel, data: str | list[str], run: RunSettings, options: Any, stage: Stage | None, threads: int
-) -> Sized:
+    model: WalkModel, data: str | list[str], run: RunSettings, options: Any, stage: Stage | None, threads: int,
+    pace: float | None,
+) -> Sized:  # fmt: skip
     _load_graph_kernels()
     began = time.perf_counter()
     graph = open_graph(data, options, run.cache_dir, stage)
@@ -136,7 +142,8 @@ def _size_graph(
     source = WalkedTokens(walker)
     walks_per_s, length = _walking(walker)
     walking = walks_per_s * length * threads
-    pace = _pace_of_walks(model, source, degrees, threads, walking)
+    if pace is None:
+        pace = _pace_of_walks(model, source, degrees, threads, walking)
     shape = RunShape(
         rows=len(degrees),
         dim=model.dim,
@@ -190,7 +197,7 @@ def size_of_plan(
     frequency = 1 / np.arange(1, most + 1) / (np.log(rows) + 0.5772)
     counts = np.maximum(1, items * frequency).astype(np.int64)
     rng = np.random.default_rng(run.seed)
-    sample = np.minimum(np.exp(rng.random(_SYNTHETIC_TOKENS) * np.log(rows + 1)) - 1, rows - 1).astype(np.int32)
+    sample = np.minimum(np.exp(rng.random(_SYNTHETIC_TOKENS) * np.log(rows + 1)) - 1, rows - 1).astype(np.int64)
     sample = fold(sample, most)
     keep = keep_probabilities(counts, model.subsample)
     block = block_positions(model, float(keep[sample].mean()))

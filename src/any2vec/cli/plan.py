@@ -1,0 +1,210 @@
+"""`any2vec plan`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from any2vec import machine
+from any2vec.cli.bar import Bar
+from any2vec.cli.job import MODELS, Job, job_flags, make_job
+from any2vec.cli.options import with_flags
+from any2vec.cli.output import columns, duration, facts, guarded, note, number, print_json, show, size
+from any2vec.errors import InputError
+
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)\s*([kKMGT]?)")
+_UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+MOST_ROWS = 10**12
+MOST_TOKENS = 10**16
+_SHAPE, _MACHINE = "Without an input", "Machines"
+
+
+def _plan(
+    inputs: Annotated[
+        list[str] | None, typer.Argument(metavar="INPUT...", help="As for train.", show_default=False)
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help=f"{', '.join(MODELS)}.", show_default=False)
+    ] = None,
+    rows: Annotated[
+        str | None,
+        typer.Option("--rows", help="So many vectors, like 399k or 5G ...", rich_help_panel=_SHAPE, show_default=False),
+    ] = None,
+    tokens: Annotated[
+        str | None,
+        typer.Option("--tokens", help="... words (steps) in an epoch ...", rich_help_panel=_SHAPE, show_default=False),
+    ] = None,
+    zipf: Annotated[
+        float, typer.Option("--zipf", help="... and the exponent of Zipf's law.", rich_help_panel=_SHAPE)
+    ] = 1.0,
+    items_per_s: Annotated[
+        str | None,
+        typer.Option(
+            "--items-per-s", help="Pace of one thread; measured here if it is not given.", rich_help_panel=_MACHINE,
+            show_default=False,
+        ),
+    ] = None,
+    efficiency: Annotated[
+        float, typer.Option("--efficiency", help="Of a thread beside others, 0 to 1.", rich_help_panel=_MACHINE)
+    ] = 0.92,
+    memory_bandwidth: Annotated[
+        str | None,
+        typer.Option(
+            "--memory-bandwidth", help="Bytes/s of a host's memory, like 200G, as a limit of its pace.",
+            rich_help_panel=_MACHINE, show_default=False,
+        ),
+    ] = None,
+    agree_threads: Annotated[
+        int, typer.Option("--agree-threads", min=1, help="Threads of a host that agree.", rich_help_panel=_MACHINE)
+    ] = 1,
+    overlap: Annotated[
+        bool, typer.Option("--overlap", help="As if hosts agreed beside the next round.", rich_help_panel=_MACHINE)
+    ] = False,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="TOML file with the same names as the flags.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    **values: Any,
+) -> None:  # fmt: skip
+    """Memory, bytes, rounds and modelled time of a run over hosts, before anything starts.
+
+    any2vec plan corpus.txt --model skipgram --hosts 4 --threads 8 --link 10Gbit,50us
+
+    any2vec plan --model skipgram --dim 200 --hosts 32 --threads 48 --link 100Gbit,2us --rows 399k --tokens 665M
+
+    Takes the flags of train. Reads the input, or takes a shape, and trains for a second on one thread to see how fast
+    that is (or takes --items-per-s); times of more threads, of links and of agreements are modelled.
+    """
+    from any2vec.plan.hosts import Costs
+    from any2vec.train.foresight import plan_hosts
+    from any2vec.train.sizing import RunSettings, size_of_input, size_of_plan
+
+    job = make_job(inputs, model, None, config, values, needs_input=rows is None)
+    if rows is not None and inputs:
+        raise InputError("Give an INPUT, or --rows and --tokens, not both.")
+    if rows is None and tokens is not None:
+        raise InputError("--tokens goes with --rows; an INPUT has its own.")
+    pace = None if items_per_s is None else float(quantity("--items-per-s", items_per_s, 1, 10**15))
+    limit = 0.0 if memory_bandwidth is None else float(quantity("--memory-bandwidth", memory_bandwidth, 1, 10**18))
+    costs = Costs(threads=agree_threads)
+    settings = {item.name: getattr(job.run, item.name) for item in fields(RunSettings)} | {"threads": 1}
+    spread = _spread(job, overlap)
+    with Bar(quiet) as bar:
+        if rows is not None:
+            num_rows = quantity("--rows", rows, 2, MOST_ROWS)
+            num_tokens = 100 * num_rows if tokens is None else quantity("--tokens", tokens, 1, MOST_TOKENS)
+            sized = size_of_plan(job.model, num_rows, num_tokens, RunSettings(**settings), exponent=zipf, pace=pace)
+        else:
+            sized = size_of_input(
+                job.model, job.data, RunSettings(**settings), text=job.text, graph=job.graph, stage=bar.stage, pace=pace
+            )
+    found = plan_hosts(
+        sized, spread, job.run.threads or machine.usable_cores(), efficiency=efficiency, memory_bandwidth=limit,
+        costs=costs,
+    )  # fmt: skip
+    shape = sized.as_dict()["shape"]
+    result = found.as_dict() | {
+        "model": job.name, "shape": shape | {"threads": found.threads}, "link": job.hosts.link,
+        "thread_items_per_s": sized.rates.items_per_s, "is_pace_given": pace is not None,
+    }  # fmt: skip
+    if as_json:
+        print_json(result)
+        return
+    _print(result)
+    if spread.hosts > 1 and spread.link is None:
+        note("No --link was given, so the links' time is left out.", quiet)
+
+
+plan = with_flags(guarded(_plan), job_flags())
+
+
+def quantity(flag: str, text: str, low: int, high: int) -> int:
+    """The whole number that a flag says, like 399000, 399k, 2.5G or 1e9.
+
+    Raises:
+        InputError: it is not written like that, or not from low to high.
+    """
+    found = _QUANTITY.fullmatch(text.strip().replace(",", "").replace("_", ""))
+    value = round(float(found[1]) * _UNITS[found[2]]) if found and len(found[1]) < 20 and float(found[1]) < 1e18 else -1
+    if not low <= value <= high:
+        raise InputError(
+            f"{flag} must be a number from {low} to {high:.0e}, with k, M, G or T for thousands, got {text!r}."
+        )
+    return value
+
+
+def _spread(job: Job, is_overlapped: bool) -> Any:
+    """The hosts and their agreement, as the flags have them."""
+    from any2vec.cluster.link import parse_link
+    from any2vec.plan.hosts import Spread
+
+    options = job.hosts
+    if options.form is None:
+        raise InputError(f"Only adasum, adasum-symmetric, mean and sum can be planned, got --sync {options.sync}.")
+    hosts = options.hosts or options.logical_hosts or 1
+    return Spread(
+        hosts=hosts, rounds_per_epoch=options.rounds(hosts), scheme=options.form, bits=options.bits,
+        link=None if options.link is None else parse_link(options.link), is_overlapped=is_overlapped,
+    )  # fmt: skip
+
+
+def _print(result: dict[str, Any]) -> None:
+    shape, host = result["shape"], result["host"]
+    unit = "steps" if shape["is_graph"] else "words"
+    hosts, threads = result["hosts"], result["threads"]
+    said = "given" if result["is_pace_given"] else "measured here"
+    pairs = [
+        ("vectors", f"{shape['rows']:,} × {shape['dim']}"),
+        ("epochs", f"{shape['epochs']} × {number(shape['items'])} {unit}"),
+        ("hosts", f"{hosts:,} × {threads} thread{'s' * (threads > 1)}" + _link(result)),
+        ("one thread", f"{number(result['thread_items_per_s'])} {unit}/s, {said}"),
+        ("one host", f"{number(result['host_items_per_s'])} {unit}/s, {'modelled' if threads > 1 else said}"),
+    ]
+    if hosts > 1:
+        pairs += [
+            ("rounds", f"{result['rounds_per_epoch']:,} an epoch, {result['rounds']:,} in all"),
+            ("all hosts", f"{number(result['items_per_s'])} {unit}/s, {result['speedup']:.3g} × one host, modelled"),
+        ]
+    pairs += [
+        ("time", f"{duration(host['seconds'])}, modelled"),
+        ("", _parts(host["time"], duration)),
+        ("bottleneck", result["bottleneck"]),
+        ("memory", f"{size(host['memory_bytes'])} a host"),
+        ("", _parts(host["memory"], size)),
+        ("disk", f"{size(host['disk_peak_bytes'])}"),
+    ]
+    tables = [facts("", pairs)]
+    if result["schemes"]:
+        tables.append(_schemes(result))
+    show(*tables)
+
+
+def _link(result: dict[str, Any]) -> str:
+    return f", links of {result['link']}" if result["link"] else ""
+
+
+def _schemes(result: dict[str, Any]) -> Any:
+    """The four schemes side by side."""
+    plans = result["schemes"]
+    said = {
+        "a round, all hosts": lambda plan: size(plan["bytes_per_round"]),
+        "a host sends": lambda plan: size(plan["bytes_per_host"]),
+        "the busiest line": lambda plan: size(plan["busiest_bytes"]),
+        "an epoch": lambda plan: size(plan["bytes_per_epoch"]),
+        "a host's memory": lambda plan: f"+ {size(sum(plan['memory'].values()))}",
+        "time of an epoch": lambda plan: duration(plan["epoch_seconds"]),
+        "speed-up": lambda plan: f"{plan['speedup']:.3g} ×",
+        "bottleneck": lambda plan: plan["bottleneck"],
+    }
+    names = ["", *(name + (" *" if name == result["scheme"] else "") for name in plans)]
+    rows = [[what, *(spelled(plan) for plan in plans.values())] for what, spelled in said.items()]
+    return columns(f"Schemes, {result['bits']} bits, times modelled (* asked for)", names, rows)
+
+
+def _parts(parts: dict[str, Any], spelled: Any) -> str:
+    return ", ".join(f"{name} {spelled(value)}" for name, value in parts.items() if value)
