@@ -267,15 +267,17 @@ def test_addresses_without_a_place(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "place"),
-    [("head:6379", ("head", 6379)), ("ray://10.0.0.1:10001", ("10.0.0.1", 10001)), ("[::1]:1", ("::1", 1))],
+    [("head:6379", ("head", 6379)), ("10.0.0.1:10001", ("10.0.0.1", 10001)), ("[::1]:1", ("::1", 1))],
 )
 def test_addresses(text: str, place: tuple[str, int]) -> None:
     assert parse_address(text) == place
 
 
-@pytest.mark.parametrize("text", ["head", "head:0", "head:65536", "http://head:1", ":6379", "a b:1"])
+@pytest.mark.parametrize(
+    "text", ["head", "head:0", "head:65536", "http://head:1", "ray://head:10001", ":6379", "a b:1"]
+)
 def test_wrong_addresses(text: str) -> None:
-    with pytest.raises(InputError, match=r"is local, auto, HOST:PORT .* got "):
+    with pytest.raises(InputError, match=r"is local, auto or HOST:PORT of its head, got "):
         parse_address(text)
 
 

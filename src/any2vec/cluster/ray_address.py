@@ -21,18 +21,18 @@ def is_local(address: str) -> bool:
 
 
 def parse_address(address: str) -> tuple[str, int] | None:
-    """(host, port) of HOST:PORT or ray://HOST:PORT; None for local and auto, which have none.
+    """(host, port) of HOST:PORT; None for local and auto, which have none.
 
     Raises:
         InputError: it is no address of a Ray cluster.
     """
     if is_local(address) or address == "auto":
         return None
-    found = re.fullmatch(r"(?:ray://)?(\[[0-9a-fA-F:]+\]|[^\s:/\[\]]+):(\d{1,5})", address)
+    found = re.fullmatch(r"(\[[0-9a-fA-F:]+\]|[^\s:/\[\]]+):(\d{1,5})", address)
     if found is None or not 0 < int(found[2]) < 1 << 16:
         raise InputError(
-            f"The address of a Ray cluster is local, auto, HOST:PORT (from one of its nodes) or ray://HOST:PORT, "
-            f"got {address!r}."
+            f"The address of a Ray cluster is local, auto or HOST:PORT of its head, got {address!r}; run any2vec on "
+            "one of the cluster's nodes (from outside: ray job submit)."
         )
     return found[1].strip("[]"), int(found[2])
 

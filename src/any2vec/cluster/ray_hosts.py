@@ -55,8 +55,8 @@ def run_ray(
 
     Args:
         address: "" or "local": a cluster of our own on this machine, on its loopback, with as many CPUs as are asked
-            for, be they there or not; "auto": the cluster that runs on this machine; HOST:PORT from a node of the
-            cluster; ray://HOST:PORT from anywhere.
+            for, be they there or not; "auto": the cluster that runs on this machine; HOST:PORT: the cluster with
+            this head, of which this machine is a node, too.
         hosts: 1 to 1024; each gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Hosts
             are spread over the nodes; ranks of one node stand together.
         module: it keeps the contract of `launch`; it, and any2vec in this version, must be installed on every node.
@@ -205,6 +205,7 @@ def _environment(address: str) -> dict[str, str]:
     """What the driver gets, and with it every process of a local cluster."""
     environment = dict(os.environ)
     environment.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    environment.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "30")  # until a lost cluster counts as lost
     if is_local(address):
         environment.pop("RAY_ADDRESS", None)
         # Ray's name for "this cluster is of this machine alone": then it listens on the loopback, on any system.
