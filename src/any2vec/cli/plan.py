@@ -84,6 +84,8 @@ def _plan(
     from any2vec.train.foresight import plan_hosts
     from any2vec.train.sizing import RunSettings, size_of_input, size_of_plan
 
+    if rows is None and not inputs and config is None:
+        raise InputError("Say what to plan for: an INPUT, or --rows and --tokens.")
     job = make_job(inputs, model, None, config, values, needs_input=rows is None)
     if rows is not None and inputs:
         raise InputError("Give an INPUT, or --rows and --tokens, not both.")

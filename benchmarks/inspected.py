@@ -1,0 +1,116 @@
+"""The true sets of rows of a round, found by the inspection pass on real or planted tokens: no row is trained."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from any2vec.plan.volume import RoundSets
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """What the hosts read of one round."""
+
+    by_label: RoundSets
+    """rows of each label apart: for RepModel-Opt (as if all that is read changed) and PullModel-Opt"""
+    by_word: RoundSets
+    """rows that are read under either label: for PullModel-Base"""
+    items: int
+    """in-vocabulary words of the round, all hosts"""
+    seconds: float
+    """of inspection, one thread, all hosts one after the other"""
+
+    def of(self, scheme: str) -> RoundSets:
+        return self.by_word if scheme == "pull-base" else self.by_label
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A model and the tokens that it reads, with an epoch's counts."""
+
+    model: Any
+    tokens: np.ndarray
+    """int32; -1 ends a sentence"""
+    counts: np.ndarray
+    """int64 (V,), of a whole epoch"""
+    positions: int
+    """of a whole epoch, ends of sentences included"""
+    seed: int = 1
+
+
+def inspect_round(setting: Setting, parts: list[tuple[int, int]]) -> Inspected:
+    """The rows that each host reads where host h works on the tokens [start, stop) = parts[h]."""
+    from any2vec.plan.volume import RoundSets
+    from any2vec.sync.block import bounds
+
+    learner = _learner(setting)
+    cuts, hosts = bounds(len(setting.counts), len(parts))[:-1], len(parts)
+    label, word = np.zeros((2, hosts, hosts), np.int64), np.zeros((1, hosts, hosts), np.int64)
+    any_host = np.zeros((2, len(setting.counts)), bool)
+    seconds = 0.0
+    learner.inspect(0, 0, 0, *np.zeros((2, len(setting.counts)), np.uint8))
+    for host, marks in enumerate(_marks(learner, parts, len(setting.counts))):
+        seconds += marks[1]
+        label[:, host] = np.add.reduceat(marks[0], cuts, axis=1, dtype=np.int64)
+        word[0, host] = np.add.reduceat(marks[0].any(0), cuts, dtype=np.int64)
+        any_host |= marks[0] > 0
+    merged = np.add.reduceat(any_host, cuts, axis=1, dtype=np.int64)
+    items = sum(int((setting.tokens[start:stop] >= 0).sum()) for start, stop in parts)
+    return Inspected(RoundSets(label, merged), RoundSets(np.repeat(word, 2, axis=0), merged), items, seconds)
+
+
+def parts_of_round(setting: Setting, boundary: Any, hosts: int, rounds: int, number: int) -> list[tuple[int, int]]:
+    """Where each host works in round `number` of an epoch over all tokens: a part of its own chunk."""
+    from any2vec.plan.chunks import chunk_bounds
+    from any2vec.plan.schedule import EpochSchedule
+
+    unit = block_of(setting)
+    found = chunk_bounds(setting.positions, hosts, boundary)
+    parts = []
+    for start, stop in zip(found[:-1], found[1:], strict=True):
+        schedule = EpochSchedule(start=start, stop=stop, epochs=1, unit=unit, piece=unit, rounds=rounds)
+        rounds_ = [round_ for _, round_ in schedule.all_rounds()]
+        parts.append(rounds_[number].parts[0])
+    return parts
+
+
+def block_of(setting: Setting) -> int:
+    """Positions of a block, as training has them."""
+    from any2vec.models.learner import block_positions
+
+    kept = float((_keep(setting) * setting.counts).sum())
+    return block_positions(setting.model, kept / setting.positions)
+
+
+def _keep(setting: Setting) -> np.ndarray:
+    from any2vec.data.vocabulary import keep_probabilities
+
+    return keep_probabilities(setting.counts, setting.model.subsample)
+
+
+def _learner(setting: Setting) -> Any:
+    from any2vec.models.learner import SequenceLearner
+    from any2vec.models.source import StoredTokens
+    from any2vec.plan.schedule import piece_positions
+
+    block = block_of(setting)
+    return SequenceLearner(
+        setting.model, setting.counts, _keep(setting), StoredTokens(setting.tokens, block), {},
+        block=block, piece=piece_positions(block, setting.model.cost), threads=1, seed=setting.seed,
+    )  # fmt: skip
+
+
+def _marks(learner: Any, parts: list[tuple[int, int]], num_rows: int) -> Iterator[tuple[np.ndarray, float]]:
+    """(marks uint8 (2, V), seconds) of each host; one array serves all."""
+    marks = np.empty((2, num_rows), np.uint8)
+    for start, stop in parts:
+        marks[:] = 0
+        began = time.perf_counter()
+        learner.inspect(0, start, stop, marks[0], marks[1])
+        yield marks, time.perf_counter() - began

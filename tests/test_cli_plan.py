@@ -1,0 +1,110 @@
+"""The command `any2vec plan`; no clock is asserted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from any2vec.cli.app import app
+from any2vec.cli.plan import quantity
+from any2vec.errors import InputError
+
+SHAPE = ("--rows", "399k", "--tokens", "665M", "--items-per-s", "500k", "--dim", "200")
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["plan", "--model", "skipgram", *arguments])
+
+
+def planned(*arguments: str) -> dict[str, Any]:
+    result = run(*arguments, "--json", "--quiet")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)  # type: ignore[no-any-return]
+
+
+def test_a_shape_is_planned_without_data() -> None:
+    found = planned(*SHAPE, "--hosts", "32", "--threads", "48", "--link", "100Gbit,2us", "--epochs", "16")
+    assert found["hosts"] == 32 and found["rounds_per_epoch"] == 48 and found["rounds"] == 768
+    assert found["is_modelled"] and found["is_pace_given"]
+    assert found["host_items_per_s"] == pytest.approx(500e3 * 48 * 0.92)
+    assert found["host"]["memory"]["vectors"] == 2 * 399_000 * 200 * 4
+    base = found["schemes"]["rep-base"]
+    assert base["bytes_by_kind"]["rows"] == pytest.approx(32 * 2 * 31 / 32 * 2 * 399_000 * 200 * 4)
+    order = [found["schemes"][name]["bytes_per_round"] for name in ("rep-base", "rep-opt", "pull-opt")]
+    assert order == sorted(order, reverse=True)
+    assert found["bottleneck"] == found["schemes"]["pull-opt"]["bottleneck"]
+
+
+def test_billions_of_rows_on_thousands_of_hosts() -> None:
+    found = planned("--rows", "5G", "--tokens", "100T", "--items-per-s", "1M", "--hosts", "4000", "--dim", "64")
+    assert found["shape"]["rows"] == 5_000_000_000 and found["rounds_per_epoch"] == 6000
+
+
+def test_an_input_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    Path("text.txt").write_text("\n".join(" ".join(f"w{w}" for w in line) for line in rng.integers(0, 400, (900, 20))))
+    found = planned("text.txt", "--hosts", "4", "--dim", "8", "--cache-dir", "cache", "--scheme", "rep-opt")
+    assert found["shape"]["rows"] == 400 and found["shape"]["items"] == 18_000
+    assert found["scheme"] == "rep-opt" and found["thread_items_per_s"] > 1000 and not found["is_pace_given"]
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+
+
+def test_one_host_is_what_estimate_says() -> None:
+    shape = ("--model", "skipgram", "--dim", "64", "--rows", "100000", "--epochs", "2", "--threads", "1", "--json")
+    result = CliRunner().invoke(app, ["estimate", *shape, "--items", "1000000", "--quiet"])
+    estimated = json.loads(result.stdout)
+    found = planned(*shape[2:-1], "--tokens", "1M")
+    assert found["host"]["memory"] == estimated["memory"] and found["host"]["disk"] == estimated["disk"]
+    assert found["schemes"] == {}
+
+
+def test_people_read_a_table() -> None:
+    result = run(*SHAPE, "--hosts", "8", "--threads", "4", "--bits", "16")
+    assert result.exit_code == 0
+    for word in ("modelled", "pull-opt *", "busiest line", "bottleneck", "16 bits", "500 k words/s, given"):
+        assert word in result.stdout, word
+    assert "No --link" in result.stderr
+    assert "measured" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--hosts", "4"), "--rows"),
+        (("--rows", "5X"), "--rows"),
+        (("--rows", "1"), "--rows"),
+        (("--rows", "1k", "--tokens", "x"), "--tokens"),
+        (("missing.txt", "--tokens", "5k"), "missing.txt"),
+        (("--rows", "1k", "--items-per-s", "-3"), "--items-per-s"),
+        (("--rows", "1k", "--items-per-s", "1k", "--efficiency", "2"), "efficiency"),
+        (("--rows", "1k", "--items-per-s", "1k", "--zipf", "-1"), "Zipf"),
+        (("--rows", "1k", "--hosts", "4", "--link", "fast"), "link"),
+        (("--rows", "1k", "--hosts", "99999"), "hosts"),
+        (("--rows", "1k", "--hosts", "4", "--bits", "7"), "bits"),
+        (("--rows", "1k", "--hosts", "4", "--sync", "gaia"), "gaia"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments: tuple[str, ...], said: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2 and result.stdout == ""
+    assert result.stderr.startswith("Error:") and said in result.stderr and result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("399k", 399_000), ("399.0K", 399_000), ("665.5M", 665_500_000), ("2G", 2 * 10**9), ("1e9", 10**9), ("1,0", 10)],
+)
+def test_quantities(text: str, value: int) -> None:
+    assert quantity("--rows", text, 1, 10**12) == value
+
+
+@pytest.mark.parametrize("text", ["", "k", "-5", "1.5.2", "5B", "nan", "1e99", "9" * 40])
+def test_no_quantities(text: str) -> None:
+    with pytest.raises(InputError, match="--rows"):
+        quantity("--rows", text, 1, 10**12)
