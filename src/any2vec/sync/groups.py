@@ -61,8 +61,6 @@ class DivideAndShuffle:
     def groups(self, number: int) -> list[list[int]]:
         """The groups of a round."""
         hosts, how = self.transport.hosts, self.how
-        if hosts == 1:
-            return [[0]]
         if how.schedule == "butterfly":
             return plan.butterfly_groups(hosts, self.size, number)
         if how.schedule == "topology":
@@ -75,8 +73,6 @@ class DivideAndShuffle:
 
     def close(self) -> None:
         """Average with this round's group."""
-        if self.transport.hosts == 1:
-            return
         members = next(group for group in self.groups(self._number) if self.transport.rank in group)
         for name in self.tables:
             self._mark(name)
@@ -84,16 +80,12 @@ class DivideAndShuffle:
 
     def collect(self) -> dict[str, np.ndarray] | None:
         """The weighted mean over all hosts, at rank 0."""
-        if self.transport.hosts == 1:
-            return self.tables
         say = {name: np.maximum(self._weight[name], FAINT * moved) for name, moved in self._moved.items()}
         return average(self.transport, self.tables, say)
 
     @property
     def memory(self) -> dict[str, np.ndarray]:
         """This host's rows and their news."""
-        if self.transport.hosts == 1:
-            return {}
         news = {
             f"ds-sync.{name}.news": np.stack([self._weight[name], self._life_left[name], self._moved[name]])
             for name in self.tables

@@ -108,7 +108,7 @@ class Level:
 
 
 class LeaderSgd:
-    """The agreement of one host; tables: name -> float32 (V, D), trained in place, the same everywhere at the start."""
+    """The agreement of one of several hosts; tables as for `make_agreement`."""
 
     def __init__(self, transport: Transport, tables: dict[str, np.ndarray], how: Leader) -> None:
         self.transport = transport
@@ -137,7 +137,7 @@ class LeaderSgd:
     def hear(self, work: Work, stats: Stats) -> None:
         """Note the loss; at the end of a step, feel the leaders' pull."""
         self._heard += stats
-        if self.transport.hosts > 1 and (work.ends_step or work.closes_round):
+        if work.ends_step or work.closes_round:
             for name in self.tables:
                 self._note(name)
                 for level in self.levels:
@@ -146,8 +146,6 @@ class LeaderSgd:
     def close(self) -> None:
         """Choose leaders, and take a share of their rows."""
         self._average_loss()
-        if self.transport.hosts == 1:
-            return
         for name in self.tables:
             self._note(name)
         group, everyone = self.levels
@@ -159,15 +157,11 @@ class LeaderSgd:
 
     def collect(self) -> dict[str, np.ndarray] | None:
         """The mean over the hosts that have changed a row, at rank 0."""
-        if self.transport.hosts == 1:
-            return self.tables
         return average(self.transport, self.tables, {name: m.astype(np.float32) for name, m in self._moved.items()})
 
     @property
     def memory(self) -> dict[str, np.ndarray]:
         """This host's rows, its running loss, and what leaders gave it."""
-        if self.transport.hosts == 1:
-            return {}
         kept = {"loss": np.array([[self.loss]], np.float32)}
         for level in self.levels:
             kept |= level.memory

@@ -9,6 +9,7 @@ from any2vec.sync.elastic import ElasticAveraging
 from any2vec.sync.gaia import ApproximatelySynchronous
 from any2vec.sync.groups import DivideAndShuffle
 from any2vec.sync.leader import LeaderSgd
+from any2vec.sync.lone import LoneHost
 from any2vec.sync.names import Elastic, Frequent, Gaia, Groups, Leader, Merge, Server, ServerMean
 from any2vec.sync.options import HostOptions
 from any2vec.sync.pulled import Inspector, Pulled
@@ -17,14 +18,20 @@ from any2vec.sync.rounds import Agreement
 
 
 def make_agreement(
-    options: HostOptions, transport: Transport, tables: dict[str, np.ndarray], inspector: Inspector
+    options: HostOptions,
+    transport: Transport,
+    tables: dict[str, np.ndarray],
+    inspector: Inspector,
+    counts: np.ndarray | None = None,
 ) -> Agreement:
-    """The agreement of one host; tables: name -> float32 (V, D), trained in place.
+    """The agreement of one host; tables: name -> float32 (V, D), trained in place; counts: occurrences of each row.
 
     Raises:
         InputError: it does not go with this number of hosts.
     """
     match options.agreement:
+        case sync if transport.hosts == 1 and not sync.has_scheme:
+            return LoneHost(tables)
         case Merge(rule=rule):
             model, _, form = str(options.form).partition("-")
             if model == "rep":
@@ -45,5 +52,5 @@ def make_agreement(
         case Frequent() as how:
             from any2vec.sync import frequent
 
-            return frequent.make(how, options, transport, tables, inspector)
+            return frequent.make(how, options, transport, tables, inspector, counts)
     raise AssertionError(options.sync)
