@@ -7,6 +7,7 @@ then "stop" lines from standard input, whose end says that its parent is gone; i
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 import traceback
@@ -34,8 +35,8 @@ def main() -> None:
         parent.say(end=True)
     except Any2VecError as error:
         parent.say(error=type(error).__name__, text=str(error), notes=getattr(error, "__notes__", []))
-    except GoneError:
-        pass
+    except GoneError:  # it was killed, and cannot remove its folder
+        shutil.rmtree(parent.order["folder"], ignore_errors=True)
     except Exception as error:
         text = f"The driver of the hosts on Ray failed: {str(error).strip() or type(error).__name__}"
         parent.say(error="HostError", text=text, notes=traceback.format_exc().splitlines())
