@@ -94,7 +94,7 @@ def _head(p: Problem) -> tuple[Any, ...]:
 
 def _rates(p: Problem) -> tuple[float, float]:
     """(rate at global position 0, change per position) of the line from lr_from at start to lr_to at stop."""
-    step = (p.lr_to - p.lr_from) / (p.stop - p.start)
+    step = (p.lr_to - p.lr_from) / max(1, p.stop - p.start)
     return p.lr_from - step * (p.offset + p.start), step
 
 

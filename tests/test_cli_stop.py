@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from any2vec.cli.app import app
 from any2vec.embeddings import Embeddings
 from any2vec.formats.safetensors_file import read_safetensors
-from any2vec.train import fit
+from any2vec.train import host
 from any2vec.train.checkpoint import FILE
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
@@ -63,7 +63,8 @@ def check_resumes(text: Path, out: Path, whole: bytes) -> None:
     assert (out / FILE).is_file() and not (out / "meta.json").exists()
     assert CliRunner().invoke(app, ["nearest", str(out), "w1"]).exit_code == 2
     done = json.loads(read_safetensors(out / FILE, mmap=False)[1]["any2vec"])
-    assert (done["epoch"], done["position"]) > (0, 0)
+    place = done["place"]
+    assert place["epoch"] > 0 or place["rest"][0][0][0] > 0
     result = CliRunner().invoke(app, ["train", str(text), "--out", str(out), *SETTINGS, "--resume", "--json"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["items"] == 400 * int(sum(Embeddings.load(out).counts))
@@ -132,13 +133,13 @@ def test_resume_of_a_finished_run_gives_its_result_and_other_settings_are_refuse
 def test_ctrl_c_while_the_result_is_written_loses_nothing(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = fit.write_result
+    real = host.write_result
 
     def interrupted(*arguments: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         real(*arguments)
 
-    monkeypatch.setattr(fit, "write_result", interrupted)
+    monkeypatch.setattr(host, "write_result", interrupted)
     arguments = ["train", str(text), "--out", str(tmp_path / "out"), *SETTINGS, "--epochs", "1"]
     assert CliRunner().invoke(app, arguments).exit_code == 0
     assert len(Embeddings.load(tmp_path / "out")) > 100
@@ -180,13 +181,13 @@ def test_a_stop_at_the_first_work_can_be_resumed_and_overwritten(
     text: Path, whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before any record of progress is written."""
-    words, real = ["train", str(text), "--out", str(tmp_path / "out"), *SETTINGS], fit.Keeper.heard
+    words, real = ["train", str(text), "--out", str(tmp_path / "out"), *SETTINGS], host.Keeper.heard
 
     def heard(self: Any, *arguments: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         real(self, *arguments)
 
-    monkeypatch.setattr(fit.Keeper, "heard", heard)
+    monkeypatch.setattr(host.Keeper, "heard", heard)
     assert CliRunner().invoke(app, words).exit_code == 130
     assert (tmp_path / "out" / FILE).is_file() and not (tmp_path / "out" / "progress.jsonl").exists()
     again = CliRunner().invoke(app, [*words, "--overwrite"])

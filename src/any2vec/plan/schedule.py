@@ -56,19 +56,21 @@ class EpochSchedule:
     def __iter__(self) -> Iterator[Work]:
         pieces = 1  # of each thread: the first works are small, for nobody knows yet how slow they are
         for epoch, round_ in self.all_rounds():
-            parts = [(part, stretch) for part, stretch in zip(round_.parts, round_.stretches, strict=True)]
+            parts = list(zip(round_.parts, round_.stretches, strict=True))
+            parts = [part for part in parts if part[0][0] < part[0][1]] or parts[:1]
             for index, ((start, stop), stretch) in enumerate(parts):
-                at, is_first = start, index == 0
                 cuts = [_cut(start, stop, (stop - start) * step // self.steps, self.unit) for step in range(self.steps)]
-                while at < stop or (is_first and at == start):
+                at, is_over = start, False
+                while not is_over:
                     step = min((cut for cut in cuts if cut > at), default=stop)
                     end = min(step, (at // self.piece + pieces * self.threads) * self.piece) if at < stop else stop
+                    is_over = end == stop
                     began = self.clock()
-                    opens, closes = is_first and at == start, index == len(parts) - 1 and end == stop
+                    opens, closes = index == 0 and at == start, index == len(parts) - 1 and is_over
                     yield Work(epoch, at, end, stretch, round_, opens, closes, end == step and not closes)
-                    if end > at:
+                    if at < end:
                         pieces = _next_size(pieces, self.clock() - began)
-                    at, is_first = end, False
+                    at = end
 
     def all_rounds(self) -> Iterator[tuple[int, Round]]:
         """(epoch, round) after round; every host has as many. A host with nothing to do in a round has an empty one."""

@@ -37,6 +37,10 @@ class Replicated:
         self._blocks = {name: Block(table[low:high], rule) for name, table in tables.items()}
         self._start = {name: table.copy() for name, table in tables.items()} if sparse or bits < 32 else {}
         self.residuals = Residuals(tables if bits < 32 else {})
+        if bits < 32:  # rows of other owners are what these would send: so it is again when a run goes on
+            for name, table in tables.items():
+                for ids in (np.arange(low), np.arange(high, len(table))):
+                    self._take(name, ids, unpack_rows(pack_rows(table[ids], bits)))
 
     def open(self, work: Work) -> None:
         """Every row is here already."""
@@ -60,7 +64,7 @@ class Replicated:
         """The agreed tables, at rank 0."""
         if self.bits == 32:
             return self.tables if self.transport.rank == 0 else None
-        parts = [Part("rows", block.rows) for block in self._blocks.values()]
+        parts = [Part("rows", block.rows.copy()) for block in self._blocks.values()]
         found = self.transport.gather(parts, "gather")
         names = list(self.tables)
         return (

@@ -91,7 +91,7 @@ class Host:
         )  # fmt: skip
         self.driver: Alone | Rounds = Alone()
         if request.agree is not None:
-            agreement = make_agreement(request.agree, transport, self.learner.state, self.learner)
+            agreement = make_agreement(request.agree, transport, self.learner.state, self.learner, self.counts)
             if checkpoint is not None:
                 agreement.recall(_memories(checkpoint.state))
             self.driver = Rounds(agreement)
@@ -150,7 +150,7 @@ class Host:
         memory = {} if isinstance(self.driver, Alone) else self.driver.agreement.memory
         if not memory:
             return agreed
-        found = self.transport.gather([Part("dense", array) for array in memory.values()], "gather")
+        found = self.transport.gather([Part("dense", array.copy()) for array in memory.values()], "gather")
         if agreed is None:
             return None
         for host, parts in found.items():
@@ -239,7 +239,7 @@ class Host:
             "bytes_by_phase": _summed([host["bytes_by_phase"] for host in told]),
             "agree_seconds": sum(host["seconds"] for host in told) / len(told),
             "agree_share": sum(host["share"] for host in told) / len(told),
-            **{name: _summed([host["counts"][name] for host in told]) for name in told[0]["counts"]},
+            **{name: _histogram([host["counts"][name] for host in told]) for name in told[0]["counts"]},
         }  # fmt: skip
 
     def _summary(self, recorder: Recorder, compile_seconds: float) -> dict[str, Any]:
@@ -282,3 +282,8 @@ def _summed(counts: Sequence[dict[str, int]]) -> dict[str, int]:
     for count in counts:
         total.update(count)
     return dict(total)
+
+
+def _histogram(counts: Sequence[dict[str, int]]) -> dict[str, int]:
+    """Counts by whole numbers, added up and in order."""
+    return dict(sorted(_summed(counts).items(), key=lambda item: (len(item[0]), item[0])))

@@ -1,0 +1,274 @@
+"""One program on one host or many: the same bits whatever the scheme and whatever carries the hosts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import any2vec
+from any2vec import errors
+from any2vec.models.config import SequenceModel
+from any2vec.models.learner import SequenceLearner
+from any2vec.models.source import StoredTokens
+from any2vec.plan.chunks import chunk_bounds, share_rest
+from any2vec.sync.options import SCHEMES, HostOptions
+from any2vec.tables.memory import MemoryTable
+from any2vec.types import Round, Stretch, Work
+
+SHORT = {"dim": 8, "window": 3, "min_count": 1}
+MODELS = {
+    "skipgram": any2vec.SkipGram(**SHORT, subsample=1e-2),
+    "cbow": any2vec.CBOW(**SHORT, subsample=1e-2),
+    "skipgram-classic": any2vec.SkipGram(**SHORT, kernel="classic", subsample=0),
+    "cbow-classic": any2vec.CBOW(**SHORT, kernel="classic", subsample=0),
+    "skipgram-hierarchical": any2vec.SkipGram(**SHORT, objective="hierarchical", subsample=0),
+    "cbow-hierarchical": any2vec.CBOW(**SHORT, objective="hierarchical", subsample=0),
+}
+models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
+NODES = any2vec.Node2Vec(dim=8, window=3, walks_per_node=4, walk_length=10, p=0.5, q=2.0)
+
+
+def zipf(num_sentences: int = 400, seed: int = 0) -> list[list[int]]:
+    random, weights = np.random.default_rng(seed), 1 / np.arange(1, 301)
+    return [
+        random.choice(300, size=random.integers(2, 30), p=weights / weights.sum()).tolist()
+        for _ in range(num_sentences)
+    ]
+
+
+SENTENCES = zipf()
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("hosts") / "text.txt"
+    path.write_text("".join(" ".join(f"w{word}" for word in sentence) + "\n" for sentence in SENTENCES))
+    return path
+
+
+@pytest.fixture(scope="module")
+def edges(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    random, path = np.random.default_rng(1), tmp_path_factory.mktemp("hosts") / "edges.tsv"
+    pairs = {tuple(sorted(pair)) for pair in random.integers(0, 60, (240, 2)).tolist() if pair[0] != pair[1]}
+    path.write_text("".join(f"n{a}\tn{b}\n" for a, b in sorted(pairs)))
+    return path
+
+
+def trained(model: SequenceModel, data: Any, hosts: HostOptions | None = None, **more: Any) -> any2vec.FitResult:
+    return any2vec.fit(model, data, epochs=2, threads=1, seed=3, hosts=hosts, **more)
+
+
+def same(one: any2vec.FitResult, other: any2vec.FitResult) -> bool:
+    """Bit for bit: input rows, and output rows where there are any."""
+    first, second = one.embeddings, other.embeddings
+    outputs = (first.output is None and second.output is None) or (first.output == second.output).all()
+    return bool((first.vectors == second.vectors).all() and outputs)
+
+
+@models
+def test_one_host_in_six_rounds_is_the_plain_run(model: SequenceModel) -> None:
+    plain = trained(model, SENTENCES)
+    for scheme in ("rep-opt", "pull-opt"):
+        assert same(plain, trained(model, SENTENCES, HostOptions(hosts=1, rounds_per_epoch=6, scheme=scheme)))
+
+
+@models
+def test_all_schemes_give_the_same_bits(model: SequenceModel) -> None:
+    found = [
+        trained(model, SENTENCES, HostOptions(logical_hosts=4, scheme=scheme, rounds_per_epoch=3)) for scheme in SCHEMES
+    ]
+    assert all(same(found[0], other) for other in found[1:])
+    assert not same(found[0], trained(model, SENTENCES))
+    assert len({result.summary["items"] for result in found}) == 1
+
+
+@pytest.mark.parametrize("sync", ["adasum", "adasum-symmetric", "mean", "sum"])
+def test_walks_on_hosts(edges: Path, sync: str) -> None:
+    found = [trained(NODES, edges, HostOptions(logical_hosts=3, scheme=scheme, sync=sync)) for scheme in SCHEMES]
+    assert all(same(found[0], other) for other in found[1:])
+    assert same(trained(NODES, edges), trained(NODES, edges, HostOptions(hosts=1, rounds_per_epoch=5)))
+
+
+@pytest.mark.parametrize("bits", [16, 8])
+def test_fewer_bits_are_near_and_deterministic(bits: int) -> None:
+    """Rounded changes with error feedback: near the exact run (nearer with 16 bits), the same twice, fewer bytes."""
+    model, spread = MODELS["skipgram"], {"logical_hosts": 3, "rounds_per_epoch": 3}
+    exact, first, second = (trained(model, SENTENCES, HostOptions(**spread, bits=b)) for b in (32, bits, bits))
+    assert same(first, second) and not same(first, exact)
+    error = np.abs(first.embeddings.vectors - exact.embeddings.vectors).max()
+    assert error < np.abs(exact.embeddings.vectors).max() * {16: 0.02, 8: 0.2}[bits]
+    assert first.summary["bytes_by_kind"]["rows"] < exact.summary["bytes_by_kind"]["rows"] * (bits + 8) / 32
+
+
+def test_base_sends_the_model_to_everyone() -> None:
+    """2 (H - 1) / H times the model for each host and round (any2vec-and-combiners, section 4)."""
+    hosts, rounds, result = 4, 3, None
+    spread = HostOptions(logical_hosts=hosts, scheme="rep-base", rounds_per_epoch=rounds)
+    result = trained(MODELS["skipgram"], SENTENCES, spread)
+    model_bytes = 2 * len(result.embeddings) * 8 * 4
+    assert result.summary["rounds"] == 2 * rounds
+    assert result.summary["bytes_by_kind"]["rows"] == 2 * rounds * hosts * 2 * (hosts - 1) / hosts * model_bytes
+    assert result.summary["bytes_by_kind"]["ids"] == 0
+
+
+@models
+def test_inspection_covers_all_that_is_read(model: SequenceModel) -> None:
+    """Rows that it did not mark are NaN: one look at them would spread."""
+    tokens = np.array([word for sentence in SENTENCES for word in [*sentence, -1]], np.int32)
+    counts = np.bincount(tokens[tokens >= 0], minlength=300)
+    random = np.random.default_rng(5)
+    tables = {name: MemoryTable(random.normal(0, 0.1, (300, 8)).astype(np.float32)) for name in ("input", "output")}
+    source = StoredTokens(tokens, 16)
+    learner = SequenceLearner(
+        model, counts, np.full(300, 0.7), source, tables, block=16, piece=64, threads=1, seed=1
+    )  # fmt: skip
+    start, stop = source.boundary(1000), source.boundary(1300)
+    marks = {name: np.zeros(300, np.uint8) for name in tables}
+    learner.inspect(1, start, stop, marks["input"], marks["output"])
+    for name, table in tables.items():
+        table.rows[marks[name] == 0] = np.nan
+    before = {name: table.rows.copy() for name, table in tables.items()}
+    stretch = Stretch(start, stop, 0.0, 0.5)
+    learner.run(Work(1, start, stop, stretch, Round(0, (stretch,), ((start, stop),)), True, True))
+    for name, table in tables.items():
+        assert 0 < marks[name].sum() < 300
+        assert np.isfinite(table.rows[marks[name] == 1]).all()
+        changed = (table.rows != before[name]).any(axis=1) & (marks[name] == 1)
+        assert changed.sum() > 0.9 * marks[name].sum()  # and it marks hardly more than that
+
+
+def test_chunks_end_at_sentence_ends() -> None:
+    tokens = np.array([word for sentence in SENTENCES for word in [*sentence, -1]], np.int32)
+    source = StoredTokens(tokens, 16)
+    found = chunk_bounds(len(tokens), 7, source.boundary)
+    assert found[0] == 0 and found[-1] == len(tokens)
+    assert all(tokens[cut - 1] == -1 for cut in found[1:])
+    sizes = np.diff(found)
+    assert sizes.max() - sizes.min() <= 2 * 30
+
+
+def test_the_rest_of_an_epoch_is_shared_out_anew() -> None:
+    """Three hosts have left something; two, and five, take it over without a gap and without an overlap."""
+    rest = [(30, 50), (80, 100), (140, 150)]
+    for hosts in (1, 2, 5):
+        shares = share_rest(rest, hosts, lambda position: -(-position // 5) * 5)
+        taken = sorted(position for share in shares for start, stop in share for position in range(start, stop))
+        assert taken == [position for start, stop in rest for position in range(start, stop)]
+        assert len(shares) == hosts
+
+
+def test_too_many_hosts_for_the_data() -> None:
+    with pytest.raises(errors.InputError, match="too few for 9 hosts: rank"):
+        trained(MODELS["skipgram"], [["a", "b"] * 4] * 5, HostOptions(logical_hosts=9))
+
+
+class _StopError(Exception):
+    """Ends a run from within."""
+
+
+def stopped(model: SequenceModel, data: Any, out: Path, hosts: HostOptions | None, after: int) -> None:
+    """A run that leaves a checkpoint at every record and breaks after some of them."""
+    heard = []
+
+    def hear(record: any2vec.Progress) -> None:
+        heard.append(record)
+        if len(heard) == after:
+            raise _StopError
+
+    with pytest.raises(_StopError):
+        trained(model, data, hosts, out=out, checkpoint_seconds=1e-9, callback=hear)
+
+
+@pytest.fixture
+def every_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("any2vec.train.progress.RECORD_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("every_record")
+@pytest.mark.parametrize(("scheme", "bits"), [("pull-opt", 32), ("rep-opt", 32), ("pull-opt", 8), ("rep-opt", 8)])
+def test_resume_on_as_many_hosts_gives_the_same_bits(tmp_path: Path, scheme: str, bits: int) -> None:
+    """In the middle of an epoch; what rounding left out is in the checkpoint."""
+    spread = HostOptions(logical_hosts=3, rounds_per_epoch=4, scheme=scheme, bits=bits)
+    whole = trained(MODELS["skipgram"], SENTENCES, spread)
+    stopped(MODELS["skipgram"], SENTENCES, tmp_path / "out", spread, 3)
+    again = trained(MODELS["skipgram"], SENTENCES, spread, out=tmp_path / "out", resume=True)
+    assert same(whole, again) and whole.summary["items"] == again.summary["items"]
+
+
+@pytest.mark.usefixtures("every_record")
+@pytest.mark.parametrize("hosts", [None, 1, 2, 5])
+@pytest.mark.parametrize("bits", [32, 8])
+def test_resume_on_other_hosts_trains_every_position_once(tmp_path: Path, hosts: int | None, bits: int) -> None:
+    model = MODELS["skipgram"]
+    stopped(model, SENTENCES, tmp_path / "out", HostOptions(logical_hosts=3, rounds_per_epoch=4, bits=bits), 3)
+    spread = None if hosts is None else HostOptions(logical_hosts=hosts, bits=bits)
+    again = trained(model, SENTENCES, spread, out=tmp_path / "out", resume=True)
+    assert again.summary["items"] == trained(model, SENTENCES).summary["items"]
+    assert np.isfinite(again.embeddings.vectors).all()
+
+
+def test_on_epoch_shows_what_hosts_agree_on() -> None:
+    shown: list[tuple[int, np.ndarray]] = []
+    result = any2vec.fit(
+        MODELS["skipgram"], SENTENCES, epochs=3, threads=1, hosts=HostOptions(logical_hosts=2),
+        on_epoch=lambda epoch, embeddings: shown.append((epoch, embeddings.vectors.copy())),
+    )  # fmt: skip
+    assert [epoch for epoch, _ in shown] == [1, 2, 3]
+    assert (shown[-1][1] == result.embeddings.vectors).all() and (shown[0][1] != shown[1][1]).any()
+
+
+def test_processes_are_logical_hosts(text: Path, tmp_path: Path) -> None:
+    """Local processes, and torchrun's: the same bits and the same bytes by kind as threads of one process."""
+    pytest.importorskip("torch", reason="hosts as processes need torch")
+    model = MODELS["skipgram"]
+    spread = {"rounds_per_epoch": 3}
+    logical = trained(model, str(text), HostOptions(logical_hosts=2, **spread))
+    local = trained(model, str(text), HostOptions(hosts=2, **spread), out=tmp_path / "local")
+    assert same(logical, local)
+    for name in ("bytes_by_kind", "bytes_by_phase", "items", "hosts", "rounds", "rows"):
+        assert logical.summary[name] == local.summary[name], name
+    flags = "--model skipgram --dim 8 --window 3 --min-count 1 --subsample 1e-2 --epochs 2 --threads 1 --seed 3"
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
+    command = [*torchrun, "-m", "any2vec", "train", str(text), *flags.split(), "--rounds-per-epoch", "3"]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "torchrun"), "--json"], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["hosts"] == 2  # one rank speaks
+    assert (any2vec.Embeddings.load(tmp_path / "torchrun").vectors == logical.embeddings.vectors).all()
+
+
+def test_data_in_memory_for_processes() -> None:
+    """A graph is stored for them; words are asked to be."""
+    pytest.importorskip("torch", reason="hosts as processes need torch")
+    import networkx
+
+    graph = networkx.karate_club_graph()
+    logical = trained(NODES, graph, HostOptions(logical_hosts=2))
+    assert same(logical, trained(NODES, graph, HostOptions(hosts=2)))
+    with pytest.raises(errors.InputError, match="in memory"):
+        trained(MODELS["skipgram"], SENTENCES, HostOptions(hosts=2))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hosts": 0}, "hosts must be a whole number from 1"),
+        ({"logical_hosts": 257}, "logical_hosts must be a whole number from 1 to 256"),
+        ({"hosts": 2, "logical_hosts": 2}, "choose one of the two"),
+        ({"bits": 7}, "bits must be 32, 16 or 8, got 7"),
+        ({"rounds_per_epoch": 0}, "rounds_per_epoch must be"),
+        ({"sync": "best"}, "sync must be"),
+        ({"scheme": "rep"}, "scheme must be one of rep-base"),
+        ({"host_timeout": 0}, "host_timeout must be"),
+    ],
+)
+def test_bad_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(errors.InputError, match=message):
+        HostOptions(**options)
