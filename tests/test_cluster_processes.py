@@ -118,6 +118,14 @@ def test_others_are_ended_when_one_fails(folder: Path, deaf: str, monkeypatch: p
         run(folder, 2, code)
 
 
+def test_what_a_child_has_started_ends_with_it(folder: Path) -> None:
+    code = (
+        "other = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "open(os.path.join(sys.argv[1], str(other.pid)), 'w').close()\n"
+    )
+    run(folder, 1, code)
+
+
 def test_an_error_of_the_caller_ends_the_children(folder: Path) -> None:
     def on_line(line: str) -> None:
         raise KeyError(line)
@@ -133,6 +141,19 @@ OBEYS = "from any2vec.cluster import launch\nlaunch.run_child(lambda: (print('re
 def test_signals_are_passed_on(folder: Path, number: signal.Signals) -> None:
     with pytest.raises(Interrupted, match=number.name):
         run(folder, 2, OBEYS, lambda line: os.kill(os.getpid(), number))
+
+
+def test_a_stop_does_not_wait_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One child cannot obey: somebody has stopped it."""
+    monkeypatch.setattr("any2vec.cluster.processes._STOPPING", 0.3)
+    monkeypatch.setattr("any2vec.cluster.processes._GRACE", 0.3)
+    with pytest.raises(Interrupted, match="SIGTERM"):
+        run(
+            folder,
+            2,
+            f"if rank == 1: os.kill(os.getpid(), signal.SIGSTOP)\n{OBEYS}",
+            lambda line: os.kill(os.getpid(), signal.SIGTERM),
+        )
 
 
 def test_a_second_signal_kills(folder: Path) -> None:

@@ -27,6 +27,7 @@ RENDEZVOUS = "ANY2VEC_RENDEZVOUS"
 MOST_PROCESSES = 1024
 _KEPT = 20  # lines of each child's standard error
 _GRACE = 3.0  # seconds for the others to notice a failure by themselves, and again to obey SIGTERM
+_STOPPING = 60.0  # seconds for the others to write a checkpoint, when one has stopped as it was asked to
 _LOOK = 0.05
 
 
@@ -164,8 +165,8 @@ class _Crew:
         while any(child.is_running() for child in self.children):
             with suppress(Empty):
                 on_line(self.output.get(timeout=_LOOK))
-            if not last_resort and self._notice() and deadline == float("inf"):
-                deadline = time.monotonic() + _GRACE
+            if not last_resort:
+                deadline = min(deadline, time.monotonic() + self._notice())
             if time.monotonic() > deadline:
                 for child in self.children:
                     child.signal(signal.SIGKILL if last_resort else signal.SIGTERM)
@@ -200,12 +201,14 @@ class _Crew:
             if child.process.stdin:
                 child.process.stdin.close()
 
-    def _notice(self) -> bool:
-        """Note who has failed; True if the others shall end."""
+    def _notice(self) -> float:
+        """Note who has failed; seconds that the others have to end by themselves."""
         for child in self.children:
             if not child.is_running() and child.process.returncode and child not in self.failed:
                 self.failed.append(child)
-        return any(not (self.asked and child.process.returncode == 130) for child in self.failed)
+        if any(not (self.asked and child.process.returncode == 130) for child in self.failed):
+            return _GRACE
+        return _STOPPING if self.failed else float("inf")
 
 
 def _environment(hosts: int, folder: Path, more: Mapping[str, str] | None) -> dict[str, str]:
