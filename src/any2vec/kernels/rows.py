@@ -45,6 +45,24 @@ def fill_uniform(table_VD: np.ndarray, start: int, stop: int, key: np.uint64, sp
             table_VD[row, q] = np.float32(spread * value / dim)
 
 
+@jit
+def gather_rows(table_VD: np.ndarray, id_K: np.ndarray, rows_KD: np.ndarray) -> None:
+    """rows[k] = table[id[k]]; id_K int64, each in [0, V). As NumPy's indexing, but without Python's lock."""
+    for k in range(id_K.size):
+        row = id_K[k]
+        for d in range(table_VD.shape[1]):
+            rows_KD[k, d] = table_VD[row, d]
+
+
+@jit
+def scatter_rows(rows_KD: np.ndarray, id_K: np.ndarray, table_VD: np.ndarray) -> None:
+    """table[id[k]] = rows[k]; as `gather_rows`."""
+    for k in range(id_K.size):
+        row = id_K[k]
+        for d in range(table_VD.shape[1]):
+            table_VD[row, d] = rows_KD[k, d]
+
+
 def _each_register(builder: Any, dim: Any, work: Any) -> None:
     """work(column, load, store) for each register of a row of `dim` numbers; the last one may be a part."""
     whole = builder.and_(dim, I64(-WIDTH))

@@ -16,6 +16,7 @@ from any2vec.cluster.codec import pack_ids, pack_rows, unpack_ids, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.sync.block import Block, bounds
+from any2vec.sync.copying import put_rows, rows_of
 from any2vec.sync.residual import Residuals
 from any2vec.types import Work
 
@@ -128,20 +129,22 @@ class Pulled:
         for name, block in self._blocks.items():
             for host, slots in enumerate(self._asked[name]):
                 if host != rank:
-                    outgoing.setdefault(host, []).extend(pack_rows(block.rows[slots], self.bits))
+                    outgoing.setdefault(host, []).extend(pack_rows(rows_of(block.rows, slots), self.bits))
         received = {peer: list(parts) for peer, parts in self.transport.exchange(outgoing, "pull").items()}
         self._start = {name: [] for name in self.tables}
         for name, table in self.tables.items():
             for host, ids in enumerate(self._mine[name]):
                 values = (
-                    self._blocks[name].rows[self._asked[name][rank]] if host == rank else _read_rows(received[host])
+                    rows_of(self._blocks[name].rows, self._asked[name][rank])
+                    if host == rank
+                    else _read_rows(received[host])
                 )
-                table[ids] = values
+                put_rows(table, ids, values)
                 if self.bits < 32:
                     self._start[name].append(values)
 
     def _outgoing(self, name: str, host: int, ids: np.ndarray) -> np.ndarray:
-        now = self.tables[name][ids]
+        now = rows_of(self.tables[name], ids)
         return now if self.bits == 32 else self.residuals.outgoing(name, ids, now - self._start[name][host])
 
 

@@ -15,6 +15,7 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.merge import changed_rows
 from any2vec.sync.block import Block, bounds
+from any2vec.sync.copying import put_rows, rows_of
 from any2vec.sync.residual import Residuals
 from any2vec.types import Work
 
@@ -40,7 +41,7 @@ class Replicated:
         if bits < 32:  # rows of other owners are what these would send: so it is again when a run goes on
             for name, table in tables.items():
                 for ids in (np.arange(low), np.arange(high, len(table))):
-                    self._take(name, ids, unpack_rows(pack_rows(table[ids], bits)))
+                    self._take(name, ids, unpack_rows(pack_rows(rows_of(table, ids), bits)))
 
     def open(self, work: Work) -> None:
         """Every row is here already."""
@@ -114,7 +115,7 @@ class Replicated:
         parts: list[Part] = []
         for name, block in self._blocks.items():
             slots = changed[name] if self.sparse else np.arange(len(block.rows))
-            values = block.rows[slots]
+            values = rows_of(block.rows, slots)
             self._take(name, low + slots, values)
             sets = [pack_ids(slots, len(block.rows))] if self.sparse else []
             parts += [*sets, *pack_rows(values, self.bits)]
@@ -126,14 +127,14 @@ class Replicated:
                 self._take(name, self._bounds[peer] + slots, values)
 
     def _outgoing(self, name: str, ids: np.ndarray) -> np.ndarray:
-        now = self.tables[name][ids]
-        return now if self.bits == 32 else self.residuals.outgoing(name, ids, now - self._start[name][ids])
+        now = rows_of(self.tables[name], ids)
+        return now if self.bits == 32 else self.residuals.outgoing(name, ids, now - rows_of(self._start[name], ids))
 
     def _take(self, name: str, ids: np.ndarray, values: np.ndarray) -> None:
         """Make agreed values this host's own."""
-        self.tables[name][ids] = values
+        put_rows(self.tables[name], ids, values)
         if self._start:
-            self._start[name][ids] = values
+            put_rows(self._start[name], ids, values)
 
     def _read(self, parts: list[Part], num_rows: int) -> tuple[np.ndarray, np.ndarray]:
         """(slots, values) off the front of a message."""

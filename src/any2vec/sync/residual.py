@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from any2vec.sync.copying import put_rows, rows_of
+
 
 class Residuals:
     """What one host still owes of each row: name -> float32 (V, D). Without tables it owes nothing, ever."""
@@ -19,13 +21,17 @@ class Residuals:
     def outgoing(self, name: str, ids: np.ndarray, change_KD: np.ndarray) -> np.ndarray:
         """The change of rows and what is owed of them; remember it until `sent` says what arrived."""
         owed = self.tables[name]
-        owed[ids] += change_KD
-        return owed[ids]
+        owing = rows_of(owed, ids)
+        owing += change_KD
+        put_rows(owed, ids, owing)
+        return owing
 
     def sent(self, name: str, ids: np.ndarray, arrived_KD: np.ndarray) -> None:
         """Take off what the receiver read."""
         if self.tables:
-            self.tables[name][ids] -= arrived_KD
+            left = rows_of(self.tables[name], ids)
+            left -= arrived_KD
+            put_rows(self.tables[name], ids, left)
 
     def recall(self, memories: Sequence[Mapping[str, np.ndarray]], rank: int, hosts: int) -> None:
         """Owe what was owed; where the number of hosts is another, rank 0 owes all of it."""
