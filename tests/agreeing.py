@@ -50,7 +50,7 @@ def convex(tables: Tables, rank: int, number: int, step: int) -> float:
         rows = np.flatnonzero(rng.random(len(optimum)) < 0.4)
         off = tables[name][rows] - optimum[rows]
         curvature = (0.5 + rng.random((len(rows), 1))).astype(np.float32)
-        tables[name][rows] -= np.float32(0.1) * curvature * off
+        tables[name][rows] -= np.float32(0.15) * curvature * off
         loss += float((curvature * off**2).sum() / 2)
     return loss
 

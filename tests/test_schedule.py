@@ -76,7 +76,7 @@ def test_steps_end_at_the_same_places_whatever_the_clock(
         assert not (work.ends_step and work.closes_round)
         ends += [work.stop] * (work.ends_step or work.closes_round)
         clock.now += next(took)
-    steady = [work for work in schedule_of(**options, clock=Clock(0))]
+    steady = list(schedule_of(**options, clock=Clock(0)))
     assert ends == [work.stop for work in steady if work.ends_step or work.closes_round]
     assert len(ends) <= rounds * steps and (length < 2 * unit * rounds * steps or len(ends) == rounds * steps)
 

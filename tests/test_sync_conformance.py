@@ -53,7 +53,7 @@ def test_one_host_is_plain_training(sync: str) -> None:
 
 @pytest.mark.parametrize("sync", ALL)
 def test_all_hosts_find_the_optimum(sync: str) -> None:
-    rounds = 60
+    rounds = 40
     ran = run_hosts(sync, HOSTS, rounds)
     start = distance(start_tables())
     # Gaia adds up what sites have not told, each at most v / sqrt(t) of a row's size.
@@ -119,10 +119,10 @@ def test_a_table_that_nobody_changes_costs_no_rows(sync: str) -> None:
 @pytest.mark.parametrize("sync", ["ds-sync", "leader", "elastic", "gaia", *EXISTING])
 def test_a_real_fit_learns(sync: str) -> None:
     rng = np.random.default_rng(1)
-    sentences = [[str(word) for word in (rng.integers(0, 30, 10) * 10 + rng.integers(10))] for _ in range(400)]
-    model = SkipGram(dim=16, learning_rate=0.2)
+    sentences = [[str(word) for word in (rng.integers(0, 30, 10) * 10 + rng.integers(10))] for _ in range(300)]
+    model = SkipGram(dim=16, learning_rate=0.4)
     hosts = HostOptions(logical_hosts=HOSTS, sync=sync, rounds_per_epoch=3)
-    short, long = (any2vec.fit(model, sentences, epochs=epochs, threads=1, hosts=hosts) for epochs in (1, 12))
+    short, long = (any2vec.fit(model, sentences, epochs=epochs, threads=1, hosts=hosts) for epochs in (1, 8))
     assert long.summary["loss"] < short.summary["loss"] - 0.02
     assert long.summary["sync"] == sync and long.summary["scheme"] is None
     assert long.summary["bytes_by_kind"]["rows"] > 0

@@ -116,6 +116,8 @@ class ApproximatelySynchronous:
         """owners of the same rows in all sites, this host one of them"""
         self.threshold = how.threshold
         """v before it shrinks; the controller moves it"""
+        self.settle_every = how.clock + 1
+        """rounds after which all hosts meet for reports; in between sites wait for none that the clock does not bind"""
         place = rank % inside
         self._cut = {name: bounds(len(table), inside) for name, table in tables.items()}
         own = {name: table[slice(*self._cut[name][place : place + 2])] for name, table in tables.items()}
@@ -142,6 +144,9 @@ class ApproximatelySynchronous:
             for name, told in self.told.items():
                 self._blocks[name].rows[changed[name]] = told.rows(changed[name])
         self._broadcast(changed)
+
+    def finish(self) -> None:
+        """Nothing runs in the background."""
 
     def collect(self) -> dict[str, np.ndarray] | None:
         """What a full flush would make of all sites, at rank 0."""
