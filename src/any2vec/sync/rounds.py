@@ -88,7 +88,7 @@ class Rounds:
     def is_settled(self, work: Work) -> bool:
         if not work.closes_round or not isinstance(self.agreement, FreeRunning):
             return work.closes_round
-        return work.round.is_last or (work.round.number + 1) % self.agreement.settle_every == 0
+        return work.round.ends_epoch or (work.round.number + 1) % self.agreement.settle_every == 0
 
     def facts(self) -> dict[str, dict[str, int]]:
         """What the agreement tells of this host; {} for most."""

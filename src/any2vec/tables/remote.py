@@ -170,7 +170,8 @@ class RowClient:
             for name, ids in wanted.items():
                 for host, part in enumerate(cuts[name]):
                     if host == self.transport.rank:
-                        found[name].append(self.server.pull(name, ids[part] - self.bounds[host], clock))
+                        own_clock = clock if part.stop > part.start else ANY_TIME
+                        found[name].append(self.server.pull(name, ids[part] - self.bounds[host], own_clock))
                     elif (name, host) in asked:
                         found[name].append(_read(self._wait(host, asked[name, host].number), option))
             return found
