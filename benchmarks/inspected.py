@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,8 +45,11 @@ class Setting:
     seed: int = 1
 
 
-def inspect_round(setting: Setting, parts: list[tuple[int, int]]) -> Inspected:
-    """The rows that each host reads where host h works on the tokens [start, stop) = parts[h]."""
+def inspect_round(setting: Setting, parts: list[tuple[int, int]], order: np.ndarray | None = None) -> Inspected:
+    """The rows that each host reads where host h works on the tokens [start, stop) = parts[h].
+
+    order: int64 (V,), the rows as they follow each other in the blocks of owners; None: by their number.
+    """
     from any2vec.plan.volume import RoundSets
     from any2vec.sync.block import bounds
 
@@ -55,11 +59,12 @@ def inspect_round(setting: Setting, parts: list[tuple[int, int]]) -> Inspected:
     any_host = np.zeros((2, len(setting.counts)), bool)
     seconds = 0.0
     learner.inspect(0, 0, 0, *np.zeros((2, len(setting.counts)), np.uint8))
-    for host, marks in enumerate(_marks(learner, parts, len(setting.counts))):
-        seconds += marks[1]
-        label[:, host] = np.add.reduceat(marks[0], cuts, axis=1, dtype=np.int64)
-        word[0, host] = np.add.reduceat(marks[0].any(0), cuts, dtype=np.int64)
-        any_host |= marks[0] > 0
+    for host, (found, took) in enumerate(_marks(learner, parts, len(setting.counts))):
+        marks = found if order is None else found[:, order]
+        seconds += took
+        label[:, host] = np.add.reduceat(marks, cuts, axis=1, dtype=np.int64)
+        word[0, host] = np.add.reduceat(marks.any(0), cuts, dtype=np.int64)
+        any_host |= marks > 0
     merged = np.add.reduceat(any_host, cuts, axis=1, dtype=np.int64)
     items = sum(int((setting.tokens[start:stop] >= 0).sum()) for start, stop in parts)
     return Inspected(RoundSets(label, merged), RoundSets(np.repeat(word, 2, axis=0), merged), items, seconds)
@@ -73,11 +78,36 @@ def parts_of_round(setting: Setting, boundary: Any, hosts: int, rounds: int, num
     unit = block_of(setting)
     found = chunk_bounds(setting.positions, hosts, boundary)
     parts = []
-    for start, stop in zip(found[:-1], found[1:], strict=True):
+    for start, stop in pairwise(found):
         schedule = EpochSchedule(start=start, stop=stop, epochs=1, unit=unit, piece=unit, rounds=rounds)
         rounds_ = [round_ for _, round_ in schedule.all_rounds()]
         parts.append(rounds_[number].parts[0])
     return parts
+
+
+def striped(num_rows: int, hosts: int) -> np.ndarray:
+    """An order for `inspect_round`: row r belongs to host r mod H, so that frequent rows are shared out evenly."""
+    return np.argsort(np.arange(num_rows) % hosts, kind="stable")
+
+
+def planted_setting(
+    model: Any, rows: int, epoch_tokens: int, tokens: int, sentence: int = 10_000, seed: int = 1
+) -> Setting:
+    """`tokens` words in random order by Zipf's law (rank r as often as 1 / r), a -1 after each `sentence` of them.
+
+    The counts, and what follows from them, are those of an epoch of `epoch_tokens` words.
+    """
+    law = 1 / np.arange(1, rows + 1)
+    law /= law.sum()
+    random, steps = np.random.default_rng(seed), np.cumsum(law)
+    stream = np.empty(tokens + tokens // sentence, np.int32)
+    step = sentence + 1
+    for at in range(0, len(stream), 64 * step):  # piece by piece: the float64 draws would take twice the memory
+        piece = stream[at : at + 64 * step]
+        piece[:] = np.minimum(np.searchsorted(steps, random.random(len(piece))), rows - 1)
+        piece[sentence::step] = -1
+    counts = np.maximum(1, np.rint(epoch_tokens * law)).astype(np.int64)
+    return Setting(model, stream, counts, epoch_tokens + epoch_tokens // sentence, seed)
 
 
 def block_of(setting: Setting) -> int:
