@@ -1,0 +1,193 @@
+"""Accuracy of many logical hosts against one: every epoch, every combiner, and what it costs in bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import statistics
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.bench import ROOT, Bench
+from benchmarks.table import Measure, Reading, Row
+
+HOSTS, EPOCHS = 32, 16
+NODE_HOSTS = 16
+WORDS = {"dim": 100, "window": 5, "num_negatives": 5, "subsample": 1e-4, "min_count": 5}
+NODES = {
+    "dim": 200, "window": 5, "num_negatives": 15, "learning_rate": 0.025, "walks_per_node": 10, "walk_length": 40,
+}  # fmt: skip
+FEW_BYTES = {"bits": 8, "rounds_per_epoch": 96}
+"""how agreements get cheap: 8-bit changes with error feedback, twice as often"""
+RATES = {"mean": (0.05, 0.1, 0.2, 0.4), "sum": (0.001, 0.002, 0.004)}
+"""learning rates tried for the other combiners, on the first 2 M words"""
+TUNING_WORDS, TUNING_EPOCHS = 2_000_000, 4
+
+
+def accuracy_words(bench: Bench) -> list[Reading]:
+    """Mean of the five word measures at 32 hosts less that of one host, by combiner."""
+    one, adasum = _final(_words(bench, None)), _final(_words(bench, {}))
+    others = [f"{sync} {_final(_tuned(bench, sync)):.2f} (rate {_best_rate(bench, sync):g})" for sync in RATES]
+    text = f"{adasum:.2f} / one host {one:.2f} ({adasum - one:+.2f}); {', '.join(others)}"
+    return [Reading(value=adasum - one, text=text)]
+
+
+def accuracy_nodes(bench: Bench) -> list[Reading]:
+    """BlogCatalog by DeepWalk on 16 hosts: the worst difference of micro-F1 at 30, 60 and 90 % labels to one host."""
+    one, many = _nodes(bench, None)["curve"][-1], _nodes(bench, {})["curve"][-1]
+    worst = min(many[share] - one[share] for share in one)
+    text = "; ".join(f"{share} {many[share]:.2f} / one host {one[share]:.2f}" for share in one)
+    return [Reading(value=worst, text=f"{worst:+.2f} at worst: {text}")]
+
+
+def accuracy_per_byte(bench: Bench) -> list[Reading]:
+    """With no more bytes than 12 rounds an epoch of the same scheme send in full precision."""
+    one, cheap = _final(_words(bench, None)), _words(bench, FEW_BYTES)
+    full = _words(bench, {"rounds_per_epoch": 12}, epochs=1)
+    spent, budget = _sent(cheap) / EPOCHS, _sent(full)
+    score = _final(cheap)
+    what = f"{FEW_BYTES['bits']} bits, {FEW_BYTES['rounds_per_epoch']} rounds"
+    return [
+        Reading(value=score - one, text=f"{score:.2f} / one host {one:.2f} ({score - one:+.2f}); {what}"),
+        Reading(
+            value=spent / budget, text=f"{spent / budget:.2f}×: {spent / 1e9:.2f} / {budget / 1e9:.2f} GB an epoch"
+        ),
+    ]
+
+
+def early_epochs(bench: Bench) -> list[Reading]:
+    """The smallest lead over the mean in any epoch; the curves of all."""
+    curves = {
+        "one host": _curve(_words(bench, None)), "AdaSum": _curve(_words(bench, {})),
+        "AdaSum, 8 bits, 96 rounds": _curve(_words(bench, FEW_BYTES)), "mean": _curve(_tuned(bench, "mean")),
+        "sum": _curve(_tuned(bench, "sum")),
+    }  # fmt: skip
+    lead = min(ours - mean for ours, mean in zip(curves["AdaSum"], curves["mean"], strict=True))
+    text = "; ".join(f"{name} {' '.join(f'{score:.1f}' for score in curve)}" for name, curve in curves.items())
+    return [Reading(value=lead, text=f"{lead:+.2f} at least; by epoch: {text}")]
+
+
+def _words(bench: Bench, hosts: Mapping[str, Any] | None, rate: float = 0.025, epochs: int = EPOCHS) -> dict[str, Any]:
+    spread = None if hosts is None else {"logical_hosts": 4 if bench.quick else HOSTS} | dict(hosts)
+    return _run(bench, "SkipGram", WORDS | {"learning_rate": rate}, spread, bench.words(), 1 if bench.quick else epochs)
+
+
+def _nodes(bench: Bench, hosts: Mapping[str, Any] | None) -> dict[str, Any]:
+    spread = None if hosts is None else {"logical_hosts": 4 if bench.quick else NODE_HOSTS} | dict(hosts)
+    return _run(bench, "DeepWalk", NODES, spread, bench.edges("blogcatalog"), 1 if bench.quick else EPOCHS)
+
+
+def _tuned(bench: Bench, sync: str) -> dict[str, Any]:
+    return _words(bench, {"sync": sync}, _best_rate(bench, sync))
+
+
+def _best_rate(bench: Bench, sync: str) -> float:
+    """The learning rate that scores best on the first 2 M words."""
+    text = bench.made("enwiki2015.tuning.txt", lambda target: _first_words(bench.words(), target))
+    scores = {}
+    for rate in RATES[sync][:1] if bench.quick else RATES[sync]:
+        spread = {"logical_hosts": 4 if bench.quick else HOSTS, "sync": sync}
+        epochs = 1 if bench.quick else TUNING_EPOCHS
+        scores[rate] = _final(_run(bench, "SkipGram", WORDS | {"learning_rate": rate}, spread, text, epochs))
+    bench.runs[f"{sync} by learning rate"] = scores
+    return max(scores, key=lambda rate: scores[rate])
+
+
+def _run(
+    bench: Bench, model: str, options: Mapping[str, Any], hosts: Mapping[str, Any] | None, data: Path, epochs: int
+) -> dict[str, Any]:
+    """One run, scored by epoch. What ran before with the same code and settings is taken from its file."""
+    scored = ("--wordeval", bench.data("wordeval")) if model == "SkipGram" else ("--labels", _labels(bench))
+    request = [model, dict(options), hosts, data.name, epochs, bench.quick]
+    name = hashlib.sha256(json.dumps([request, sources()], sort_keys=True).encode()).hexdigest()[:16]
+
+    def make(target: Path) -> None:
+        done = bench.ours(
+            "any2vec_hosts.py", "--model", model, "--options", json.dumps(options), "--hosts", json.dumps(hosts),
+            "--data", data, "--epochs", epochs, "--threads", 1, *scored,
+        )  # fmt: skip
+        target.write_text(json.dumps({"request": request} | done.result))
+
+    found: dict[str, Any] = json.loads(bench.made(f"hosts-{name}.json", make).read_text())
+    bench.runs[json.dumps(request[:5])] = found
+    return found
+
+
+def sources() -> str:
+    """Hash of the code that these figures depend on."""
+    digest = hashlib.sha256()
+    for room in ("kernels", "sync", "models"):
+        for path in sorted((ROOT / "src" / "any2vec" / room).glob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _labels(bench: Bench) -> Path:
+    return bench.data("graph-blogcatalog/blogcatalog.labels.txt.gz")
+
+
+def _curve(run: Mapping[str, Any]) -> list[float]:
+    return [statistics.fmean(scores.values()) for scores in run["curve"]]
+
+
+def _final(run: Mapping[str, Any]) -> float:
+    return _curve(run)[-1]
+
+
+def _sent(run: Mapping[str, Any]) -> int:
+    """Bytes between hosts, the last gathering of the result apart."""
+    return sum(run["bytes_by_kind"].values()) - run["bytes_by_phase"].get("gather", 0)
+
+
+def _first_words(source: Path, target: Path) -> None:
+    words = 0
+    with source.open("rb") as lines, target.open("wb") as out:
+        for line in lines:
+            if words >= TUNING_WORDS:
+                break
+            words += len(line.split())
+            out.write(line)
+
+
+ROWS = (
+    Row(
+        name="accuracy",
+        measures=(
+            Measure(
+                name=f"text-enwiki2015, {HOSTS} logical hosts, {EPOCHS} epochs: mean of five, AdaSum less one host",
+                relation=">=", target=-0.5, wording="≥ −0.5 points",
+            ),
+        ),
+        run=accuracy_words,
+        minutes=40,
+    ),
+    Row(
+        name="accuracy-nodes",
+        measures=(
+            Measure(
+                name=f"BlogCatalog, {NODE_HOSTS} logical hosts: micro-F1, AdaSum less one host",
+                relation=">=", target=-0.5, wording="≥ −0.5 points",
+            ),
+        ),
+        run=accuracy_nodes,
+        minutes=10,
+    ),
+    Row(
+        name="accuracy-per-byte",
+        measures=(
+            Measure(name="mean of five less one host's", relation=">=", target=-1.0, wording="≥ −1 point"),
+            Measure(name="bytes of an epoch over those of 12 full rounds", relation="<=", target=1, unit="x"),
+        ),
+        run=accuracy_per_byte,
+        minutes=25,
+    ),
+    Row(
+        name="early-epochs",
+        measures=(
+            Measure(name="AdaSum less the tuned mean, worst epoch", relation=">=", target=0, wording="never below"),
+        ),
+        run=early_epochs,
+        minutes=1,
+    ),
+)  # fmt: skip

@@ -1,0 +1,12 @@
+"""The table of many hosts: one program on logical hosts, processes, torchrun and Ray."""
+
+from __future__ import annotations
+
+from benchmarks import hosts_accuracy, travel
+from benchmarks.table import Table
+
+TABLE = Table(
+    name="many-hosts",
+    title="Many hosts: the same result from 32 machines as from one",
+    rows=(*hosts_accuracy.ROWS, *travel.ROWS),
+)
