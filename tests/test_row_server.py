@@ -169,6 +169,25 @@ def test_rows_travel_in_fewer_bits(bits: int) -> None:
         assert np.array_equal(rows[own], whole_table()[own]) and not np.array_equal(rows, whole_table())
 
 
+def test_who_came_first_is_served_first() -> None:
+    """Rank 1 asks between two requests of rank 0."""
+
+    def host(transport: Transport) -> list[int]:
+        if transport.rank == 0:
+            transport.send(2, (), "ask", "rows?")
+            transport.send(1, (), "go")
+            transport.recv(1)
+            transport.send(2, (), "ask", "rows?")
+        elif transport.rank == 1:
+            transport.recv(0)
+            transport.send(2, (), "ask", "rows?")
+            transport.send(0, (), "go")
+        transport.barrier()
+        return [transport.recv(None, channel="rows?").sender for _ in range(3)] if transport.rank == 2 else []
+
+    assert run_logical(3, host)[2] == [0, 1, 0]
+
+
 # Staleness
 
 
