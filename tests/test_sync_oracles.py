@@ -105,6 +105,21 @@ def test_news_stop_when_all_have_heard() -> None:
     assert 0 < sent[0] < sent[1] < sent[2] == sent[3] == sent[5]
 
 
+def test_older_news_weigh_less_and_are_shared() -> None:
+    """Host 0 trains to 1 in round 0 (groups 01, 23), host 2 to 4 in round 1 (groups 02, 13); all start from 0."""
+
+    def two(tables: Tables, rank: int, number: int, step: int) -> float:
+        if step == 0 and (rank, number) in ((0, 0), (2, 1)):
+            tables["input"][:] = 1 if rank == 0 else 4
+        return 1.0
+
+    ran = run_hosts("ds-sync:butterfly:2", 4, 2, two, tables=identity)
+    # Hosts 0 and 1 share the weight 1 of host 0's news, which halves by the next round.
+    assert [float(host.tables["input"][0, 0]) for host in ran] == pytest.approx([3.4, 1, 3.4, 1])
+    # Hosts 0 and 2 have news that are to travel on, of weight (1 / 4 + 1) / 2; the others' have come to an end.
+    assert ran[0].collected["input"][0, 0] == pytest.approx(3.4, rel=1e-5)
+
+
 def test_one_group_is_the_mean() -> None:
     one, mean = (run_hosts(sync, 4, 8)[0].collected for sync in ("ds-sync:4", "mean"))
     for name in mean:
@@ -290,11 +305,16 @@ def test_pulls_between_leaders_add_up_to_the_share() -> None:
 # Gaia
 
 
-@pytest.mark.parametrize("sync", ["gaia:0.3:none", "gaia:0.3:none:element", "gaia:0.3:rate", "gaia:0.2:sites=4"])
-def test_what_is_not_told_is_insignificant_and_nothing_is_dropped(sync: str) -> None:
+@pytest.mark.parametrize(
+    ("sync", "bits"),
+    [("gaia:0.3:none", 32), ("gaia:0.3:none:element", 32), ("gaia:0.3:rate", 32), ("gaia:0.2:sites=4", 32),
+     ("gaia:0.2:sites=4", 8), ("gaia:0.2:sites=4:element:none", 32), ("gaia:0.2:sites=4:element", 16)],
+)  # fmt: skip
+def test_what_is_not_told_is_insignificant_and_nothing_is_dropped(sync: str, bits: int) -> None:
     how = parse_sync(sync)
     assert isinstance(how, Gaia)
     rounds, checked = 12, []
+    drift = np.linspace(0.5, 1, DIM, dtype=np.float32)  # numbers of a row become significant one after the other
 
     def note(number: int, rank: int, agreement: Any) -> None:
         shrink = {"none": 1.0, "rate": 1 - number / rounds, "sqrt": (number + 1) ** -0.5}[how.shrink]
@@ -314,13 +334,13 @@ def test_what_is_not_told_is_insignificant_and_nothing_is_dropped(sync: str) -> 
 
     def creep(tables: Tables, rank: int, number: int, step: int) -> float:
         for table in tables.values():
-            table += np.float32(0.004 * (1 + rank))  # small beside the rows: it has to add up first
+            table += np.float32(0.004 * (1 + rank)) * drift  # small beside the rows: it has to add up first
         return 1.0
 
-    ran = run_hosts(sync, 4, rounds, creep, tables=tall, each_round=note)
+    ran = run_hosts(sync, 4, rounds, creep, tables=tall, each_round=note, bits=bits)
     assert any(checked)
     if how.sites == 4:
-        total = 0.004 * (1 + 2 + 3 + 4) * STEPS * rounds
+        total = 0.004 * (1 + 2 + 3 + 4) * STEPS * rounds * drift
         for name, start in tall(0).items():
             np.testing.assert_allclose(ran[0].collected[name], start + total, atol=1e-4)
 
