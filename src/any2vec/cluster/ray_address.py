@@ -85,4 +85,6 @@ def _explain(error: BaseException, address: str) -> Any2VecError:
             f"{our_ray} with Python {our_python}; use the same versions of both."
         )
     what = "A local Ray cluster cannot be started" if is_local(address) else f"Ray cannot connect to {address}"
-    return HostError(f"{what}: {texts[-1].splitlines()[0] if texts[-1] else type(error).__name__}")
+    said = texts[-1].splitlines()[0] if texts[-1] else type(error).__name__
+    said = re.split(r"\.?\s+Last connection error|\s*Traceback", said)[0]  # what Ray quotes there has many lines
+    return HostError(f"{what}: {said}; look at the cluster (ray status), or correct the address.")

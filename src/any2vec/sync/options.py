@@ -37,7 +37,8 @@ class HostOptions:
     host_timeout: float = 30.0
     """seconds without a sign of life after which a host is given up, more than 0"""
     ray: str | None = None
-    """run the hosts on the Ray cluster at this address, or local for one of its own"""
+    """run the hosts on a Ray cluster: HOST:PORT of its head, auto for the one that runs here, local for one of its
+    own; every node must see the data and --out"""
     restarts: int = 0
     """how often the hosts are started again from the last checkpoint when one is lost, 0..1000; needs --out"""
 
@@ -64,6 +65,8 @@ class HostOptions:
                 f"bits must be 32 with sync {self.sync}, got {self.bits}: its hosts tell each other rows, not changes, "
                 "and nothing would make good what rounding leaves out."
             )
+        if self.ray is not None and self.hosts is None:
+            raise InputError("Say how many hosts Ray should run: hosts, besides ray.")
         if self.hosts is not None and self.logical_hosts is not None:
             raise InputError("hosts are processes and logical_hosts are threads of one process; choose one of the two.")
 

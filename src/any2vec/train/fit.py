@@ -105,7 +105,9 @@ def fit(
     if folder is not None and is_rank_0:
         check_folder_free(folder, overwrite or resume, RESULT_FORMAT)
         _check_apart(init, folder)
-    if (spread.hosts or 1) > 1 and not joined():
+    if spread.restarts and folder is None:
+        raise InputError("Restarts go on from checkpoints: say where the run keeps them, out.")
+    if ((spread.hosts or 1) > 1 or spread.ray is not None) and not joined():
         job = TrainJob(
             model=model, data=[], text=text, graph=graph, hosts=spread,
             arguments={

@@ -24,6 +24,8 @@ from any2vec.train.run_folder import summary_of
 from any2vec.types import Progress
 
 _WORKER = "any2vec.train.worker"
+_RAY_PATIENCE = 50.0
+"""seconds at least for a Ray cluster to answer, and that one of its actors may be silent"""
 
 
 def train_in_processes(
@@ -60,17 +62,30 @@ def train_in_processes(
 
 def _run(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> None:
     """Start the hosts, again where one was lost and restarts are allowed; they go on from the last checkpoint."""
-    spread: HostOptions = job.hosts
-    assert spread.hosts is not None
-    file = folder / "job.json"
-    for attempt in range(spread.restarts + 1):
-        file.write_text(job.to_json(), encoding="utf-8")
+    for attempt in range(job.hosts.restarts + 1):
         try:
-            return run_processes(spread.hosts, _WORKER, str(file), hear)
+            return _start(job, folder, hear)
         except HostError:
-            if attempt == spread.restarts:
+            if attempt == job.hosts.restarts:
                 raise
         job = replace(job, arguments=job.arguments | {"resume": True, "overwrite": False})
+
+
+def _start(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> None:
+    """Start the hosts once, on this machine or on a Ray cluster, and wait for all of them."""
+    spread: HostOptions = job.hosts
+    assert spread.hosts is not None
+    if spread.ray is not None:
+        from any2vec.cluster.ray_hosts import run_ray
+
+        # The job itself travels: nodes need not see this process's temporary files.
+        return run_ray(
+            spread.ray, spread.hosts, _WORKER, job.to_json(), hear, cpus_per_host=job.arguments["threads"],
+            patience=max(_RAY_PATIENCE, spread.host_timeout),
+        )  # fmt: skip
+    file = folder / "job.json"
+    file.write_text(job.to_json(), encoding="utf-8")
+    run_processes(spread.hosts, _WORKER, str(file), hear)
 
 
 @contextmanager

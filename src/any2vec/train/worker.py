@@ -1,6 +1,7 @@
 """`python -m any2vec.train.worker JOB`: one host of a run that a parent has spread over processes.
 
-JOB is a file that `TrainJob.to_json` made. Rank 0 tells the parent how far it is, a line of JSON at a time.
+JOB is what `TrainJob.to_json` made, or a file that holds it. Rank 0 tells the parent how far it is, a line of JSON at
+a time.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from any2vec._version import __version__
 from any2vec.cluster.launch import run_child
 from any2vec.errors import FormatError
 from any2vec.train.job import TrainJob
@@ -19,11 +21,11 @@ def main() -> None:
     """Train as the job says."""
     from any2vec.train.fit import fit
 
-    path = Path(sys.argv[1])
+    told = sys.argv[1]
     try:
-        job = TrainJob.from_json(path.read_text(encoding="utf-8"))
+        job = TrainJob.from_json(told if told.startswith("{") else Path(told).read_text(encoding="utf-8"))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FormatError(f"{path} is no job that this version of any2vec can carry out: {error}.") from error
+        raise FormatError(f"This is no job that any2vec {__version__} can carry out ({error}): {told[:80]}") from error
     data: Any = job.data[0] if len(job.data) == 1 else job.data
     fit(
         job.model, data, **job.arguments, text=job.text, graph=job.graph, hosts=job.hosts,
