@@ -18,7 +18,6 @@ and lowers it below 0.9 times: bytes are counted, not timed, so that results do 
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -28,16 +27,14 @@ from any2vec.cluster.message import Part, size_of
 from any2vec.cluster.transport import Transport
 from any2vec.errors import InputError
 from any2vec.sync.block import Block, bounds
-from any2vec.sync.members import Watch, exchange_among, to_float32
+from any2vec.sync.members import Watch, exchange_among
 from any2vec.sync.names import Gaia
+from any2vec.sync.told import Change, Told, add_changes
 from any2vec.types import Work
 
 _STEP, _HIGH, _LOW = 0.005, 1.1, 0.9
 _CHANNEL = "sites"
 """what sites tell each other may stay unread while hosts talk of other things"""
-
-Change = tuple[np.ndarray, np.ndarray]
-"""slots of a block, int64 ascending, and the changes of these rows"""
 
 
 def num_sites(hosts: int, asked: int | None, of_link: int = 1) -> int:
@@ -51,45 +48,6 @@ def num_sites(hosts: int, asked: int | None, of_link: int = 1) -> int:
     if hosts % sites:
         raise InputError(f"{hosts} hosts do not make {sites} sites of equally many; take a number that divides them.")
     return sites
-
-
-class Told:
-    """One table's rows at the owner of a block: what all sites know, and what this site has not told, or just told."""
-
-    def __init__(self, rows_BD: np.ndarray) -> None:
-        self.base = rows_BD.copy()
-        self.untold = np.zeros_like(rows_BD)
-        self.flights: deque[Change] = deque()
-        """what this site has told that does not count yet, the oldest first"""
-
-    def rows(self, slots: np.ndarray) -> np.ndarray:
-        """The site's rows."""
-        rows = self.base[slots].astype(np.float64) + self.untold[slots]
-        for told, change in self.flights:
-            _, here, there = np.intersect1d(slots, told, assume_unique=True, return_indices=True)
-            rows[here] += change[there]
-        return to_float32(rows)
-
-    def significant(self, threshold: float, by_element: bool) -> Change:
-        """What is to be told: changes that are large beside the site's own rows, or numbers with `by_element`."""
-        slots = np.flatnonzero(self.untold.any(axis=1))
-        change, rows = self.untold[slots], self.rows(slots)
-        if by_element:
-            picked = np.where(np.abs(change) > threshold * np.abs(rows), change, np.float32(0))
-        else:
-            size = np.linalg.norm(change.astype(np.float64), axis=1)
-            is_told = size > threshold * np.linalg.norm(rows.astype(np.float64), axis=1)
-            picked = change * is_told[:, None]
-        told = picked.any(axis=1)
-        return slots[told], picked[told]
-
-    def everything(self) -> Change:
-        """All that does not count yet at all sites."""
-        total = self.untold.copy()
-        for slots, change in self.flights:
-            total[slots] += change
-        slots = np.flatnonzero(total.any(axis=1))
-        return slots, total[slots]
 
 
 class ApproximatelySynchronous:
@@ -294,7 +252,7 @@ class ApproximatelySynchronous:
         for name, told in self.told.items():
             own = told.flights.popleft()
             changes = [own if twin == self.transport.rank else _change(received[twin], told) for twin in self.twins]
-            found[name] = _add(told.base, changes)
+            found[name] = add_changes(told.base, changes)
         return found
 
     def _flushed(self, name: str) -> np.ndarray:
@@ -307,7 +265,7 @@ class ApproximatelySynchronous:
         received = exchange_among(self.transport, self.twins, dict.fromkeys(self.twins, parts), "flush")
         received[self.transport.rank] = tuple(parts)
         rows = told.base.copy()
-        _add(rows, [(unpack_ids(received[twin][0], len(rows)), received[twin][1].array) for twin in self.twins])
+        add_changes(rows, [(unpack_ids(received[twin][0], len(rows)), received[twin][1].array) for twin in self.twins])
         return rows
 
 
@@ -315,13 +273,3 @@ def _change(parts: list[Part], told: Told) -> Change:
     """One table's changes off the front of a message."""
     slots, first = unpack_ids(parts.pop(0), len(told.base)), parts.pop(0)
     return slots, unpack_rows([first] if first.array.dtype == np.float32 else [first, parts.pop(0)])
-
-
-def _add(base: np.ndarray, changes: Sequence[Change]) -> np.ndarray:
-    """Add changes of several sites to the base, in their order, in float64; the slots that any of them has."""
-    slots = np.unique(np.concatenate([change[0] for change in changes]))
-    total = base[slots].astype(np.float64)
-    for told, change in changes:
-        total[np.searchsorted(slots, told)] += change
-    base[slots] = to_float32(total)
-    return slots
