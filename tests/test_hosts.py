@@ -190,11 +190,26 @@ def every_record(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("any2vec.train.progress.RECORD_SECONDS", 0.0)
 
 
+@pytest.mark.parametrize("bits", [32, 8])
+def test_overlap_is_deterministic_and_late_by_one_round(bits: int) -> None:
+    """The same twice whatever the scheduling; one host hears from nobody and is the plain run but for rounding."""
+    model, spread = MODELS["skipgram"], {"rounds_per_epoch": 5, "bits": bits, "overlap": True}
+    first, second = (trained(model, SENTENCES, HostOptions(logical_hosts=4, **spread)) for _ in range(2))
+    prompt = trained(model, SENTENCES, HostOptions(logical_hosts=4, rounds_per_epoch=5, bits=bits))
+    assert same(first, second) and not same(first, prompt)
+    assert first.summary["bytes_by_kind"] == prompt.summary["bytes_by_kind"]
+    one = trained(model, SENTENCES, HostOptions(hosts=1, rounds_per_epoch=5, overlap=True))
+    np.testing.assert_allclose(one.embeddings.vectors, trained(model, SENTENCES).embeddings.vectors, atol=1e-4)
+
+
 @pytest.mark.usefixtures("every_record")
-@pytest.mark.parametrize(("scheme", "bits"), [("pull-opt", 32), ("rep-opt", 32), ("pull-opt", 8), ("rep-opt", 8)])
-def test_resume_on_as_many_hosts_gives_the_same_bits(tmp_path: Path, scheme: str, bits: int) -> None:
-    """In the middle of an epoch; what rounding left out is in the checkpoint."""
-    spread = HostOptions(logical_hosts=3, rounds_per_epoch=4, scheme=scheme, bits=bits)
+@pytest.mark.parametrize("bits", [32, 8])
+@pytest.mark.parametrize(
+    "how", [{"scheme": "pull-opt"}, {"scheme": "rep-opt"}, {"overlap": True}], ids=["pull", "rep", "overlap"]
+)
+def test_resume_on_as_many_hosts_gives_the_same_bits(tmp_path: Path, how: dict[str, Any], bits: int) -> None:
+    """In the middle of an epoch; what rounding left out, and what overlap is ahead, is in the checkpoint."""
+    spread = HostOptions(logical_hosts=3, rounds_per_epoch=4, bits=bits, **how)
     whole = trained(MODELS["skipgram"], SENTENCES, spread)
     stopped(MODELS["skipgram"], SENTENCES, tmp_path / "out", spread, 3)
     again = trained(MODELS["skipgram"], SENTENCES, spread, out=tmp_path / "out", resume=True)
@@ -203,11 +218,13 @@ def test_resume_on_as_many_hosts_gives_the_same_bits(tmp_path: Path, scheme: str
 
 @pytest.mark.usefixtures("every_record")
 @pytest.mark.parametrize("hosts", [None, 1, 2, 5])
-@pytest.mark.parametrize("bits", [32, 8])
-def test_resume_on_other_hosts_trains_every_position_once(tmp_path: Path, hosts: int | None, bits: int) -> None:
+@pytest.mark.parametrize("how", [{}, {"bits": 8}, {"overlap": True}], ids=["plain", "8 bits", "overlap"])
+def test_resume_on_other_hosts_trains_every_position_once(
+    tmp_path: Path, hosts: int | None, how: dict[str, Any]
+) -> None:
     model = MODELS["skipgram"]
-    stopped(model, SENTENCES, tmp_path / "out", HostOptions(logical_hosts=3, rounds_per_epoch=4, bits=bits), 3)
-    spread = None if hosts is None else HostOptions(logical_hosts=hosts, bits=bits)
+    stopped(model, SENTENCES, tmp_path / "out", HostOptions(logical_hosts=3, rounds_per_epoch=4, **how), 3)
+    spread = None if hosts is None else HostOptions(logical_hosts=hosts, **how)
     again = trained(model, SENTENCES, spread, out=tmp_path / "out", resume=True)
     assert again.summary["items"] == trained(model, SENTENCES).summary["items"]
     assert np.isfinite(again.embeddings.vectors).all()
@@ -266,6 +283,8 @@ def test_data_in_memory_for_processes() -> None:
         ({"rounds_per_epoch": 0}, "rounds_per_epoch must be"),
         ({"sync": "best"}, "sync must be"),
         ({"scheme": "rep"}, "scheme must be one of rep-base"),
+        ({"overlap": True, "scheme": "rep-opt"}, "overlap is for scheme pull-opt"),
+        ({"ray": "local"}, "Say how many hosts"),
         ({"host_timeout": 0}, "host_timeout must be"),
     ],
 )

@@ -24,8 +24,8 @@ from any2vec.plan.volume import (
 )  # fmt: skip
 from any2vec.sync.block import bounds
 from any2vec.sync.options import HostOptions
-from any2vec.sync.pulled import Pulled
 from any2vec.sync.replicated import Replicated
+from any2vec.sync.tracking import Tracker
 
 EPOCHS, ROUNDS, DIM = 2, 3, 12
 SCHEMES = ("rep-base", "rep-opt", "pull-base", "pull-opt")
@@ -66,15 +66,15 @@ def watch(monkeypatch: pytest.MonkeyPatch, hosts: int) -> Seen:
                 seen.merged[number][t, rank] = len(changed[name])
             return changed
 
-    class WatchedPulled(Pulled):
-        def _agree_on_addresses(self) -> None:
+    class WatchedTracker(Tracker):
+        def _agree_on_addresses(self, mine: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
             number = seen.number(self.transport.rank)
-            for t, name in enumerate(self.tables):
-                seen.tracked[number][t, self.transport.rank] = [len(ids) for ids in self._mine[name]]
-            super()._agree_on_addresses()
+            for t, owned in enumerate(mine.values()):
+                seen.tracked[number][t, self.transport.rank] = [len(ids) for ids in owned]
+            return super()._agree_on_addresses(mine)
 
     monkeypatch.setattr("any2vec.sync.make.Replicated", WatchedReplicated)
-    monkeypatch.setattr("any2vec.sync.make.Pulled", WatchedPulled)
+    monkeypatch.setattr("any2vec.sync.pulled.Tracker", WatchedTracker)
     return seen
 
 

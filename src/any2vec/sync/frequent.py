@@ -15,7 +15,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.sync import names
 from any2vec.sync.block import bounds
 from any2vec.sync.options import HostOptions
-from any2vec.sync.pulled import Inspector
+from any2vec.sync.tracking import Inspector
 from any2vec.types import Work
 
 FIRST = 1024

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from any2vec.cluster.transport import Transport
@@ -12,9 +14,12 @@ from any2vec.sync.leader import LeaderSgd
 from any2vec.sync.lone import LoneHost
 from any2vec.sync.names import Elastic, Frequent, Gaia, Groups, Leader, Merge, Server, ServerMean
 from any2vec.sync.options import HostOptions
-from any2vec.sync.pulled import Inspector, Pulled
+from any2vec.sync.overlapped import Overlapped
+from any2vec.sync.pulled import Pulled
 from any2vec.sync.replicated import Replicated
 from any2vec.sync.rounds import Agreement
+from any2vec.sync.tracking import Inspector
+from any2vec.types import Round
 
 
 def make_agreement(
@@ -23,8 +28,10 @@ def make_agreement(
     tables: dict[str, np.ndarray],
     inspector: Inspector,
     counts: np.ndarray | None = None,
+    coming: Iterator[tuple[int, Round]] | None = None,
 ) -> Agreement:
-    """The agreement of one host; tables: name -> float32 (V, D), trained in place; counts: occurrences of each row.
+    """The agreement of one host; tables: name -> float32 (V, D), trained in place; counts: occurrences of each row;
+    coming: (epoch, round) after round of this host, for agreements that look ahead.
 
     Raises:
         InputError: it does not go with this number of hosts.
@@ -34,6 +41,8 @@ def make_agreement(
             return LoneHost(tables)
         case Merge(rule=rule):
             model, _, form = str(options.form).partition("-")
+            if options.overlap:
+                return Overlapped(transport, tables, rule, options.bits, inspector, coming or iter(()))
             if model == "rep":
                 return Replicated(transport, tables, rule, options.bits, form == "opt")
             return Pulled(transport, tables, rule, options.bits, form == "opt", inspector)

@@ -32,6 +32,8 @@ class HostOptions:
     """agreements in an epoch, 1..1,000,000; by default 3 for every 2 hosts"""
     bits: int = 32
     """bits of a number that travels: 32 (exact), 16 or 8 (rounded, with error feedback)"""
+    overlap: bool = False
+    """agree behind the next round's work: what hosts learn reaches the others one round later; for scheme pull-opt"""
     link: str | None = None
     """emulate links like 100Mbit,1ms between the hosts: messages take as long as they would there"""
     host_timeout: float = 30.0
@@ -60,6 +62,8 @@ class HostOptions:
         check_number("host_timeout", self.host_timeout, 0, 1e6, open_low=True)
         if self.bits not in (32, 16, 8):
             raise InputError(f"bits must be 32, 16 or 8, got {self.bits!r}.")
+        if self.overlap and self.form != "pull-opt":
+            raise InputError(f"overlap is for scheme pull-opt; leave it out with {self.scheme or self.sync}.")
         if self.bits not in agreement.bits:
             raise InputError(
                 f"bits must be 32 with sync {self.sync}, got {self.bits}: its hosts tell each other rows, not changes, "

@@ -11,8 +11,8 @@ from any2vec.cluster.codec import pack_rows, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.sync.block import Block, bounds
-from any2vec.sync.pulled import Inspector
 from any2vec.sync.residual import Residuals
+from any2vec.sync.tracking import Inspector
 from any2vec.tables.remote import RowClient
 from any2vec.tables.row_block import Added, RowBlock
 from any2vec.tables.server import RowServer

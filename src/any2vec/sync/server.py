@@ -7,9 +7,9 @@ import numpy as np
 from any2vec.cluster.transport import Transport
 from any2vec.sync import names
 from any2vec.sync.options import HostOptions
-from any2vec.sync.pulled import Inspector
 from any2vec.sync.served import Served
 from any2vec.sync.server_mean import AveragingServer
+from any2vec.sync.tracking import Inspector
 
 
 class ParameterServer(Served):

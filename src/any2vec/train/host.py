@@ -91,7 +91,9 @@ class Host:
         )  # fmt: skip
         self.driver: Alone | Rounds = Alone()
         if request.agree is not None:
-            agreement = make_agreement(request.agree, transport, self.learner.state, self.learner, self.counts)
+            agreement = make_agreement(
+                request.agree, transport, self.learner.state, self.learner, self.counts, self.schedule.all_rounds()
+            )
             if checkpoint is not None:
                 agreement.recall(_memories(checkpoint.state))
             self.driver = Rounds(agreement)
