@@ -1,4 +1,8 @@
-"""Row about `any2vec plan`: its constants are fitted on real runs of 2 hosts, and it then foretells runs of 4."""
+"""Row about `any2vec plan`: its constants are fitted on real runs of 2 hosts, and it then foretells runs of 4.
+
+Hosts are processes of this machine; where they are more than its cores each is taken to be slower in proportion, so the
+machine must have nothing else to do.
+"""
 
 from __future__ import annotations
 
@@ -101,18 +105,24 @@ def _features(sized: Sized, spread: Spread) -> list[float]:
 
     The constants are those of inspection, numbers, bytes and messages.
     """
-    from any2vec.plan.hosts import Costs, agree_seconds
+    from any2vec.plan.hosts import agree_seconds
     from any2vec.plan.volume import round_volume
 
     shape, sets = sized.shape, _sets(sized, spread)
     volume = round_volume(spread.scheme, shape.rows, spread.hosts, shape.dim, spread.bits, sets)
-    nothing = Costs(inspect_items_per_s=float("inf"), number_seconds=0.0, byte_seconds=0.0, message_seconds=0.0)
+    nothing = {"inspect_items_per_s": float("inf"), "number_seconds": 0.0, "byte_seconds": 0.0, "message_seconds": 0.0}
     items = shape.items / (spread.hosts * spread.rounds_per_epoch)
     rounds = spread.rounds_per_epoch * shape.epochs * crowding(spread.hosts)
     return [
-        rounds * sum(agree_seconds(shape, spread, replace(nothing, **{name: 1.0}), sets, volume, items).values())
-        for name in ("inspect_items_per_s", "number_seconds", "byte_seconds", "message_seconds")
+        rounds * sum(agree_seconds(shape, spread, _costs(nothing | {name: 1.0}), sets, volume, items).values())
+        for name in nothing
     ]
+
+
+def _costs(constants: dict[str, float]) -> Costs:
+    from any2vec.plan.hosts import Costs
+
+    return Costs(**constants)  # type: ignore[arg-type]
 
 
 def _sets(sized: Sized, spread: Spread) -> Any:

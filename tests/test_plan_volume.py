@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, field
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
 import any2vec
-import any2vec.train.host
 from any2vec.cluster.message import overhead
+from any2vec.models.learner import SequenceLearner
 from any2vec.plan.volume import (
     RoundSets,
     all_rows,
@@ -22,60 +21,58 @@ from any2vec.plan.volume import (
     round_volume,
     run_bytes,
 )  # fmt: skip
+from any2vec.sync import replicated
 from any2vec.sync.block import bounds
 from any2vec.sync.options import HostOptions
-from any2vec.sync.replicated import Replicated
-from any2vec.sync.tracking import Tracker
 
 EPOCHS, ROUNDS, DIM = 2, 3, 12
 SCHEMES = ("rep-base", "rep-opt", "pull-base", "pull-opt")
 AGREEING = {"inspect", "pull", "reduce", "broadcast", "report", "gather"}
 
 
-@dataclass
 class Seen:
-    """Sizes of the true sets, as the hosts have them: (round, table, asker, owner), and (round, table, owner)."""
+    """Marks that the hosts of a run made: what inspection found, and what had changed; by host, round and table."""
 
-    hosts: int
-    tracked: dict[int, np.ndarray] = field(default_factory=dict)
-    merged: dict[int, np.ndarray] = field(default_factory=dict)
-    _numbers: Any = field(default_factory=lambda: defaultdict(int))
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.found: dict[int, list[tuple[np.ndarray, np.ndarray]]] = {}
+        """by a host's first position; the same two arrays are filled by several calls"""
+        self.changed: dict[str, list[np.ndarray]] = {}
+        """by the name of a host's thread; tables in turn"""
+        self._first: dict[int, int] = {}
+        inspect, compare = SequenceLearner.inspect, replicated.changed_rows
 
-    def number(self, rank: int) -> int:
-        """The round of a host that is at it; room for its sizes is made by whoever comes first."""
-        number = self._numbers[rank]
-        self._numbers[rank] += 1
-        self.tracked.setdefault(number, np.zeros((2, self.hosts, self.hosts), np.int64))
-        self.merged.setdefault(number, np.zeros((2, self.hosts), np.int64))
-        return number
+        def watched_inspect(learner: Any, epoch: int, start: int, stop: int, into: np.ndarray, out: np.ndarray) -> None:
+            inspect(learner, epoch, start, stop, into, out)
+            marks = self.found.setdefault(self._first.setdefault(id(learner), start), [])
+            if not marks or marks[-1][0] is not into:
+                marks.append((into, out))
 
-    def sets(self) -> list[RoundSets]:
-        return [RoundSets(self.tracked[number], self.merged[number]) for number in sorted(self.tracked)]
+        def watched_compare(now: np.ndarray, start: np.ndarray, flags: np.ndarray) -> None:
+            compare(now, start, flags)
+            self.changed.setdefault(threading.current_thread().name, []).append(flags)
+
+        monkeypatch.setattr(SequenceLearner, "inspect", watched_inspect)
+        monkeypatch.setattr(replicated, "changed_rows", watched_compare)
+
+    def sets(self, scheme: str, rounds: int) -> list[RoundSets | None]:
+        if scheme == "rep-base":
+            return [None] * rounds
+        if scheme == "rep-opt":
+            threads = ["MainThread", *(f"host-{rank}" for rank in range(1, len(self.changed)))]
+            hosts = [list(zip(marks[::2], marks[1::2], strict=True)) for marks in map(self.changed.get, threads)]
+        else:
+            hosts = [self.found[start] for start in sorted(self.found)]
+        if scheme == "pull-base":
+            hosts = [[(into | out, into | out) for into, out in marks] for marks in hosts]
+        return [_sizes([marks[number] for marks in hosts]) for number in range(rounds)]
 
 
-def watch(monkeypatch: pytest.MonkeyPatch, hosts: int) -> Seen:
-    """Let agreements tell the sizes of their sets."""
-    seen = Seen(hosts)
-
-    class WatchedReplicated(Replicated):
-        def _reduce(self, touched: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-            number, rank = seen.number(self.transport.rank), self.transport.rank
-            changed = super()._reduce(touched)
-            for t, name in enumerate(touched):
-                seen.tracked[number][t, rank] = np.diff(np.searchsorted(touched[name], self._bounds))
-                seen.merged[number][t, rank] = len(changed[name])
-            return changed
-
-    class WatchedTracker(Tracker):
-        def _agree_on_addresses(self, mine: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
-            number = seen.number(self.transport.rank)
-            for t, owned in enumerate(mine.values()):
-                seen.tracked[number][t, self.transport.rank] = [len(ids) for ids in owned]
-            return super()._agree_on_addresses(mine)
-
-    monkeypatch.setattr("any2vec.sync.make.Replicated", WatchedReplicated)
-    monkeypatch.setattr("any2vec.sync.pulled.Tracker", WatchedTracker)
-    return seen
+def _sizes(marks: list[tuple[np.ndarray, np.ndarray]]) -> RoundSets:
+    """Of the marks of all hosts in one round."""
+    cuts = bounds(len(marks[0][0]), len(marks))[:-1]
+    marks_HTV = np.array(marks)
+    tracked = np.add.reduceat(marks_HTV, cuts, axis=2, dtype=np.int64).swapaxes(0, 1)
+    return RoundSets(tracked, np.add.reduceat(marks_HTV.any(0), cuts, axis=1, dtype=np.int64))
 
 
 def sentences() -> list[list[str]]:
@@ -85,18 +82,28 @@ def sentences() -> list[list[str]]:
     return [[f"w{rank}" for rank in line] for line in np.array_split(ranks, 90)]
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize(("hosts", "bits"), [(1, 32), (2, 32), (2, 8), (3, 16), (4, 32), (5, 8), (5, 32)])
+CASES = [
+    *(
+        (scheme, hosts, bits, False)
+        for scheme in SCHEMES
+        for hosts, bits in ((2, 32), (2, 8), (3, 16), (4, 32), (5, 8))
+    ),
+    ("pull-opt", 3, 32, True),
+    ("pull-opt", 2, 16, True),
+]
+
+
+@pytest.mark.parametrize(("scheme", "hosts", "bits", "overlap"), CASES)
 def test_the_plan_is_what_the_transport_counts(
-    scheme: Any, hosts: int, bits: int, monkeypatch: pytest.MonkeyPatch
+    scheme: Any, hosts: int, bits: int, overlap: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = watch(monkeypatch, hosts)
+    seen = Seen(monkeypatch)
     model = any2vec.SkipGram(dim=DIM, min_count=1, subsample=1e-2)
-    options = HostOptions(logical_hosts=hosts, scheme=scheme, rounds_per_epoch=ROUNDS, bits=bits)
+    options = HostOptions(logical_hosts=hosts, scheme=scheme, rounds_per_epoch=ROUNDS, bits=bits, overlap=overlap)
     summary = any2vec.fit(model, sentences(), epochs=EPOCHS, threads=1, hosts=options).summary
     rows = summary["rows"]
-    rounds = [round_volume(scheme, rows, hosts, DIM, bits, sets) for sets in seen.sets()]
-    assert len(rounds) == summary["rounds"] == EPOCHS * ROUNDS
+    assert summary["rounds"] == EPOCHS * ROUNDS
+    rounds = [round_volume(scheme, rows, hosts, DIM, bits, sets) for sets in seen.sets(scheme, EPOCHS * ROUNDS)]
     # All hosts have a rest after each round but the last of an epoch.
     unfinished = [0 if number % ROUNDS == ROUNDS - 1 else hosts - 1 for number in range(len(rounds))]
     phases, kinds = run_bytes(rounds, unfinished, [gather_bytes(scheme, rows, hosts, DIM, bits)])
@@ -106,6 +113,16 @@ def test_the_plan_is_what_the_transport_counts(
         phase: size for phase, size in counted.items() if phase in AGREEING
     }
     assert kinds == summary["bytes_by_kind"] | {"control": summary["bytes_by_kind"]["control"] - beside}
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_one_host_sends_nothing(scheme: Any) -> None:
+    options = HostOptions(logical_hosts=1, scheme=scheme, rounds_per_epoch=ROUNDS)
+    model = any2vec.SkipGram(dim=DIM, min_count=1)
+    summary = any2vec.fit(model, sentences(), epochs=1, threads=1, hosts=options).summary
+    assert sum(summary["bytes_by_kind"].values()) == 0
+    assert round_volume(scheme, summary["rows"], 1, DIM, 32, all_rows(summary["rows"], 1)).total() == 0
+    assert report_bytes(1, 0) == 0 and not sum(gather_bytes(scheme, summary["rows"], 1, DIM, 32).values())
 
 
 def test_blocks_are_those_of_the_agreement() -> None:
@@ -153,5 +170,4 @@ def test_the_set_of_all_rows_costs_a_byte_for_each_message() -> None:
 
 
 def test_reports_are_small() -> None:
-    assert report_bytes(1, 0) == 0
     assert report_bytes(32, 31) < 31 * 400

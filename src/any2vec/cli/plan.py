@@ -61,9 +61,6 @@ def _plan(
     agree_threads: Annotated[
         int, typer.Option("--agree-threads", min=1, help="Threads of a host that agree.", rich_help_panel=_MACHINE)
     ] = 1,
-    overlap: Annotated[
-        bool, typer.Option("--overlap", help="As if hosts agreed beside the next round.", rich_help_panel=_MACHINE)
-    ] = False,
     config: Annotated[
         Path | None, typer.Option("--config", help="TOML file with the same names as the flags.", show_default=False)
     ] = None,
@@ -95,7 +92,7 @@ def _plan(
     limit = 0.0 if memory_bandwidth is None else float(quantity("--memory-bandwidth", memory_bandwidth, 1, 10**18))
     costs = Costs(threads=agree_threads)
     settings = {item.name: getattr(job.run, item.name) for item in fields(RunSettings)} | {"threads": 1}
-    spread = _spread(job, overlap)
+    spread = _spread(job)
     with Bar(quiet) as bar:
         if rows is not None:
             num_rows = quantity("--rows", rows, 2, MOST_ROWS)
@@ -140,7 +137,7 @@ def quantity(flag: str, text: str, low: int, high: int) -> int:
     return value
 
 
-def _spread(job: Job, is_overlapped: bool) -> Any:
+def _spread(job: Job) -> Any:
     """The hosts and their agreement, as the flags have them."""
     from any2vec.cluster.link import parse_link
     from any2vec.plan.hosts import Spread
@@ -151,7 +148,7 @@ def _spread(job: Job, is_overlapped: bool) -> Any:
     hosts = options.hosts or options.logical_hosts or 1
     return Spread(
         hosts=hosts, rounds_per_epoch=options.rounds(hosts), scheme=options.form, bits=options.bits,
-        link=None if options.link is None else parse_link(options.link), is_overlapped=is_overlapped,
+        link=None if options.link is None else parse_link(options.link), is_overlapped=options.overlap,
     )  # fmt: skip
 
 

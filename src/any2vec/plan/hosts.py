@@ -25,6 +25,8 @@ from any2vec.plan.volume import SCHEMES, TABLES, RoundSets, Volume, block_sizes,
 
 MOST_HOSTS = 4096
 BITS = (32, 16, 8)
+TORCH_BYTES = 194_000_000
+"""that torch.distributed adds to a process: 130 MB of its own, and mapped libraries"""
 _FLOAT, _DOUBLE, _ID = 4, 8, 8
 
 
@@ -78,7 +80,7 @@ class Spread:
     link: LinkModel | None = None
     """None: the link costs no time"""
     is_overlapped: bool = False
-    """whether agreement goes on beside the next round's compute: a round then takes the longer of the two"""
+    """whether agreement goes on beside the next round's compute (pull-opt): a round then takes the longer of the two"""
 
     def __post_init__(self) -> None:
         check_whole("hosts", self.hosts, 1, MOST_HOSTS)
@@ -166,7 +168,9 @@ def plan_run(
         raise InputError("A plan for several hosts needs to know how often rows occur.")
     schemes = {
         scheme: plan_scheme(
-            shape, rates, replace(spread, scheme=scheme), costs or Costs(),
+            shape, rates,
+            replace(spread, scheme=scheme, is_overlapped=spread.is_overlapped and scheme == "pull-opt"),
+            costs or Costs(),
             expected_sets(found, reading, spread.hosts, spread.rounds_per_epoch, scheme),
         )
         for scheme in SCHEMES
@@ -252,11 +256,13 @@ def agree_memory(shape: RunShape, spread: Spread, sets: RoundSets, volume: Volum
     tables = len(TABLES) * shape.rows * row
     masters = len(TABLES) * int(block_sizes(shape.rows, spread.hosts).max())
     own = int(sets.tracked.sum((0, 2)).max())
-    has_start = spread.scheme == "rep-opt" or spread.bits < 32
+    starts = tables if spread.scheme == "rep-opt" or spread.bits < 32 else 0
+    if is_pull:  # of the rows at hand alone; with overlap of the next round's, too
+        starts = own * row * (2 if spread.is_overlapped else spread.bits < 32)
     return {
         # values, the first host's values, sums in float64, how many hosts
         "masters": masters * (2 * row + shape.dim * _DOUBLE + _FLOAT),
-        "start copies": (own * row if is_pull else tables) if has_start and (not is_pull or spread.bits < 32) else 0,
+        "start copies": starts,
         "residuals": tables if spread.bits < 32 else 0,
         "sets of rows": own * _ID + (len(TABLES) * shape.rows if is_pull else 0),
         # arrays to send and their encoded copies, and what comes in
@@ -274,6 +280,7 @@ def _host(shape: RunShape, rates: Rates, alone: RunEstimate, spread: Spread, cho
     extra = dict(chosen.memory)
     if collected > extra["messages"]:  # not at the same time
         extra |= {"messages": 0, "rows collected in the end": collected}
+    extra["torch.distributed"] = TORCH_BYTES
     added = sum(extra.values())
     agreement = {part: second for part, second in chosen.round_seconds.items() if part != "compute"}
     rounds = spread.rounds_per_epoch * shape.epochs
