@@ -72,14 +72,14 @@ def is_regular(path: str) -> bool:
     return path != STDIN and stat.S_ISREG(Path(path).stat().st_mode)
 
 
-def content_hash(path: str | Path) -> str:
-    """BLAKE2b (128 bits, hex) of the file's bytes as they lie on the disk.
+def content_hash(path: str | Path, start: int = 0, stop: int | None = None) -> str:
+    """BLAKE2b (128 bits, hex) of the file's bytes [start, stop) as they lie on the disk; None: to its end.
 
     Raises:
         DataError: the file cannot be read.
     """
     digest = hashlib.blake2b(digest_size=16)
-    for chunk in _raw_chunks(str(path)):
+    for chunk in _raw_chunks(str(path), start, stop):
         digest.update(chunk)
     return digest.hexdigest()
 
@@ -107,11 +107,13 @@ def read_blocks(
     block_bytes: int = BLOCK_BYTES,
     on_read: Callable[[bytes], None] | None = None,
     allow_empty: bool = False,
+    span: tuple[int, int] | None = None,
 ) -> Iterator[bytes]:
     """Yield the unpacked bytes of `path` (`-`: standard input) in blocks of `block_bytes`, the last one shorter.
 
     gz, zst (window log up to 31) and xz are told by their first bytes, members and frames may follow one another.
     `on_read` gets every chunk of packed bytes (progress, hashing). Memory O(block) + the decompressor's window.
+    span: only the bytes [start, stop) of the file, which are taken as they are.
 
     Raises:
         DataError: the file is missing, unreadable, truncated, damaged, or (unless `allow_empty`) empty.
@@ -119,7 +121,7 @@ def read_blocks(
     name = str(path)
     buffer = bytearray()
     is_empty = True
-    for chunk in _unpacked_chunks(name, on_read):
+    for chunk in _unpacked_chunks(name, on_read, span):
         buffer += chunk
         if len(buffer) >= block_bytes:
             start = 0
@@ -161,25 +163,33 @@ def _open_raw(name: str) -> BinaryIO:
     return sys.stdin.buffer
 
 
-def _raw_chunks(name: str) -> Iterator[bytes]:
+def _raw_chunks(name: str, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
     with _reading(name):
         file = _open_raw(name)
+        if start:
+            file.seek(start)
+    left = None if stop is None else stop - start
     try:
-        while True:
+        while left is None or left > 0:
             with _reading(name):
-                chunk = file.read(_RAW_BYTES)
+                chunk = file.read(_RAW_BYTES if left is None else min(_RAW_BYTES, left))
             if not chunk:
                 return
+            left = None if left is None else left - len(chunk)
             yield chunk
     finally:
         if name != STDIN:
             file.close()
 
 
-def _unpacked_chunks(name: str, on_read: Callable[[bytes], None] | None) -> Iterator[bytes]:
-    chunks = _raw_chunks(name)
+def _unpacked_chunks(
+    name: str, on_read: Callable[[bytes], None] | None, span: tuple[int, int] | None
+) -> Iterator[bytes]:
+    chunks = _raw_chunks(name, *(span or (0, None)))
     if on_read is not None:
         chunks = _tell(chunks, on_read)
+    if span is not None:
+        return chunks
     head = b""
     for chunk in chunks:
         head += chunk
