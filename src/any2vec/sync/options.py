@@ -10,6 +10,7 @@ from any2vec.errors import InputError
 from any2vec.sync.names import Sync, parse_sync
 
 SCHEMES = ("rep-base", "rep-opt", "pull-base", "pull-opt")
+READS = ("whole", "parts")
 MOST_HOSTS = 4096
 MOST_LOGICAL = 256
 
@@ -34,6 +35,9 @@ class HostOptions:
     """bits of a number that travels: 32 (exact), 16 or 8 (rounded, with error feedback)"""
     overlap: bool = False
     """agree behind the next round's work: what hosts learn reaches the others one round later; for scheme pull-opt"""
+    read: Literal["whole", "parts"] = "whole"
+    """how hosts read text: whole, once on each machine; or parts: each host reads its own part of the text and keeps
+    only that, and the vocabulary is counted together; their chunks differ a little, in bytes instead of words"""
     link: str | None = None
     """emulate links like 100Mbit,1ms between the hosts: messages take as long as they would there"""
     host_timeout: float = 30.0
@@ -59,6 +63,7 @@ class HostOptions:
                 raise InputError(
                     f"scheme is for adasum, adasum-symmetric, mean and sum; leave it out with sync {self.sync}."
                 )
+        check_choice("read", self.read, READS)
         check_number("host_timeout", self.host_timeout, 0, 1e6, open_low=True)
         if self.bits not in (32, 16, 8):
             raise InputError(f"bits must be 32, 16 or 8, got {self.bits!r}.")

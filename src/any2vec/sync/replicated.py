@@ -14,6 +14,7 @@ from any2vec.cluster.codec import pack_ids, pack_rows, unpack_ids, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.merge import changed_rows
+from any2vec.plan.deal import Deal
 from any2vec.sync.block import Block, bounds
 from any2vec.sync.copying import put_rows, rows_of
 from any2vec.sync.residual import Residuals
@@ -34,14 +35,17 @@ class Replicated:
         self.bits = bits
         self.sparse = sparse
         self._bounds = bounds(len(tables["input"]), transport.hosts)
+        self._deal = Deal(len(tables["input"]), transport.hosts)
         low, high = self._bounds[transport.rank : transport.rank + 2]
-        self._blocks = {name: Block(table[low:high], rule) for name, table in tables.items()}
+        owned = self._deal.rows(np.arange(low, high))
+        self._blocks = {name: Block(rows_of(table, owned), rule) for name, table in tables.items()}
         self._start = {name: table.copy() for name, table in tables.items()} if sparse or bits < 32 else {}
         self.residuals = Residuals(tables if bits < 32 else {})
         if bits < 32:  # rows of other owners are what these would send: so it is again when a run goes on
             for name, table in tables.items():
-                for ids in (np.arange(low), np.arange(high, len(table))):
-                    self._take(name, ids, unpack_rows(pack_rows(rows_of(table, ids), bits)))
+                for places in (np.arange(low), np.arange(high, len(table))):
+                    rows = rows_of(table, self._deal.rows(places))
+                    self._take(name, places, unpack_rows(pack_rows(rows, bits)))
 
     def open(self, work: Work) -> None:
         """Every row is here already."""
@@ -67,37 +71,40 @@ class Replicated:
             return self.tables if self.transport.rank == 0 else None
         parts = [Part("rows", block.rows.copy()) for block in self._blocks.values()]
         found = self.transport.gather(parts, "gather")
-        names = list(self.tables)
-        return (
-            {name: np.concatenate([found[rank][i].array for rank in sorted(found)]) for i, name in enumerate(names)}
-            if found
-            else None
-        )
+        if not found:
+            return None
+        tables = {name: np.empty_like(table) for name, table in self.tables.items()}
+        for index, table in enumerate(tables.values()):
+            rows = np.concatenate([parts[index].array for parts in found.values()])
+            put_rows(table, self._deal.rows(np.arange(len(table))), rows)
+        return tables
 
     def _changed(self, name: str) -> np.ndarray:
-        """Rows of a table that this host changed, int64 ascending; all without `sparse`."""
+        """Places of the rows of a table that this host changed, int64 ascending; all without `sparse`."""
         if not self.sparse:
             return np.arange(len(self.tables[name]))
         flags = np.empty(len(self.tables[name]), np.uint8)
         changed_rows(self.tables[name], self._start[name], flags)
-        return np.flatnonzero(flags)
+        return np.flatnonzero(self._deal.flags(flags))
 
     def _reduce(self, touched: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Mirrors to masters. Returns the changed slots of this host's blocks."""
         hosts, rank = self.transport.hosts, self.transport.rank
         outgoing: dict[int, list[Part]] = {}
         own: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        for name, ids in touched.items():
-            cuts = np.searchsorted(ids, self._bounds)
+        for name, places in touched.items():
+            cuts = np.searchsorted(places, self._bounds)
             for host in range(hosts):
                 low, high = self._bounds[host : host + 2]
-                part = ids[cuts[host] : cuts[host + 1]]
-                packed = pack_rows(self._outgoing(name, part), self.bits)
+                part = places[cuts[host] : cuts[host + 1]]
+                ids = self._deal.rows(part)
+                packed = pack_rows(self._outgoing(name, ids), self.bits)
                 if host == rank:
                     own[name] = part - low, unpack_rows(packed)
-                    self.residuals.sent(name, part, own[name][1])
+                    self.residuals.sent(name, ids, own[name][1])
                     continue
-                self.residuals.sent(name, part, unpack_rows(packed))
+                if self.bits < 32:
+                    self.residuals.sent(name, ids, unpack_rows(packed))
                 sets = [pack_ids(part - low, high - low)] if self.sparse else []
                 outgoing.setdefault(host, []).extend([*sets, *packed])
         received = {peer: list(parts) for peer, parts in self.transport.exchange(outgoing, "reduce").items()}
@@ -130,8 +137,9 @@ class Replicated:
         now = rows_of(self.tables[name], ids)
         return now if self.bits == 32 else self.residuals.outgoing(name, ids, now - rows_of(self._start[name], ids))
 
-    def _take(self, name: str, ids: np.ndarray, values: np.ndarray) -> None:
+    def _take(self, name: str, places: np.ndarray, values: np.ndarray) -> None:
         """Make agreed values this host's own."""
+        ids = self._deal.rows(places)
         put_rows(self.tables[name], ids, values)
         if self._start:
             put_rows(self._start[name], ids, values)

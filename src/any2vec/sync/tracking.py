@@ -14,8 +14,9 @@ import numpy as np
 from any2vec.cluster.codec import pack_ids, pack_rows, unpack_ids, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
+from any2vec.plan.deal import Deal
 from any2vec.sync.block import Block, bounds
-from any2vec.sync.copying import rows_of
+from any2vec.sync.copying import put_rows, rows_of
 from any2vec.sync.residual import Residuals
 from any2vec.types import Round
 
@@ -58,9 +59,10 @@ class Tracker:
         self.inspector = inspector
         self.channel = channel
         self.num_rows = {name: len(table) for name, table in tables.items()}
+        self.deal = Deal(self.num_rows["input"], transport.hosts)
         self.bounds = bounds(self.num_rows["input"], transport.hosts)
-        low, high = self.bounds[transport.rank : transport.rank + 2]
-        self.blocks = {name: Block(table[low:high], rule) for name, table in tables.items()}
+        owned = self.deal.rows(np.arange(*self.bounds[transport.rank : transport.rank + 2]))
+        self.blocks = {name: Block(rows_of(table, owned), rule) for name, table in tables.items()}
         self.residuals = Residuals(tables if bits < 32 else {})
 
     def fetch(self, epoch: int, round_: Round) -> Tracked:
@@ -70,8 +72,9 @@ class Tracker:
             self.inspector.inspect(epoch, start, stop, marks["input"], marks["output"])
         if not self.by_label:
             marks = dict.fromkeys(marks, marks["input"] | marks["output"])
-        mine = {name: self._by_owner(np.flatnonzero(mark)) for name, mark in marks.items()}
-        asked = self._agree_on_addresses(mine)
+        places = {name: self._by_owner(np.flatnonzero(self.deal.flags(mark))) for name, mark in marks.items()}
+        asked = self._agree_on_addresses(places)
+        mine = {name: [self.deal.rows(part) for part in owned] for name, owned in places.items()}
         return Tracked(mine, asked, self._pull(mine, asked))
 
     def push(self, tracked: Tracked, outgoing: dict[str, list[np.ndarray]], are_changes: bool) -> None:
@@ -97,29 +100,34 @@ class Tracker:
         found = self.transport.gather([Part("rows", block.rows.copy()) for block in self.blocks.values()], "gather")
         if not found:
             return None
-        names = enumerate(self.blocks)
-        return {name: np.concatenate([found[host][i].array for host in sorted(found)]) for i, name in names}
+        return {name: self._joined([parts[i].array for parts in found.values()]) for i, name in enumerate(self.blocks)}
 
-    def _by_owner(self, ids: np.ndarray) -> list[np.ndarray]:
-        return np.split(ids, np.searchsorted(ids, self.bounds[1:-1]))
+    def _joined(self, blocks: list[np.ndarray]) -> np.ndarray:
+        """The table of which these are the owners' blocks, by rank."""
+        table = np.empty((self.deal.num_rows, blocks[0].shape[1]), np.float32)
+        put_rows(table, self.deal.rows(np.arange(len(table))), np.concatenate(blocks))
+        return table
+
+    def _by_owner(self, places: np.ndarray) -> list[np.ndarray]:
+        return np.split(places, np.searchsorted(places, self.bounds[1:-1]))
 
     def _exchange(self, parts: dict[int, list[Part]], phase: str) -> dict[int, tuple[Part, ...]]:
         return self.transport.exchange(parts, phase, self.channel)
 
-    def _agree_on_addresses(self, mine: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
-        """Tell each owner which of its rows this host tracks; what the others track of this host's."""
+    def _agree_on_addresses(self, places: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
+        """Tell each owner which of its rows this host tracks; the slots that others track of this host's."""
         rank, cuts = self.transport.rank, self.bounds
-        names = list(mine) if self.by_label else ["input"]
+        names = list(places) if self.by_label else ["input"]
         outgoing = {
-            host: [pack_ids(mine[name][host] - cuts[host], cuts[host + 1] - cuts[host]) for name in names]
+            host: [pack_ids(places[name][host] - cuts[host], cuts[host + 1] - cuts[host]) for name in names]
             for host in range(self.transport.hosts)
         }
         received = self._exchange(outgoing, "inspect") | {rank: tuple(outgoing[rank])}
         size = cuts[rank + 1] - cuts[rank]
-        places = {name: names.index(name) if name in names else 0 for name in mine}
+        indices = {name: names.index(name) if name in names else 0 for name in places}
         return {
-            name: [unpack_ids(received[host][place], size) for host in sorted(received)]
-            for name, place in places.items()
+            name: [unpack_ids(received[host][index], size) for host in sorted(received)]
+            for name, index in indices.items()
         }
 
     def _pull(
