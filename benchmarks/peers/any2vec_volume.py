@@ -1,0 +1,102 @@
+"""Bytes that the transport of logical hosts counts, and what the formula says of the true sets: one JSON line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from any2vec.plan.volume import RoundSets, gather_bytes, round_volume, run_bytes
+from any2vec.sync.replicated import Replicated
+from any2vec.sync.tracking import Tracker
+
+AGREEING = {"inspect", "pull", "reduce", "broadcast", "report", "gather"}
+
+
+class Seen:
+    """Sizes of the sets, as the hosts have them: tracked by (round, table, asker, owner), merged without asker."""
+
+    def __init__(self, hosts: int) -> None:
+        self._hosts = hosts
+        self._tracked: dict[int, np.ndarray] = {}
+        self._merged: dict[int, np.ndarray] = {}
+        self._rounds: Counter[int] = Counter()
+
+    def next_round(self, rank: int) -> tuple[np.ndarray, np.ndarray]:
+        """Room for the sizes of the round that a host has come to; made by whoever comes first."""
+        number = self._rounds[rank]
+        self._rounds[rank] += 1
+        tracked = self._tracked.setdefault(number, np.zeros((2, self._hosts, self._hosts), np.int64))
+        return tracked, self._merged.setdefault(number, np.zeros((2, self._hosts), np.int64))
+
+    def sets(self) -> list[RoundSets]:
+        return [RoundSets(self._tracked[number], self._merged[number]) for number in sorted(self._tracked)]
+
+
+def watch(seen: Seen) -> None:
+    """Let agreements tell the sizes of their sets."""
+    import any2vec.sync.make
+
+    class WatchedReplicated(Replicated):
+        def _reduce(self, touched: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+            rank = self.transport.rank
+            tracked, merged = seen.next_round(rank)
+            changed = super()._reduce(touched)
+            for t, name in enumerate(touched):
+                tracked[t, rank] = np.diff(np.searchsorted(touched[name], self._bounds))
+                merged[t, rank] = len(changed[name])
+            return changed
+
+    agree = Tracker._agree_on_addresses
+
+    def watched_agree(tracker: Tracker, places: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
+        tracked, _ = seen.next_round(tracker.transport.rank)
+        for t, owned in enumerate(places.values()):
+            tracked[t, tracker.transport.rank] = [len(ids) for ids in owned]
+        return agree(tracker, places)
+
+    any2vec.sync.make.Replicated = WatchedReplicated  # type: ignore[misc]
+    Tracker._agree_on_addresses = watched_agree  # type: ignore[method-assign]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--text", required=True)
+    parser.add_argument("--scheme", required=True)
+    for name in ("--hosts", "--bits", "--rounds", "--epochs"):
+        parser.add_argument(name, type=int, required=True)
+    args = parser.parse_args()
+
+    import any2vec
+    from any2vec.sync.options import HostOptions
+
+    seen, model = Seen(args.hosts), any2vec.SkipGram()
+    watch(seen)
+    hosts: Any = HostOptions(
+        logical_hosts=args.hosts, scheme=args.scheme, rounds_per_epoch=args.rounds, bits=args.bits
+    )  # fmt: skip
+    summary = any2vec.fit(model, args.text, epochs=args.epochs, threads=1, hosts=hosts).summary
+    rounds = [
+        round_volume(args.scheme, summary["rows"], args.hosts, model.dim, args.bits, sets) for sets in seen.sets()
+    ]  # fmt: skip
+    # All hosts have positions left after each round but the last of an epoch.
+    unfinished = [0 if number % args.rounds == args.rounds - 1 else args.hosts - 1 for number in range(len(rounds))]
+    gathered = [gather_bytes(args.scheme, summary["rows"], args.hosts, model.dim, args.bits)]
+    phases, kinds = run_bytes(rounds, unfinished, gathered)
+    counted = summary["bytes_by_phase"]
+    beside = sum(size for phase, size in counted.items() if phase not in AGREEING)
+    told = summary["bytes_by_kind"]
+    print(json.dumps({
+        "counted": {
+            "phases": {phase: size for phase, size in counted.items() if phase in AGREEING},
+            "kinds": told | {"control": told["control"] - beside},
+        },
+        "formula": {"phases": phases, "kinds": kinds},
+    }))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
