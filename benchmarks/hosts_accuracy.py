@@ -75,7 +75,8 @@ def _words(bench: Bench, hosts: Mapping[str, Any] | None, rate: float = 0.025, e
 
 def _nodes(bench: Bench, hosts: Mapping[str, Any] | None) -> dict[str, Any]:
     spread = None if hosts is None else {"logical_hosts": 4 if bench.quick else NODE_HOSTS} | dict(hosts)
-    return _run(bench, "DeepWalk", NODES, spread, bench.edges("blogcatalog"), 1 if bench.quick else EPOCHS)
+    options = NODES | {"dim": 16, "walks_per_node": 1} if bench.quick else NODES
+    return _run(bench, "DeepWalk", options, spread, bench.edges(_graph(bench)), 1 if bench.quick else EPOCHS)
 
 
 def _tuned(bench: Bench, sync: str) -> dict[str, Any]:
@@ -84,7 +85,8 @@ def _tuned(bench: Bench, sync: str) -> dict[str, Any]:
 
 def _best_rate(bench: Bench, sync: str) -> float:
     """The learning rate that scores best on the first 2 M words."""
-    text = bench.made("enwiki2015.tuning.txt", lambda target: _first_words(bench.words(), target))
+    name = "enwiki2015.quick-tuning.txt" if bench.quick else "enwiki2015.tuning.txt"
+    text = bench.made(name, lambda target: _first_words(bench.words(), target))
     scores = {}
     for rate in RATES[sync][:1] if bench.quick else RATES[sync]:
         spread = {"logical_hosts": 4 if bench.quick else HOSTS, "sync": sync}
@@ -123,8 +125,12 @@ def sources() -> str:
     return digest.hexdigest()
 
 
+def _graph(bench: Bench) -> str:
+    return "ppi" if bench.quick else "blogcatalog"
+
+
 def _labels(bench: Bench) -> Path:
-    return bench.data("graph-blogcatalog/blogcatalog.labels.txt.gz")
+    return bench.data(f"graph-{_graph(bench)}/{_graph(bench)}.labels.txt.gz")
 
 
 def _curve(run: Mapping[str, Any]) -> list[float]:

@@ -45,22 +45,21 @@ class Setting:
     seed: int = 1
 
 
-def inspect_round(setting: Setting, parts: list[tuple[int, int]], order: np.ndarray | None = None) -> Inspected:
-    """The rows that each host reads where host h works on the tokens [start, stop) = parts[h].
-
-    order: int64 (V,), the rows as they follow each other in the blocks of owners; None: by their number.
-    """
+def inspect_round(setting: Setting, parts: list[tuple[int, int]]) -> Inspected:
+    """The rows that each host reads where host h works on the tokens [start, stop) = parts[h]."""
+    from any2vec.plan.deal import Deal
     from any2vec.plan.volume import RoundSets
     from any2vec.sync.block import bounds
 
     learner = _learner(setting)
     cuts, hosts = bounds(len(setting.counts), len(parts))[:-1], len(parts)
+    order = Deal(len(setting.counts), hosts).rows(np.arange(len(setting.counts)))
     label, word = np.zeros((2, hosts, hosts), np.int64), np.zeros((1, hosts, hosts), np.int64)
     any_host = np.zeros((2, len(setting.counts)), bool)
     seconds = 0.0
     learner.inspect(0, 0, 0, *np.zeros((2, len(setting.counts)), np.uint8))
     for host, (found, took) in enumerate(_marks(learner, parts, len(setting.counts))):
-        marks = found if order is None else found[:, order]
+        marks = found[:, order]
         seconds += took
         label[:, host] = np.add.reduceat(marks, cuts, axis=1, dtype=np.int64)
         word[0, host] = np.add.reduceat(marks.any(0), cuts, dtype=np.int64)
@@ -83,11 +82,6 @@ def parts_of_round(setting: Setting, boundary: Any, hosts: int, rounds: int, num
         rounds_ = [round_ for _, round_ in schedule.all_rounds()]
         parts.append(rounds_[number].parts[0])
     return parts
-
-
-def striped(num_rows: int, hosts: int) -> np.ndarray:
-    """An order for `inspect_round`: row r belongs to host r mod H, so that frequent rows are shared out evenly."""
-    return np.argsort(np.arange(num_rows) % hosts, kind="stable")
 
 
 def planted_setting(

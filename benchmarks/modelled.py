@@ -25,7 +25,6 @@ from benchmarks.inspected import (
     inspect_round,
     parts_of_round,
     planted_setting,
-    striped,
 )  # fmt: skip
 from benchmarks.plan_check import PLAN_CHECK
 from benchmarks.table import Measure, Reading, Row, number
@@ -56,22 +55,18 @@ class Scenario:
     is_overlapped: bool = False
     agree_threads: int = 1
     """threads of a host that inspect, merge, copy and check"""
-    is_striped: bool = False
-    """whether rows are shared out over owners one by one, not in blocks of consecutive rows"""
 
     def words(self) -> str:
         """For people."""
         extra = [f"{self.agree_threads} threads agree" if self.agree_threads > 1 else "one thread agrees"]
         extra += ["overlapped"] if self.is_overlapped else []
-        extra += ["rows striped over owners"] if self.is_striped else []
         return f"{self.scheme}, {self.rounds} rounds, {self.bits} bits, {', '.join(extra)}"
 
 
 SCENARIO = Scenario()
 """the one that is judged"""
 BESIDE = tuple(
-    Scenario(bits=bits, is_overlapped=is_overlapped, agree_threads=THREADS, is_striped=is_striped)
-    for is_striped in (False, True)
+    Scenario(bits=bits, is_overlapped=is_overlapped, agree_threads=THREADS)
     for is_overlapped in (False, True)
     for bits in (32, 16, 8)
 )
@@ -129,10 +124,10 @@ def counted_round(bench: Bench, scenario: Scenario) -> tuple[Setting, Inspected]
         setting = planted_setting(reference_model(), NUM_ROWS, WORDS, HOSTS * words, SENTENCE)
         size = len(setting.tokens)
         parts = [(size * host // HOSTS, size * (host + 1) // HOSTS) for host in range(HOSTS)]
-        found = inspect_round(setting, parts, striped(NUM_ROWS, HOSTS) if scenario.is_striped else None)
+        found = inspect_round(setting, parts)
         return replace(setting, tokens=setting.tokens[:0]), found  # 50 MB that nobody needs any more
 
-    found: tuple[Setting, Inspected] = bench.once(("planted round", words, scenario.is_striped), inspect)
+    found: tuple[Setting, Inspected] = bench.once(("planted round", words), inspect)
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -21,5 +23,5 @@ def test_places_and_rows_are_one_to_one(num_rows: int, hosts: int) -> None:
 def test_every_owner_has_its_share_of_the_frequent_rows() -> None:
     num_rows, hosts = 10_007, 32
     cuts, rows = bounds(num_rows, hosts), Deal(num_rows, hosts).rows(np.arange(num_rows))
-    frequent = [(rows[low:high] < 320).sum() for low, high in zip(cuts, cuts[1:], strict=False)]
+    frequent = [(rows[low:high] < 320).sum() for low, high in pairwise(cuts)]
     assert min(frequent) >= 9 and max(frequent) <= 12

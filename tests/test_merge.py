@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from any2vec.kernels.merge import changed_rows
 from any2vec.sync.block import RULES, Block, bounds
+from any2vec.sync.crew import Crew
 from naive.merge import merge
 
 ROWS, DIM = 12, 7
@@ -96,6 +97,25 @@ def test_adasum_is_never_longer_than_orthogonal_updates(rule: str, seed: int) ->
 def test_the_sum_stays_within_the_bound_of_the_kernels() -> None:
     start = np.full((1, 2), 9e3, np.float32)
     assert agreed("sum", start, [start + 900, start + 900, start + 900]).tolist() == [[1e4, 1e4]]
+
+
+@rules
+def test_the_number_of_threads_changes_no_bit(rule: str) -> None:
+    random = np.random.default_rng(4)
+    start = random.normal(0, 1, (50, DIM)).astype(np.float32)
+    told = []
+    for _ in range(5):
+        slots = np.flatnonzero(random.random(50) < 0.5)
+        told.append((slots, start[slots] + random.normal(0, 1, (len(slots), DIM)).astype(np.float32)))
+    found = []
+    for threads in (1, 3, 64):
+        block = Block(start, rule)
+        found.append((block.merge_all(told, False, Crew(threads)), block.rows))
+    one_by_one = Block(start, rule)
+    for slots, values in told:
+        one_by_one.merge(slots, values, False)
+    found.append((one_by_one.finish(False), one_by_one.rows))
+    assert all((rows == found[0][1]).all() and (slots == found[0][0]).all() for slots, rows in found)
 
 
 def test_changed_rows() -> None:

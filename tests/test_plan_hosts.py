@@ -15,6 +15,7 @@ from any2vec.errors import InputError
 from any2vec.kernels.huffman import huffman_codes
 from any2vec.models.learner import SequenceLearner, block_positions
 from any2vec.models.source import StoredTokens
+from any2vec.plan.deal import Deal
 from any2vec.plan.estimate import Rates, RunShape, estimate_run
 from any2vec.plan.hosts import Costs, Pace, Spread, agree_seconds, link_seconds, plan_run, touched_bytes
 from any2vec.plan.occupancy import (
@@ -98,6 +99,7 @@ def test_expected_rows_are_those_that_inspection_finds(model: Any) -> None:
     for host in range(hosts):
         start = len(tokens) * host // hosts
         learner.inspect(0, start, start + len(tokens) // (hosts * rounds), *marks[host])
+    marks = marks[..., Deal(3000, hosts).rows(np.arange(3000))]
     found, reading = of_counts(counts), reading_of(model, block, rate)
     cuts = np.cumsum(block_sizes(3000, hosts)) - block_sizes(3000, hosts)
     labels = expected_sets(found, reading, hosts, rounds, "pull-opt")
@@ -130,8 +132,9 @@ def test_inner_nodes_are_used_as_often_as_their_leaves() -> None:
     found = expected_sets(
         of_counts(counts), Reading(subsample=0.0, draws=0.0, is_hierarchical=True), 4, 250, "pull-opt"
     )
-    truth = np.add.reduceat(-np.expm1(-share * uses), [0, 100, 200, 300])
-    assert found.tracked[1, 0] == pytest.approx(truth, abs=0.6)
+    truth = np.add.reduceat(-np.expm1(-share * Deal(400, 4).flags(uses)), [0, 100, 200, 300])
+    assert found.tracked[1, 0] == pytest.approx(truth, abs=1.5)
+    assert found.tracked[1].sum() == pytest.approx(truth.sum(), abs=2)
 
 
 def test_nodes_of_a_graph_lie_evenly() -> None:

@@ -11,6 +11,7 @@ import pytest
 import any2vec
 from any2vec.cluster.message import overhead
 from any2vec.models.learner import SequenceLearner
+from any2vec.plan.deal import Deal
 from any2vec.plan.volume import (
     RoundSets,
     all_rows,
@@ -70,7 +71,7 @@ class Seen:
 def _sizes(marks: list[tuple[np.ndarray, np.ndarray]]) -> RoundSets:
     """Of the marks of all hosts in one round."""
     cuts = bounds(len(marks[0][0]), len(marks))[:-1]
-    marks_HTV = np.array(marks)
+    marks_HTV = np.array(marks)[..., Deal(len(marks[0][0]), len(marks)).rows(np.arange(len(marks[0][0])))]
     tracked = np.add.reduceat(marks_HTV, cuts, axis=2, dtype=np.int64).swapaxes(0, 1)
     return RoundSets(tracked, np.add.reduceat(marks_HTV.any(0), cuts, axis=1, dtype=np.int64))
 

@@ -1,4 +1,4 @@
-"""any2vec on logical hosts, scored at the end of every epoch. One JSON line: scores by epoch, bytes, rounds, seconds."""
+"""any2vec on logical hosts, scored at the end of every epoch. One JSON line: scores by epoch, bytes, rounds, time."""
 
 from __future__ import annotations
 

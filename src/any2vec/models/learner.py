@@ -101,9 +101,15 @@ class SequenceLearner:
 
     def inspect(self, epoch: int, start: int, stop: int, input_V: np.ndarray, output_V: np.ndarray) -> None:
         """Put 1 into uint8 (>= V,) marks for each row that `run` reads or writes on these positions of an epoch."""
-        for begin, end in self._pieces(start, stop):
-            tokens, first, last, offset = self.source.piece(epoch, begin, end)
+
+        def touch(piece: tuple[int, int]) -> None:
+            tokens, first, last, offset = self.source.piece(epoch, *piece)
             self._touch(tokens, first, last, offset, epoch, input_V, output_V)
+
+        # Threads may put the same 1 at the same place.
+        pieces = self._pieces(start, stop)
+        for _ in map(touch, pieces) if self._pool is None else self._pool.map(touch, pieces):
+            pass
 
     def learning_rate(self, progress: float) -> float:
         """Learning rate at a share of the whole run, 0..1."""

@@ -160,15 +160,11 @@ def _touched(found: Frequencies, reading: Reading, share: float, has_union: bool
 
 
 def _by_block(tables: tuple[_Steps, _Steps], hosts: int) -> np.ndarray:
-    """int64 (2, H): rows that are read of each block."""
+    """int64 (2, H): rows that are read of each block; rows are dealt out, so blocks are alike (plan/deal.py)."""
     found = []
-    for chances, sizes, is_ranked in tables:
+    for chances, sizes, _ in tables:
         bounds = contiguous_bounds(int(sizes.sum()), hosts)
-        if is_ranked:
-            total = np.concatenate([[0.0], np.cumsum(chances * sizes)])
-            rows = np.diff(np.interp(bounds, np.concatenate([[0], np.cumsum(sizes)]), total))
-        else:
-            rows = np.diff(bounds) * float((chances * sizes).sum() / sizes.sum())
+        rows = np.diff(bounds) * float((chances * sizes).sum() / sizes.sum())
         found.append(np.minimum(np.rint(rows).astype(np.int64), np.diff(bounds)))
     return np.stack(found)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from any2vec.kernels.merge import ADASUM, ADASUM_SYMMETRIC, MEAN, SUM, changed_rows, finish_rows, merge_rows
+from any2vec.sync.crew import Crew
 
 RULES = {"adasum": ADASUM, "adasum-symmetric": ADASUM_SYMMETRIC, "mean": MEAN, "sum": SUM}
 """name of a merge rule -> its number in the kernels; mean is over the hosts that changed the row"""
@@ -39,6 +42,25 @@ class Block:
         """Take one host's values (or changes) of the rows slot_K, int64; host after host in rank order."""
         if len(slot_K):
             merge_rows(self._rule, slot_K, now_KD, is_delta, self.rows, self._value, self._sum, self._count)
+
+    def merge_all(self, told: Sequence[tuple[np.ndarray, np.ndarray]], is_delta: bool, crew: Crew) -> np.ndarray:
+        """Merge (slots ascending, values) of all hosts by rank, and agree; the slots that any host changed, ascending.
+
+        Threads take stretches of the block: each row meets its hosts in the same order, whatever their number.
+        """
+
+        def merge(stretch: tuple[int, int]) -> None:
+            start, stop = stretch
+            for slots, values in told:
+                low, high = np.searchsorted(slots, stretch)
+                self.merge(slots[low:high], values[low:high], is_delta)
+            part = (array[start:stop] for array in (self.rows, self._value, self._sum, self._count))
+            finish_rows(self._rule, is_delta, *part)
+
+        crew.each(merge, crew.parts(len(self.rows)))
+        changed = np.flatnonzero(self._count)
+        self._count[:] = 0
+        return changed
 
     def finish(self, is_delta: bool) -> np.ndarray:
         """Agree on what was merged; the slots that any host changed, int64 ascending."""

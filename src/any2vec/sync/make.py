@@ -29,9 +29,10 @@ def make_agreement(
     inspector: Inspector,
     counts: np.ndarray | None = None,
     coming: Iterator[tuple[int, Round]] | None = None,
+    threads: int = 1,
 ) -> Agreement:
     """The agreement of one host; tables: name -> float32 (V, D), trained in place; counts: occurrences of each row;
-    coming: (epoch, round) after round of this host, for agreements that look ahead.
+    coming: (epoch, round) after round of this host, for agreements that look ahead; threads: of this host.
 
     Raises:
         InputError: it does not go with this number of hosts.
@@ -42,10 +43,10 @@ def make_agreement(
         case Merge(rule=rule):
             model, _, form = str(options.form).partition("-")
             if options.overlap:
-                return Overlapped(transport, tables, rule, options.bits, inspector, coming or iter(()))
+                return Overlapped(transport, tables, rule, options.bits, inspector, coming or iter(()), threads)
             if model == "rep":
                 return Replicated(transport, tables, rule, options.bits, form == "opt")
-            return Pulled(transport, tables, rule, options.bits, form == "opt", inspector)
+            return Pulled(transport, tables, rule, options.bits, form == "opt", inspector, threads)
         case Groups() as how:
             return DivideAndShuffle(transport, tables, how)
         case Leader() as how:

@@ -34,11 +34,11 @@ class Overlapped:
 
     def __init__(
         self, transport: Transport, tables: dict[str, np.ndarray], rule: str, bits: int, inspector: Inspector,
-        coming: Iterator[tuple[int, Round]],
+        coming: Iterator[tuple[int, Round]], threads: int = 1,
     ) -> None:  # fmt: skip
         self.tables = tables
         self.transport = transport
-        self._tracker = Tracker(transport, tables, rule, bits, True, inspector, _CHANNEL)
+        self._tracker = Tracker(transport, tables, rule, bits, True, inspector, _CHANNEL, threads)
         self._coming = coming
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="agree")
         self._behind: Future[Tracked | None] | None = None
@@ -107,16 +107,13 @@ class Overlapped:
         """Go over to the rows of the next round."""
         assert tracked is not None
         self._now, self._start = tracked, {name: list(values) for name, values in tracked.values.items()}
-        for name, owned in tracked.mine.items():
-            for ids, values in zip(owned, tracked.values[name], strict=True):
-                put_rows(self.tables[name], ids, values)
+        self._tracker.put(self.tables, tracked)
 
     def _changes(self, done: Tracked) -> dict[str, list[np.ndarray]]:
         """What this host did to the rows of a round, by table and owner."""
-        changes: dict[str, list[np.ndarray]] = {}
-        for name, owned in done.mine.items():
-            changes[name] = [rows_of(self.tables[name], ids) for ids in owned]
-            for now, start in zip(changes[name], self._start[name], strict=True):
+        changes = self._tracker.take(self.tables, done)
+        for name, owned in changes.items():
+            for now, start in zip(owned, self._start[name], strict=True):
                 now -= start
         return changes
 

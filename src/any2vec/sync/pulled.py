@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from any2vec.cluster.transport import Transport
-from any2vec.sync.copying import put_rows, rows_of
 from any2vec.sync.tracking import Inspector, Tracked, Tracker
 from any2vec.types import Work
 
@@ -21,30 +20,28 @@ class Pulled:
 
     Args:
         tables: name -> float32 (V, D), trained in place; rows that were not asked for are stale.
-        bits: as for `Tracker`.
+        bits, threads: as for `Tracker`.
     """
 
     def __init__(
         self, transport: Transport, tables: dict[str, np.ndarray], rule: str, bits: int, by_label: bool,
-        inspector: Inspector,
+        inspector: Inspector, threads: int = 1,
     ) -> None:  # fmt: skip
         self.tables = tables
         self.transport = transport
-        self._tracker = Tracker(transport, tables, rule, bits, by_label, inspector)
+        self._tracker = Tracker(transport, tables, rule, bits, by_label, inspector, threads=threads)
         self._tracked: Tracked | None = None
 
     def open(self, work: Work) -> None:
         """Find out which rows the round needs, and pull them."""
         self._tracked = tracked = self._tracker.fetch(work.epoch, work.round)
-        for name, owned in tracked.mine.items():
-            for ids, values in zip(owned, tracked.values[name], strict=True):
-                put_rows(self.tables[name], ids, values)
+        self._tracker.put(self.tables, tracked)
 
     def close(self) -> None:
         """Push the tracked rows to their owners, who merge them."""
         tracked, are_changes = self._tracked, self._tracker.bits < 32
         assert tracked is not None, "a round closes that was not opened"
-        outgoing = {name: [rows_of(self.tables[name], ids) for ids in owned] for name, owned in tracked.mine.items()}
+        outgoing = self._tracker.take(self.tables, tracked)
         if are_changes:
             for name, owned in outgoing.items():
                 for now, start in zip(owned, tracked.values[name], strict=True):

@@ -17,6 +17,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.plan.deal import Deal
 from any2vec.sync.block import Block, bounds
 from any2vec.sync.copying import put_rows, rows_of
+from any2vec.sync.crew import Crew
 from any2vec.sync.residual import Residuals
 from any2vec.types import Round
 
@@ -47,17 +48,19 @@ class Tracker:
         bits: 32 sends values as they are; 16 or 8 sends changes, what rounding leaves out waits for the next time.
         by_label: track input rows and output rows apart (PullModel-Opt), or both rows of a word (Base).
         channel: of the transport.
+        threads: for packing, merging and copying.
     """
 
     def __init__(
         self, transport: Transport, tables: dict[str, np.ndarray], rule: str, bits: int, by_label: bool,
-        inspector: Inspector, channel: str = "",
+        inspector: Inspector, channel: str = "", threads: int = 1,
     ) -> None:  # fmt: skip
         self.transport = transport
         self.bits = bits
         self.by_label = by_label
         self.inspector = inspector
         self.channel = channel
+        self.crew = Crew(threads)
         self.num_rows = {name: len(table) for name, table in tables.items()}
         self.deal = Deal(self.num_rows["input"], transport.hosts)
         self.bounds = bounds(self.num_rows["input"], transport.hosts)
@@ -80,20 +83,45 @@ class Tracker:
     def push(self, tracked: Tracked, outgoing: dict[str, list[np.ndarray]], are_changes: bool) -> None:
         """Send values, or changes, of the tracked rows to their owners, who merge them in rank order."""
         hosts, rank = self.transport.hosts, self.transport.rank
-        parts: dict[int, list[Part]] = {host: [] for host in range(hosts)}
-        for name, owned in outgoing.items():
-            for host, rows in enumerate(owned):
-                ids = tracked.mine[name][host]
+
+        def pack(host: int) -> list[Part]:
+            parts = []
+            for name, owned in outgoing.items():
+                rows, ids = owned[host], tracked.mine[name][host]
                 packed = pack_rows(self.residuals.outgoing(name, ids, rows) if self.bits < 32 else rows, self.bits)
                 if self.bits < 32:
                     self.residuals.sent(name, ids, unpack_rows(packed))
-                parts[host] += packed
+                parts += packed
+            return parts
+
+        parts = dict(enumerate(self.crew.each(pack, range(hosts))))
         own = parts.pop(rank)
         received = {peer: list(found) for peer, found in self._exchange(parts, "reduce").items()} | {rank: own}
+        told = self.crew.each(lambda host: self._read(received[host]), range(hosts))
         for name, block in self.blocks.items():
-            for host in range(hosts):
-                block.merge(tracked.asked[name][host], _read_rows(received[host]), are_changes)
-            block.finish(are_changes)
+            by_rank = [(slots, told[host][name]) for host, slots in enumerate(tracked.asked[name])]
+            block.merge_all(by_rank, are_changes, self.crew)
+
+    def put(self, tables: dict[str, np.ndarray], tracked: Tracked) -> None:
+        """Put pulled values into tables, by global id."""
+
+        def put(place: tuple[str, int]) -> None:
+            name, host = place
+            put_rows(tables[name], tracked.mine[name][host], tracked.values[name][host])
+
+        self.crew.each(put, self._places())
+
+    def take(self, tables: dict[str, np.ndarray], tracked: Tracked) -> dict[str, list[np.ndarray]]:
+        """What stands in tables at the tracked rows, by table and owner."""
+        places = self._places()
+        found = self.crew.each(lambda place: rows_of(tables[place[0]], tracked.mine[place[0]][place[1]]), places)
+        return {
+            name: [rows for (table, _), rows in zip(places, found, strict=True) if table == name] for name in tables
+        }
+
+    def _places(self) -> list[tuple[str, int]]:
+        """(table, owner) of all pairs of the two."""
+        return [(name, host) for name in self.blocks for host in range(self.transport.hosts)]
 
     def collect(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0; None elsewhere."""
@@ -133,18 +161,22 @@ class Tracker:
     def _pull(
         self, mine: dict[str, list[np.ndarray]], asked: dict[str, list[np.ndarray]]
     ) -> dict[str, list[np.ndarray]]:
-        rank = self.transport.rank
-        outgoing: dict[int, list[Part]] = {}
-        for name, block in self.blocks.items():
-            for host, slots in enumerate(asked[name]):
-                if host != rank:
-                    outgoing.setdefault(host, []).extend(pack_rows(rows_of(block.rows, slots), self.bits))
-        received = {peer: list(parts) for peer, parts in self._exchange(outgoing, "pull").items()}
-        values: dict[str, list[np.ndarray]] = {}
-        for name, owned in mine.items():
-            own = rows_of(self.blocks[name].rows, asked[name][rank])
-            values[name] = [own if host == rank else _read_rows(received[host]) for host in range(len(owned))]
-        return values
+        rank, hosts = self.transport.rank, self.transport.hosts
+
+        def pack(host: int) -> list[Part]:
+            bits = 32 if host == rank else self.bits  # a host's own rows do not travel
+            blocks = self.blocks.items()
+            return [part for name, block in blocks for part in pack_rows(rows_of(block.rows, asked[name][host]), bits)]
+
+        outgoing = dict(enumerate(self.crew.each(pack, range(hosts))))
+        own = outgoing.pop(rank)
+        received = {peer: list(parts) for peer, parts in self._exchange(outgoing, "pull").items()} | {rank: own}
+        told = self.crew.each(lambda host: self._read(received[host]), range(hosts))
+        return {name: [told[host][name] for host in range(hosts)] for name in mine}
+
+    def _read(self, parts: list[Part]) -> dict[str, np.ndarray]:
+        """The rows of each table in a message."""
+        return {name: _read_rows(parts) for name in self.blocks}
 
 
 def _read_rows(parts: list[Part]) -> np.ndarray:
