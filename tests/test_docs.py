@@ -72,12 +72,28 @@ def test_no_command_is_left_out() -> None:
 
 
 def test_commands_of_the_readme(clone: Path) -> None:
-    wanted = [command for command in commands(ROOT / "README.md") if command not in ELSEWHERE]
+    wanted = [command for command in readme_commands() if not needs_torch(command)]
     assert len(wanted) >= 12
     said = {command: run(command, clone) for command in wanted if not BENCHMARK.match(command)}
     assert "list" in next(text for command, text in said.items() if "nearest runs/words tuple" in command)
     assert "lzma" in next(text for command, text in said.items() if "nearest runs/modules bz2" in command)
     assert (clone / "runs" / "words" / "report-map.png").is_file() and (clone / "runs" / "words.txt").is_file()
+
+
+def test_commands_of_the_readme_over_processes(clone: Path) -> None:
+    pytest.importorskip("torch", reason="hosts as processes need torch")
+    wanted = [command for command in readme_commands() if needs_torch(command)]
+    assert wanted
+    for command in wanted:
+        run(command, clone)
+
+
+def readme_commands() -> list[str]:
+    return [command for command in commands(ROOT / "README.md") if command not in ELSEWHERE]
+
+
+def needs_torch(command: str) -> bool:
+    return " train " in command and " --hosts " in command
 
 
 def test_python_of_the_readme(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
