@@ -31,6 +31,11 @@ def encode(sentences: list[list[str]]) -> tuple[list[int], list[str], list[int]]
     return tokens, keys, [counts[key] for key in keys]
 
 
+def first_uses(tokens: list[int]) -> list[int]:
+    """The ids in the order of their first uses."""
+    return list(dict.fromkeys(token for token in tokens if token >= 0))
+
+
 def count_bad_bytes(data: bytes) -> int:
     """Bytes that belong to no valid UTF-8 sequence."""
     return len(data) - len(data.decode("utf-8", "ignore").encode())

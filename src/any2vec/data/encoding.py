@@ -122,11 +122,27 @@ class Encoding:
         self._encoder.classes = classes
         return self._encoder
 
-    def _add_text(self, name: str, blocks: Iterator[bytes]) -> None:
+    def add_span(self, name: str, start: int, stop: int) -> int:
+        """Bytes [start, stop) of a text file, whole lines; how many of them are no UTF-8, which is not judged here."""
+        self._name = display(name)
+        # The line end before them is no word and no sentence, and what follows it is taken for no byte order mark.
+        begin = max(0, start - 1)
+        blocks = read_blocks(name, on_read=self.meter.read, allow_empty=True, span=(begin, stop))
+        where = display(name) if begin == 0 else f"{display(name)}, from byte {begin} on"
+        before = self.bad_bytes
+        self._add_text(where, blocks if stop - begin < BLOCK_BYTES else prefetch(blocks), is_part=True)
+        return self.bad_bytes - before
+
+    @property
+    def num_types(self) -> int:
+        """Different words so far."""
+        return 0 if self._encoder is None else int(self._encoder.num_types)
+
+    def _add_text(self, name: str, blocks: Iterator[bytes], is_part: bool = False) -> None:
         from any2vec.data.encoder import text_classes
 
         encoder = self._words(name, text_classes())
-        text = Normaliser(name, self.options)
+        text = Normaliser(name, self.options, is_part)
         with closing(blocks):  # type: ignore[type-var]
             for piece in text.pieces(blocks):
                 encoder.feed(piece, name)
@@ -156,9 +172,11 @@ class Encoding:
             self.meter.tell()
         self._encoder.end_sentence()
 
-    def finish(self) -> Any:
-        if self._encoder is None or self._encoder.num_types == 0:
+    def finish(self, **more: Any) -> Any:
+        """What the writer makes of it; more: facts for its meta.json. DataError: there are no words."""
+        if self.num_types == 0:
             what = "is empty" if self.meter.done == 0 else "holds no words"
             raise DataError(f"{self._name} {what}; give text with words in it.")
         kind = "text" if hasattr(self._encoder, "arena") else "ids"
-        return self._encoder.finish({"kind": kind, "options": asdict(self.options), "bad_bytes": self.bad_bytes})
+        meta = {"kind": kind, "options": asdict(self.options), "bad_bytes": self.bad_bytes}
+        return self._encoder.finish(meta | more)

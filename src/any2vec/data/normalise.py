@@ -25,11 +25,22 @@ _BOMS = {
 }
 
 
+def check_bad_bytes(name: str, bad_bytes: int, num_bytes: int) -> None:
+    """DataError when most of the bytes of a text are not UTF-8."""
+    if 2 * bad_bytes > num_bytes:
+        raise DataError(
+            f"{name} looks like a binary file or text in another encoding: {bad_bytes} of its {num_bytes} bytes are "
+            "not UTF-8; convert it to UTF-8 first."
+        )
+
+
 class Normaliser:
     """Turns the blocks of one text into pieces; counts bytes and bad bytes."""
 
-    def __init__(self, name: str, options: TextOptions) -> None:
+    def __init__(self, name: str, options: TextOptions, is_part: bool = False) -> None:
+        """is_part: more of the text is read elsewhere, so whether it is text at all is judged there."""
         self.name = name
+        self.is_part = is_part
         self.options = options
         self.num_bytes = 0
         """bytes handed on so far, the byte order mark included"""
@@ -59,11 +70,8 @@ class Normaliser:
                 yield self._normalise(carry[:cut])
                 carry = carry[cut:]
         yield self._normalise(carry) + b"\n"
-        if 2 * self.bad_bytes > self.num_bytes:
-            raise DataError(
-                f"{self.name} looks like a binary file or text in another encoding: {self.bad_bytes} of its "
-                f"{self.num_bytes} bytes are not UTF-8; convert it to UTF-8 first."
-            )
+        if not self.is_part:
+            check_bad_bytes(self.name, self.bad_bytes, self.num_bytes)
 
     def _cut(self, data: bytes) -> int:
         """Where the last whole word (with a pattern: line) of `data` ends, or 0 to wait for more."""

@@ -298,6 +298,23 @@ def remap(tokens: np.ndarray, rank_T: np.ndarray) -> None:
 
 
 @jit
+def first_uses(tokens: np.ndarray, num_types: int) -> np.ndarray:
+    """The ids of `tokens` int32 in the order of their first uses, int32 (num_types,); each of them is used."""
+    order_T = np.empty(num_types, np.int32)
+    is_seen_T = np.zeros(num_types, np.uint8)
+    found = 0
+    for at in range(tokens.size):
+        if found == num_types:
+            break
+        token = tokens[at]
+        if token >= 0 and is_seen_T[token] == 0:
+            is_seen_T[token] = 1
+            order_T[found] = token
+            found += 1
+    return order_T[:found]
+
+
+@jit
 def pack_words(
     arena_B: np.ndarray, starts_T: np.ndarray, lengths_T: np.ndarray, packed: np.ndarray, offsets_T1: np.ndarray
 ) -> None:

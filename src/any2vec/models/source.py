@@ -54,6 +54,31 @@ class StoredTokens:
         return self.tokens, start, stop, 0
 
 
+class PartTokens:
+    """Tokens of one host's part of a text, at the positions that they have in the whole of it."""
+
+    def __init__(self, tokens: np.ndarray, unit: int, offset: int, num_positions: int) -> None:
+        """tokens: int32, the positions from `offset` on; num_positions: of the whole text."""
+        self._part = StoredTokens(tokens, unit)
+        self.tokens = self._part.tokens
+        self.offset = offset
+        self.num_positions = num_positions
+        self.unit = unit
+
+    def boundary(self, position: int) -> int:
+        """Raises IndexError for a position of another host's part."""
+        if not self.offset <= position <= self.offset + len(self.tokens):
+            raise IndexError(f"position {position} lies in another part of the text")
+        return self.offset + self._part.boundary(position - self.offset)
+
+    def piece(self, epoch: int, start: int, stop: int) -> tuple[np.ndarray, int, int, int]:
+        if start == stop:  # nothing can be had anywhere
+            return self.tokens, 0, 0, self.offset
+        if not self.offset <= start < stop <= self.offset + len(self.tokens):
+            raise IndexError(f"positions [{start}, {stop}) lie in another part of the text")
+        return self.tokens, start - self.offset, stop - self.offset, self.offset
+
+
 class WalkedTokens:
     """Walks made on the fly; each epoch walks anew, and epoch 0 makes the walks that `any2vec walk` would store."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from any2vec.errors import InputError
 
@@ -40,6 +41,24 @@ def share_rest(rest: Sequence[Range], hosts: int, boundary: Callable[[int], int]
             before += stop - start
         shares.append(tuple(share))
     return shares
+
+
+def keep_rest(rest: Sequence[Sequence[Range]], bounds: Sequence[int]) -> list[tuple[Range, ...]]:
+    """What each host trains of what is left of an epoch, by rank, where none can read beyond its own bounds.
+
+    Raises:
+        InputError: other hosts, or hosts with other bounds, have left it.
+    """
+    own = list(pairwise(bounds))
+    fits = len(rest) == len(own) and all(
+        low <= start and stop <= high for (low, high), left in zip(own, rest, strict=True) for start, stop in left
+    )
+    if not fits:
+        raise InputError(
+            f"The checkpoint lies in the middle of an epoch of {len(rest)} hosts, and {len(own)} hosts that read their "
+            f"own parts cannot share out what is left; resume with {len(rest)} hosts, or with read whole."
+        )
+    return [tuple(left) for left in rest]
 
 
 def _place(start: int, stop: int, at: int, boundary: Callable[[int], int]) -> int:

@@ -21,6 +21,7 @@ from any2vec.machine import usable_cores
 from any2vec.models.config import SequenceModel
 from any2vec.sync.options import HostOptions
 from any2vec.train.host import Host, Made, Request
+from any2vec.train.parts import prepare_part
 from any2vec.train.prepare import Prepared, Stage, prepare
 from any2vec.train.run_folder import is_finished, open_finished
 from any2vec.train.start import start_digest
@@ -58,12 +59,20 @@ class Call:
     def run(self) -> Made:
         """Train in this process, on one host or on several logical ones."""
         num_logical = self.hosts.logical_hosts or 1
-        request, prepared, init = self._read(num_logical)
-        if (finished := _finished(request)) is not None:
-            return finished
+        init = self._init()
+        if self.hosts.read == "parts":
 
-        def host(transport: Transport) -> Made | None:
-            return Host(request, prepared, init, transport).train()
+            def host(transport: Transport) -> Made | None:
+                return self._run_part(transport, init, num_logical)
+
+        else:
+            prepared = self._prepared()
+            request = self._request(prepared, init, num_logical)
+            if (finished := _finished(request)) is not None:
+                return finished
+
+            def host(transport: Transport) -> Made | None:
+                return Host(request, prepared, init, transport).train()
 
         with _single_blas_thread():
             if self.hosts.logical_hosts is None:
@@ -79,51 +88,63 @@ class Call:
         Raises:
             HostError: another host is lost, or was asked for something else, or sees other data.
         """
+        local_hosts = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
         with join(self._fingerprint(), self._link(), silence=self.hosts.host_timeout) as transport:
-            request, prepared, init = self._read_in_turn(transport)
-            finished = _finished(request) if transport.rank == 0 else None
-            if transport.share([control(finished is not None)], "finished")[0].array[0]:
+            if self.hosts.read == "parts":
+                with _single_blas_thread():
+                    return self._run_part(transport, self._init(), local_hosts)
+            prepared, init = self._read_in_turn(transport)
+            request = self._request(prepared, init, local_hosts)
+            is_over, finished = _settled(request, transport)
+            if is_over:
                 return finished
             transport.counters = Counters()  # what follows is the run, counted alike on any transport
             with _single_blas_thread():
                 return Host(request, prepared, init, transport).train()
 
-    def _read_in_turn(self, transport: Transport) -> tuple[Request, Prepared, Embeddings | None]:
-        """The first host of each machine reads the data, the others find them cached. All must see the same."""
-        is_first, local_hosts = os.environ.get("LOCAL_RANK", "0") == "0", int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    def _run_part(self, transport: Transport, init: Embeddings | None, local_hosts: int) -> Made | None:
+        """Read this host's own part of the text and train on it; the vocabulary that is counted together is counted."""
+        transport.counters = Counters()
+        prepared = prepare_part(
+            self.model, self.data, transport, text=self.text, cache_dir=self.cache_dir, stage=self.stage
+        )
+        request = self._request(prepared, init, local_hosts)
+        is_over, finished = _settled(request, transport)
+        return finished if is_over else Host(request, prepared, init, transport).train()
+
+    def _read_in_turn(self, transport: Transport) -> tuple[Prepared, Embeddings | None]:
+        """The first host of each machine reads the data, the others find them cached."""
+        is_first = os.environ.get("LOCAL_RANK", "0") == "0"
         if not is_first:
             transport.barrier("read")
-        found = self._read(local_hosts)
+        found = self._prepared(), self._init()
         if is_first:
             transport.barrier("read")
-        own = json.dumps(found[0].settings, sort_keys=True)
-        told = [text_of(parts[0]) for parts in transport.gather([text_part(own)], "settings").values()]
-        wrong = next((rank for rank, text in enumerate(told) if text != own), -1)
-        wrong = int(transport.share([control(wrong)], "settings")[0].array[0])
-        if wrong >= 0:
-            raise HostError(
-                f"Rank {wrong} has read other data, or other start vectors, than rank 0; give all hosts the same files."
-            )
         return found
 
-    def _read(self, local_hosts: int) -> tuple[Request, Prepared, Embeddings | None]:
-        """Read data and start vectors. local_hosts: hosts that share this machine's cores."""
-        init = self.init if self.init is None or isinstance(self.init, Embeddings) else Embeddings.load(self.init)
-        prepared = prepare(
+    def _prepared(self) -> Prepared:
+        """Read the data, whole."""
+        return prepare(
             self.model, self.data, threads=self.threads or usable_cores(), seed=self.seed, text=self.text,
             graph=self.graph, cache_dir=self.cache_dir, stage=self.stage,
         )  # fmt: skip
+
+    def _init(self) -> Embeddings | None:
+        """The start vectors, if there are any."""
+        return self.init if self.init is None or isinstance(self.init, Embeddings) else Embeddings.load(self.init)
+
+    def _request(self, prepared: Prepared, init: Embeddings | None, local_hosts: int) -> Request:
+        """What is asked of a host. local_hosts: hosts that share this machine's cores."""
         settings = {
             "model": self.model.as_dict(), "epochs": self.epochs, "seed": self.seed, "data": prepared.facts,
             "init": None if init is None else start_digest(init),
         }  # fmt: skip
-        request = Request(
+        return Request(
             model=self.model, epochs=self.epochs, threads=self.threads or max(1, usable_cores() // local_hosts),
             seed=self.seed, out=self.out, resume=self.resume, checkpoint_seconds=self.checkpoint_seconds,
             callback=self.callback, stage=self.stage, on_epoch=self.on_epoch,
             agree=self.hosts if self.hosts.is_spread or joined() else None, settings=settings, started=self.started,
         )  # fmt: skip
-        return request, prepared, init
 
     def _link(self) -> LinkModel | None:
         return None if self.hosts.link is None else parse_link(self.hosts.link)
@@ -132,6 +153,24 @@ class Call:
         """What all hosts must have been asked for alike; data and start vectors are compared when they are read."""
         asked = [self.model.as_dict(), self.epochs, self.threads, self.seed, self.resume, asdict(self.hosts)]
         return json.dumps([*asked, repr(self.text), repr(self.graph)])
+
+
+def _settled(request: Request, transport: Transport) -> tuple[bool, Made | None]:
+    """(whether there is nothing left to do, what rank 0 then returns): a collective call.
+
+    Raises:
+        HostError: not all hosts see the same data and start vectors.
+    """
+    own = json.dumps(request.settings, sort_keys=True)
+    told = [text_of(parts[0]) for parts in transport.gather([text_part(own)], "settings").values()]
+    wrong = next((rank for rank, text in enumerate(told) if text != own), -1)
+    wrong = int(transport.share([control(wrong)], "settings")[0].array[0])
+    if wrong >= 0:
+        raise HostError(
+            f"Rank {wrong} has read other data, or other start vectors, than rank 0; give all hosts the same files."
+        )
+    finished = _finished(request) if transport.rank == 0 else None
+    return bool(transport.share([control(finished is not None)], "finished")[0].array[0]), finished
 
 
 def _finished(request: Request) -> Made | None:

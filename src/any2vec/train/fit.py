@@ -18,6 +18,7 @@ from any2vec.models.config import SequenceModel
 from any2vec.sync.options import HostOptions
 from any2vec.train.call import Call
 from any2vec.train.job import TrainJob
+from any2vec.train.parts import check_parts
 from any2vec.train.prepare import Stage
 from any2vec.train.spread import train_in_processes
 from any2vec.types import Progress
@@ -100,6 +101,8 @@ def fit(
         raise InputError(f"model must be SkipGram(...), CBOW(...), DeepWalk(...) or Node2Vec(...), got {model!r}.")
     check_run(epochs, threads, seed, checkpoint_seconds)
     spread = HostOptions(hosts=hosts) if isinstance(hosts, int) else hosts or HostOptions()
+    if spread.read == "parts":
+        check_parts(model, data)
     folder = None if out is None else Path(out)
     is_rank_0 = not joined() or os.environ["RANK"] == "0"
     if folder is not None and is_rank_0:

@@ -19,7 +19,7 @@ from any2vec.errors import FormatError
 from any2vec.machine import peak_resident_bytes, resident_bytes
 from any2vec.models.config import SequenceModel
 from any2vec.models.learner import SequenceLearner
-from any2vec.plan.chunks import chunk_bounds, share_rest
+from any2vec.plan.chunks import chunk_bounds, keep_rest, share_rest
 from any2vec.plan.schedule import EpochSchedule, piece_positions
 from any2vec.sync.block import compile_merges
 from any2vec.sync.make import make_agreement
@@ -92,8 +92,9 @@ class Host:
         self.driver: Alone | Rounds = Alone()
         if request.agree is not None:
             agreement = make_agreement(
-                request.agree, transport, self.learner.state, self.learner, self.counts, self.schedule.all_rounds()
-            )
+                request.agree, transport, self.learner.state, self.learner, self.counts, self.schedule.all_rounds(),
+                request.threads,
+            )  # fmt: skip
             if checkpoint is not None:
                 agreement.recall(_memories(checkpoint.state))
             self.driver = Rounds(agreement)
@@ -181,7 +182,7 @@ class Host:
     def _schedule(self, checkpoint: Checkpoint | None) -> EpochSchedule:
         """This host's part of the data; where a run goes on, what is left of it."""
         source, hosts, rank = self.prepared.source, self.transport.hosts, self.transport.rank
-        bounds = chunk_bounds(source.num_positions, hosts, source.boundary)
+        bounds = self.prepared.bounds or chunk_bounds(source.num_positions, hosts, source.boundary)
         schedule = EpochSchedule(
             start=bounds[rank], stop=bounds[rank + 1], epochs=self.request.epochs, unit=source.unit,
             piece=piece_positions(source.unit, self.request.model.cost), threads=self.request.threads,
@@ -198,7 +199,10 @@ class Host:
             return replace(schedule, first=(place.epoch, place.rounds_done, at))
         rest = [range_ for ranges in place.rest for range_ in ranges]
         left = sum(stop - start for start, stop in rest) / source.num_positions
-        share = share_rest(rest, hosts, source.boundary)[rank]
+        if self.prepared.bounds is None:
+            share = share_rest(rest, hosts, source.boundary)[rank]
+        else:
+            share = keep_rest(place.rest, self.prepared.bounds)[rank]
         return replace(schedule, first=(place.epoch, 0, 0), rest=share, rest_progress=1.0 - left)
 
     def _made(

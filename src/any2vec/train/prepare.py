@@ -41,6 +41,8 @@ class Prepared:
     """positions of the stream that make one block"""
     facts: dict[str, Any]
     """what the data is, for the report and for a resumed run to compare"""
+    bounds: list[int] | None = None
+    """host h trains positions [bounds[h], bounds[h + 1]); None: nobody has cut the data yet"""
 
 
 def prepare(
@@ -60,7 +62,7 @@ def prepare(
         InputError: the model cannot be trained on such data.
         DataError: the data cannot be read, or too little is left of it.
     """
-    corpus = _stored(data)
+    corpus = stored_corpus(data)
     if corpus is not None:
         _check_text_options(corpus, text)
     elif model.is_graph:
@@ -95,7 +97,8 @@ def _check_walk_options(model: SequenceModel, corpus: Corpus) -> int:
     return int(stored["walk_length"])
 
 
-def _stored(data: Any) -> Corpus | None:
+def stored_corpus(data: Any) -> Corpus | None:
+    """The corpus that `data` is or names, if so."""
     if isinstance(data, Corpus):
         return data
     if isinstance(data, list | tuple) and len(data) == 1:
@@ -141,18 +144,56 @@ def _prepare_corpus(model: SequenceModel, corpus: Corpus) -> Prepared:
             )
         vocabulary = corpus.vocabulary.truncate(model.min_count, model.max_vocab)
         unit = 0
-    check_vocabulary(vocabulary, len(corpus.vocabulary), model)
+    found = Counted(
+        origin={"corpus": corpus.path.name}, kind=corpus.kind, num_slots=len(corpus.tokens),
+        num_tokens=corpus.num_tokens, num_sentences=corpus.num_sentences, num_types=len(corpus.vocabulary),
+        bad_bytes=corpus.meta.get("bad_bytes", 0),
+        digest=fingerprint(corpus.vocabulary.keys.arena, corpus.vocabulary.counts),
+    )  # fmt: skip
+    return prepare_tokens(model, vocabulary, found, lambda block: StoredTokens(corpus.tokens, block), unit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """What was counted of a token stream, all of it, wherever it lies."""
+
+    origin: dict[str, Any]
+    """what tells it from other streams with the same words"""
+    kind: str
+    num_slots: int
+    """tokens and ends of sentences"""
+    num_tokens: int
+    num_sentences: int
+    num_types: int
+    bad_bytes: int
+    digest: str
+    """of all keys and counts"""
+
+
+def prepare_tokens(
+    model: SequenceModel,
+    vocabulary: Vocabulary,
+    found: Counted,
+    source: Callable[[int], TokenSource],
+    unit: int = 0,
+    bounds: list[int] | None = None,
+) -> Prepared:
+    """Of a token stream with this vocabulary, as far as it is kept. source: makes the stream of a unit.
+
+    Raises:
+        DataError: too little is left of it.
+    """
+    check_vocabulary(vocabulary, found.num_types, model)
     keep = vocabulary.subsample_keep(model.subsample)
     kept = float((keep * vocabulary.counts).sum())
-    block = unit or block_positions(model, kept / len(corpus.tokens))
-    facts = {
-        "corpus": corpus.path.name, "kind": corpus.kind, "num_tokens": corpus.num_tokens,
-        "num_sentences": corpus.num_sentences, "num_types": len(corpus.vocabulary), "vocabulary": len(vocabulary),
+    block = unit or block_positions(model, kept / found.num_slots)
+    facts = found.origin | {
+        "kind": found.kind, "num_tokens": found.num_tokens, "num_sentences": found.num_sentences,
+        "num_types": found.num_types, "vocabulary": len(vocabulary),
         "tokens_in_vocabulary": int(vocabulary.counts.sum()), "kept_per_epoch": round(kept),
-        "bad_bytes": corpus.meta.get("bad_bytes", 0),
-        "digest": fingerprint(corpus.vocabulary.keys.arena, corpus.vocabulary.counts),
+        "bad_bytes": found.bad_bytes, "digest": found.digest,
     }  # fmt: skip
-    return Prepared(StoredTokens(corpus.tokens, block), vocabulary.keys, vocabulary.counts, keep, block, facts)
+    return Prepared(source(block), vocabulary.keys, vocabulary.counts, keep, block, facts, bounds)
 
 
 def check_vocabulary(vocabulary: Vocabulary, num_types: int, model: SequenceModel) -> None:
