@@ -27,8 +27,8 @@ TUNING_WORDS, TUNING_EPOCHS = 2_000_000, 4
 
 def accuracy_words(bench: Bench) -> list[Reading]:
     """Mean of the five word measures at 32 hosts less that of one host, by combiner."""
-    one, adasum = _final(_words(bench, None)), _final(_words(bench, {}))
-    others = [f"{sync} {_final(_tuned(bench, sync)):.2f} (rate {_best_rate(bench, sync):g})" for sync in RATES]
+    one, adasum = final_score(_words(bench, None)), final_score(_words(bench, {}))
+    others = [f"{sync} {final_score(_tuned(bench, sync)):.2f} (rate {_best_rate(bench, sync):g})" for sync in RATES]
     text = f"{adasum:.2f} / one host {one:.2f} ({adasum - one:+.2f}); {', '.join(others)}"
     return [Reading(value=adasum - one, text=text)]
 
@@ -43,10 +43,10 @@ def accuracy_nodes(bench: Bench) -> list[Reading]:
 
 def accuracy_per_byte(bench: Bench) -> list[Reading]:
     """With no more bytes than 12 rounds an epoch of the same scheme send in full precision."""
-    one, cheap = _final(_words(bench, None)), _words(bench, FEW_BYTES)
+    one, cheap = final_score(_words(bench, None)), _words(bench, FEW_BYTES)
     full = _words(bench, {"rounds_per_epoch": 12}, epochs=1)
     spent, budget = _sent(cheap) / EPOCHS, _sent(full)
-    score = _final(cheap)
+    score = final_score(cheap)
     what = f"{FEW_BYTES['bits']} bits, {FEW_BYTES['rounds_per_epoch']} rounds"
     return [
         Reading(value=score - one, text=f"{score:.2f} / one host {one:.2f} ({score - one:+.2f}); {what}"),
@@ -70,13 +70,15 @@ def early_epochs(bench: Bench) -> list[Reading]:
 
 def _words(bench: Bench, hosts: Mapping[str, Any] | None, rate: float = 0.025, epochs: int = EPOCHS) -> dict[str, Any]:
     spread = None if hosts is None else {"logical_hosts": 4 if bench.quick else HOSTS} | dict(hosts)
-    return _run(bench, "SkipGram", WORDS | {"learning_rate": rate}, spread, bench.words(), 1 if bench.quick else epochs)
+    return run_on_hosts(
+        bench, "SkipGram", WORDS | {"learning_rate": rate}, spread, bench.words(), 1 if bench.quick else epochs
+    )
 
 
 def _nodes(bench: Bench, hosts: Mapping[str, Any] | None) -> dict[str, Any]:
     spread = None if hosts is None else {"logical_hosts": 4 if bench.quick else NODE_HOSTS} | dict(hosts)
     options = NODES | {"dim": 16, "walks_per_node": 1} if bench.quick else NODES
-    return _run(bench, "DeepWalk", options, spread, bench.edges(_graph(bench)), 1 if bench.quick else EPOCHS)
+    return run_on_hosts(bench, "DeepWalk", options, spread, bench.edges(_graph(bench)), 1 if bench.quick else EPOCHS)
 
 
 def _tuned(bench: Bench, sync: str) -> dict[str, Any]:
@@ -85,18 +87,25 @@ def _tuned(bench: Bench, sync: str) -> dict[str, Any]:
 
 def _best_rate(bench: Bench, sync: str) -> float:
     """The learning rate that scores best on the first 2 M words."""
-    name = "enwiki2015.quick-tuning.txt" if bench.quick else "enwiki2015.tuning.txt"
-    text = bench.made(name, lambda target: _first_words(bench.words(), target))
+    text = first_words(bench)
     scores = {}
     for rate in RATES[sync][:1] if bench.quick else RATES[sync]:
         spread = {"logical_hosts": 4 if bench.quick else HOSTS, "sync": sync}
         epochs = 1 if bench.quick else TUNING_EPOCHS
-        scores[rate] = _final(_run(bench, "SkipGram", WORDS | {"learning_rate": rate}, spread, text, epochs))
+        scores[rate] = final_score(
+            run_on_hosts(bench, "SkipGram", WORDS | {"learning_rate": rate}, spread, text, epochs)
+        )
     bench.runs[f"{sync} by learning rate"] = scores
     return max(scores, key=lambda rate: scores[rate])
 
 
-def _run(
+def first_words(bench: Bench) -> Path:
+    """The first 2 M words of the corpus."""
+    name = "enwiki2015.quick-tuning.txt" if bench.quick else "enwiki2015.tuning.txt"
+    return bench.made(name, lambda target: _copy_words(bench.words(), target))
+
+
+def run_on_hosts(
     bench: Bench, model: str, options: Mapping[str, Any], hosts: Mapping[str, Any] | None, data: Path, epochs: int
 ) -> dict[str, Any]:
     """One run, scored by epoch. What ran before with the same code and settings is taken from its file."""
@@ -137,7 +146,7 @@ def _curve(run: Mapping[str, Any]) -> list[float]:
     return [statistics.fmean(scores.values()) for scores in run["curve"]]
 
 
-def _final(run: Mapping[str, Any]) -> float:
+def final_score(run: Mapping[str, Any]) -> float:
     return _curve(run)[-1]
 
 
@@ -146,7 +155,7 @@ def _sent(run: Mapping[str, Any]) -> int:
     return sum(run["bytes_by_kind"].values()) - run["bytes_by_phase"].get("gather", 0)
 
 
-def _first_words(source: Path, target: Path) -> None:
+def _copy_words(source: Path, target: Path) -> None:
     words = 0
     with source.open("rb") as lines, target.open("wb") as out:
         for line in lines:
