@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.cluster import launch, torch_transport
-from any2vec.cluster.message import Message, Part, encode
+from any2vec.cluster.message import Message, Part, encode_into
 from any2vec.cluster.transport import Transport, control
 from any2vec.errors import HostError
 
@@ -88,7 +88,7 @@ def run_fault(fault: str, silence: float = 60.0) -> None:
             for number in range(1000):
                 if is_odd and number == 2:
                     _fail(fault)
-                transport.exchange({}, "round")
+                transport.exchange(dict.fromkeys(range(transport.hosts), (control(1.0, 2.0),)), "round")
     except HostError as error:
         # Beside standard error, where the launcher reads the sentence of the first to fail alone.
         with open(os.environ["NOTES"], "a") as notes:  # noqa: PTH123
@@ -106,18 +106,18 @@ def _fail(fault: str) -> None:
     elif fault == "leave":
         os._exit(0)
     elif fault in ("head", "body"):
-        torch_transport.encode = damaged_head if fault == "head" else damaged_body  # type: ignore[assignment]
+        torch_transport.encode_into = damaged_head if fault == "head" else damaged_body  # type: ignore[assignment]
 
 
-def damaged_head(message: Message) -> tuple[bytes, bytearray]:
-    head, body = encode(message)
-    return head[:30] + bytes([head[30] ^ 4]) + head[31:], body
+def damaged_head(message: Message, body: np.ndarray) -> bytes:
+    head = encode_into(message, body)
+    return head[:30] + bytes([head[30] ^ 4]) + head[31:]
 
 
-def damaged_body(message: Message) -> tuple[bytes, bytearray]:
-    head, body = encode(message._replace(parts=(control(1.0, 2.0),)))
-    body[-3] ^= 1
-    return head, body
+def damaged_body(message: Message, body: np.ndarray) -> bytes:
+    head = encode_into(message, body)
+    body[-3:] ^= 1
+    return head
 
 
 def run_sleep(seconds: float) -> None:

@@ -71,19 +71,29 @@ def check_parts(parts: Sequence[Part], phase: str) -> None:
 
 def encode(message: Message) -> tuple[bytes, bytearray]:
     """(head, body) of a message."""
+    body = bytearray(size_of(message.parts) - HEAD.size)
+    return encode_into(message, np.frombuffer(body, np.uint8)), body
+
+
+def encode_into(message: Message, body: np.ndarray) -> bytes:
+    """Write the body of a message, `size_of` less HEAD.size bytes, into uint8 memory; returns the head.
+
+    Memory that is used again costs nothing but the copy; fresh memory costs more than that.
+    """
     heads = b"".join(_part_head(part) for part in message.parts)
-    body = bytearray(len(heads) + sum(part.array.nbytes for part in message.parts))
-    body[: len(heads)] = heads
+    target = body.data
+    target[: len(heads)] = heads
     at = len(heads)
     for part in message.parts:
         array = np.ascontiguousarray(part.array)
-        body[at : at + array.nbytes] = array.data.cast("B") if array.nbytes else b""
+        if array.nbytes:
+            target[at : at + array.nbytes] = array.data.cast("B")
         at += array.nbytes
     head = HEAD.pack(
-        MAGIC, VERSION, len(message.parts), message.sender, message.channel, message.sequence, zlib.crc32(body),
+        MAGIC, VERSION, len(message.parts), message.sender, message.channel, message.sequence, zlib.crc32(target),
         message.phase.encode("ascii"), len(body), message.due, 0,
     )[: -_CHECKSUM.size]  # fmt: skip
-    return head + _CHECKSUM.pack(zlib.crc32(head)), body
+    return head + _CHECKSUM.pack(zlib.crc32(head))
 
 
 def body_size(head: bytes) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 
 from any2vec.cluster.inbox import Inbox
 from any2vec.cluster.link import LinkModel
-from any2vec.cluster.message import HEAD, Message, body_size, decode, encode
+from any2vec.cluster.message import HEAD, Message, body_size, decode, encode_into, size_of
 from any2vec.cluster.transport import PATIENCE, Transport, text_of, text_part
 from any2vec.errors import HostError, MessageError
 
@@ -196,13 +196,16 @@ class TorchTransport(Transport):
         import torch
         import torch.distributed as dist
 
+        memory = np.empty(0, np.uint8)  # of the largest message so far
         while True:
             message = line.queue.get()
             try:
-                head, body = encode(message)
-                pieces = [torch.frombuffer(bytearray(head), dtype=torch.uint8)]
-                if body:
-                    pieces += torch.frombuffer(body, dtype=torch.uint8).split(CHUNK)
+                size = size_of(message.parts) - HEAD.size
+                if memory.size < size:
+                    memory = np.empty(size, np.uint8)
+                pieces = [torch.frombuffer(bytearray(encode_into(message, memory[:size])), dtype=torch.uint8)]
+                if size:
+                    pieces += torch.from_numpy(memory[:size]).split(CHUNK)
                 for work in [dist.isend(piece, line.peer) for piece in pieces]:
                     assert work is not None  # of a group of which this process is no part
                     work.wait(_FOREVER)
