@@ -181,6 +181,16 @@ def root(array: Any) -> Any:
     return array
 
 
+def test_cuts_of_two_files_by_hand(tmp_path: Path) -> None:
+    """Each part begins with the first line at or behind its share: 9 bytes, of which shares begin at 0, 3 and 6."""
+    (tmp_path / "a").write_bytes(b"ab\nc")
+    (tmp_path / "b").write_bytes(b"de\nf\n")
+    found = [[span[2:4] for span in spans] for spans in cut_text(tmp_path, 3).spans]
+    assert found == [[(0, 3)], [(3, 4), (0, 3)], [(3, 5)]]
+    found = [[span[2:4] for span in spans] for spans in cut_text(tmp_path / "a", 4).spans]
+    assert found == [[(0, 3)], [], [], [(3, 4)]]
+
+
 def test_what_a_host_keeps(text: Path, cache: Path) -> None:
     """Tokens of its part in memory-mapped files, and the words that the model keeps; no host encodes the whole."""
     hosts = 4
