@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from benchmarks import hosts_accuracy, hosts_exact, hosts_faults, hosts_links, travel
+from benchmarks import hosts_accuracy, hosts_agreements, hosts_exact, hosts_faults, hosts_links, modelled, travel
 from benchmarks.table import Table
 
 TABLE = Table(
     name="many-hosts",
     title="Many hosts: the same result from 32 machines as from one",
-    rows=(*hosts_exact.ROWS, *hosts_accuracy.ROWS, *hosts_links.ROWS, *travel.ROWS, *hosts_faults.ROWS),
+    rows=(
+        *hosts_exact.ROWS, *hosts_accuracy.ROWS, *hosts_links.ROWS, *modelled.ROWS, *hosts_agreements.ROWS, *travel.ROWS,
+        *hosts_faults.ROWS,
+    ),  # fmt: skip
 )

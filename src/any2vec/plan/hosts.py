@@ -27,7 +27,7 @@ MOST_HOSTS = 4096
 BITS = (32, 16, 8)
 TORCH_BYTES = 194_000_000
 """that torch.distributed adds to a process: 130 MB of its own, and mapped libraries"""
-_FLOAT, _DOUBLE, _ID = 4, 8, 8
+_FLOAT, _ID = 4, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,8 +260,7 @@ def agree_memory(shape: RunShape, spread: Spread, sets: RoundSets, volume: Volum
     if is_pull:  # of the rows at hand alone; with overlap of the next round's, too
         starts = own * row * (2 if spread.is_overlapped else spread.bits < 32)
     return {
-        # values, the first host's values, sums in float64, how many hosts
-        "masters": masters * (2 * row + shape.dim * _DOUBLE + _FLOAT),
+        "masters": masters * row,
         "start copies": starts,
         "residuals": tables if spread.bits < 32 else 0,
         "sets of rows": own * _ID + (len(TABLES) * shape.rows if is_pull else 0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,8 @@ from any2vec.sync.crew import Crew
 
 RULES = {"adasum": ADASUM, "adasum-symmetric": ADASUM_SYMMETRIC, "mean": MEAN, "sum": SUM}
 """name of a merge rule -> its number in the kernels; mean is over the hosts that changed the row"""
+STRETCH_BYTES = 1 << 18
+"""of rows and of what is merged of them, at a time: a share of a core's second-level cache"""
 
 
 def bounds(num_rows: int, hosts: int) -> list[int]:
@@ -28,43 +31,69 @@ def compile_merges(dim: int) -> None:
 
 
 class Block:
-    """One host's block of one table: float32 (B, D), the values that all hosts agree on."""
+    """One host's block of one table: float32 (B, D), the values that all hosts agree on.
+
+    Memory: 4 bytes a number; `merge` and `finish` add 12, `merge_all` only some for each thread.
+    """
 
     def __init__(self, rows_BD: np.ndarray, rule: str) -> None:
         """rows_BD is copied."""
         self.rows = rows_BD.copy()
         self._rule = RULES[rule]
-        self._value = np.empty_like(self.rows)
-        self._sum = np.empty(self.rows.shape, np.float64)
-        self._count = np.zeros(len(self.rows), np.int32)
+        self._merging: _Merging | None = None
 
     def merge(self, slot_K: np.ndarray, now_KD: np.ndarray, is_delta: bool) -> None:
         """Take one host's values (or changes) of the rows slot_K, int64; host after host in rank order."""
-        if len(slot_K):
-            merge_rows(self._rule, slot_K, now_KD, is_delta, self.rows, self._value, self._sum, self._count)
+        if self._merging is None:
+            self._merging = _Merging(*self.rows.shape)
+        self._merging.add(self._rule, slot_K, now_KD, is_delta, self.rows)
+
+    def finish(self, is_delta: bool) -> np.ndarray:
+        """Agree on what was merged; the slots that any host changed, int64 ascending."""
+        if self._merging is None:
+            return np.empty(0, np.int64)
+        return np.flatnonzero(self._merging.finish(self._rule, is_delta, self.rows))
 
     def merge_all(self, told: Sequence[tuple[np.ndarray, np.ndarray]], is_delta: bool, crew: Crew) -> np.ndarray:
         """Merge (slots ascending, values) of all hosts by rank, and agree; the slots that any host changed, ascending.
 
-        Threads take stretches of the block: each row meets its hosts in the same order, whatever their number.
+        Stretch after stretch, each small enough for a core's cache; threads take stretches. Each row meets its hosts in
+        the same order, whatever the stretches and threads.
         """
+        step = max(1, STRETCH_BYTES // (16 * max(1, self.rows.shape[1])))
+        changed = np.zeros(len(self.rows), bool)
+        local = threading.local()
 
-        def merge(stretch: tuple[int, int]) -> None:
-            start, stop = stretch
+        def merge(start: int) -> None:
+            stop = min(start + step, len(self.rows))
+            rows = self.rows[start:stop]
+            if getattr(local, "merging", None) is None:
+                local.merging = _Merging(step, rows.shape[1])
             for slots, values in told:
-                low, high = np.searchsorted(slots, stretch)
-                self.merge(slots[low:high], values[low:high], is_delta)
-            part = (array[start:stop] for array in (self.rows, self._value, self._sum, self._count))
-            finish_rows(self._rule, is_delta, *part)
+                low, high = np.searchsorted(slots, (start, stop))
+                local.merging.add(self._rule, slots[low:high] - start, values[low:high], is_delta, rows)
+            changed[start:stop] = local.merging.finish(self._rule, is_delta, rows)
 
-        crew.each(merge, crew.parts(len(self.rows)))
-        changed = np.flatnonzero(self._count)
-        self._count[:] = 0
-        return changed
+        crew.each(merge, range(0, len(self.rows), step))
+        return np.flatnonzero(changed)
 
-    def finish(self, is_delta: bool) -> np.ndarray:
-        """Agree on what was merged; the slots that any host changed, int64 ascending."""
-        finish_rows(self._rule, is_delta, self.rows, self._value, self._sum, self._count)
-        changed = np.flatnonzero(self._count)
+
+class _Merging:
+    """What is merged so far of up to B rows."""
+
+    def __init__(self, num_rows: int, dim: int) -> None:
+        self._value = np.empty((num_rows, dim), np.float32)
+        self._sum = np.empty((num_rows, dim), np.float64)
+        self._count = np.zeros(num_rows, np.int32)
+
+    def add(self, rule: int, slot_K: np.ndarray, now_KD: np.ndarray, is_delta: bool, start_BD: np.ndarray) -> None:
+        if len(slot_K):
+            merge_rows(rule, slot_K, now_KD, is_delta, start_BD, self._value, self._sum, self._count)
+
+    def finish(self, rule: int, is_delta: bool, start_BD: np.ndarray) -> np.ndarray:
+        """Put what was merged into start_BD; bool (B,), whether any host changed a row."""
+        size = len(start_BD)
+        finish_rows(rule, is_delta, start_BD, self._value[:size], self._sum[:size], self._count[:size])
+        changed = self._count[:size] > 0
         self._count[:] = 0
         return changed

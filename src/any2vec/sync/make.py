@@ -45,7 +45,7 @@ def make_agreement(
             if options.overlap:
                 return Overlapped(transport, tables, rule, options.bits, inspector, coming or iter(()), threads)
             if model == "rep":
-                return Replicated(transport, tables, rule, options.bits, form == "opt")
+                return Replicated(transport, tables, rule, options.bits, form == "opt", threads)
             return Pulled(transport, tables, rule, options.bits, form == "opt", inspector, threads)
         case Groups() as how:
             return DivideAndShuffle(transport, tables, how)

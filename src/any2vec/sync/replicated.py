@@ -17,6 +17,7 @@ from any2vec.kernels.merge import changed_rows
 from any2vec.plan.deal import Deal
 from any2vec.sync.block import Block, bounds
 from any2vec.sync.copying import put_rows, rows_of
+from any2vec.sync.crew import Crew
 from any2vec.sync.residual import Residuals
 from any2vec.types import Work
 
@@ -27,9 +28,13 @@ class Replicated:
     Args:
         tables: name -> float32 (V, D), trained in place; the same values on every host at the start.
         bits: 32 sends values as they are; 16 or 8 sends changes, what rounding leaves out waits for the next time.
+        threads: for merging.
     """
 
-    def __init__(self, transport: Transport, tables: dict[str, np.ndarray], rule: str, bits: int, sparse: bool) -> None:
+    def __init__(
+        self, transport: Transport, tables: dict[str, np.ndarray], rule: str, bits: int, sparse: bool, threads: int = 1
+    ) -> None:
+        self._crew = Crew(threads)
         self.transport = transport
         self.tables = tables
         self.bits = bits
@@ -110,10 +115,8 @@ class Replicated:
         received = {peer: list(parts) for peer, parts in self.transport.exchange(outgoing, "reduce").items()}
         changed = {}
         for name, block in self._blocks.items():
-            for host in range(hosts):
-                slots, values = own[name] if host == rank else self._read(received[host], len(block.rows))
-                block.merge(slots, values, self.bits < 32)
-            changed[name] = block.finish(self.bits < 32)
+            told = [own[name] if host == rank else self._read(received[host], len(block.rows)) for host in range(hosts)]
+            changed[name] = block.merge_all(told, self.bits < 32, self._crew)
         return changed
 
     def _broadcast(self, changed: dict[str, np.ndarray]) -> None:

@@ -17,7 +17,7 @@ from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport, control, text_of, text_part
 from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError
-from any2vec.machine import usable_cores
+from any2vec.machine import keep_freed_memory, usable_cores
 from any2vec.models.config import SequenceModel
 from any2vec.sync.options import HostOptions
 from any2vec.train.host import Host, Made, Request
@@ -89,6 +89,7 @@ class Call:
             HostError: another host is lost, or was asked for something else, or sees other data.
         """
         local_hosts = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+        keep_freed_memory()
         with join(self._fingerprint(), self._link(), silence=self.hosts.host_timeout) as transport:
             if self.hosts.read == "parts":
                 with _single_blas_thread():
