@@ -132,8 +132,12 @@ def _tiles(summary: dict[str, Any], embeddings: Embeddings) -> str:
         ("train_seconds", "seconds of training", lambda value: f"{value:,.1f}"),
         ("loss", "loss per positive example", lambda value: f"{value:.4f}"),
         ("peak_rss_bytes", "peak memory", size_text),
+        ("hosts", "hosts", str),
+        ("bytes", "bytes between hosts", size_text),
+        ("agree_share", "of the time in agreement", lambda value: f"{value:.0%}"),
     ):
-        value = summary.get(key)
+        sent = sum(_dict(summary.get("bytes_by_kind")).values()) or None
+        value = sent if key == "bytes" else summary.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool):
             shown.append((words, form(value)))
     return '<div class="tiles">' + "".join(
