@@ -10,6 +10,7 @@ import numpy as np
 from any2vec.cluster.codec import pack_rows, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
+from any2vec.plan.deal import Deal
 from any2vec.sync.block import Block, bounds
 from any2vec.sync.residual import Residuals
 from any2vec.sync.tracking import Inspector
@@ -49,17 +50,20 @@ class Served(ABC):
         self.residuals = Residuals(tables if bits < 32 else {})
         self.clock = 0
         self._inspector = inspector
+        self._deal = Deal(len(tables["input"]), transport.hosts)
         cuts = bounds(len(tables["input"]), transport.hosts)
-        low, high = cuts[transport.rank : transport.rank + 2]
+        owned = self._deal.rows(np.arange(*cuts[transport.rank : transport.rank + 2]))
         self._in_step = bound == 0
         self._blocks = {
-            name: RowBlock(Block(table[low:high], "sum") if self._in_step else Added(table[low:high]), self._in_step)
+            name: RowBlock(Block(table[owned], "sum") if self._in_step else Added(table[owned]), self._in_step)
             for name, table in tables.items()
         }
         server = RowServer(transport, self._blocks, bound=bound, in_step=self._in_step)
         self.client = RowClient(server, cuts)
         self._needed: dict[str, np.ndarray] = {}
-        """ids that the round reads, ascending, by name"""
+        """rows that the round reads, by name"""
+        self._places: dict[str, np.ndarray] = {}
+        """where they stand in the dealt order, by which servers know them, ascending"""
         self._start: dict[str, np.ndarray] = {}
         """the values that they had when they were pulled"""
         server.start()
@@ -69,8 +73,9 @@ class Served(ABC):
         marks = {name: np.zeros(len(table), np.uint8) for name, table in self.tables.items()}
         for start, stop in work.round.parts:
             self._inspector.inspect(work.epoch, start, stop, marks["input"], marks["output"])
-        self._needed = {name: np.flatnonzero(mark) for name, mark in marks.items()}
-        self._start = self.client.pull(self._needed, self.clock, self.bits)
+        self._places = {name: np.flatnonzero(self._deal.flags(mark)) for name, mark in marks.items()}
+        self._needed = {name: self._deal.rows(places) for name, places in self._places.items()}
+        self._start = self.client.pull(self._places, self.clock, self.bits)
         for name, ids in self._needed.items():
             self.tables[name][ids] = self._start[name]
 
@@ -88,8 +93,11 @@ class Served(ABC):
         self.transport.barrier("drain")  # before it, no host may push again
         if not found:
             return None
-        names = enumerate(self._blocks)
-        return {name: np.concatenate([found[host][i].array for host in sorted(found)]) for i, name in names}
+        tables = {name: np.empty_like(table) for name, table in self.tables.items()}
+        for index, table in enumerate(tables.values()):
+            dealt = self._deal.rows(np.arange(len(table)))
+            table[dealt] = np.concatenate([parts[index].array for parts in found.values()])
+        return tables
 
     @property
     def memory(self) -> dict[str, np.ndarray]:
@@ -118,8 +126,8 @@ class Served(ABC):
         if self.bits < 32:
             change_KD = self.residuals.outgoing(name, ids, change_KD)
         is_changed = change_KD.any(axis=1)
-        ids, change_KD = ids[is_changed], change_KD[is_changed]
+        ids, places, change_KD = ids[is_changed], self._places[name][is_changed], change_KD[is_changed]
         if self.bits < 32:
             change_KD = unpack_rows(pack_rows(change_KD, self.bits))
             self.residuals.sent(name, ids, change_KD)
-        self.client.push(name, ids, change_KD, self.clock, True, self.bits)
+        self.client.push(name, places, change_KD, self.clock, True, self.bits)

@@ -23,7 +23,7 @@ class ParameterServer(Served):
         for name, ids in self._needed.items():
             now = self.tables[name][ids]
             if self._in_step and self.bits == 32:  # start + (now - start) is not now in floating point
-                self.client.push(name, ids, now, self.clock, is_delta=False)
+                self.client.push(name, self._places[name], now, self.clock, is_delta=False)
             else:
                 self._push_change(name, now - self._start[name])
 

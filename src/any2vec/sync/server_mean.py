@@ -16,7 +16,7 @@ class AveragingServer(Served):
     """
 
     def _push_round(self) -> None:
-        now = self.client.pull(self._needed, bits=self.bits)
+        now = self.client.pull(self._places, bits=self.bits)
         share = np.float32(1 / self.transport.hosts)
         for name, ids in self._needed.items():
             self._push_change(name, (self.tables[name][ids] - now[name]) * share)
