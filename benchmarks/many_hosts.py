@@ -9,7 +9,12 @@ TABLE = Table(
     name="many-hosts",
     title="Many hosts: the same result from 32 machines as from one",
     rows=(
-        *hosts_exact.ROWS, *hosts_accuracy.ROWS, *hosts_links.ROWS, *modelled.ROWS, *hosts_agreements.ROWS, *travel.ROWS,
+        *hosts_exact.ROWS,
+        *hosts_accuracy.ROWS,
+        *hosts_links.ROWS,
+        *modelled.ROWS,
+        *hosts_agreements.ROWS,
+        *travel.ROWS,
         *hosts_faults.ROWS,
-    ),  # fmt: skip
+    ),
 )
