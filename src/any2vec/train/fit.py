@@ -92,6 +92,7 @@ def fit(
         InputError: an option is not legal, or does not go with the data or the checkpoint.
         DataError: the data cannot be read.
         StorageError: `out` is taken or cannot be written, or the disk is full.
+        HostError: a host was lost, hosts do not run the same job, or one of several processes failed: its sentence.
         Interrupted: Ctrl-C or SIGTERM; the work so far is in `out`/checkpoint.safetensors.
 
     Memory: two float32 tables of rows x dim, plus the vocabulary; data are memory-mapped.
