@@ -32,7 +32,7 @@ def test_rows(bits: int, rows: np.ndarray) -> None:
     elif len(rows):
         top = np.abs(rows).max(axis=1, keepdims=True).astype(np.float64)
         half_step = top / (2 ** (bits - 1) - 1) / 2
-        assert (np.abs(found.astype(np.float64) - rows) <= half_step * (1 + 1e-3) + top * 1e-6 + 1e-38).all()
+        assert (np.abs(found.astype(np.float64) - rows) <= half_step * (1 + 1e-3) + top * 1e-6 + 1e-34).all()
 
 
 def test_eight_bits_are_one_byte() -> None:
