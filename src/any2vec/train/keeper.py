@@ -53,7 +53,7 @@ class Keeper:
         self.transport = transport
         self.stop_signal = 0
         self._own = Stats(0, 0.0, 0)
-        self._last = time.perf_counter()
+        self._last = self._settled = time.perf_counter()
 
     def heard(self, work: Work, stats: Stats) -> None:
         self._own += stats
@@ -91,7 +91,10 @@ class Keeper:
         number = int(max(numbers[4] for numbers in said))
         if work.progress_to >= 1.0:
             return 0, 0
-        is_due = bool(number) or time.perf_counter() - self._last >= self.keeping.every
+        # Before the interval is over, not after it: what a kill loses is the work since the last checkpoint.
+        now = time.perf_counter()
+        is_due = bool(number) or now - self._last + (now - self._settled) >= self.keeping.every
+        self._settled = now
         return (_STOP if number else 0) | (_SAVE if is_due and self.keeping.has_file else 0), number
 
     def _save(self, work: Work, rest: tuple[tuple[tuple[int, int], ...], ...]) -> None:
@@ -101,7 +104,7 @@ class Keeper:
             totals = {"items": self.recorder.items, "seconds": self.recorder.seconds}
             place = _place(work, self.keeping.rounds, rest)
             save_checkpoint(self.keeping.file, Checkpoint(state, place, self.keeping.settings, totals))
-        self._last = time.perf_counter()
+        self._last = self._settled = time.perf_counter()
         self.recorder.pause(self._last - start)
 
 
