@@ -16,6 +16,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -151,8 +152,8 @@ def _watch_parent() -> None:
     def watch() -> None:
         while os.read(0, 1):
             pass
-        meeting.unlink(missing_ok=True)
-        if meeting.parent.is_dir():
+        with suppress(OSError):  # another child may be at it, too
+            meeting.unlink(missing_ok=True)
             meeting.parent.rmdir()
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(_LIMIT)

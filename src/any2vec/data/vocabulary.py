@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -158,6 +159,11 @@ class Vocabulary:
         return cls(Keys(words, offsets), counts)
 
 
+_READING_HEADER = threading.Lock()
+"""NumPy parses the head of a file as Python, and CPython 3.11's parser counts its depth wrongly in two threads at once
+(python/cpython#106905): logical hosts that open their parts take turns"""
+
+
 def open_array(folder: Path | str, name: str, dtype: type) -> np.ndarray:
     """Open folder/name.npy, memory-mapped: one dimension, of `dtype`.
 
@@ -166,7 +172,8 @@ def open_array(folder: Path | str, name: str, dtype: type) -> np.ndarray:
     """
     path = Path(folder) / f"{name}.npy"
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        with _READING_HEADER:
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError, SyntaxError, MemoryError) as error:
         reason = "it is missing" if isinstance(error, FileNotFoundError) else str(error).split("\n")[0]
         raise FormatError(f"{path} cannot be opened: {reason}; write the folder again.") from error
