@@ -14,9 +14,8 @@ from any2vec.cli.config import read_config
 from any2vec.cli.options import Flag, flags_of, nearest_match
 from any2vec.errors import DataError, InputError
 from any2vec.sync.options import HostOptions
+from any2vec.train.job import MODELS
 
-MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2vec": "Node2Vec"}
-"""name on the command line -> name in `any2vec`"""
 GRAPH_MODELS = ("deepwalk", "node2vec")
 
 _PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec": "Walks"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +14,7 @@ from any2vec.cli.bar import Bar
 from any2vec.cli.job import MODELS, Job, job_flags, make_job
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import duration, facts, guarded, note, number, print_json, show, size
+from any2vec.cluster.launch import is_first
 from any2vec.errors import InputError
 
 
@@ -45,10 +45,9 @@ def _train(
     job = make_job(inputs, model, out, config, values)
     if job.out is None:
         raise InputError("Say where the result goes: --out DIR.")
-    is_first = os.environ.get("RANK", "0") == "0"
-    with Bar(quiet or not is_first) as bar:
+    with Bar(quiet or not is_first()) as bar:
         result = any2vec.fit(job.model, job.data, out=job.out, callback=bar.record, stage=bar.stage, **job.arguments())
-    if not is_first:  # of the hosts under torchrun one speaks
+    if not is_first():  # of the hosts under torchrun one speaks
         return
     summary = dict(result.summary)
     summary["seconds"] = time.perf_counter() - STARTED

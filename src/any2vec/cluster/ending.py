@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from any2vec.errors import HostError
+from any2vec.signals import name_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +25,7 @@ class Ending:
         last = self._last()
         if self.code is not None and self.code < 0:
             perhaps = ", perhaps for memory" if self.code == -signal.SIGKILL else ""
-            return f"Rank {self.rank} was killed by {_signal_name(-self.code)}{perhaps}."
+            return f"Rank {self.rank} was killed by {name_of(-self.code)}{perhaps}."
         if not last:
             return f"Rank {self.rank} ended with exit code {self.code} and did not say why."
         return last if last.startswith("Rank ") else f"Rank {self.rank} failed: {last}"
@@ -48,10 +49,3 @@ def cause(failed: Sequence[Ending]) -> HostError:
     for line in first.lines:
         error.add_note(line)
     return error
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -32,7 +32,7 @@ from any2vec.cluster.torch_transport import SILENCE, TorchTransport
 from any2vec.cluster.transport import PATIENCE
 from any2vec.errors import Any2VecError, HostError, InputError, Interrupted
 
-__all__ = ["JOINING", "join", "joined", "run_child", "run_processes"]
+__all__ = ["JOINING", "is_first", "join", "joined", "run_child", "run_processes"]
 JOINING = 120.0
 """seconds that a host waits for the others to come, unless its patience is less"""
 _LIMIT = 10.0
@@ -41,6 +41,11 @@ _LIMIT = 10.0
 def joined() -> bool:
     """Whether torchrun or `run_processes` made this process, so that it is to `join` others."""
     return "RANK" in os.environ and "WORLD_SIZE" in os.environ
+
+
+def is_first() -> bool:
+    """Whether this process speaks for the run: it is alone, or rank 0."""
+    return not joined() or os.environ["RANK"] == "0"
 
 
 def join(

@@ -20,7 +20,9 @@ from types import FrameType
 from typing import IO
 
 from any2vec.checks import check_whole
-from any2vec.errors import HostError, InputError, Interrupted
+from any2vec.cluster.ending import Ending, cause
+from any2vec.errors import InputError, Interrupted
+from any2vec.signals import name_of, stops_go_to
 
 RENDEZVOUS = "ANY2VEC_RENDEZVOUS"
 """variable: where children meet (file:///…); where it is not set, as torchrun says"""
@@ -59,20 +61,9 @@ class _Child:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, number)
 
-    def reason(self) -> str:
-        """One sentence on why it failed."""
-        code = self.process.returncode
-        last = next((line for line in reversed(self.lines) if line.strip()), "").strip()
-        if code < 0:
-            return f"Rank {self.rank} was killed by {_signal_name(-code)}{', perhaps for memory' * (code == -9)}."
-        if not last:
-            return f"Rank {self.rank} ended with exit code {code} and did not say why."
-        return last if last.startswith("Rank ") else f"Rank {self.rank} failed: {last}"
-
-    def blames_another(self) -> bool:
-        """Whether it was not killed, and failed because another host did."""
-        last = next((line for line in reversed(self.lines) if line.strip()), "")
-        return self.process.returncode > 0 and last.startswith("Rank ") and not last.startswith(f"Rank {self.rank} ")
+    def ending(self) -> Ending:
+        """How it ended."""
+        return Ending(rank=self.rank, code=self.process.returncode, lines=tuple(self.lines))
 
 
 def run_processes(
@@ -149,15 +140,8 @@ class _Crew:
                 child.signal(signal.SIGKILL if self.asked else number)
             self.asked = self.asked or number
 
-        if threading.current_thread() is not threading.main_thread():
+        with stops_go_to(forward):
             yield
-            return
-        before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def watch(self, on_line: Callable[[str], None]) -> None:
         """Pass on lines until every child has ended; end the others a while after one has failed."""
@@ -184,13 +168,9 @@ class _Crew:
         codes = [child.process.returncode for child in self.children]
         if self.asked and any(codes):
             stopped = next((child for child in self.children if child.process.returncode == 130 and child.lines), None)
-            raise Interrupted(stopped.lines[-1] if stopped else f"Stopped by {_signal_name(self.asked)}.")
+            raise Interrupted(stopped.lines[-1] if stopped else f"Stopped by {name_of(self.asked)}.")
         if self.failed:
-            cause = min(self.failed, key=lambda child: (child.process.returncode > 0, child.blames_another()))
-            error = HostError(cause.reason())
-            for line in cause.lines:
-                error.add_note(line)
-            raise error
+            raise cause([child.ending() for child in self.failed])
 
     def end(self) -> None:
         """Leave nothing behind."""
@@ -238,10 +218,3 @@ def _reader(stream: IO[bytes] | None, take: Callable[[str], None]) -> threading.
     thread = threading.Thread(target=read, daemon=True)
     thread.start()
     return thread
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -26,6 +26,7 @@ from typing import IO, Any
 from any2vec.checks import check_number, check_whole
 from any2vec.cluster.ray_address import is_local, parse_address
 from any2vec.errors import Any2VecError, HostError, InputError, Interrupted
+from any2vec.signals import stops_go_to
 
 PATIENCE = 120.0
 """seconds that the cluster, its placement and a host's start may take, and that a host may be silent"""
@@ -150,15 +151,8 @@ class _Driver:
         def forward(number: int, _: FrameType | None) -> None:
             self._tell("stop")
 
-        if threading.current_thread() is not threading.main_thread():
+        with stops_go_to(forward):
             yield
-            return
-        before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def end(self) -> None:
         """Have the driver clean up, and leave nothing behind."""

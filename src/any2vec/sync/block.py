@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from any2vec.cluster.message import Part
+from any2vec.cluster.transport import Transport
 from any2vec.kernels.merge import ADASUM, ADASUM_SYMMETRIC, MEAN, SUM, changed_rows, finish_rows, merge_rows
+from any2vec.plan.deal import Deal
+from any2vec.sync.copying import put_rows
 from any2vec.sync.crew import Crew
 
 RULES = {"adasum": ADASUM, "adasum-symmetric": ADASUM_SYMMETRIC, "mean": MEAN, "sum": SUM}
@@ -28,6 +32,22 @@ def compile_merges(dim: int) -> None:
         block.merge(np.zeros(1, np.int64), rows, is_delta)
         block.finish(is_delta)
     changed_rows(rows, rows, np.zeros(1, np.uint8))
+
+
+def gather_blocks(transport: Transport, blocks: Mapping[str, np.ndarray], deal: Deal) -> dict[str, np.ndarray] | None:
+    """The whole tables at rank 0, None elsewhere.
+
+    blocks: name -> float32 (B, D) that this host owns, copies that nobody changes. All hosts call it together. Phase "gather".
+    """
+    found = transport.gather([Part("rows", rows) for rows in blocks.values()], "gather")
+    if not found:
+        return None
+    rows, tables = deal.rows(np.arange(deal.num_rows)), {}
+    for index, name in enumerate(blocks):
+        dealt = np.concatenate([parts[index].array for parts in found.values()])
+        tables[name] = np.empty_like(dealt)
+        put_rows(tables[name], rows, dealt)
+    return tables
 
 
 class Block:

@@ -61,7 +61,7 @@ class Overlapped:
         done = self._now
         assert done is not None and self._behind is not None, "a round closes that was not opened"
         coming = self._behind.result()
-        changes = self._changes(done)
+        changes = self._tracker.changes(self.tables, done, self._start)
         if coming is None:  # this was the last round
             self._behind = self._thread.submit(self._step, done, changes)
             self._now = None
@@ -108,14 +108,6 @@ class Overlapped:
         assert tracked is not None
         self._now, self._start = tracked, {name: list(values) for name, values in tracked.values.items()}
         self._tracker.put(self.tables, tracked)
-
-    def _changes(self, done: Tracked) -> dict[str, list[np.ndarray]]:
-        """What this host did to the rows of a round, by table and owner."""
-        changes = self._tracker.take(self.tables, done)
-        for name, owned in changes.items():
-            for now, start in zip(owned, self._start[name], strict=True):
-                now -= start
-        return changes
 
     def _add_own(self, name: str, ids: np.ndarray, changes_KD: np.ndarray) -> None:
         """Add this host's latest changes, which the owners do not know yet, to the rows of the round that begins."""

@@ -41,11 +41,10 @@ class Pulled:
         """Push the tracked rows to their owners, who merge them."""
         tracked, are_changes = self._tracked, self._tracker.bits < 32
         assert tracked is not None, "a round closes that was not opened"
-        outgoing = self._tracker.take(self.tables, tracked)
         if are_changes:
-            for name, owned in outgoing.items():
-                for now, start in zip(owned, tracked.values[name], strict=True):
-                    now -= start
+            outgoing = self._tracker.changes(self.tables, tracked, tracked.values)
+        else:
+            outgoing = self._tracker.take(self.tables, tracked)
         self._tracker.push(tracked, outgoing, are_changes)
 
     @property

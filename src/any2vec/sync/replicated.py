@@ -15,7 +15,7 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.merge import changed_rows
 from any2vec.plan.deal import Deal
-from any2vec.sync.block import Block, bounds
+from any2vec.sync.block import Block, bounds, gather_blocks
 from any2vec.sync.copying import put_rows, rows_of
 from any2vec.sync.crew import Crew
 from any2vec.sync.residual import Residuals
@@ -74,15 +74,8 @@ class Replicated:
         """The agreed tables, at rank 0."""
         if self.bits == 32:
             return self.tables if self.transport.rank == 0 else None
-        parts = [Part("rows", block.rows.copy()) for block in self._blocks.values()]
-        found = self.transport.gather(parts, "gather")
-        if not found:
-            return None
-        tables = {name: np.empty_like(table) for name, table in self.tables.items()}
-        for index, table in enumerate(tables.values()):
-            rows = np.concatenate([parts[index].array for parts in found.values()])
-            put_rows(table, self._deal.rows(np.arange(len(table))), rows)
-        return tables
+        blocks = {name: block.rows.copy() for name, block in self._blocks.items()}
+        return gather_blocks(self.transport, blocks, self._deal)
 
     def _changed(self, name: str) -> np.ndarray:
         """Places of the rows of a table that this host changed, int64 ascending; all without `sparse`."""

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from any2vec.cluster.codec import pack_rows, unpack_rows
-from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.plan.deal import Deal
-from any2vec.sync.block import Block, bounds
+from any2vec.sync.block import Block, bounds, gather_blocks
 from any2vec.sync.residual import Residuals
 from any2vec.sync.tracking import Inspector
 from any2vec.tables.remote import RowClient
@@ -89,14 +88,8 @@ class Served(ABC):
         """The rows of all servers, at rank 0, with every push in them."""
         self.client.drain()
         self.transport.barrier("drain")
-        found = self.transport.gather([Part("rows", block.copy()) for block in self._blocks.values()], "gather")
+        tables = gather_blocks(self.transport, {name: block.copy() for name, block in self._blocks.items()}, self._deal)
         self.transport.barrier("drain")  # before it, no host may push again
-        if not found:
-            return None
-        tables = {name: np.empty_like(table) for name, table in self.tables.items()}
-        for index, table in enumerate(tables.values()):
-            dealt = self._deal.rows(np.arange(len(table)))
-            table[dealt] = np.concatenate([parts[index].array for parts in found.values()])
         return tables
 
     @property

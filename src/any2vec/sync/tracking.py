@@ -15,7 +15,7 @@ from any2vec.cluster.codec import pack_ids, pack_rows, unpack_ids, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.plan.deal import Deal
-from any2vec.sync.block import Block, bounds
+from any2vec.sync.block import Block, bounds, gather_blocks
 from any2vec.sync.copying import put_rows, rows_of
 from any2vec.sync.crew import Crew
 from any2vec.sync.residual import Residuals
@@ -119,22 +119,24 @@ class Tracker:
             name: [rows for (table, _), rows in zip(places, found, strict=True) if table == name] for name in tables
         }
 
+    def changes(
+        self, tables: dict[str, np.ndarray], tracked: Tracked, start: dict[str, list[np.ndarray]]
+    ) -> dict[str, list[np.ndarray]]:
+        """What became of the tracked rows since they had the values `start`, by table and owner."""
+        found = self.take(tables, tracked)
+        for name, owned in found.items():
+            for now, before in zip(owned, start[name], strict=True):
+                now -= before
+        return found
+
     def _places(self) -> list[tuple[str, int]]:
         """(table, owner) of all pairs of the two."""
         return [(name, host) for name in self.blocks for host in range(self.transport.hosts)]
 
     def collect(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0; None elsewhere."""
-        found = self.transport.gather([Part("rows", block.rows.copy()) for block in self.blocks.values()], "gather")
-        if not found:
-            return None
-        return {name: self._joined([parts[i].array for parts in found.values()]) for i, name in enumerate(self.blocks)}
-
-    def _joined(self, blocks: list[np.ndarray]) -> np.ndarray:
-        """The table of which these are the owners' blocks, by rank."""
-        table = np.empty((self.deal.num_rows, blocks[0].shape[1]), np.float32)
-        put_rows(table, self.deal.rows(np.arange(len(table))), np.concatenate(blocks))
-        return table
+        blocks = {name: block.rows.copy() for name, block in self.blocks.items()}
+        return gather_blocks(self.transport, blocks, self.deal)
 
     def _by_owner(self, places: np.ndarray) -> list[np.ndarray]:
         return np.split(places, np.searchsorted(places, self.bounds[1:-1]))

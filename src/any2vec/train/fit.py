@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from any2vec.checks import check_run
-from any2vec.cluster.launch import joined
+from any2vec.cluster.launch import is_first, joined
 from any2vec.data.storage import RESULT_FORMAT, check_folder_free
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
@@ -105,8 +105,7 @@ def fit(
     if spread.read == "parts":
         check_parts(model, data)
     folder = None if out is None else Path(out)
-    is_rank_0 = not joined() or os.environ["RANK"] == "0"
-    if folder is not None and is_rank_0:
+    if folder is not None and is_first():
         check_folder_free(folder, overwrite or resume, RESULT_FORMAT)
         _check_apart(init, folder)
     if spread.restarts and folder is None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from any2vec.models.config import SequenceModel
 
-_MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2vec": "Node2Vec"}
-"""name of a model, and of its module -> its class"""
+MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2vec": "Node2Vec"}
+"""name of a model on the command line, and of its module -> its class, also its name in `any2vec`"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class TrainJob:
         found = json.loads(text)
         options = dict(found["model"])
         name = options.pop("model")
-        model = getattr(import_module(f"any2vec.models.{name}"), _MODELS[name])(**options)
+        model = getattr(import_module(f"any2vec.models.{name}"), MODELS[name])(**options)
 
         def made(kind: Any, key: str) -> Any:
             return None if found[key] is None else kind(**found[key])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import numpy as np
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport, control
 from any2vec.errors import Interrupted
+from any2vec.signals import stops_go_to
 from any2vec.train.checkpoint import Checkpoint, Place, save_checkpoint
 from any2vec.train.loop import Driver
 from any2vec.train.progress import Recorder
@@ -130,18 +130,11 @@ def _place(work: Work, rounds: int, rest: tuple[tuple[tuple[int, int], ...], ...
 @contextmanager
 def stop_signals(keeper: Keeper) -> Iterator[None]:
     """Ctrl-C and SIGTERM ask for a stop where the hosts agree next; a second Ctrl-C does not wait for a checkpoint."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
 
     def ask(number: int, frame: Any) -> None:
         if keeper.stop_signal and number == signal.SIGINT:
             raise KeyboardInterrupt
         keeper.stop_signal = number
 
-    previous = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with stops_go_to(ask):
         yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

@@ -1,0 +1,33 @@
+"""Ctrl-C and SIGTERM, for as long as something has its own way to stop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def stops_go_to(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Within it, SIGINT and SIGTERM call `handler`; in threads other than the main one they are left alone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in STOPS}
+    try:
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+def name_of(number: int) -> str:
+    """SIGKILL for 9; a number that is no signal's is told as it is."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
