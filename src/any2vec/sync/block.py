@@ -37,7 +37,8 @@ def compile_merges(dim: int) -> None:
 def gather_blocks(transport: Transport, blocks: Mapping[str, np.ndarray], deal: Deal) -> dict[str, np.ndarray] | None:
     """The whole tables at rank 0, None elsewhere.
 
-    blocks: name -> float32 (B, D) that this host owns, copies that nobody changes. All hosts call it together. Phase "gather".
+    blocks: name -> float32 (B, D) that this host owns, copies that nobody changes. All hosts call it together, in phase
+    "gather".
     """
     found = transport.gather([Part("rows", rows) for rows in blocks.values()], "gather")
     if not found:
