@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.kernels.merge import changed_rows
-from any2vec.sync.block import RULES, Block, bounds
+from any2vec.sync.block import COMMON, RULES, Block, Rule, bounds
 from any2vec.sync.crew import Crew
 from naive.merge import merge
 
@@ -92,6 +92,34 @@ def test_adasum_is_never_longer_than_orthogonal_updates(rule: str, seed: int) ->
     a, b = np.random.default_rng(seed).normal(0, 1, (2, 1, 5)).astype(np.float32)
     found = agreed(rule, np.zeros((1, 5), np.float32), [a, b])
     assert (found**2).sum() <= ((a**2).sum() + (b**2).sum()) * (1 + 1e-5)
+
+
+def test_blend_sums_rare_rows_and_merges_frequent_ones_by_adasum() -> None:
+    """Three rows that no host, so many that half is common, and very many occurrences have; two parallel changes."""
+    half = np.log(2) * COMMON  # 1 - exp(-ln 2) = 1/2
+    rule = Rule("blend", {"input": np.array([0.0, half, 1e9])})
+    start = np.zeros((4, 2), np.float32)
+    first, second = np.full((4, 2), 2, np.float32), np.full((4, 2), 6, np.float32)
+    for merge_all in (False, True):
+        block = rule.block("input", start, np.arange(4))
+        if merge_all:
+            block.merge_all([(np.arange(4), first), (np.arange(4), second)], False, Crew(2))
+        else:
+            for values in (first, second):
+                block.merge(np.arange(4), values, False)
+            block.finish(False)
+        # The sum; u + g - 1/2 (u.g / |g|^2) g = 2 + 6 - 1/2 (1/3) 6; AdaSum's last one; so, too, what was not counted.
+        np.testing.assert_allclose(block.rows[:, 0], [8, 7, 6, 6], rtol=1e-6)
+
+
+def test_blend_with_frequent_rows_alone_is_adasum() -> None:
+    random = np.random.default_rng(7)
+    start, *values = random.normal(0, 1, (4, ROWS, DIM)).astype(np.float32)
+    block = Rule("blend", {"output": np.full(ROWS, 10**9)}).block("output", start, np.arange(ROWS))
+    for value in values:
+        block.merge(np.arange(ROWS), value, False)
+    block.finish(False)
+    assert (block.rows == agreed("adasum", start, values)).all()
 
 
 def test_the_sum_stays_within_the_bound_of_the_kernels() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -361,7 +361,7 @@ def test_without_a_threshold_sites_add_up() -> None:
         np.testing.assert_allclose(gaia[name], total[name], rtol=1e-5)
 
 
-@pytest.mark.parametrize("rule", MERGES)
+@pytest.mark.parametrize("rule", get_args(get_type_hints(Gaia)["rule"]))
 def test_one_site_is_graphany2vec(rule: str) -> None:
     gaia, plain = (run_hosts(sync, 4, 8)[0].collected for sync in (f"gaia:sites=1:{rule}", rule))
     for name in plain:
@@ -406,8 +406,8 @@ def test_names_and_what_they_stand_for() -> None:
     assert parse_sync("leader:c1=1:every=2") == Leader(every=2, c1=1)
     assert parse_sync("server:bounded:3") == Server("bounded", 3) and parse_sync("server:async") == Server("async")
     for name in SYNCS:
-        assert HostOptions(sync=name).form == ("pull-opt" if name in MERGES else None)
-    assert HostOptions(sync="mean", scheme="rep-opt").form == "rep-opt"
+        assert HostOptions(sync=name).form(4) == ("pull-opt" if name in MERGES else None)
+    assert HostOptions(sync="mean", scheme="rep-opt").form(4) == "rep-opt"
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ def test_names_and_what_they_stand_for() -> None:
      ({"sync": "server-mean:2"}, "server-mean takes nothing behind it"),
      ({"sync": "leader:c1=2"}, "c1 of leader must be"),
      ({"sync": "elastic:0"}, "beta of elastic must be"),
-     ({"sync": "elastic", "scheme": "pull-opt"}, "scheme is for adasum, adasum-symmetric, mean and sum; leave it out"),
+     ({"sync": "elastic", "scheme": "pull-opt"}, "scheme is for adasum, adasum-symmetric, blend, mean, sum; leave"),
      ({"sync": "ds-sync", "bits": 8}, "bits must be 32 with sync ds-sync, got 8"),
      ({"sync": "mean", "scheme": "push"}, "scheme must be one of")],
 )  # fmt: skip

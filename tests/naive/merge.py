@@ -29,7 +29,7 @@ def combine(rule: str, u: np.ndarray, g: np.ndarray) -> np.ndarray:
         return u + g
     if g @ g < 1.5e-154:
         return u
-    if rule == "adasum":
+    if rule in ("adasum", "blend"):
         return u + g - (u @ g) / (g @ g) * g
     keep = 1.0 if u @ u < 1.5e-154 else 1 - (u @ g) / (2 * (u @ u))
     return keep * u + (1 - (u @ g) / (2 * (g @ g))) * g

@@ -141,13 +141,15 @@ def _spread(job: Job) -> Any:
     """The hosts and their agreement, as the flags have them."""
     from any2vec.cluster.link import parse_link
     from any2vec.plan.hosts import Spread
+    from any2vec.sync.names import MERGES
 
     options = job.hosts
-    if options.form is None:
-        raise InputError(f"Only adasum, adasum-symmetric, mean and sum can be planned, got --sync {options.sync}.")
+    if not options.agreement.has_scheme:
+        raise InputError(f"Only {', '.join(MERGES)} can be planned, got --sync {options.sync}.")
     hosts = options.hosts or options.logical_hosts or 1
     return Spread(
-        hosts=hosts, rounds_per_epoch=options.rounds(hosts), scheme=options.form, bits=options.bits,
+        hosts=hosts, rounds_per_epoch=options.rounds(hosts), scheme=options.form(hosts) or "pull-opt",
+        bits=options.bits,
         link=None if options.link is None else parse_link(options.link), is_overlapped=options.overlap,
     )  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from any2vec.cluster.message import Message
 from any2vec.cluster.transport import Transport
 
@@ -17,6 +19,9 @@ class LoneTransport(Transport):
 
     def _get(self, peer: int | None, channel: int, timeout: float) -> Message:
         raise AssertionError("a lone host has nobody to hear from")
+
+    def _await(self, peers: Sequence[int], channel: int) -> None:
+        """There are no peers."""
 
     def close(self) -> None:
         """Nothing to end."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from any2vec.cluster.inbox import Inbox
@@ -35,8 +35,8 @@ class _Hub:
             self.failed.append(rank)
         self.ended.add(rank)
         for inbox in self.inboxes:
-            with inbox.changed:
-                inbox.changed.notify_all()
+            with inbox.lock:
+                inbox.wake()
 
 
 class ThreadTransport(Transport):
@@ -53,7 +53,7 @@ class ThreadTransport(Transport):
         hub, inbox = self._hub, self._hub.inboxes[self.rank]
         senders = range(self.hosts) if peer is None else (peer,)
         deadline = time.monotonic() + timeout
-        with inbox.changed:
+        with inbox.lock:
             while True:
                 message = inbox.take(channel, senders)
                 if message is not None:
@@ -66,7 +66,13 @@ class ThreadTransport(Transport):
                 if left <= 0:
                     who = "any host" if peer is None else f"logical host {peer}"
                     raise HostError(f"Host {self.rank} waited {timeout:g} s for {who}, which sent nothing: a deadlock.")
-                inbox.changed.wait(left)
+                inbox.wait(channel, senders, left)
+
+    def _await(self, peers: Sequence[int], channel: int) -> None:
+        inbox = self._hub.inboxes[self.rank]
+        with inbox.lock:
+            if not self._hub.failed and not self._hub.ended.intersection(peers):
+                inbox.wait(channel, peers, self.patience, every=True)
 
     def close(self) -> None:
         """Nothing to end: messages are handed over when they are sent."""

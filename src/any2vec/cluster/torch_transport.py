@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 from queue import SimpleQueue
 from typing import Self
@@ -93,7 +94,7 @@ class TorchTransport(Transport):
         """Say goodbye, then wait (at most `patience` s) until every host has, so that all that was sent arrives."""
         self._farewell(_GOODBYE)
         deadline = time.monotonic() + self.patience
-        with self._inbox.changed:
+        with self._inbox.lock:
             while not all(line.has_ended for line in self._lines.values()):
                 self._check(None)
                 if time.monotonic() > deadline:
@@ -102,7 +103,7 @@ class TorchTransport(Transport):
                         f"Rank {missing} is alive and did not come to the end in {self.patience:g} s, "
                         f"where rank {self.rank} waits for it."
                     )
-                self._inbox.changed.wait(self._tick)
+                self._inbox.wait(_SERVICE, (), self._tick)
         self._stopped.set()
         for line in self._lines.values():
             for thread in line.threads:
@@ -133,7 +134,7 @@ class TorchTransport(Transport):
     def _get(self, peer: int | None, channel: int, timeout: float) -> Message:
         senders = range(self.hosts) if peer is None else (peer,)
         deadline = time.monotonic() + timeout
-        with self._inbox.changed:
+        with self._inbox.lock:
             while True:
                 message = self._inbox.take(channel, senders)
                 if message is not None:
@@ -146,7 +147,12 @@ class TorchTransport(Transport):
                         f"Rank {self.rank} waited {timeout:g} s for a message of {who} alive: the hosts wait for each "
                         "other, or the work between two messages takes longer than that."
                     )
-                self._inbox.changed.wait(min(left, self._tick))
+                self._inbox.wait(channel, senders, min(left, self._tick))
+
+    def _await(self, peers: Sequence[int], channel: int) -> None:
+        with self._inbox.lock:
+            if self._error is None:
+                self._inbox.wait(channel, peers, self._tick, every=True)
 
     def _check(self, peer: int | None) -> None:
         """Raise HostError if waiting for a message of `peer` (None: of anyone) is in vain. Hold the inbox."""
@@ -165,11 +171,11 @@ class TorchTransport(Transport):
 
     def _fail(self, error: HostError) -> None:
         """Remember the first error, wake who waits, and tell the other hosts: who told us may not have come further."""
-        with self._inbox.changed:
+        with self._inbox.lock:
             if self._error is not None:
                 return
             self._error = error
-            self._inbox.changed.notify_all()
+            self._inbox.wake()
         self._farewell(_ALARM, str(error))
 
     def _farewell(self, phase: str, text: str = "") -> None:
@@ -229,9 +235,9 @@ class TorchTransport(Transport):
             if message.channel != _SERVICE:
                 self._inbox.put(message)
             elif message.phase == _GOODBYE:
-                with self._inbox.changed:
+                with self._inbox.lock:
                     line.has_ended = True
-                    self._inbox.changed.notify_all()
+                    self._inbox.wake()
                 return
             elif message.phase == _ALARM:
                 self._fail(HostError(text_of(message.parts[0])))

@@ -50,6 +50,10 @@ class Transport(ABC):
         """The next message of `peer` (None: of anyone) on a channel. HostError when none comes in time."""
 
     @abstractmethod
+    def _await(self, peers: Sequence[int], channel: int) -> None:
+        """Sleep until there is a message of each peer; may return earlier, and raises nothing: `_get` does."""
+
+    @abstractmethod
     def close(self) -> None:
         """End in good order: what was sent arrives. The hosts close together.
 
@@ -109,6 +113,7 @@ class Transport(ABC):
         others = [(self.rank + step) % self.hosts for step in range(1, self.hosts)]
         for peer in others:  # each starts behind itself, so that no host is everybody's first
             self.send(peer, outgoing.get(peer, ()), phase, channel)
+        self._await(others, _channel_number(channel))
         messages = [self._take(peer, phase, channel, None) for peer in sorted(others)]
         self._bring(messages)
         return {message.sender: message.parts for message in messages}

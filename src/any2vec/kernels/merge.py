@@ -8,12 +8,19 @@ distributed training with adaptive summation") adds to what the hosts before hav
     asymmetric  u + g - (u.g / |g|^2) g                 g, and the part of u that is orthogonal to it
     symmetric   (1 - u.g / 2|u|^2) u + (1 - u.g / 2|g|^2) g
 
-The asymmetric form lets the last host that touched a row have its way along its own update.
+The asymmetric form lets the last host that touched a row have its way along its own update. With a share s < 1 of a
+row, u + g - s (u.g / |g|^2) g, it goes over into the sum (s = 0): our own rule "blend", see sync/block.py.
 """
 
 from __future__ import annotations
 
+import ctypes
+from typing import Any
+
 import numpy as np
+from numba import carray
+from numba.core import config, types
+from numba.extending import intrinsic
 
 from any2vec.kernels.jit import fast_jit, jit
 from any2vec.kernels.scalar import bounded
@@ -39,24 +46,27 @@ def _dots(u_D: np.ndarray, now_D: np.ndarray, start_D: np.ndarray) -> tuple[floa
 def merge_rows(
     rule: int,
     slot_K: np.ndarray,
+    first: int,
     now_KD: np.ndarray,
     is_delta: bool,
     start_BD: np.ndarray,
     value_BD: np.ndarray,
     sum_BD: np.ndarray,
     count_B: np.ndarray,
+    share_B: np.ndarray,
 ) -> None:
     """Add one host's rows to what is merged so far; rows that it did not change are passed over.
 
-    slot_K int64 (K,): rows of the block; now_KD float32 (K, D): their values at this host, or with is_delta their
-    changes; start_BD float32 (B, D): the values that all started from; value_BD float32 and sum_BD float64 (B, D):
-    the first host's value and what is agreed on; count_B int32 (B,): hosts that changed the row, 0 on entry to a
-    round. Call for one host after the other in rank order.
+    slot_K int64 (K,): rows of the block, the first of which is number `first`; now_KD float32 (K, D): their values
+    at this host, or with is_delta their changes; start_BD float32 (B, D): the values that all started from;
+    value_BD float32 and sum_BD float64 (B, D): the first host's value and what is agreed on; count_B int32 (B,):
+    hosts that changed the row, 0 on entry to a round; share_B float32 (B,): of asymmetric AdaSum, or (0,): all 1.
+    Call for one host after the other in rank order.
     """
     dim = now_KD.shape[1]
     zero_D = np.zeros(dim, np.float32)
     for k in range(slot_K.size):
-        slot = slot_K[k]
+        slot = slot_K[k] - first
         now_D, u_D = now_KD[k], sum_BD[slot]
         start_D = zero_D if is_delta else start_BD[slot]
         is_changed = False
@@ -76,7 +86,7 @@ def merge_rows(
             if gg < _TINY:
                 add = 0.0
             elif rule == ADASUM:
-                add = 1.0 - ug / gg
+                add = 1.0 - (share_B[slot] if share_B.size else 1.0) * ug / gg
             else:
                 add = 1.0 - 0.5 * ug / gg
                 keep = 1.0 - 0.5 * ug / uu if uu >= _TINY else 1.0
@@ -105,6 +115,86 @@ def finish_rows(
             scale = 1.0 / count if rule == MEAN else 1.0
             for d in range(start_BD.shape[1]):
                 start_BD[slot, d] = bounded(np.float32(np.float64(start_BD[slot, d]) + scale * sum_BD[slot, d]))
+
+
+@intrinsic
+def _pointer(typing_context: Any, address: Any, like: Any) -> Any:
+    """A pointer to numbers of the type of `like` at an address, uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(like)(address, like), generate
+
+
+if config.DISABLE_JIT:  # type: ignore[attr-defined]
+
+    def _slots_at(address: int, count: int) -> np.ndarray:
+        return np.ctypeslib.as_array((ctypes.c_int64 * count).from_address(int(address)))
+
+    def _rows_at(address: int, count: int, dim: int) -> np.ndarray:
+        return np.ctypeslib.as_array((ctypes.c_float * (count * dim)).from_address(int(address))).reshape(count, dim)
+
+else:
+
+    @jit
+    def _slots_at(address: int, count: int) -> np.ndarray:
+        """int64 (count,) at an address that is not 0."""
+        return carray(_pointer(address, np.int64(0)), count)  # type: ignore[call-arg]
+
+    @jit
+    def _rows_at(address: int, count: int, dim: int) -> np.ndarray:
+        """float32 (count, dim) at an address that is not 0."""
+        return carray(_pointer(address, np.float32(0)), (count, dim))  # type: ignore[call-arg]
+
+
+@fast_jit
+def merge_hosts(
+    rule: int,
+    slots_H: np.ndarray,
+    values_H: np.ndarray,
+    size_H: np.ndarray,
+    step: int,
+    begin: int,
+    end: int,
+    is_delta: bool,
+    start_BD: np.ndarray,
+    share_B: np.ndarray,
+    changed_B: np.ndarray,
+) -> None:
+    """Merge what H hosts made of the rows [begin, end) of a block, and agree on it: `merge_rows` and `finish_rows`.
+
+    slots_H, values_H uint64 (H,): addresses of each host's slots, int64 (K,) ascending, and values, float32 (K, D);
+    size_H int64 (H,): K of each; share_B as there. step: rows at a time, so few that they stay in a cache;
+    changed_B bool (B,): set where any host changed a row. The caller keeps the arrays alive; pointers, for a kernel
+    takes no list of many arrays.
+    """
+    dim = start_BD.shape[1]
+    value_ND, sum_ND = np.empty((step, dim), np.float32), np.empty((step, dim), np.float64)
+    count_N = np.empty(step, np.int32)
+    place_H = np.zeros(size_H.size, np.int64)
+    for h in range(size_H.size):
+        if size_H[h] > 0:
+            place_H[h] = np.searchsorted(_slots_at(slots_H[h], size_H[h]), begin)
+    for first in range(begin, end, step):
+        last = min(first + step, end)
+        rows_ND = start_BD[first:last]
+        count_N[:] = 0
+        for h in range(size_H.size):
+            if place_H[h] == size_H[h]:
+                continue
+            slot_K, now_KD = _slots_at(slots_H[h], size_H[h]), _rows_at(values_H[h], size_H[h], dim)
+            low = high = place_H[h]
+            while high < slot_K.size and slot_K[high] < last:
+                high += 1
+            place_H[h] = high
+            merge_rows(
+                rule, slot_K[low:high], first, now_KD[low:high], is_delta, rows_ND, value_ND, sum_ND, count_N,
+                share_B[first:last],
+            )  # fmt: skip
+        finish_rows(rule, is_delta, rows_ND, value_ND, sum_ND, count_N[: last - first])
+        for slot in range(first, last):
+            changed_B[slot] = count_N[slot - first] > 0
 
 
 @jit

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
-from any2vec.kernels.merge import ADASUM, ADASUM_SYMMETRIC, MEAN, SUM, changed_rows, finish_rows, merge_rows
+from any2vec.kernels.merge import (
+    ADASUM,
+    ADASUM_SYMMETRIC,
+    MEAN,
+    SUM,
+    changed_rows,
+    finish_rows,
+    merge_hosts,
+    merge_rows,
+)
 from any2vec.plan.deal import Deal
-from any2vec.sync.copying import put_rows
+from any2vec.sync.copying import put_rows, rows_of
 from any2vec.sync.crew import Crew
 
-RULES = {"adasum": ADASUM, "adasum-symmetric": ADASUM_SYMMETRIC, "mean": MEAN, "sum": SUM}
+RULES = {"adasum": ADASUM, "adasum-symmetric": ADASUM_SYMMETRIC, "blend": ADASUM, "mean": MEAN, "sum": SUM}
 """name of a merge rule -> its number in the kernels; mean is over the hosts that changed the row"""
-STRETCH_BYTES = 1 << 18
+COMMON = 1500.0
+"""occurrences in an epoch of a row that "blend" merges mostly by AdaSum (a share of 63 %); measured, see docs/log.md"""
+STRETCH_BYTES = 1 << 20
 """of rows and of what is merged of them, at a time: a share of a core's second-level cache"""
 
 
@@ -31,6 +42,7 @@ def compile_merges(dim: int) -> None:
     for is_delta in (False, True):
         block.merge(np.zeros(1, np.int64), rows, is_delta)
         block.finish(is_delta)
+        block.merge_all([(np.zeros(1, np.int64), rows)], is_delta, Crew(1))
     changed_rows(rows, rows, np.zeros(1, np.uint8))
 
 
@@ -51,23 +63,48 @@ def gather_blocks(transport: Transport, blocks: Mapping[str, np.ndarray], deal: 
     return tables
 
 
+@dataclass(frozen=True)
+class Rule:
+    """How owners merge what hosts made of a row.
+
+    "blend" is asymmetric AdaSum for rows that occur often and the sum for rare ones. AdaSum takes once what hosts'
+    changes have in common: right for a row that each host had time to move to where it belongs, but a rare one
+    needs every step. The share of AdaSum is 1 - exp(-occurrences / COMMON).
+    """
+
+    name: str
+    counts: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """table -> occurrences of its rows in an epoch, (V',); rows beyond them count as frequent"""
+
+    def block(self, table: str, table_VD: np.ndarray, ids: np.ndarray) -> Block:
+        """The block of the rows `ids`, int64 (B,), of a table with their present values."""
+        share_B = None
+        if self.name == "blend":
+            share_V = np.ones(len(table_VD), np.float32)
+            counts = self.counts.get(table, np.empty(0))
+            share_V[: len(counts)] = -np.expm1(-counts.astype(np.float64) / COMMON)
+            share_B = share_V[ids]
+        return Block(rows_of(table_VD, ids), self.name, share_B)
+
+
 class Block:
     """One host's block of one table: float32 (B, D), the values that all hosts agree on.
 
     Memory: 4 bytes a number; `merge` and `finish` add 12, `merge_all` only some for each thread.
     """
 
-    def __init__(self, rows_BD: np.ndarray, rule: str) -> None:
-        """rows_BD is copied."""
+    def __init__(self, rows_BD: np.ndarray, rule: str, share_B: np.ndarray | None = None) -> None:
+        """rows_BD is copied; share_B: float32 (B,) of AdaSum, None: all 1."""
         self.rows = rows_BD.copy()
         self._rule = RULES[rule]
+        self._share = np.empty(0, np.float32) if share_B is None else share_B
         self._merging: _Merging | None = None
 
     def merge(self, slot_K: np.ndarray, now_KD: np.ndarray, is_delta: bool) -> None:
         """Take one host's values (or changes) of the rows slot_K, int64; host after host in rank order."""
         if self._merging is None:
             self._merging = _Merging(*self.rows.shape)
-        self._merging.add(self._rule, slot_K, now_KD, is_delta, self.rows)
+        self._merging.add(self._rule, slot_K, now_KD, is_delta, self.rows, self._share)
 
     def finish(self, is_delta: bool) -> np.ndarray:
         """Agree on what was merged; the slots that any host changed, int64 ascending."""
@@ -78,24 +115,22 @@ class Block:
     def merge_all(self, told: Sequence[tuple[np.ndarray, np.ndarray]], is_delta: bool, crew: Crew) -> np.ndarray:
         """Merge (slots ascending, values) of all hosts by rank, and agree; the slots that any host changed, ascending.
 
-        Stretch after stretch, each small enough for a core's cache; threads take stretches. Each row meets its hosts in
-        the same order, whatever the stretches and threads.
+        Stretch after stretch, each small enough for a core's cache; threads take parts of the block. Each row meets its
+        hosts in the same order, whatever the stretches and threads.
         """
-        step = max(1, STRETCH_BYTES // (16 * max(1, self.rows.shape[1])))
+        told = [(np.ascontiguousarray(slots), np.ascontiguousarray(values)) for slots, values in told]
+        slots_H, values_H = (np.array([pair[which].ctypes.data for pair in told], np.uint64) for which in (0, 1))
+        size_H = np.array([len(slots) for slots, _ in told], np.int64)
+        step = max(1, min(len(self.rows), STRETCH_BYTES // (16 * max(1, self.rows.shape[1]))))
         changed = np.zeros(len(self.rows), bool)
-        local = threading.local()
 
-        def merge(start: int) -> None:
-            stop = min(start + step, len(self.rows))
-            rows = self.rows[start:stop]
-            if getattr(local, "merging", None) is None:
-                local.merging = _Merging(step, rows.shape[1])
-            for slots, values in told:
-                low, high = np.searchsorted(slots, (start, stop))
-                local.merging.add(self._rule, slots[low:high] - start, values[low:high], is_delta, rows)
-            changed[start:stop] = local.merging.finish(self._rule, is_delta, rows)
+        def merge(part: tuple[int, int]) -> None:
+            merge_hosts(
+                self._rule, slots_H, values_H, size_H, step, part[0], part[1], is_delta, self.rows, self._share,
+                changed,
+            )  # fmt: skip
 
-        crew.each(merge, range(0, len(self.rows), step))
+        crew.each(merge, crew.parts(len(self.rows)))
         return np.flatnonzero(changed)
 
 
@@ -107,9 +142,12 @@ class _Merging:
         self._sum = np.empty((num_rows, dim), np.float64)
         self._count = np.zeros(num_rows, np.int32)
 
-    def add(self, rule: int, slot_K: np.ndarray, now_KD: np.ndarray, is_delta: bool, start_BD: np.ndarray) -> None:
+    def add(
+        self, rule: int, slot_K: np.ndarray, now_KD: np.ndarray, is_delta: bool, start_BD: np.ndarray,
+        share_B: np.ndarray,
+    ) -> None:  # fmt: skip
         if len(slot_K):
-            merge_rows(rule, slot_K, now_KD, is_delta, start_BD, self._value, self._sum, self._count)
+            merge_rows(rule, slot_K, 0, now_KD, is_delta, start_BD, self._value, self._sum, self._count, share_B)
 
     def finish(self, rule: int, is_delta: bool, start_BD: np.ndarray) -> np.ndarray:
         """Put what was merged into start_BD; bool (B,), whether any host changed a row."""

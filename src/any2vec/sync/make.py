@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from any2vec.cluster.transport import Transport
+from any2vec.sync.block import Rule
 from any2vec.sync.elastic import ElasticAveraging
 from any2vec.sync.gaia import ApproximatelySynchronous
 from any2vec.sync.groups import DivideAndShuffle
@@ -27,12 +28,13 @@ def make_agreement(
     transport: Transport,
     tables: dict[str, np.ndarray],
     inspector: Inspector,
-    counts: np.ndarray | None = None,
+    counts: Mapping[str, np.ndarray] | None = None,
     coming: Iterator[tuple[int, Round]] | None = None,
     threads: int = 1,
 ) -> Agreement:
-    """The agreement of one host; tables: name -> float32 (V, D), trained in place; counts: occurrences of each row;
-    coming: (epoch, round) after round of this host, for agreements that look ahead; threads: of this host.
+    """The agreement of one host; tables: name -> float32 (V, D), trained in place; counts: table -> occurrences of its
+    rows in an epoch, (V',) with V' <= V; coming: (epoch, round) after round of this host, for agreements that look
+    ahead; threads: of this host.
 
     Raises:
         InputError: it does not go with this number of hosts.
@@ -40,8 +42,9 @@ def make_agreement(
     match options.agreement:
         case sync if transport.hosts == 1 and not sync.has_scheme:
             return LoneHost(tables)
-        case Merge(rule=rule):
-            model, _, form = str(options.form).partition("-")
+        case Merge(rule=name):
+            rule = Rule(name, counts or {})
+            model, _, form = str(options.form(transport.hosts)).partition("-")
             if options.overlap:
                 return Overlapped(transport, tables, rule, options.bits, inspector, coming or iter(()), threads)
             if model == "rep":
@@ -62,5 +65,6 @@ def make_agreement(
         case Frequent() as how:
             from any2vec.sync import frequent
 
-            return frequent.make(how, options, transport, tables, inspector, counts)
+            occurrences = None if counts is None else counts["input"]
+            return frequent.make(how, options, transport, tables, inspector, occurrences)
     raise AssertionError(options.sync)

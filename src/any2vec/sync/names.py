@@ -34,7 +34,7 @@ class Merge(Sync):
     """GraphAny2Vec: owners merge what hosts made of a row, once a round."""
 
     has_scheme: ClassVar[bool] = True
-    rule: Literal["adasum", "adasum-symmetric", "mean", "sum"] = "adasum"
+    rule: Literal["adasum", "adasum-symmetric", "blend", "mean", "sum"] = "adasum"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from any2vec.checks import check_choice, check_number, check_whole
 from any2vec.errors import InputError
-from any2vec.sync.names import Sync, parse_sync
+from any2vec.sync.names import MERGES, Sync, parse_sync
 
 SCHEMES = ("rep-base", "rep-opt", "pull-base", "pull-opt")
 READS = ("whole", "parts")
@@ -24,11 +24,11 @@ class HostOptions:
     logical_hosts: int | None = None
     """hosts as threads of one process, 1..256: the same result as from so many processes"""
     sync: str = "adasum"
-    """how hosts agree: adasum, adasum-symmetric, mean, sum, ds-sync[:random|butterfly|topology][:SIZE], leader,
+    """how hosts agree: adasum, adasum-symmetric, blend, mean, sum, ds-sync[:random|butterfly|topology][:SIZE], leader,
     elastic, gaia[:THRESHOLD], server:async, server:bounded:ROUNDS, server-mean or frequent"""
     scheme: Literal["rep-base", "rep-opt", "pull-base", "pull-opt"] | None = None
-    """what travels with adasum, adasum-symmetric, mean and sum: all rows, changed rows, words of the round, or rows of
-    the round by label (the default); same result each"""
+    """what travels with adasum, adasum-symmetric, blend, mean and sum: all rows, changed rows, words of the round, or
+    rows of the round by label; same result each. By default the last, for two hosts rep-opt"""
     rounds_per_epoch: int | None = None
     """agreements in an epoch, 1..1,000,000; by default 3 for every 2 hosts"""
     bits: int = 32
@@ -60,14 +60,12 @@ class HostOptions:
         if self.scheme is not None:
             check_choice("scheme", self.scheme, SCHEMES)
             if not agreement.has_scheme:
-                raise InputError(
-                    f"scheme is for adasum, adasum-symmetric, mean and sum; leave it out with sync {self.sync}."
-                )
+                raise InputError(f"scheme is for {', '.join(MERGES)}; leave it out with sync {self.sync}.")
         check_choice("read", self.read, READS)
         check_number("host_timeout", self.host_timeout, 0, 1e6, open_low=True)
         if self.bits not in (32, 16, 8):
             raise InputError(f"bits must be 32, 16 or 8, got {self.bits!r}.")
-        if self.overlap and self.form != "pull-opt":
+        if self.overlap and not (self.agreement.has_scheme and self.scheme in (None, "pull-opt")):
             raise InputError(f"overlap is for scheme pull-opt; leave it out with {self.scheme or self.sync}.")
         if self.bits not in agreement.bits:
             raise InputError(
@@ -84,10 +82,15 @@ class HostOptions:
         """What `sync` stands for."""
         return parse_sync(self.sync)
 
-    @property
-    def form(self) -> str | None:
-        """The scheme that counts; None for an agreement that has none."""
-        return (self.scheme or "pull-opt") if self.agreement.has_scheme else None
+    def form(self, hosts: int) -> str | None:
+        """The scheme that counts; None for an agreement that has none.
+
+        Two hosts have so few and long rounds that each reads nearly every row in each: what an inspection pass would
+        leave out is less than the pass costs.
+        """
+        if not self.agreement.has_scheme:
+            return None
+        return self.scheme or ("rep-opt" if hosts == 2 and not self.overlap else "pull-opt")
 
     @property
     def is_spread(self) -> bool:

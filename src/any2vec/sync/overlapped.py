@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 
 from any2vec.cluster.transport import Transport
+from any2vec.sync.block import Rule
 from any2vec.sync.copying import put_rows, rows_of
 from any2vec.sync.tracking import Inspector, Tracked, Tracker
 from any2vec.types import Round, Work
@@ -33,7 +34,7 @@ class Overlapped:
     """
 
     def __init__(
-        self, transport: Transport, tables: dict[str, np.ndarray], rule: str, bits: int, inspector: Inspector,
+        self, transport: Transport, tables: dict[str, np.ndarray], rule: Rule, bits: int, inspector: Inspector,
         coming: Iterator[tuple[int, Round]], threads: int = 1,
     ) -> None:  # fmt: skip
         self.tables = tables

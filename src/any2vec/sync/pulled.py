@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from any2vec.cluster.transport import Transport
+from any2vec.sync.block import Rule
 from any2vec.sync.tracking import Inspector, Tracked, Tracker
 from any2vec.types import Work
 
@@ -24,7 +25,7 @@ class Pulled:
     """
 
     def __init__(
-        self, transport: Transport, tables: dict[str, np.ndarray], rule: str, bits: int, by_label: bool,
+        self, transport: Transport, tables: dict[str, np.ndarray], rule: Rule, bits: int, by_label: bool,
         inspector: Inspector, threads: int = 1,
     ) -> None:  # fmt: skip
         self.tables = tables

@@ -15,7 +15,7 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.merge import changed_rows
 from any2vec.plan.deal import Deal
-from any2vec.sync.block import Block, bounds, gather_blocks
+from any2vec.sync.block import Rule, bounds, gather_blocks
 from any2vec.sync.copying import put_rows, rows_of
 from any2vec.sync.crew import Crew
 from any2vec.sync.residual import Residuals
@@ -32,7 +32,7 @@ class Replicated:
     """
 
     def __init__(
-        self, transport: Transport, tables: dict[str, np.ndarray], rule: str, bits: int, sparse: bool, threads: int = 1
+        self, transport: Transport, tables: dict[str, np.ndarray], rule: Rule, bits: int, sparse: bool, threads: int = 1
     ) -> None:
         self._crew = Crew(threads)
         self.transport = transport
@@ -43,7 +43,7 @@ class Replicated:
         self._deal = Deal(len(tables["input"]), transport.hosts)
         low, high = self._bounds[transport.rank : transport.rank + 2]
         owned = self._deal.rows(np.arange(low, high))
-        self._blocks = {name: Block(rows_of(table, owned), rule) for name, table in tables.items()}
+        self._blocks = {name: rule.block(name, table, owned) for name, table in tables.items()}
         self._start = {name: table.copy() for name, table in tables.items()} if sparse or bits < 32 else {}
         self.residuals = Residuals(tables if bits < 32 else {})
         if bits < 32:  # rows of other owners are what these would send: so it is again when a run goes on

@@ -14,9 +14,10 @@ import numpy as np
 from any2vec.cluster.codec import pack_ids, pack_rows, unpack_ids, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
+from any2vec.kernels.rows import gather_rows
 from any2vec.plan.deal import Deal
-from any2vec.sync.block import Block, bounds, gather_blocks
-from any2vec.sync.copying import put_rows, rows_of
+from any2vec.sync.block import Rule, bounds, gather_blocks
+from any2vec.sync.copying import put_rows
 from any2vec.sync.crew import Crew
 from any2vec.sync.residual import Residuals
 from any2vec.types import Round
@@ -52,7 +53,7 @@ class Tracker:
     """
 
     def __init__(
-        self, transport: Transport, tables: dict[str, np.ndarray], rule: str, bits: int, by_label: bool,
+        self, transport: Transport, tables: dict[str, np.ndarray], rule: Rule, bits: int, by_label: bool,
         inspector: Inspector, channel: str = "", threads: int = 1,
     ) -> None:  # fmt: skip
         self.transport = transport
@@ -65,7 +66,7 @@ class Tracker:
         self.deal = Deal(self.num_rows["input"], transport.hosts)
         self.bounds = bounds(self.num_rows["input"], transport.hosts)
         owned = self.deal.rows(np.arange(*self.bounds[transport.rank : transport.rank + 2]))
-        self.blocks = {name: Block(rows_of(table, owned), rule) for name, table in tables.items()}
+        self.blocks = {name: rule.block(name, table, owned) for name, table in tables.items()}
         self.residuals = Residuals(tables if bits < 32 else {})
 
     def fetch(self, epoch: int, round_: Round) -> Tracked:
@@ -75,9 +76,10 @@ class Tracker:
             self.inspector.inspect(epoch, start, stop, marks["input"], marks["output"])
         if not self.by_label:
             marks = dict.fromkeys(marks, marks["input"] | marks["output"])
-        places = {name: self._by_owner(np.flatnonzero(self.deal.flags(mark))) for name, mark in marks.items()}
-        asked = self._agree_on_addresses(places)
-        mine = {name: [self.deal.rows(part) for part in owned] for name, owned in places.items()}
+        places = {name: np.flatnonzero(self.deal.flags(mark)) for name, mark in marks.items()}
+        cuts = {name: np.searchsorted(found, self.bounds[1:-1]) for name, found in places.items()}
+        asked = self._agree_on_addresses({name: np.split(found, cuts[name]) for name, found in places.items()})
+        mine = {name: np.split(self.deal.rows(found), cuts[name]) for name, found in places.items()}
         return Tracked(mine, asked, self._pull(mine, asked))
 
     def push(self, tracked: Tracked, outgoing: dict[str, list[np.ndarray]], are_changes: bool) -> None:
@@ -113,11 +115,7 @@ class Tracker:
 
     def take(self, tables: dict[str, np.ndarray], tracked: Tracked) -> dict[str, list[np.ndarray]]:
         """What stands in tables at the tracked rows, by table and owner."""
-        places = self._places()
-        found = self.crew.each(lambda place: rows_of(tables[place[0]], tracked.mine[place[0]][place[1]]), places)
-        return {
-            name: [rows for (table, _), rows in zip(places, found, strict=True) if table == name] for name in tables
-        }
+        return {name: self._gather(tables[name], tracked.mine[name]) for name in tables}
 
     def changes(
         self, tables: dict[str, np.ndarray], tracked: Tracked, start: dict[str, list[np.ndarray]]
@@ -138,8 +136,15 @@ class Tracker:
         blocks = {name: block.rows.copy() for name, block in self.blocks.items()}
         return gather_blocks(self.transport, blocks, self.deal)
 
-    def _by_owner(self, places: np.ndarray) -> list[np.ndarray]:
-        return np.split(places, np.searchsorted(places, self.bounds[1:-1]))
+    def _gather(self, table_VD: np.ndarray, ids: list[np.ndarray]) -> list[np.ndarray]:
+        """Copies of a table's rows, by list of ids; they share one array, so that many short lists cost little."""
+        all_ids, rows = np.concatenate(ids), np.empty((sum(map(len, ids)), table_VD.shape[1]), table_VD.dtype)
+
+        def gather(part: tuple[int, int]) -> None:
+            gather_rows(table_VD, all_ids[part[0] : part[1]], rows[part[0] : part[1]])
+
+        self.crew.each(gather, self.crew.parts(len(rows)))
+        return np.split(rows, np.cumsum([len(part) for part in ids])[:-1])
 
     def _exchange(self, parts: dict[int, list[Part]], phase: str) -> dict[int, tuple[Part, ...]]:
         return self.transport.exchange(parts, phase, self.channel)
@@ -165,10 +170,11 @@ class Tracker:
     ) -> dict[str, list[np.ndarray]]:
         rank, hosts = self.transport.rank, self.transport.hosts
 
+        rows = {name: self._gather(block.rows, asked[name]) for name, block in self.blocks.items()}
+
         def pack(host: int) -> list[Part]:
             bits = 32 if host == rank else self.bits  # a host's own rows do not travel
-            blocks = self.blocks.items()
-            return [part for name, block in blocks for part in pack_rows(rows_of(block.rows, asked[name][host]), bits)]
+            return [part for name in self.blocks for part in pack_rows(rows[name][host], bits)]
 
         outgoing = dict(enumerate(self.crew.each(pack, range(hosts))))
         own = outgoing.pop(rank)

@@ -92,8 +92,8 @@ class Host:
         self.driver: Alone | Rounds = Alone()
         if request.agree is not None:
             agreement = make_agreement(
-                request.agree, transport, self.learner.state, self.learner, self.counts, self.schedule.all_rounds(),
-                request.threads,
+                request.agree, transport, self.learner.state, self.learner, self._occurrences(),
+                self.schedule.all_rounds(), request.threads,
             )  # fmt: skip
             if checkpoint is not None:
                 agreement.recall(_memories(checkpoint.state))
@@ -164,6 +164,11 @@ class Host:
     def _out(self) -> Path | None:
         """The run folder, where this host writes it."""
         return self.request.out if self.transport.rank == 0 else None
+
+    def _occurrences(self) -> dict[str, np.ndarray]:
+        """How often rows occur in an epoch. Output rows of hierarchical softmax are no items: nobody counted them."""
+        both = self.request.model.objective == "negative"
+        return dict.fromkeys(("input", "output") if both else ("input",), self.counts)
 
     def _checkpoint(self) -> Checkpoint | None:
         """The checkpoint to go on from: every host reads the one that rank 0 has written."""
@@ -239,8 +244,8 @@ class Host:
         agree = self.request.agree
         assert agree is not None
         return {
-            "hosts": self.transport.hosts, "sync": agree.sync, "scheme": agree.form, "bits": agree.bits,
-            "rounds": driver.rounds, "rounds_per_epoch": self.rounds,
+            "hosts": self.transport.hosts, "sync": agree.sync, "scheme": agree.form(self.transport.hosts),
+            "bits": agree.bits, "rounds": driver.rounds, "rounds_per_epoch": self.rounds,
             "bytes_by_kind": _summed([host["bytes_by_kind"] for host in told]),
             "bytes_by_phase": _summed([host["bytes_by_phase"] for host in told]),
             "agree_seconds": sum(host["seconds"] for host in told) / len(told),
