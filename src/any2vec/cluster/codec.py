@@ -17,11 +17,21 @@ def pack_rows(rows_KD: np.ndarray, bits: int = 32) -> list[Part]:
     """Parts that carry float32 rows (K, D): as they are, or as whole numbers with a float32 scale for each row."""
     if bits == 32 or not len(rows_KD):
         return [Part("rows", rows_KD)]
+    parts = empty_parts(rows_KD.shape, bits)
+    pack_into(rows_KD, bits, parts)
+    return parts
+
+
+def empty_parts(shape: tuple[int, ...], bits: int) -> list[Part]:
+    """Memory for the parts that `pack_rows` makes of one row or more of this shape with 16 or 8 bits."""
+    return [Part("rows", np.empty(shape, _CODES[bits])), Part("rows", np.empty(shape[0], np.float32))]
+
+
+def pack_into(rows_KD: np.ndarray, bits: int, parts: Sequence[Part]) -> None:
+    """Fill `empty_parts`, or the same rows of both of them."""
     from any2vec.kernels.quantise import quantise_rows
 
-    scale_K, code_KD = np.empty(len(rows_KD), np.float32), np.empty(rows_KD.shape, _CODES[bits])
-    quantise_rows(rows_KD, (1 << (bits - 1)) - 1, scale_K, code_KD)
-    return [Part("rows", code_KD), Part("rows", scale_K)]
+    quantise_rows(rows_KD, (1 << (bits - 1)) - 1, parts[1].array, parts[0].array)
 
 
 def unpack_rows(parts: Sequence[Part]) -> np.ndarray:
@@ -34,6 +44,22 @@ def unpack_rows(parts: Sequence[Part]) -> np.ndarray:
     rows_KD = np.empty(code_KD.shape, np.float32)
     restore_rows(scale_K, code_KD, rows_KD)
     return rows_KD
+
+
+def unpack_lists(packed: Sequence[Sequence[Part]]) -> list[np.ndarray]:
+    """`unpack_rows` of several messages; one call restores all that are rounded, for with many hosts they are short."""
+    rounded = [parts for parts in packed if len(parts) == 2]
+    if not rounded:
+        return [unpack_rows(parts) for parts in packed]
+    from any2vec.kernels.addresses import addresses
+    from any2vec.kernels.quantise import restore_lists
+
+    codes, scales = [parts[0].array for parts in rounded], [parts[1].array for parts in rounded]
+    size_H = np.array([len(code) for code in codes], np.int64)
+    rows_KD, kind = np.empty((int(size_H.sum()), codes[0].shape[1]), np.float32), codes[0].dtype.type
+    restore_lists(addresses(scales, np.float32), addresses(codes, kind), size_H, kind(0), rows_KD)
+    restored = iter(np.split(rows_KD, np.cumsum(size_H)[:-1]))
+    return [next(restored) if len(parts) == 2 else unpack_rows(parts) for parts in packed]
 
 
 def rows_size(count: int, dim: int, bits: int = 32) -> int:

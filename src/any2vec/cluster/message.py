@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ MAGIC = b"A2VM"
 VERSION = 1
 _CHECKSUM = struct.Struct("<I")
 _DTYPES = tuple(np.dtype(name) for name in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"))
+_LEGAL: frozenset[np.dtype[Any]] = frozenset(_DTYPES)
 
 
 class Part(NamedTuple):
@@ -64,7 +65,7 @@ def check_parts(parts: Sequence[Part], phase: str) -> None:
     if not phase.isascii() or len(phase) > 16:
         raise ValueError(f"a phase has at most 16 ASCII letters, got {phase!r}")
     for part in parts:
-        if part.kind not in KINDS or part.array.dtype not in _DTYPES or part.array.ndim not in (1, 2):
+        if part.kind not in KINDS or part.array.dtype not in _LEGAL or part.array.ndim not in (1, 2):
             shape, dtype = part.array.shape, part.array.dtype
             raise ValueError(f"no message carries an array of kind {part.kind!r}, type {dtype} and shape {shape}")
 

@@ -14,14 +14,9 @@ row, u + g - s (u.g / |g|^2) g, it goes over into the sum (s = 0): our own rule 
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any
-
 import numpy as np
-from numba import carray
-from numba.core import config, types
-from numba.extending import intrinsic
 
+from any2vec.kernels.addresses import rows_at, slots_at
 from any2vec.kernels.jit import fast_jit, jit
 from any2vec.kernels.scalar import bounded
 
@@ -117,37 +112,6 @@ def finish_rows(
                 start_BD[slot, d] = bounded(np.float32(np.float64(start_BD[slot, d]) + scale * sum_BD[slot, d]))
 
 
-@intrinsic
-def _pointer(typing_context: Any, address: Any, like: Any) -> Any:
-    """A pointer to numbers of the type of `like` at an address, uint64."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
-
-    return types.CPointer(like)(address, like), generate
-
-
-if config.DISABLE_JIT:  # type: ignore[attr-defined]
-
-    def _slots_at(address: int, count: int) -> np.ndarray:
-        return np.ctypeslib.as_array((ctypes.c_int64 * count).from_address(int(address)))
-
-    def _rows_at(address: int, count: int, dim: int) -> np.ndarray:
-        return np.ctypeslib.as_array((ctypes.c_float * (count * dim)).from_address(int(address))).reshape(count, dim)
-
-else:
-
-    @jit
-    def _slots_at(address: int, count: int) -> np.ndarray:
-        """int64 (count,) at an address that is not 0."""
-        return carray(_pointer(address, np.int64(0)), count)  # type: ignore[call-arg]
-
-    @jit
-    def _rows_at(address: int, count: int, dim: int) -> np.ndarray:
-        """float32 (count, dim) at an address that is not 0."""
-        return carray(_pointer(address, np.float32(0)), (count, dim))  # type: ignore[call-arg]
-
-
 @fast_jit
 def merge_hosts(
     rule: int,
@@ -175,7 +139,7 @@ def merge_hosts(
     place_H = np.zeros(size_H.size, np.int64)
     for h in range(size_H.size):
         if size_H[h] > 0:
-            place_H[h] = np.searchsorted(_slots_at(slots_H[h], size_H[h]), begin)
+            place_H[h] = np.searchsorted(slots_at(slots_H[h], size_H[h]), begin)
     for first in range(begin, end, step):
         last = min(first + step, end)
         rows_ND = start_BD[first:last]
@@ -183,7 +147,7 @@ def merge_hosts(
         for h in range(size_H.size):
             if place_H[h] == size_H[h]:
                 continue
-            slot_K, now_KD = _slots_at(slots_H[h], size_H[h]), _rows_at(values_H[h], size_H[h], dim)
+            slot_K, now_KD = slots_at(slots_H[h], size_H[h]), rows_at(values_H[h], np.float32(0), size_H[h], dim)
             low = high = place_H[h]
             while high < slot_K.size and slot_K[high] < last:
                 high += 1

@@ -5,8 +5,11 @@ Legend: K rows, D dim.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from any2vec.kernels.addresses import numbers_at, rows_at
 from any2vec.kernels.jit import jit
 
 
@@ -36,3 +39,17 @@ def restore_rows(scale_K: np.ndarray, code_KD: np.ndarray, rows_KD: np.ndarray) 
     for k in range(code_KD.shape[0]):
         for d in range(code_KD.shape[1]):
             rows_KD[k, d] = scale_K[k] * np.float32(code_KD[k, d])
+
+
+@jit
+def restore_lists(
+    scales_H: np.ndarray, codes_H: np.ndarray, size_H: np.ndarray, like: np.integer[Any], rows_KD: np.ndarray
+) -> None:
+    """`restore_rows` of H lists by address, uint64, one after the other; size_H: rows of each; like: a code."""
+    at, dim = 0, rows_KD.shape[1]
+    for h in range(size_H.size):
+        size = size_H[h]
+        if size > 0:
+            scale_K = numbers_at(scales_H[h], np.float32(0), size)
+            restore_rows(scale_K, rows_at(codes_H[h], like, size, dim), rows_KD[at : at + size])
+            at += size

@@ -13,6 +13,7 @@ from numba.core import config, types
 from numba.core.cgutils import alloca_once_value, for_range_slice
 from numba.extending import intrinsic
 
+from any2vec.kernels.addresses import rows_at, slots_at
 from any2vec.kernels.jit import jit
 from any2vec.kernels.rng import draw, unit
 from any2vec.kernels.scalar import BOUND
@@ -61,6 +62,16 @@ def scatter_rows(rows_KD: np.ndarray, id_K: np.ndarray, table_VD: np.ndarray) ->
         row = id_K[k]
         for d in range(table_VD.shape[1]):
             table_VD[row, d] = rows_KD[k, d]
+
+
+@jit
+def scatter_lists(ids_H: np.ndarray, rows_H: np.ndarray, size_H: np.ndarray, table_VD: np.ndarray) -> None:
+    """`scatter_rows` of H lists of ids, int64 (K,), and rows, float32 (K, D), by address, uint64; size_H: each K."""
+    for h in range(size_H.size):
+        if size_H[h] > 0:
+            scatter_rows(
+                rows_at(rows_H[h], np.float32(0), size_H[h], table_VD.shape[1]), slots_at(ids_H[h], size_H[h]), table_VD
+            )
 
 
 def _each_register(builder: Any, dim: Any, work: Any) -> None:

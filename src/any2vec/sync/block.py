@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from any2vec.cluster.codec import pack_rows, unpack_lists
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
+from any2vec.kernels.addresses import addresses
 from any2vec.kernels.merge import (
     ADASUM,
     ADASUM_SYMMETRIC,
@@ -20,12 +22,12 @@ from any2vec.kernels.merge import (
     merge_rows,
 )
 from any2vec.plan.deal import Deal
-from any2vec.sync.copying import put_rows, rows_of
+from any2vec.sync.copying import put_lists, put_rows, rows_of
 from any2vec.sync.crew import Crew
 
 RULES = {"adasum": ADASUM, "adasum-symmetric": ADASUM_SYMMETRIC, "blend": ADASUM, "mean": MEAN, "sum": SUM}
 """name of a merge rule -> its number in the kernels; mean is over the hosts that changed the row"""
-COMMON = 1500.0
+COMMON = 1000.0
 """occurrences in an epoch of a row that "blend" merges mostly by AdaSum (a share of 63 %); measured, see docs/log.md"""
 STRETCH_BYTES = 1 << 20
 """of rows and of what is merged of them, at a time: a share of a core's second-level cache"""
@@ -36,13 +38,15 @@ def bounds(num_rows: int, hosts: int) -> list[int]:
     return [num_rows * host // hosts for host in range(hosts + 1)]
 
 
-def compile_merges(dim: int) -> None:
-    """Compile the kernels that merge rows of `dim` numbers, or load them from the cache, by empty calls."""
+def compile_merges(dim: int, bits: int = 32) -> None:
+    """Compile the kernels that merge rows of `dim` numbers and carry them, or load them from the cache."""
     block, rows = Block(np.zeros((1, dim), np.float32), "sum"), np.zeros((1, dim), np.float32)
     for is_delta in (False, True):
         block.merge(np.zeros(1, np.int64), rows, is_delta)
         block.finish(is_delta)
         block.merge_all([(np.zeros(1, np.int64), rows)], is_delta, Crew(1))
+    carried = unpack_lists([pack_rows(rows, bits)])
+    put_lists(rows, [np.zeros(1, np.int64)], carried)
     changed_rows(rows, rows, np.zeros(1, np.uint8))
 
 
@@ -118,8 +122,8 @@ class Block:
         Stretch after stretch, each small enough for a core's cache; threads take parts of the block. Each row meets its
         hosts in the same order, whatever the stretches and threads.
         """
-        told = [(np.ascontiguousarray(slots), np.ascontiguousarray(values)) for slots, values in told]
-        slots_H, values_H = (np.array([pair[which].ctypes.data for pair in told], np.uint64) for which in (0, 1))
+        slots_H = addresses([slots for slots, _ in told], np.int64)
+        values_H = addresses([values for _, values in told], np.float32)
         size_H = np.array([len(slots) for slots, _ in told], np.int64)
         step = max(1, min(len(self.rows), STRETCH_BYTES // (16 * max(1, self.rows.shape[1]))))
         changed = np.zeros(len(self.rows), bool)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from any2vec.kernels.rows import gather_rows, scatter_rows
+from any2vec.kernels.addresses import addresses
+from any2vec.kernels.rows import gather_rows, scatter_lists, scatter_rows
 
 
 def rows_of(table_VD: np.ndarray, ids: np.ndarray) -> np.ndarray:
@@ -17,3 +20,9 @@ def rows_of(table_VD: np.ndarray, ids: np.ndarray) -> np.ndarray:
 def put_rows(table_VD: np.ndarray, ids: np.ndarray, rows_KD: np.ndarray) -> None:
     """Put float32 (K, D) into the rows `ids`, int64 (K,)."""
     scatter_rows(rows_KD, ids, table_VD)
+
+
+def put_lists(table_VD: np.ndarray, ids: Sequence[np.ndarray], rows: Sequence[np.ndarray]) -> None:
+    """`put_rows` of several lists, in one call: with many hosts lists are many and short."""
+    size_H = np.array([len(part) for part in ids], np.int64)
+    scatter_lists(addresses(ids, np.int64), addresses(rows, np.float32), size_H, table_VD)

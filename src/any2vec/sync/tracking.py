@@ -11,13 +11,13 @@ from typing import Protocol
 
 import numpy as np
 
-from any2vec.cluster.codec import pack_ids, pack_rows, unpack_ids, unpack_rows
+from any2vec.cluster.codec import empty_parts, pack_ids, pack_into, pack_rows, unpack_ids, unpack_lists, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.rows import gather_rows
 from any2vec.plan.deal import Deal
 from any2vec.sync.block import Rule, bounds, gather_blocks
-from any2vec.sync.copying import put_rows
+from any2vec.sync.copying import put_lists
 from any2vec.sync.crew import Crew
 from any2vec.sync.residual import Residuals
 from any2vec.types import Round
@@ -86,65 +86,84 @@ class Tracker:
         """Send values, or changes, of the tracked rows to their owners, who merge them in rank order."""
         hosts, rank = self.transport.hosts, self.transport.rank
 
-        def pack(host: int) -> list[Part]:
-            parts = []
-            for name, owned in outgoing.items():
-                rows, ids = owned[host], tracked.mine[name][host]
-                packed = pack_rows(self.residuals.outgoing(name, ids, rows) if self.bits < 32 else rows, self.bits)
-                if self.bits < 32:
-                    self.residuals.sent(name, ids, unpack_rows(packed))
-                parts += packed
-            return parts
-
-        parts = dict(enumerate(self.crew.each(pack, range(hosts))))
+        packed = {name: self._pack_changes(name, tracked.mine[name], rows) for name, rows in outgoing.items()}
+        parts = {host: [part for by_host in packed.values() for part in by_host[host]] for host in range(hosts)}
         own = parts.pop(rank)
         received = {peer: list(found) for peer, found in self._exchange(parts, "reduce").items()} | {rank: own}
-        told = self.crew.each(lambda host: self._read(received[host]), range(hosts))
+        told = self._read([received[host] for host in range(hosts)])
         for name, block in self.blocks.items():
-            by_rank = [(slots, told[host][name]) for host, slots in enumerate(tracked.asked[name])]
+            by_rank = list(zip(tracked.asked[name], told[name], strict=True))
             block.merge_all(by_rank, are_changes, self.crew)
 
     def put(self, tables: dict[str, np.ndarray], tracked: Tracked) -> None:
         """Put pulled values into tables, by global id."""
 
-        def put(place: tuple[str, int]) -> None:
-            name, host = place
-            put_rows(tables[name], tracked.mine[name][host], tracked.values[name][host])
+        hosts = [(name, *part) for name in self.blocks for part in self.crew.parts(self.transport.hosts)]
 
-        self.crew.each(put, self._places())
+        def put(place: tuple[str, int, int]) -> None:
+            name, start, stop = place
+            put_lists(tables[name], tracked.mine[name][start:stop], tracked.values[name][start:stop])
+
+        self.crew.each(put, hosts)
 
     def take(self, tables: dict[str, np.ndarray], tracked: Tracked) -> dict[str, list[np.ndarray]]:
         """What stands in tables at the tracked rows, by table and owner."""
-        return {name: self._gather(tables[name], tracked.mine[name]) for name in tables}
+        return {name: _split(self._gather(tables[name], ids), ids) for name, ids in tracked.mine.items()}
 
     def changes(
         self, tables: dict[str, np.ndarray], tracked: Tracked, start: dict[str, list[np.ndarray]]
     ) -> dict[str, list[np.ndarray]]:
         """What became of the tracked rows since they had the values `start`, by table and owner."""
-        found = self.take(tables, tracked)
-        for name, owned in found.items():
-            for now, before in zip(owned, start[name], strict=True):
-                now -= before
+        found = {}
+        for name, ids in tracked.mine.items():
+            changes = self._gather(tables[name], ids)
+            changes -= np.concatenate(start[name])
+            found[name] = _split(changes, ids)
         return found
-
-    def _places(self) -> list[tuple[str, int]]:
-        """(table, owner) of all pairs of the two."""
-        return [(name, host) for name in self.blocks for host in range(self.transport.hosts)]
 
     def collect(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0; None elsewhere."""
         blocks = {name: block.rows.copy() for name, block in self.blocks.items()}
         return gather_blocks(self.transport, blocks, self.deal)
 
-    def _gather(self, table_VD: np.ndarray, ids: list[np.ndarray]) -> list[np.ndarray]:
-        """Copies of a table's rows, by list of ids; they share one array, so that many short lists cost little."""
-        all_ids, rows = np.concatenate(ids), np.empty((sum(map(len, ids)), table_VD.shape[1]), table_VD.dtype)
+    def _gather(self, table_VD: np.ndarray, ids: list[np.ndarray]) -> np.ndarray:
+        """float32 (K, D), a copy of a table's rows, list of ids after list: one call, for many lists are short."""
+        id_K = np.concatenate(ids)
+        rows_KD = np.empty((len(id_K), table_VD.shape[1]), table_VD.dtype)
+        self.crew.each(
+            lambda part: gather_rows(table_VD, id_K[slice(*part)], rows_KD[slice(*part)]), self.crew.parts(len(id_K))
+        )
+        return rows_KD
 
-        def gather(part: tuple[int, int]) -> None:
-            gather_rows(table_VD, all_ids[part[0] : part[1]], rows[part[0] : part[1]])
+    def _pack_changes(self, name: str, ids: list[np.ndarray], rows: list[np.ndarray]) -> list[list[Part]]:
+        """Values, or changes and what is owed of them, by owner; remembers what rounding leaves out."""
+        if self.bits == 32:
+            return [pack_rows(part) for part in rows]
+        id_K, change_KD = np.concatenate(ids), np.concatenate(rows)
+        packed: list[Part] = empty_parts(change_KD.shape, self.bits)
 
-        self.crew.each(gather, self.crew.parts(len(rows)))
-        return np.split(rows, np.cumsum([len(part) for part in ids])[:-1])
+        def pack(part: tuple[int, int]) -> None:
+            owed = self.residuals.outgoing(name, id_K[slice(*part)], change_KD[slice(*part)])
+            pack_into(owed, self.bits, mine := [Part("rows", whole.array[slice(*part)]) for whole in packed])
+            self.residuals.sent(name, id_K[slice(*part)], unpack_rows(mine))
+
+        self.crew.each(pack, self.crew.parts(len(id_K)))
+        return _split_parts(packed, ids)
+
+    def _pack_values(self, table_VD: np.ndarray, ids: list[np.ndarray]) -> list[list[Part]]:
+        """Rows for each host; a host's own do not travel, so they are not rounded."""
+        rows_KD = self._gather(table_VD, ids)
+        exact = [pack_rows(part) for part in _split(rows_KD, ids)]
+        if self.bits == 32:
+            return exact
+        packed = empty_parts(rows_KD.shape, self.bits)
+
+        def pack(part: tuple[int, int]) -> None:
+            pack_into(rows_KD[slice(*part)], self.bits, [Part("rows", whole.array[slice(*part)]) for whole in packed])
+
+        self.crew.each(pack, self.crew.parts(len(rows_KD)))
+        rank = self.transport.rank
+        return [exact[host] if host == rank else parts for host, parts in enumerate(_split_parts(packed, ids))]
 
     def _exchange(self, parts: dict[int, list[Part]], phase: str) -> dict[int, tuple[Part, ...]]:
         return self.transport.exchange(parts, phase, self.channel)
@@ -169,25 +188,37 @@ class Tracker:
         self, mine: dict[str, list[np.ndarray]], asked: dict[str, list[np.ndarray]]
     ) -> dict[str, list[np.ndarray]]:
         rank, hosts = self.transport.rank, self.transport.hosts
-
-        rows = {name: self._gather(block.rows, asked[name]) for name, block in self.blocks.items()}
-
-        def pack(host: int) -> list[Part]:
-            bits = 32 if host == rank else self.bits  # a host's own rows do not travel
-            return [part for name in self.blocks for part in pack_rows(rows[name][host], bits)]
-
-        outgoing = dict(enumerate(self.crew.each(pack, range(hosts))))
+        packed = [self._pack_values(block.rows, asked[name]) for name, block in self.blocks.items()]
+        outgoing = {host: [part for by_host in packed for part in by_host[host]] for host in range(hosts)}
         own = outgoing.pop(rank)
         received = {peer: list(parts) for peer, parts in self._exchange(outgoing, "pull").items()} | {rank: own}
-        told = self.crew.each(lambda host: self._read(received[host]), range(hosts))
-        return {name: [told[host][name] for host in range(hosts)] for name in mine}
+        return self._read([received[host] for host in range(hosts)])
 
-    def _read(self, parts: list[Part]) -> dict[str, np.ndarray]:
-        """The rows of each table in a message."""
-        return {name: _read_rows(parts) for name in self.blocks}
+    def _read(self, messages: list[list[Part]]) -> dict[str, list[np.ndarray]]:
+        """The rows of each table in the messages of all hosts."""
+        packed = {name: [_take_rows(parts) for parts in messages] for name in self.blocks}
+
+        def unpack(name: str) -> list[np.ndarray]:
+            parts = self.crew.parts(len(messages))
+            lists = self.crew.each(lambda part: unpack_lists(packed[name][slice(*part)]), parts)
+            return [rows for some in lists for rows in some]
+
+        return {name: unpack(name) for name in self.blocks}
 
 
-def _read_rows(parts: list[Part]) -> np.ndarray:
-    """Values off the front of a message."""
+def _split(rows_KD: np.ndarray, ids: list[np.ndarray]) -> list[np.ndarray]:
+    """Views of the rows, by list of ids."""
+    return np.split(rows_KD, np.cumsum([len(part) for part in ids])[:-1])
+
+
+def _split_parts(packed: list[Part], ids: list[np.ndarray]) -> list[list[Part]]:
+    """Packed rows, by list of ids; as `pack_rows` packs each of them."""
+    pieces = [_split(whole.array, ids) for whole in packed]
+    empty = pack_rows(np.empty((0, packed[0].array.shape[1]), np.float32))
+    return [[Part("rows", piece[host]) for piece in pieces] if len(part) else empty for host, part in enumerate(ids)]
+
+
+def _take_rows(parts: list[Part]) -> list[Part]:
+    """The parts of one table's rows off the front of a message."""
     first = parts.pop(0)
-    return unpack_rows([first] if first.array.dtype == np.float32 else [first, parts.pop(0)])
+    return [first] if first.array.dtype == np.float32 else [first, parts.pop(0)]

@@ -140,7 +140,7 @@ class Host:
         began = time.perf_counter()
         self.learner.compile(for_hosts=self.request.agree is not None)
         if self.request.agree is not None:
-            compile_merges(self.request.model.dim)
+            compile_merges(self.request.model.dim, self.request.agree.bits)
         return time.perf_counter() - began
 
     def agreed(self) -> dict[str, np.ndarray] | None:
