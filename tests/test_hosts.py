@@ -17,6 +17,8 @@ from any2vec.models.config import SequenceModel
 from any2vec.models.learner import SequenceLearner
 from any2vec.models.source import StoredTokens
 from any2vec.plan.chunks import chunk_bounds, share_rest
+from any2vec.plan.partition import PARTITIONS
+from any2vec.sampling.walks import Walker
 from any2vec.sync.options import SCHEMES, HostOptions
 from any2vec.tables.memory import MemoryTable
 from any2vec.types import Round, Stretch, Work
@@ -93,6 +95,51 @@ def test_walks_on_hosts(edges: Path, sync: str) -> None:
     found = [trained(NODES, edges, HostOptions(logical_hosts=3, scheme=scheme, sync=sync)) for scheme in SCHEMES]
     assert all(same(found[0], other) for other in found[1:])
     assert same(trained(NODES, edges), trained(NODES, edges, HostOptions(hosts=1, rounds_per_epoch=5)))
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_walkers_that_travel_teach_the_same(edges: Path, partition: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph in parts gives the bits of a whole one, and no host walks on another's part."""
+    if partition == "metis":
+        pytest.importorskip("pymetis")
+    spread = {"logical_hosts": 3, "rounds_per_epoch": 2}
+    plain = trained(NODES, edges, HostOptions(**spread))
+    monkeypatch.setattr(Walker, "sample", None)  # of a whole graph
+    parted = trained(NODES, edges, HostOptions(**spread, partition=partition))  # type: ignore[arg-type]
+    assert same(plain, parted)
+    assert parted.summary["bytes_by_phase"]["walk"] > 0 and "walk" not in plain.summary["bytes_by_phase"]
+    assert {name: plain.summary["data"][name] for name in plain.summary["data"]} == parted.summary["data"]
+
+
+def test_a_run_over_parts_goes_on_with_another_number_of_hosts(edges: Path, tmp_path: Path) -> None:
+    """Three hosts stop amid an epoch, two go on: the rest is cut anew, and all walk as often as anyone must."""
+    out = tmp_path / "run"
+
+    def stop(progress: any2vec.Progress) -> None:
+        if progress.progress >= 0.3:
+            raise KeyboardInterrupt
+
+    hosts = {"rounds_per_epoch": 4, "partition": "hash"}
+    with pytest.raises((KeyboardInterrupt, errors.Interrupted)):
+        trained(NODES, edges, HostOptions(logical_hosts=3, **hosts), out=out, callback=stop)  # type: ignore[arg-type]
+    found = trained(NODES, edges, HostOptions(logical_hosts=2, **hosts), out=out, resume=True)  # type: ignore[arg-type]
+    whole = trained(NODES, edges, HostOptions(logical_hosts=3, **hosts))  # type: ignore[arg-type]
+    assert found.summary["items"] == whole.summary["items"]
+
+
+@pytest.mark.parametrize(
+    ("model", "spread", "said"),
+    [
+        (MODELS["skipgram"], {"logical_hosts": 2, "partition": "hash"}, "partition is for graphs, and .* reads text"),
+        (NODES, {"partition": "hash"}, "say how many, hosts or logical_hosts"),
+        (NODES, {"logical_hosts": 2, "partition": "hash", "sync": "server:async"}, "partition goes with sync adasum"),
+        (NODES, {"logical_hosts": 2, "partition": "hash", "overlap": True}, "without overlap"),
+        (NODES, {"logical_hosts": 2, "partition": "cards"}, "partition must be one of"),
+    ],
+)
+def test_where_no_graph_can_be_cut(model: SequenceModel, spread: dict[str, Any], said: str, edges: Path) -> None:
+    with pytest.raises(errors.InputError, match=said):
+        trained(model, edges, HostOptions(**spread))
 
 
 @pytest.mark.parametrize("bits", [16, 8])

@@ -240,7 +240,7 @@ def test_counts_and_tokens(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
         assert tokens.piece(0, 0, 0)[0].size == 0
         for epoch in range(2):
             start, stop = (10 * cut for cut in share_of(0, 3 * len(graph), rank, hosts))
-            tokens.ahead(epoch, start, stop)
+            tokens.ahead(epoch, [(start, stop)])
             for at in range(start, stop, 50):
                 found, begin, end, offset = tokens.piece(epoch, at, min(stop, at + 50))
                 assert begin + offset == at and not found.flags.writeable
@@ -249,7 +249,7 @@ def test_counts_and_tokens(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
             with pytest.raises(InputError, match="not walked ahead"):
                 tokens.piece(epoch + 1, start, stop)
         with pytest.raises(InputError, match="multiples of 10"):
-            tokens.ahead(0, 5, 20)
+            tokens.ahead(0, [(5, 20)])
         return 1
 
     assert together(split_graph(graph, Owners.make(graph.csr, hosts, "hash")), options, work) == [1] * hosts

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from any2vec.cluster.transport import control
 from any2vec.errors import InputError
-from any2vec.sampling.travel import TravellingWalker
+from any2vec.sampling.travel import PHASE, TravellingWalker
 
 
 class TravelledTokens:
@@ -18,26 +21,40 @@ class TravelledTokens:
         self.walker = walker
         self.unit = walker.stride
         self.num_positions = walker.num_walks * walker.stride
-        self._epoch = self._start = self._stop = 0
-        self._tokens = _read_only(np.empty(0, np.int32))
+        self._epoch = 0
+        self._made: list[tuple[int, int, np.ndarray]] = []
+        """[start, stop) and the tokens of what was walked last"""
 
-    def ahead(self, epoch: int, start: int, stop: int) -> None:
-        """Make the positions [start, stop) of `epoch`, multiples of `unit`: a collective call, before each round.
+    def boundary(self, position: int) -> int:
+        return min(self.num_positions, -(-position // self.unit) * self.unit)
+
+    def ahead(self, epoch: int, parts: Sequence[tuple[int, int]]) -> None:
+        """Make the positions [start, stop) of each part, multiples of `unit`: a collective call, before each round.
 
         Every host names what it will read itself, which may be nothing.
 
         Raises:
-            InputError: the interval is not legal.
+            InputError: an interval is not legal.
             HostError: as `TravellingWalker.sample`.
         """
-        if start % self.unit or stop % self.unit:
-            raise InputError(
-                f"start and stop must be multiples of {self.unit}, a walk's slots, got {start} and {stop}."
-            )
-        self._tokens = _read_only(np.empty(0, np.int32))  # the walks of the last round go before these come
-        self._epoch, self._start, self._stop = epoch, start, start
-        self._tokens = _read_only(self.walker.sample(start // self.unit, stop // self.unit, epoch))
-        self._stop = stop
+        for start, stop in parts:
+            if start % self.unit or stop % self.unit:
+                raise InputError(
+                    f"start and stop must be multiples of {self.unit}, a walk's slots, got {start} and {stop}."
+                )
+        self._made = []  # the walks of the last round go before these come
+        self._epoch = epoch
+        for index in range(self._most(len(parts))):
+            start, stop = parts[index] if index < len(parts) else (0, 0)
+            tokens = self.walker.sample(start // self.unit, stop // self.unit, epoch)
+            tokens.flags.writeable = False
+            self._made.append((start, stop, tokens))
+
+    def _most(self, own: int) -> int:
+        """The largest number that any host names: so often all of them walk together."""
+        transport = self.walker.transport
+        told = transport.exchange(dict.fromkeys(range(transport.hosts), (control(own),)), PHASE, PHASE)
+        return max([own, *(int(parts[0].array[0]) for parts in told.values())])
 
     def piece(self, epoch: int, start: int, stop: int) -> tuple[np.ndarray, int, int, int]:
         """Of what `ahead` made. An empty piece can be had at any time.
@@ -46,15 +63,11 @@ class TravelledTokens:
             InputError: other positions than these.
         """
         if start == stop:
-            return self._tokens[:0], 0, 0, start
-        if epoch != self._epoch or not self._start <= start <= stop <= self._stop:
-            raise InputError(
-                f"positions [{start}, {stop}) of epoch {epoch} were not walked ahead; call "
-                f"ahead({epoch}, {start}, {stop}) on all hosts first."
-            )
-        return self._tokens, start - self._start, stop - self._start, self._start
-
-
-def _read_only(tokens: np.ndarray) -> np.ndarray:
-    tokens.flags.writeable = False
-    return tokens
+            return np.empty(0, np.int32), 0, 0, start
+        for first, last, tokens in self._made:
+            if epoch == self._epoch and first <= start <= stop <= last:
+                return tokens, start - first, stop - first, first
+        raise InputError(
+            f"positions [{start}, {stop}) of epoch {epoch} were not walked ahead; call "
+            f"ahead({epoch}, [({start}, {stop})]) on all hosts first."
+        )

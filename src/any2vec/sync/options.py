@@ -11,6 +11,7 @@ from any2vec.sync.names import MERGES, Sync, parse_sync
 
 SCHEMES = ("rep-base", "rep-opt", "pull-base", "pull-opt")
 READS = ("whole", "parts")
+PARTITIONS = ("contiguous", "hash", "metis")
 MOST_HOSTS = 4096
 MOST_LOGICAL = 256
 
@@ -38,6 +39,9 @@ class HostOptions:
     read: Literal["whole", "parts"] = "whole"
     """how hosts read text: whole, once on each machine; or parts: each host reads its own part of the text and keeps
     only that, and the vocabulary is counted together; their chunks differ a little, in bytes instead of words"""
+    partition: Literal["contiguous", "hash", "metis"] | None = None
+    """for graphs: cut the graph into parts, one a host, and let walkers travel: contiguous (equally many edges), hash
+    or metis (few edges cut); by default every host holds the whole graph. The same walks, the same result"""
     link: str | None = None
     """emulate links like 100Mbit,1ms between the hosts: messages take as long as they would there"""
     host_timeout: float = 30.0
@@ -62,6 +66,15 @@ class HostOptions:
             if not agreement.has_scheme:
                 raise InputError(f"scheme is for {', '.join(MERGES)}; leave it out with sync {self.sync}.")
         check_choice("read", self.read, READS)
+        if self.partition is not None:
+            check_choice("partition", self.partition, PARTITIONS)
+            if self.overlap or not agreement.has_scheme:
+                raise InputError(
+                    f"partition goes with sync {', '.join(MERGES)} and without overlap: all hosts walk together before "
+                    "each round; leave it out."
+                )
+            if self.read == "parts":
+                raise InputError("partition is for graphs and read parts for text; choose one of the two.")
         check_number("host_timeout", self.host_timeout, 0, 1e6, open_low=True)
         if self.bits not in (32, 16, 8):
             raise InputError(f"bits must be 32, 16 or 8, got {self.bits!r}.")
@@ -91,6 +104,11 @@ class HostOptions:
         if not self.agreement.has_scheme:
             return None
         return self.scheme or ("rep-opt" if hosts == 2 and not self.overlap else "pull-opt")
+
+    @property
+    def holds_parts(self) -> bool:
+        """Whether each host takes its own part of the data, and no host all of them."""
+        return self.read == "parts" or self.partition is not None
 
     @property
     def is_spread(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -64,14 +64,20 @@ class FreeRunning(Protocol):
 class Rounds:
     """Calls an agreement where rounds open and close, and takes the time that it needs."""
 
-    def __init__(self, agreement: Agreement) -> None:
+    def __init__(
+        self, agreement: Agreement, ahead: Callable[[int, Sequence[tuple[int, int]]], None] | None = None
+    ) -> None:
+        """ahead: called with the epoch and the positions of each round before anything else in it, by all hosts."""
         self.agreement = agreement
+        self._ahead = ahead
         self.seconds = 0.0
         """spent in agreements, waiting for other hosts included"""
         self.rounds = 0
 
     def before(self, work: Work) -> None:
         if work.opens_round:
+            if self._ahead is not None:
+                self._ahead(work.epoch, work.round.parts)
             began = time.perf_counter()
             self.agreement.open(work)
             self.seconds += time.perf_counter() - began

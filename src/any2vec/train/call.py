@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from any2vec.cluster.counters import Counters
 from any2vec.cluster.launch import join, joined
@@ -22,14 +22,18 @@ from any2vec.models.config import SequenceModel
 from any2vec.sync.options import HostOptions
 from any2vec.train.host import Host, Made, Request
 from any2vec.train.parts import prepare_part
-from any2vec.train.prepare import Prepared, Stage, prepare
+from any2vec.train.prepare import Prepared, Stage, open_graph, prepare, prepare_travelling
 from any2vec.train.run_folder import is_finished, open_finished
 from any2vec.train.start import start_digest
 from any2vec.types import Progress
 
 if TYPE_CHECKING:
     from any2vec.data.edges import GraphOptions
+    from any2vec.data.graph import Graph
     from any2vec.data.text import TextOptions
+
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +64,11 @@ class Call:
         """Train in this process, on one host or on several logical ones."""
         num_logical = self.hosts.logical_hosts or 1
         init = self._init()
-        if self.hosts.read == "parts":
+        if self.hosts.holds_parts:
+            graph = self._graph()
 
             def host(transport: Transport) -> Made | None:
-                return self._run_part(transport, init, num_logical)
+                return self._run_part(transport, init, num_logical, graph)
 
         else:
             prepared = self._prepared()
@@ -91,10 +96,11 @@ class Call:
         local_hosts = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
         keep_freed_memory()
         with join(self._fingerprint(), self._link(), silence=self.hosts.host_timeout) as transport:
-            if self.hosts.read == "parts":
+            if self.hosts.holds_parts:
+                graph = self._read_in_turn(transport, self._graph)
                 with _single_blas_thread():
-                    return self._run_part(transport, self._init(), local_hosts)
-            prepared, init = self._read_in_turn(transport)
+                    return self._run_part(transport, self._init(), local_hosts, graph)
+            prepared, init = self._read_in_turn(transport, lambda: (self._prepared(), self._init()))
             request = self._request(prepared, init, local_hosts)
             is_over, finished = _settled(request, transport)
             if is_over:
@@ -103,22 +109,28 @@ class Call:
             with _single_blas_thread():
                 return Host(request, prepared, init, transport).train()
 
-    def _run_part(self, transport: Transport, init: Embeddings | None, local_hosts: int) -> Made | None:
-        """Read this host's own part of the text and train on it; the vocabulary that is counted together is counted."""
+    def _run_part(
+        self, transport: Transport, init: Embeddings | None, local_hosts: int, graph: Graph | None
+    ) -> Made | None:
+        """Take this host's own part of the data and train on it; what the hosts count together is counted as bytes."""
         transport.counters = Counters()
-        prepared = prepare_part(
-            self.model, self.data, transport, text=self.text, cache_dir=self.cache_dir, stage=self.stage
-        )
+        if graph is not None:
+            assert self.hosts.partition is not None
+            prepared = prepare_travelling(self.model, graph, transport, self.hosts.partition, self.seed)
+        else:
+            prepared = prepare_part(
+                self.model, self.data, transport, text=self.text, cache_dir=self.cache_dir, stage=self.stage
+            )
         request = self._request(prepared, init, local_hosts)
         is_over, finished = _settled(request, transport)
         return finished if is_over else Host(request, prepared, init, transport).train()
 
-    def _read_in_turn(self, transport: Transport) -> tuple[Prepared, Embeddings | None]:
+    def _read_in_turn(self, transport: Transport, read: Callable[[], Found]) -> Found:
         """The first host of each machine reads the data, the others find them cached."""
         is_first = os.environ.get("LOCAL_RANK", "0") == "0"
         if not is_first:
             transport.barrier("read")
-        found = self._prepared(), self._init()
+        found = read()
         if is_first:
             transport.barrier("read")
         return found
@@ -129,6 +141,12 @@ class Call:
             self.model, self.data, threads=self.threads or usable_cores(), seed=self.seed, text=self.text,
             graph=self.graph, cache_dir=self.cache_dir, stage=self.stage,
         )  # fmt: skip
+
+    def _graph(self) -> Graph | None:
+        """The graph that is to be cut into parts, if one is: mapped from the cache, where it comes from a file."""
+        if self.hosts.partition is None:
+            return None
+        return open_graph(self.data, self.graph, self.cache_dir, self.stage)
 
     def _init(self) -> Embeddings | None:
         """The start vectors, if there are any."""

@@ -19,6 +19,7 @@ from any2vec.errors import FormatError
 from any2vec.machine import peak_resident_bytes, resident_bytes
 from any2vec.models.config import SequenceModel
 from any2vec.models.learner import SequenceLearner
+from any2vec.models.travelled import TravelledTokens
 from any2vec.plan.chunks import chunk_bounds, keep_rest, share_rest
 from any2vec.plan.schedule import EpochSchedule, piece_positions
 from any2vec.sync.block import compile_merges
@@ -97,7 +98,7 @@ class Host:
             )  # fmt: skip
             if checkpoint is not None:
                 agreement.recall(_memories(checkpoint.state))
-            self.driver = Rounds(agreement)
+            self.driver = Rounds(agreement, source.ahead if isinstance(source, TravelledTokens) else None)
         self._totals: dict[str, Any] = {"items": 0, "seconds": 0.0} if checkpoint is None else checkpoint.totals
 
     def train(self) -> Made | None:

@@ -19,6 +19,7 @@ from any2vec.models.learner import block_positions
 from any2vec.models.source import StoredTokens, TokenSource, WalkedTokens
 
 if TYPE_CHECKING:
+    from any2vec.cluster.transport import Transport
     from any2vec.data.edges import GraphOptions
     from any2vec.data.graph import Graph
     from any2vec.sampling.walks import WalkOptions
@@ -210,17 +211,42 @@ def _prepare_walks(model: WalkModel, graph: Graph, threads: int, seed: int) -> P
 
     walker = Walker(graph.csr, walk_options(model), seed)
     counts = count_visits(walker, 0, threads)
-    keep = keep_probabilities(counts, model.subsample)
-    source = WalkedTokens(walker)
+    return _prepared_graph(model, graph, WalkedTokens(walker), walker.num_walks, counts)
+
+
+def prepare_travelling(model: SequenceModel, graph: Graph, transport: Transport, partition: str, seed: int) -> Prepared:
+    """Of a graph that is to lie on all hosts of `transport`, a part each; a collective call.
+
+    graph: whole, as it lies on disk or in memory that logical hosts share; a host keeps its part of it, and all keys.
+
+    Raises:
+        InputError: the graph cannot be cut like that.
+    """
+    from any2vec.models.travelled import TravelledTokens
+    from any2vec.sampling.parts import Owners, cut_part
+    from any2vec.sampling.travel import TravellingWalker
+    from any2vec.sampling.travelled import count_visits_together
+
+    assert isinstance(model, WalkModel)
+    owners = Owners.make(graph.csr, transport.hosts, partition)
+    part = cut_part(graph.csr, owners, transport.rank, graph.is_directed)
+    walker = TravellingWalker(part, transport, walk_options(model), seed)
+    return _prepared_graph(model, graph, TravelledTokens(walker), walker.num_walks, count_visits_together(walker))
+
+
+def _prepared_graph(
+    model: WalkModel, graph: Graph, source: TokenSource, num_walks: int, counts: np.ndarray
+) -> Prepared:
     report = graph.report
     facts = {
         "kind": "graph", "num_nodes": report.num_nodes, "num_edges": report.num_edges,
         "duplicates": report.duplicates, "self_loops": report.self_loops, "isolated": report.isolated,
         "header": report.header,
-        "is_directed": graph.is_directed, "is_weighted": report.is_weighted, "num_walks": walker.num_walks,
+        "is_directed": graph.is_directed, "is_weighted": report.is_weighted, "num_walks": num_walks,
         "visits_per_epoch": int(counts.sum()), "digest": _digest(graph),
     }  # fmt: skip
-    return Prepared(source, graph.keys, counts, keep, walker.stride, facts)
+    keep = keep_probabilities(counts, model.subsample)
+    return Prepared(source, graph.keys, counts, keep, source.unit, facts)
 
 
 def _digest(graph: Graph) -> str:
