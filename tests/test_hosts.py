@@ -142,6 +142,18 @@ def test_where_no_graph_can_be_cut(model: SequenceModel, spread: dict[str, Any],
         trained(model, edges, HostOptions(**spread))
 
 
+def test_bad_input_of_a_host_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from any2vec.train import spread
+
+    poor, starts, start = tmp_path / "poor.txt", [], spread._start
+    poor.write_text("word word word word word word\n")
+    monkeypatch.setattr(spread, "_start", lambda *job: (starts.append(1), start(*job)))
+    with pytest.raises(errors.HostError, match=r"Rank \d failed: Only 1 of 1 distinct items") as caught:
+        trained(MODELS["skipgram"], poor, HostOptions(hosts=2, restarts=2), out=tmp_path / "out")
+    assert starts == [1] and caught.value.is_lasting
+
+
 @pytest.mark.parametrize("bits", [16, 8])
 def test_fewer_bits_are_near_and_deterministic(bits: int) -> None:
     """Rounded changes with error feedback: near the exact run (nearer with 16 bits), the same twice, fewer bytes."""

@@ -37,6 +37,9 @@ class FormatError(Any2VecError, ValueError):
 class HostError(Any2VecError):
     """A host is lost, silent, or does not run the same job as the others; the message names its rank."""
 
+    is_lasting = False
+    """another try would end alike: a host was given bad input"""
+
 
 class MessageError(HostError):
     """A message between hosts was cut short or damaged."""

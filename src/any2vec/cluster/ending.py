@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from any2vec.errors import HostError
 from any2vec.signals import name_of
 
+REFUSED = 3
+"""exit code of a host that will fail again, however often it is started"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
@@ -46,6 +49,7 @@ def cause(failed: Sequence[Ending]) -> HostError:
     """
     first = min(failed, key=lambda end: (end.code is not None and end.code > 0, end.blames_another()))
     error = HostError(first.reason())
+    error.is_lasting = first.code == REFUSED
     for line in first.lines:
         error.add_note(line)
     return error

@@ -1,9 +1,10 @@
 """How a process becomes a host: it joins the others, runs, and ends so that whoever started it learns why.
 
-The contract of a child that `run_processes` (or torchrun) starts: its exit code is 0 when it is done, 2 after an error
-and 130 when it was asked to stop; the last line on its standard error is the error, one sentence; the lines that rank 0
-writes to standard output are for the parent. It keeps its hands off standard input, whose end tells it that the parent
-is gone. `run_child` keeps the contract for it.
+The contract of a child that `run_processes` (or torchrun) starts: its exit code is 0 when it is done, 2 after an error,
+3 (REFUSED) after one that another try would meet again (bad input, data that cannot be read) and 130 when it was asked
+to stop; the last line on its standard error is the error, one sentence; the lines that rank 0 writes to standard output
+are for the parent. It keeps its hands off standard input, whose end tells it that the parent is gone. `run_child` keeps
+the contract for it.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from any2vec import machine
 from any2vec._version import __version__
 from any2vec.checks import check_number, check_whole
 from any2vec.cluster import message
+from any2vec.cluster.ending import REFUSED
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.meeting import meet
 from any2vec.cluster.processes import MOST_PROCESSES, RENDEZVOUS, run_processes
 from any2vec.cluster.torch_transport import SILENCE, TorchTransport
 from any2vec.cluster.transport import PATIENCE
-from any2vec.errors import Any2VecError, HostError, InputError, Interrupted
+from any2vec.errors import Any2VecError, DataError, FormatError, HostError, InputError, Interrupted
 
 __all__ = ["JOINING", "is_first", "join", "joined", "run_child", "run_processes"]
 JOINING = 120.0
@@ -89,7 +91,7 @@ def run_child(work: Callable[[], None]) -> NoReturn:
     except KeyboardInterrupt:
         code, last = 130, "Stopped by SIGINT."
     except Any2VecError as error:
-        code, last = 2, str(error)
+        code, last = REFUSED if isinstance(error, InputError | DataError | FormatError) else 2, str(error)
     except SystemExit as error:
         code, last = (
             (error.code, "") if isinstance(error.code, int) else (2 if error.code else 0, str(error.code or ""))

@@ -65,8 +65,8 @@ def _run(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> None:
     for attempt in range(job.hosts.restarts + 1):
         try:
             return _start(job, folder, hear)
-        except HostError:
-            if attempt == job.hosts.restarts:
+        except HostError as error:
+            if attempt == job.hosts.restarts or error.is_lasting:
                 raise
         job = replace(job, arguments=job.arguments | {"resume": True, "overwrite": False})
 
