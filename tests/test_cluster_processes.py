@@ -188,7 +188,7 @@ def test_children_end_with_a_parent_that_is_killed(folder: Path) -> None:
     ("work", "code", "last"),
     [
         ("print('done')", 0, ""),
-        ("raise_(DataError('line 3 of x.txt is empty'))", 2, "line 3 of x.txt is empty"),
+        ("raise_(DataError('line 3 of x.txt is empty'))", 3, "line 3 of x.txt is empty"),
         ("raise_(ValueError('no'))", 2, "ValueError: no"),
         ("raise_(Interrupted('Stopped at 40 %.'))", 130, "Stopped at 40 %."),
         ("raise_(KeyboardInterrupt())", 130, "Stopped by SIGINT."),

@@ -110,7 +110,7 @@ def test_a_damaged_message(notes: Path, hosts: int, fault: str, sentence: str) -
 def test_hosts_that_disagree(notes: Path, hosts: int, fault: str, sentence: str) -> None:
     error, told = fail(notes, hosts, fault=fault)
     assert error.startswith(sentence)
-    assert told == dict.fromkeys(range(hosts), ("HostError", error))
+    assert told == dict.fromkeys(range(hosts), ("JobError", error))
 
 
 def test_a_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:

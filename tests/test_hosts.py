@@ -121,7 +121,8 @@ def test_a_run_over_parts_goes_on_with_another_number_of_hosts(edges: Path, tmp_
 
     hosts = {"rounds_per_epoch": 4, "partition": "hash"}
     with pytest.raises((KeyboardInterrupt, errors.Interrupted)):
-        trained(NODES, edges, HostOptions(logical_hosts=3, **hosts), out=out, callback=stop)  # type: ignore[arg-type]
+        trained(NODES, edges, HostOptions(logical_hosts=3, **hosts), out=out, callback=stop, checkpoint_seconds=1e-6)  # type: ignore[arg-type]
+    assert (out / "checkpoint.safetensors").exists()
     found = trained(NODES, edges, HostOptions(logical_hosts=2, **hosts), out=out, resume=True)  # type: ignore[arg-type]
     whole = trained(NODES, edges, HostOptions(logical_hosts=3, **hosts))  # type: ignore[arg-type]
     assert found.summary["items"] == whole.summary["items"]
@@ -132,8 +133,12 @@ def test_a_run_over_parts_goes_on_with_another_number_of_hosts(edges: Path, tmp_
     [
         (MODELS["skipgram"], {"logical_hosts": 2, "partition": "hash"}, "partition is for graphs, and .* reads text"),
         (NODES, {"partition": "hash"}, "say how many, hosts or logical_hosts"),
-        (NODES, {"logical_hosts": 2, "partition": "hash", "sync": "server:async"}, "partition goes with sync adasum"),
-        (NODES, {"logical_hosts": 2, "partition": "hash", "overlap": True}, "without overlap"),
+        (
+            NODES,
+            {"logical_hosts": 2, "partition": "hash", "sync": "server:async"},
+            "does not go with sync server:async",
+        ),
+        (NODES, {"logical_hosts": 2, "partition": "hash", "overlap": True}, "does not go with overlap"),
         (NODES, {"logical_hosts": 2, "partition": "cards"}, "partition must be one of"),
     ],
 )

@@ -38,7 +38,13 @@ class HostError(Any2VecError):
     """A host is lost, silent, or does not run the same job as the others; the message names its rank."""
 
     is_lasting = False
-    """another try would end alike: a host was given bad input"""
+    """another try would end alike"""
+
+
+class JobError(HostError):
+    """Hosts do not run the same job, or a host was given bad input: another try would end alike."""
+
+    is_lasting = True
 
 
 class MessageError(HostError):

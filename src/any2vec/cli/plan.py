@@ -59,8 +59,12 @@ def _plan(
         ),
     ] = None,
     agree_threads: Annotated[
-        int, typer.Option("--agree-threads", min=1, help="Threads of a host that agree.", rich_help_panel=_MACHINE)
-    ] = 1,
+        int | None,
+        typer.Option(
+            "--agree-threads", min=1, help="Threads of a host that agree; by default all.", show_default=False,
+            rich_help_panel=_MACHINE,
+        ),
+    ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", help="TOML file with the same names as the flags.", show_default=False)
     ] = None,
@@ -90,7 +94,7 @@ def _plan(
         raise InputError("--tokens goes with --rows; an INPUT has its own.")
     pace = None if items_per_s is None else float(quantity("--items-per-s", items_per_s, 1, 10**15))
     limit = 0.0 if memory_bandwidth is None else float(quantity("--memory-bandwidth", memory_bandwidth, 1, 10**18))
-    costs = Costs(threads=agree_threads)
+    costs = Costs(threads=agree_threads or job.run.threads or 1)
     settings = {item.name: getattr(job.run, item.name) for item in fields(RunSettings)} | {"threads": 1}
     spread = _spread(job)
     with Bar(quiet) as bar:

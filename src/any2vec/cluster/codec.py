@@ -56,6 +56,8 @@ def unpack_lists(packed: Sequence[Sequence[Part]]) -> list[np.ndarray]:
 
     codes, scales = [parts[0].array for parts in rounded], [parts[1].array for parts in rounded]
     size_H = np.array([len(code) for code in codes], np.int64)
+    if any(code.ndim != 2 or scale.shape != code.shape[:1] for code, scale in zip(codes, scales, strict=True)):
+        raise MessageError("A host sent rounded rows without a scale for each of them.")
     rows_KD, kind = np.empty((int(size_H.sum()), codes[0].shape[1]), np.float32), codes[0].dtype.type
     restore_lists(addresses(scales, np.float32), addresses(codes, kind), size_H, kind(0), rows_KD)
     restored = iter(np.split(rows_KD, np.cumsum(size_H)[:-1]))
@@ -100,10 +102,12 @@ def unpack_ids(part: Part, num_rows: int) -> np.ndarray:
     if array.dtype == np.int8:
         return np.arange(num_rows)
     if array.dtype == np.uint8:
+        if array.size not in (0, -(-num_rows // 8)):
+            raise MessageError(f"A host speaks of {8 * array.size} rows of a block of {num_rows} rows.")
         return np.flatnonzero(np.unpackbits(array, count=num_rows)) if array.size else np.empty(0, np.int64)
     ids = array.astype(np.int64)
-    if ids[-1] >= num_rows:
-        raise MessageError(f"A host speaks of row {ids[-1]} of a block of {num_rows} rows.")
+    if ids[-1] >= num_rows or (np.diff(ids) <= 0).any():
+        raise MessageError(f"A host speaks of row {ids[-1]} of a block of {num_rows} rows, or of rows out of order.")
     return ids
 
 

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from any2vec.errors import HostError
+from any2vec.errors import HostError, JobError
 from any2vec.signals import name_of
 
 REFUSED = 3
@@ -48,8 +48,7 @@ def cause(failed: Sequence[Ending]) -> HostError:
     A host that is out of reach or was killed is the cause of what the others say; then, who blames nobody else.
     """
     first = min(failed, key=lambda end: (end.code is not None and end.code > 0, end.blames_another()))
-    error = HostError(first.reason())
-    error.is_lasting = first.code == REFUSED
+    error = (JobError if first.code == REFUSED else HostError)(first.reason())
     for line in first.lines:
         error.add_note(line)
     return error

@@ -30,7 +30,7 @@ class Inbox:
     """
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # who looks for what is wrong may have to tell of it
         self._queues: defaultdict[tuple[int, int], deque[tuple[int, Message]]] = defaultdict(deque)
         self._arrivals = 0
         self._waiters: list[_Waiter] = []

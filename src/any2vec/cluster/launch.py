@@ -32,12 +32,13 @@ from any2vec.cluster.meeting import meet
 from any2vec.cluster.processes import MOST_PROCESSES, RENDEZVOUS, run_processes
 from any2vec.cluster.torch_transport import SILENCE, TorchTransport
 from any2vec.cluster.transport import PATIENCE
-from any2vec.errors import Any2VecError, DataError, FormatError, HostError, InputError, Interrupted
+from any2vec.errors import Any2VecError, DataError, FormatError, HostError, InputError, Interrupted, JobError
 
 __all__ = ["JOINING", "is_first", "join", "joined", "run_child", "run_processes"]
 JOINING = 120.0
 """seconds that a host waits for the others to come, unless its patience is less"""
 _LIMIT = 10.0
+_LASTING = (InputError, DataError, FormatError, JobError)
 
 
 def joined() -> bool:
@@ -91,7 +92,7 @@ def run_child(work: Callable[[], None]) -> NoReturn:
     except KeyboardInterrupt:
         code, last = 130, "Stopped by SIGINT."
     except Any2VecError as error:
-        code, last = REFUSED if isinstance(error, InputError | DataError | FormatError) else 2, str(error)
+        code, last = REFUSED if isinstance(error, _LASTING) else 2, str(error)
     except SystemExit as error:
         code, last = (
             (error.code, "") if isinstance(error.code, int) else (2 if error.code else 0, str(error.code or ""))
@@ -109,12 +110,12 @@ def facts(job: str) -> dict[str, str]:
 
 
 def compare(every: list[dict[str, str]]) -> None:
-    """Raise HostError unless the facts of all hosts, by rank, are the same."""
+    """Raise JobError unless the facts of all hosts, by rank, are the same."""
     for rank, theirs in enumerate(every):
         for name, value in every[0].items():
             if theirs.get(name) != value:
                 fix = "command, options and data" if name == "job" else "versions"
-                raise HostError(
+                raise JobError(
                     f"Rank {rank} has {name} {theirs.get(name)!r} and rank 0 has {value!r}; "
                     f"start all hosts with the same {fix}."
                 )

@@ -25,7 +25,7 @@ from typing import IO, Any
 
 from any2vec.checks import check_number, check_whole
 from any2vec.cluster.ray_address import is_local, parse_address
-from any2vec.errors import Any2VecError, HostError, InputError, Interrupted
+from any2vec.errors import Any2VecError, HostError, InputError, Interrupted, JobError
 from any2vec.signals import stops_go_to
 
 PATIENCE = 120.0
@@ -34,7 +34,9 @@ MOST_HOSTS = 1024
 LONGEST_ARGUMENT = 1 << 16
 """bytes; more would not go inside a call of Ray's"""
 _ENDING = 30.0  # seconds for the driver to clean up
-_ERRORS: dict[str, type[Any2VecError]] = {error.__name__: error for error in (HostError, InputError, Interrupted)}
+_ERRORS: dict[str, type[Any2VecError]] = {
+    error.__name__: error for error in (HostError, JobError, InputError, Interrupted)
+}
 
 
 def run_ray(

@@ -22,7 +22,7 @@ from any2vec.kernels.merge import (
     merge_rows,
 )
 from any2vec.plan.deal import Deal
-from any2vec.sync.copying import put_lists, put_rows, rows_of
+from any2vec.sync.copying import check_lists, put_lists, put_rows, rows_of
 from any2vec.sync.crew import Crew
 
 RULES = {"adasum": ADASUM, "adasum-symmetric": ADASUM_SYMMETRIC, "blend": ADASUM, "mean": MEAN, "sum": SUM}
@@ -122,6 +122,7 @@ class Block:
         Stretch after stretch, each small enough for a core's cache; threads take parts of the block. Each row meets its
         hosts in the same order, whatever the stretches and threads.
         """
+        check_lists([slots for slots, _ in told], [values for _, values in told], self.rows.shape[1])
         slots_H = addresses([slots for slots, _ in told], np.int64)
         values_H = addresses([values for _, values in told], np.float32)
         size_H = np.array([len(slots) for slots, _ in told], np.int64)

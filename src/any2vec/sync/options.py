@@ -7,7 +7,7 @@ from typing import Literal
 
 from any2vec.checks import check_choice, check_number, check_whole
 from any2vec.errors import InputError
-from any2vec.sync.names import MERGES, Sync, parse_sync
+from any2vec.sync.names import MERGES, Gaia, Server, ServerMean, Sync, parse_sync
 
 SCHEMES = ("rep-base", "rep-opt", "pull-base", "pull-opt")
 READS = ("whole", "parts")
@@ -40,7 +40,7 @@ class HostOptions:
     """how hosts read text: whole, once on each machine; or parts: each host reads its own part of the text and keeps
     only that, and the vocabulary is counted together; their chunks differ a little, in bytes instead of words"""
     partition: Literal["contiguous", "hash", "metis"] | None = None
-    """for graphs: cut the graph into parts, one a host, and let walkers travel: contiguous (equally many edges), hash
+    """for graphs: cut the graph into parts, one a host, and let walkers travel: contiguous (equally many nodes), hash
     or metis (few edges cut); by default every host holds the whole graph. The same walks, the same result"""
     link: str | None = None
     """emulate links like 100Mbit,1ms between the hosts: messages take as long as they would there"""
@@ -68,10 +68,10 @@ class HostOptions:
         check_choice("read", self.read, READS)
         if self.partition is not None:
             check_choice("partition", self.partition, PARTITIONS)
-            if self.overlap or not agreement.has_scheme:
+            if self.overlap or isinstance(agreement, Gaia | Server | ServerMean):
                 raise InputError(
-                    f"partition goes with sync {', '.join(MERGES)} and without overlap: all hosts walk together before "
-                    "each round; leave it out."
+                    f"partition does not go with {'overlap' if self.overlap else 'sync ' + self.sync}, in which hosts "
+                    "do not wait for each other: all of them walk together before each round; leave one of the two out."
                 )
             if self.read == "parts":
                 raise InputError("partition is for graphs and read parts for text; choose one of the two.")

@@ -7,6 +7,7 @@ is read as output.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,6 +38,8 @@ class Pulled:
         """Find out which rows the round needs, and pull them."""
         self._tracked = tracked = self._tracker.fetch(work.epoch, work.round)
         self._tracker.put(self.tables, tracked)
+        if self._tracker.bits == 32:
+            self._tracked = replace(tracked, values={})  # nobody asks what values a row had before the round
 
     def close(self) -> None:
         """Push the tracked rows to their owners, who merge them."""
@@ -47,6 +50,7 @@ class Pulled:
         else:
             outgoing = self._tracker.take(self.tables, tracked)
         self._tracker.push(tracked, outgoing, are_changes)
+        self._tracked = None
 
     @property
     def memory(self) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ from any2vec.cluster.lone import LoneTransport
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport, control, text_of, text_part
 from any2vec.embeddings import Embeddings
-from any2vec.errors import HostError
+from any2vec.errors import JobError
 from any2vec.machine import keep_freed_memory, usable_cores
 from any2vec.models.config import SequenceModel
 from any2vec.sync.options import HostOptions
@@ -178,14 +178,14 @@ def _settled(request: Request, transport: Transport) -> tuple[bool, Made | None]
     """(whether there is nothing left to do, what rank 0 then returns): a collective call.
 
     Raises:
-        HostError: not all hosts see the same data and start vectors.
+        JobError: not all hosts see the same data and start vectors.
     """
     own = json.dumps(request.settings, sort_keys=True)
     told = [text_of(parts[0]) for parts in transport.gather([text_part(own)], "settings").values()]
     wrong = next((rank for rank, text in enumerate(told) if text != own), -1)
     wrong = int(transport.share([control(wrong)], "settings")[0].array[0])
     if wrong >= 0:
-        raise HostError(
+        raise JobError(
             f"Rank {wrong} has read other data, or other start vectors, than rank 0; give all hosts the same files."
         )
     finished = _finished(request) if transport.rank == 0 else None

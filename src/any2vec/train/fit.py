@@ -20,6 +20,7 @@ from any2vec.train.call import Call
 from any2vec.train.job import TrainJob
 from any2vec.train.parts import check_parts
 from any2vec.train.prepare import Stage, stored_corpus
+from any2vec.train.run_folder import clear_folder
 from any2vec.train.spread import train_in_processes
 from any2vec.types import Progress
 
@@ -106,10 +107,12 @@ def fit(
         check_parts(model, data)
     if spread.partition is not None:
         _check_partition(model, data, spread)
-    folder = None if out is None else Path(out)
+    folder, resume = None if out is None else Path(out), resume or _is_restart()
     if folder is not None and is_first():
         check_folder_free(folder, overwrite or resume, RESULT_FORMAT)
         _check_apart(init, folder)
+        if not resume and (spread.restarts or int(os.environ.get("TORCHELASTIC_MAX_RESTARTS") or 0)):
+            clear_folder(folder)  # now, or a restart would take the former result for its own
     if spread.restarts and folder is None:
         raise InputError("Restarts go on from checkpoints: say where the run keeps them, out.")
     if ((spread.hosts or 1) > 1 or spread.ray is not None) and not joined():
@@ -125,7 +128,7 @@ def fit(
         return FitResult(*train_in_processes(job, data, callback, stage), folder)
     call = Call(
         model=model, data=data, epochs=model.default_epochs if epochs is None else int(epochs), threads=int(threads),
-        seed=int(seed), out=folder, resume=resume or _is_restart(), init=init, callback=callback, on_epoch=on_epoch,
+        seed=int(seed), out=folder, resume=resume, init=init, callback=callback, on_epoch=on_epoch,
         stage=stage, checkpoint_seconds=checkpoint_seconds, text=text, graph=graph,
         cache_dir=None if cache_dir is None else Path(cache_dir), hosts=spread, started=started,
     )  # fmt: skip

@@ -6,16 +6,16 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from any2vec.cluster.message import Part
-from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.cluster.transport import Transport, control, text_of, text_part
 from any2vec.embeddings import Embeddings
-from any2vec.errors import FormatError
+from any2vec.errors import FormatError, JobError
 from any2vec.machine import peak_resident_bytes, resident_bytes
 from any2vec.models.config import SequenceModel
 from any2vec.models.learner import SequenceLearner
@@ -81,6 +81,7 @@ class Host:
         else:
             self.tables, self.keys, self.counts = carry_over(init, self.keys, self.counts, model, request.seed)
         checkpoint = self._checkpoint()
+        _check_alike(checkpoint, transport)
         if checkpoint is not None:
             self._restore(checkpoint)
         source = prepared.source
@@ -117,7 +118,7 @@ class Host:
             callback = request.callback if self.transport.rank == 0 else None
             recorder = Recorder(request.epochs, self.learner.learning_rate, log, callback, items, seconds)
             keeping = Keeping(
-                None if out is None else out / FILE, request.out is not None, request.settings,
+                None if request.out is None else request.out / FILE, request.settings,
                 request.checkpoint_seconds, self.rounds, self.state,
                 None if request.on_epoch is None else self._end_epoch,
             )  # fmt: skip
@@ -167,9 +168,11 @@ class Host:
         return self.request.out if self.transport.rank == 0 else None
 
     def _occurrences(self) -> dict[str, np.ndarray]:
-        """How often rows occur in an epoch. Output rows of hierarchical softmax are no items: nobody counted them."""
+        """How often rows occur in an epoch. Rows that only `init` has come last and do not occur; output rows of
+        hierarchical softmax are no items, and nobody counted them.
+        """
         both = self.request.model.objective == "negative"
-        return dict.fromkeys(("input", "output") if both else ("input",), self.counts)
+        return dict.fromkeys(("input", "output") if both else ("input",), self.prepared.counts)
 
     def _checkpoint(self) -> Checkpoint | None:
         """The checkpoint to go on from: every host reads the one that rank 0 has written."""
@@ -277,6 +280,18 @@ class Host:
             "warnings": remarks(prepared.facts),
             "data": prepared.facts,
         }
+
+
+def _check_alike(checkpoint: Checkpoint | None, transport: Transport) -> None:
+    """Raise HostError, at every host, unless all of them go on from the same place; all hosts call it together."""
+    own = "no checkpoint" if checkpoint is None else json.dumps([asdict(checkpoint.place), checkpoint.totals])
+    told = [text_of(parts[0]) for parts in transport.gather([text_part(own)], "resume").values()]
+    wrong = next((rank for rank, text in enumerate(told) if text != told[0]), -1)
+    wrong = int(transport.share([control(wrong)], "resume")[0].array[0])
+    if wrong >= 0:
+        raise JobError(
+            f"Rank {wrong} does not find the checkpoint from which rank 0 goes on; all hosts must see the same --out."
+        )
 
 
 def _memories(state: dict[str, np.ndarray]) -> Sequence[dict[str, np.ndarray]]:

@@ -29,9 +29,7 @@ class Keeping:
     """What a keeper needs to know of the run."""
 
     file: Path | None
-    """of the checkpoint; None at hosts other than rank 0, and where nothing is kept"""
-    has_file: bool
-    """whether rank 0 has one"""
+    """the checkpoint that rank 0 writes; None: nothing is kept"""
     settings: dict[str, Any]
     every: float
     """seconds between checkpoints"""
@@ -74,8 +72,10 @@ class Keeper:
         if order & _SAVE:
             self._save(work, tuple(tuple(map(tuple, parts[1].array.tolist())) for parts in found.values()))
         if order & _STOP:
+            if order & _SAVE:
+                self.transport.barrier("saved")  # who leaves earlier looks like a lost host to rank 0, which writes
             where = f"{self.keeping.file} holds the work so far, --resume goes on from it"
-            kept = where if self.keeping.has_file else "nothing was kept"
+            kept = where if order & _SAVE else "nothing was kept"
             raise Interrupted(f"Stopped by {signal.Signals(number).name} at {work.progress_to:.1%}; {kept}.")
 
     def _decide(self, work: Work, found: dict[int, tuple[Part, ...]]) -> tuple[int, int]:
@@ -95,12 +95,13 @@ class Keeper:
         now = time.perf_counter()
         is_due = bool(number) or now - self._last + (now - self._settled) >= self.keeping.every
         self._settled = now
-        return (_STOP if number else 0) | (_SAVE if is_due and self.keeping.has_file else 0), number
+        return (_STOP if number else 0) | (_SAVE if is_due and self.keeping.file is not None else 0), number
 
     def _save(self, work: Work, rest: tuple[tuple[tuple[int, int], ...], ...]) -> None:
         start = time.perf_counter()
         state = self.keeping.collect()
-        if state is not None and self.keeping.file is not None:
+        if state is not None:
+            assert self.keeping.file is not None
             totals = {"items": self.recorder.items, "seconds": self.recorder.seconds}
             place = _place(work, self.keeping.rounds, rest)
             save_checkpoint(self.keeping.file, Checkpoint(state, place, self.keeping.settings, totals))

@@ -16,7 +16,7 @@ from any2vec.data.normalise import check_bad_bytes
 from any2vec.data.text_options import TextOptions
 from any2vec.data.text_parts import TextParts, cut_text, encode_part
 from any2vec.data.together import PHASE, count_together, renamed_tokens
-from any2vec.errors import DataError, HostError, InputError
+from any2vec.errors import DataError, InputError, JobError
 from any2vec.models.config import SequenceModel
 from any2vec.models.source import PartTokens
 from any2vec.train.prepare import Counted, Prepared, Stage, prepare_tokens, stored_corpus
@@ -81,7 +81,7 @@ def prepare_part(
 
 
 def _check_same_files(transport: Transport, cut: TextParts) -> None:
-    """Raise HostError, the same at all hosts, unless they see files of the same names, sizes, ends and cuts."""
+    """Raise JobError, the same at all hosts, unless they see files of the same names, sizes, ends and cuts."""
     seen = [
         [Path(name).name, size, _probe(name, size), [list(span[2:4]) for part in cut.spans for span in part]]
         for name, size in zip(cut.names, cut.sizes, strict=True)
@@ -94,7 +94,7 @@ def _check_same_files(transport: Transport, cut: TextParts) -> None:
             break
     wrong = text_of(transport.share([text_part(wrong)], PHASE)[0])
     if wrong:
-        raise HostError(wrong)
+        raise JobError(wrong)
 
 
 def _probe(name: str, size: int) -> str:

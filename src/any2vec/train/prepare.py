@@ -222,13 +222,18 @@ def prepare_travelling(model: SequenceModel, graph: Graph, transport: Transport,
     Raises:
         InputError: the graph cannot be cut like that.
     """
+    from any2vec.cluster.message import Part
     from any2vec.models.travelled import TravelledTokens
     from any2vec.sampling.parts import Owners, cut_part
-    from any2vec.sampling.travel import TravellingWalker
+    from any2vec.sampling.travel import PHASE, TravellingWalker
     from any2vec.sampling.travelled import count_visits_together
 
     assert isinstance(model, WalkModel)
-    owners = Owners.make(graph.csr, transport.hosts, partition)
+    if partition == "metis":  # takes time and memory for the whole graph, so rank 0 alone calls it
+        part_N = Owners.make(graph.csr, transport.hosts, partition).owner_of if transport.rank == 0 else np.empty(0)
+        owners = Owners.of(transport.share([Part("ids", part_N)], PHASE)[0].array, transport.hosts)
+    else:
+        owners = Owners.make(graph.csr, transport.hosts, partition)
     part = cut_part(graph.csr, owners, transport.rank, graph.is_directed)
     walker = TravellingWalker(part, transport, walk_options(model), seed)
     return _prepared_graph(model, graph, TravelledTokens(walker), walker.num_walks, count_visits_together(walker))

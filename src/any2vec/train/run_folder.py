@@ -36,8 +36,7 @@ def run_folder(out: Path | None, resume: bool, settings: dict[str, Any]) -> Iter
         with storage_errors(out):
             out.mkdir(parents=True, exist_ok=True)
             if not (resume and checkpoint.exists()):
-                _remove(out, *_RESULT, _ABOUT, *_BESIDE)
-                remove_checkpoint(checkpoint)
+                clear_folder(out)
         _write_about(out, {"settings": settings})
         yield
     except BaseException:
@@ -48,6 +47,17 @@ def run_folder(out: Path | None, resume: bool, settings: dict[str, Any]) -> Iter
                 if is_new:
                     out.rmdir()
         raise
+
+
+def clear_folder(out: Path) -> None:
+    """Remove what a former run has left in `out`, its checkpoint too.
+
+    Raises:
+        StorageError: it cannot be removed.
+    """
+    with storage_errors(out):
+        _remove(out, *_RESULT, _ABOUT, *_BESIDE)
+        remove_checkpoint(out / FILE)
 
 
 def _remove(folder: Path, *names: str) -> None:

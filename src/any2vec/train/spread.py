@@ -45,7 +45,10 @@ def train_in_processes(
         if "stage" in told and stage is not None:
             stage(*told["stage"])
         if "record" in told:
-            records.append(Progress(**told["record"]))
+            record = Progress(**told["record"])
+            while records and records[-1].items >= record.items:  # hosts that were started again went on from before
+                records.pop()
+            records.append(record)
             if callback is not None:
                 callback(records[-1])
 

@@ -1,0 +1,127 @@
+"""Runs of several hosts that stop, go on and disagree."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import any2vec
+from any2vec.cluster.codec import unpack_ids, unpack_lists
+from any2vec.cluster.inbox import Inbox
+from any2vec.cluster.message import Part
+from any2vec.errors import Interrupted, JobError, MessageError
+from any2vec.sync.block import Block
+from any2vec.sync.copying import put_lists
+from any2vec.sync.crew import Crew
+from any2vec.sync.options import HostOptions
+from any2vec.train import host, keeper
+from any2vec.types import Stats, Work
+
+MODEL = any2vec.SkipGram(dim=8, window=3, min_count=1)
+HOSTS: dict[str, Any] = {"logical_hosts": 3, "rounds_per_epoch": 3, "scheme": "pull-opt"}
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    random, path = np.random.default_rng(0), tmp_path / "text.txt"
+    path.write_text("".join(" ".join(f"w{word}" for word in random.integers(0, 40, 12)) + "\n" for _ in range(200)))
+    return path
+
+
+def trained(text: Path, **more: Any) -> any2vec.FitResult:
+    return any2vec.fit(MODEL, text, epochs=2, threads=1, seed=3, **more)
+
+
+def stop_at(progress: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a signal ask for a stop when so much of a run is done."""
+    hear = keeper.Keeper.heard
+
+    def heard(self: keeper.Keeper, work: Work, stats: Stats) -> None:
+        if work.progress_to > progress:
+            self.stop_signal = signal.SIGINT
+        hear(self, work, stats)
+
+    monkeypatch.setattr(keeper.Keeper, "heard", heard)
+
+
+def test_who_stops_leaves_a_checkpoint_whoever_is_slow(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rank 0 still waits for rank 2 when rank 1 has said all: nobody may leave before the file is written."""
+    out, state = tmp_path / "out", host.Host.state
+
+    def slowly(self: host.Host) -> Any:
+        time.sleep(0.3 * (self.transport.rank == 2))
+        return state(self)
+
+    monkeypatch.setattr(host.Host, "state", slowly)
+    stop_at(0.3, monkeypatch)
+    with pytest.raises(Interrupted, match=r"out/checkpoint\.safetensors holds the work so far"):
+        trained(text, hosts=HostOptions(**HOSTS), out=out)
+    monkeypatch.undo()
+    assert (out / "checkpoint.safetensors").exists()
+    went_on = trained(text, hosts=HostOptions(**HOSTS), out=out, resume=True)
+    assert (went_on.embeddings.vectors == trained(text, hosts=HostOptions(**HOSTS)).embeddings.vectors).all()
+
+
+def test_hosts_that_do_not_all_find_the_checkpoint(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, find = tmp_path / "out", host.Host._checkpoint
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        stop_at(0.3, patch)
+        trained(text, hosts=HostOptions(**HOSTS), out=out)
+    monkeypatch.setattr(host.Host, "_checkpoint", lambda self: None if self.transport.rank == 2 else find(self))
+    with pytest.raises(JobError, match="Rank 2 does not find the checkpoint from which rank 0 goes on"):
+        trained(text, hosts=HostOptions(**HOSTS), out=out, resume=True)
+
+
+def test_torchrun_starts_again_without_overwrite(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    first = trained(text, out=out)
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert (trained(text, out=out).embeddings.vectors == first.embeddings.vectors).all()
+
+
+def test_a_run_with_restarts_forgets_the_former_result_at_once(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or what is started again would take it for its own."""
+    out = tmp_path / "out"
+    trained(text, out=out)
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "1")
+    with pytest.raises(any2vec.errors.DataError):
+        trained(tmp_path / "nothing.txt", out=out, overwrite=True)
+    assert not (out / "meta.json").exists()
+
+
+ROWS = np.zeros((3, 4), np.float32)
+
+
+@pytest.mark.parametrize("values", [ROWS[:1], ROWS[:, :2].copy()])
+def test_rows_that_do_not_fit_their_ids_are_an_error(values: np.ndarray) -> None:
+    """Kernels that read by address would take foreign memory for rows."""
+    with pytest.raises(MessageError, match="rows of shape"):
+        Block(ROWS, "sum").merge_all([(np.arange(3), values)], False, Crew(1))
+    with pytest.raises(MessageError, match="rows of shape"):
+        put_lists(ROWS.copy(), [np.arange(3)], [values])
+
+
+def test_codes_and_ids_that_do_not_fit() -> None:
+    codes, scale = np.zeros((3, 4), np.int8), np.ones(1, np.float32)
+    with pytest.raises(MessageError, match="without a scale for each"):
+        unpack_lists([[Part("rows", codes), Part("rows", scale)]])
+    with pytest.raises(MessageError, match="out of order"):
+        unpack_ids(Part("ids", np.array([3, 1], np.uint16)), 4)
+    with pytest.raises(MessageError, match="speaks of 8 rows of a block of 20 rows"):
+        unpack_ids(Part("ids", np.zeros(1, np.uint8)), 20)
+
+
+def test_who_holds_the_inbox_may_wake_others() -> None:
+    """A transport finds out that a host is lost while it looks for messages, and tells all who wait."""
+    inbox = Inbox()
+    with inbox.lock, inbox.lock:
+        inbox.wake()
