@@ -363,7 +363,7 @@ REQUESTS = {
     "a row twice": (
         Request("push", 901, 0, 0, 1),
         [Part("ids", np.array([3, 3], np.uint16)), Part("rows", np.zeros((2, DIM), np.float32))],
-        "none may come twice",
+        "out of order",
     ),
     "values, unasked": (
         Request("push", 901, 0, 0, 0),

@@ -48,7 +48,8 @@ def assert_same(found: any2vec.FitResult, expected: any2vec.FitResult) -> None:
 @pytest.mark.parametrize("bits", [32, 16, 8])
 @pytest.mark.parametrize("hosts", [2, 4])
 def test_bound_0_gives_the_bits_of_the_sum(hosts: int, bits: int) -> None:
-    assert_same(fit("server:bounded:0", hosts=hosts, bits=bits), fit("sum", hosts=hosts, bits=bits))
+    expected = fit("sum", hosts=hosts, bits=bits, scheme="pull-opt")  # what is rounded differs from scheme to scheme
+    assert_same(fit("server:bounded:0", hosts=hosts, bits=bits), expected)
 
 
 def test_bound_0_gives_the_bits_of_the_sum_for_other_models() -> None:
