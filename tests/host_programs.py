@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.cluster import launch, torch_transport
-from any2vec.cluster.message import Message, Part, encode_into
+from any2vec.cluster.message import Message, Part, encode
 from any2vec.cluster.transport import Transport, control
 from any2vec.errors import HostError
 
@@ -106,18 +106,19 @@ def _fail(fault: str) -> None:
     elif fault == "leave":
         os._exit(0)
     elif fault in ("head", "body"):
-        torch_transport.encode_into = damaged_head if fault == "head" else damaged_body  # type: ignore[assignment]
+        torch_transport.encode = damaged_head if fault == "head" else damaged_body  # type: ignore[assignment]
 
 
-def damaged_head(message: Message, body: np.ndarray) -> bytes:
-    head = encode_into(message, body)
-    return head[:30] + bytes([head[30] ^ 4]) + head[31:]
+def damaged_head(message: Message) -> tuple[bytes, list[np.ndarray]]:
+    head, body = encode(message)
+    return head[:30] + bytes([head[30] ^ 4]) + head[31:], body
 
 
-def damaged_body(message: Message, body: np.ndarray) -> bytes:
-    head = encode_into(message, body)
-    body[-3:] ^= 1
-    return head
+def damaged_body(message: Message) -> tuple[bytes, list[np.ndarray]]:
+    head, body = encode(message)
+    last = body[-1].copy()
+    last[-3:] ^= 1
+    return head, [*body[:-1], last]
 
 
 def run_sleep(seconds: float) -> None:

@@ -5,25 +5,26 @@ On the wire a message is a head of HEAD.size bytes, then its body: one PART.size
 
 from __future__ import annotations
 
+import math
 import struct
-import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from xxhash import xxh3_64, xxh3_64_intdigest
 
 from any2vec.errors import MessageError
 
 KINDS = ("rows", "ids", "dense", "control")
 """what bytes are: rows of tables, which rows, dense arrays, and whatever steers (heads of messages too)"""
-HEAD = struct.Struct("<4sHHIIQI16sQdI")
+HEAD = struct.Struct("<4sHHIIQQ16sQdQ")
 """magic, version, parts, sender, channel, sequence number, checksum of the body, phase, body bytes, time due, checksum
 of all that stands before it"""
 PART = struct.Struct("<BBB5xQQ")
-"""kind, dtype, dimensions, shape; its size is a multiple of 8, so that the first array is aligned"""
+"""kind, dtype, dimensions, shape"""
 MAGIC = b"A2VM"
-VERSION = 1
-_CHECKSUM = struct.Struct("<I")
+VERSION = 2
+_CHECKSUM = struct.Struct("<Q")
 _DTYPES = tuple(np.dtype(name) for name in ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"))
 _LEGAL: frozenset[np.dtype[Any]] = frozenset(_DTYPES)
 
@@ -70,31 +71,24 @@ def check_parts(parts: Sequence[Part], phase: str) -> None:
             raise ValueError(f"no message carries an array of kind {part.kind!r}, type {dtype} and shape {shape}")
 
 
-def encode(message: Message) -> tuple[bytes, bytearray]:
-    """(head, body) of a message."""
-    body = bytearray(size_of(message.parts) - HEAD.size)
-    return encode_into(message, np.frombuffer(body, np.uint8)), body
-
-
-def encode_into(message: Message, body: np.ndarray) -> bytes:
-    """Write the body of a message, `size_of` less HEAD.size bytes, into uint8 memory; returns the head.
-
-    Memory that is used again costs nothing but the copy; fresh memory costs more than that.
-    """
+def encode(message: Message) -> tuple[bytes, list[np.ndarray]]:
+    """(head, body) of a message; the body in pieces, uint8 (N,): heads of the parts, then views of the arrays."""
     heads = b"".join(_part_head(part) for part in message.parts)
-    target = body.data
-    target[: len(heads)] = heads
-    at = len(heads)
-    for part in message.parts:
-        array = np.ascontiguousarray(part.array)
-        if array.nbytes:
-            target[at : at + array.nbytes] = array.data.cast("B")
-        at += array.nbytes
+    arrays = (np.ascontiguousarray(part.array).reshape(-1).view(np.uint8) for part in message.parts if part.array.size)
+    pieces = [np.frombuffer(heads, np.uint8), *arrays]
     head = HEAD.pack(
-        MAGIC, VERSION, len(message.parts), message.sender, message.channel, message.sequence, zlib.crc32(target),
-        message.phase.encode("ascii"), len(body), message.due, 0,
+        MAGIC, VERSION, len(message.parts), message.sender, message.channel, message.sequence, checksum(pieces),
+        message.phase.encode("ascii"), sum(piece.size for piece in pieces), message.due, 0,
     )[: -_CHECKSUM.size]  # fmt: skip
-    return head + _CHECKSUM.pack(zlib.crc32(head))
+    return head + _CHECKSUM.pack(xxh3_64_intdigest(head)), pieces
+
+
+def checksum(pieces: Iterable[np.ndarray]) -> int:
+    """XXH3, 64 bits, of the bytes of C-ordered arrays one after the other."""
+    digest = xxh3_64()
+    for piece in pieces:
+        digest.update(piece.data)
+    return digest.intdigest()
 
 
 def body_size(head: bytes) -> int:
@@ -111,31 +105,53 @@ def body_size(head: bytes) -> int:
             f"A host speaks version {version} of the message format and this one {VERSION}; "
             "install the same any2vec on all hosts."
         )
-    if _CHECKSUM.unpack(head[-_CHECKSUM.size :])[0] != zlib.crc32(head[: -_CHECKSUM.size]):
+    if _CHECKSUM.unpack(head[-_CHECKSUM.size :])[0] != xxh3_64_intdigest(head[: -_CHECKSUM.size]):
         raise MessageError("The head of a message between hosts arrived damaged; start again from the last checkpoint.")
     return int(size)
 
 
-def decode(head: bytes, body: bytes | bytearray | memoryview) -> Message:
-    """The message of a head and a body; its arrays are views of `body`, or copies where a view would not be aligned.
+def decode(head: bytes, fill: Callable[[np.ndarray], None]) -> Message:
+    """The message of a head and the body that follows it.
+
+    Args:
+        fill: puts the next bytes of the body into a uint8 array, (N,).
 
     Raises:
-        MessageError: it was cut short, damaged or made up; `sender` is named where it is known.
+        MessageError: it was damaged or made up; the sender is named.
     """
     size = body_size(head)
-    _, _, num_parts, sender, channel, sequence, checksum, phase, _, due, _ = HEAD.unpack(head)
-    if len(body) != size or zlib.crc32(body) != checksum:
+    _, _, num_parts, sender, channel, sequence, expected, phase, _, due, _ = HEAD.unpack(head)
+    heads = np.empty(min(num_parts * PART.size, size), np.uint8)
+    if heads.size:
+        fill(heads)
+    try:
+        shapes = [_read_part_head(heads.data, number) for number in range(num_parts)]
+        if sum(dtype.itemsize * math.prod(shape) for _, dtype, shape in shapes) + heads.size != size:
+            raise ValueError(f"its parts do not make {size} bytes")
+        parts = tuple(Part(kind, np.empty(shape, dtype)) for kind, dtype, shape in shapes)
+    except (struct.error, ValueError, IndexError, MemoryError) as error:
+        raise MessageError(f"A message from rank {sender} cannot be read: {error}.") from error
+    bodies = [part.array.reshape(-1).view(np.uint8) for part in parts if part.array.size]
+    for body in bodies:
+        fill(body)
+    if checksum([heads, *bodies]) != expected:
         raise MessageError(
-            f"A message from rank {sender} arrived damaged ({len(body)} of {size} bytes, or a wrong checksum); "
+            f"A message from rank {sender} arrived damaged ({size} bytes, wrong checksum); "
             "the network or the sender is at fault, start again from the last checkpoint."
         )
-    parts, at = [], num_parts * PART.size
-    for number in range(num_parts):
-        part, at = _read_part(body, number, at, sender)
-        parts.append(part)
-    if at != size:
-        raise MessageError(f"A message from rank {sender} is {size} bytes long, and its parts are {at}.")
-    return Message(sender, channel, sequence, phase.rstrip(b"\0").decode("ascii", "replace"), tuple(parts), due)
+    return Message(sender, channel, sequence, phase.rstrip(b"\0").decode("ascii", "replace"), parts, due)
+
+
+def from_memory(body: np.ndarray) -> Callable[[np.ndarray], None]:
+    """What `decode` reads from, for a body that lies in one piece, uint8 (N,)."""
+    at = 0
+
+    def fill(array: np.ndarray) -> None:
+        nonlocal at
+        array[:] = body[at : at + array.size]
+        at += array.size
+
+    return fill
 
 
 def _part_head(part: Part) -> bytes:
@@ -143,14 +159,7 @@ def _part_head(part: Part) -> bytes:
     return PART.pack(KINDS.index(part.kind), _DTYPES.index(part.array.dtype), part.array.ndim, *shape)
 
 
-def _read_part(body: bytes | bytearray | memoryview, number: int, at: int, sender: int) -> tuple[Part, int]:
-    """(part, where the next one starts) of the array that starts at `at`."""
-    try:
-        kind, dtype, ndim, rows, columns = PART.unpack_from(body, number * PART.size)
-        count = rows * columns if ndim == 2 else rows
-        array = np.frombuffer(body, _DTYPES[dtype], count, at) if count else np.empty(0, _DTYPES[dtype])
-        if not array.flags.aligned:  # a kernel would be compiled anew for it
-            array = array.copy()
-        return Part(KINDS[kind], array.reshape(rows, columns) if ndim == 2 else array), at + array.nbytes
-    except (struct.error, ValueError, IndexError, OverflowError) as error:
-        raise MessageError(f"A message from rank {sender} cannot be read: {error}.") from error
+def _read_part_head(heads: memoryview, number: int) -> tuple[str, np.dtype[Any], tuple[int, ...]]:
+    """(kind, dtype, shape) of an array."""
+    kind, dtype, ndim, rows, columns = PART.unpack_from(heads, number * PART.size)
+    return KINDS[kind], _DTYPES[dtype], (rows, columns) if ndim == 2 else (rows,)

@@ -13,23 +13,28 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from queue import SimpleQueue
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from any2vec.cluster.inbox import Inbox
 from any2vec.cluster.link import LinkModel
-from any2vec.cluster.message import HEAD, Message, body_size, decode, encode_into, size_of
+from any2vec.cluster.message import HEAD, Message, body_size, decode, encode, from_memory
 from any2vec.cluster.transport import PATIENCE, Transport, text_of, text_part
 from any2vec.errors import HostError, MessageError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SILENCE = 30.0
 """seconds without a byte from a host after which it counts as lost"""
 CHUNK = 1 << 22
 """bytes of a message that travel at once: each shows that the sender is alive"""
+SHORT = 1 << 16
+"""bytes of a body up to which its arrays travel together: a copy costs less than a transfer of its own"""
 _FOREVER = timedelta(days=3650)  # gloo closes a connection when a wait of its own times out, so it never shall
 _SERVICE = 0xFFFF_FFFF
 _BEAT, _GOODBYE, _ALARM = "beat", "goodbye", "alarm"
@@ -199,20 +204,12 @@ class TorchTransport(Transport):
 
     def _send_all(self, line: _Line) -> None:
         """Send what is queued for a peer, in order, up to the last words."""
-        import torch
         import torch.distributed as dist
 
-        memory = np.empty(0, np.uint8)  # of the largest message so far
         while True:
             message = line.queue.get()
             try:
-                size = size_of(message.parts) - HEAD.size
-                if memory.size < size:
-                    memory = np.empty(size, np.uint8)
-                pieces = [torch.frombuffer(bytearray(encode_into(message, memory[:size])), dtype=torch.uint8)]
-                if size:
-                    pieces += torch.from_numpy(memory[:size]).split(CHUNK)
-                for work in [dist.isend(piece, line.peer) for piece in pieces]:
+                for work in [dist.isend(chunk, line.peer) for piece in _pieces(message) for chunk in _chunks(piece)]:
                     assert work is not None  # of a group of which this process is no part
                     work.wait(_FOREVER)
             except Exception as error:
@@ -248,23 +245,24 @@ class TorchTransport(Transport):
         head = np.empty(HEAD.size, np.uint8)
         self._fill(line, head)
         try:
-            body = np.empty(body_size(head.tobytes()), np.uint8)
+            size = body_size(head.tobytes())
         except MessageError as error:
             raise MessageError(f"Rank {line.peer} sent what is no message: {error}") from error
-        self._fill(line, body)
-        message = decode(head.tobytes(), body.data)
+        if size > SHORT:
+            message = decode(head.tobytes(), lambda array: self._fill(line, array))
+        else:
+            body = np.empty(size, np.uint8)
+            self._fill(line, body)
+            message = decode(head.tobytes(), from_memory(body))
         if message.sender != line.peer:
             raise MessageError(f"Rank {line.peer} sent a message in the name of rank {message.sender}.")
         return message
 
     def _fill(self, line: _Line, array: np.ndarray) -> None:
         """Receive as many bytes as the array has."""
-        import torch
         import torch.distributed as dist
 
-        if not array.size:
-            return
-        for work in [dist.irecv(piece, line.peer) for piece in torch.from_numpy(array).split(CHUNK)]:
+        for work in [dist.irecv(chunk, line.peer) for chunk in _chunks(array)]:
             assert work is not None
             work.wait(_FOREVER)
             line.heard = time.monotonic()
@@ -282,6 +280,22 @@ class TorchTransport(Transport):
         else:
             text = f"Rank {self.rank} cannot talk to rank {line.peer}: {type(error).__name__}: {error}"
         self._fail(HostError(text))
+
+
+def _pieces(message: Message) -> list[np.ndarray]:
+    """What travels, uint8 (N,) each: the head, then a short body as one piece, or a long one array by array."""
+    head, body = encode(message)
+    if sum(piece.size for piece in body) <= SHORT:
+        body = [np.concatenate(body)]
+    return [np.frombuffer(bytearray(head), np.uint8), *body]
+
+
+def _chunks(piece: np.ndarray) -> Iterable[Tensor]:
+    """Views of uint8 memory, (N,), each at most CHUNK long; none of empty memory."""
+    import torch
+
+    memory = piece if piece.flags.writeable else piece.copy()  # torch takes no other
+    return torch.from_numpy(memory).split(CHUNK) if memory.size else ()
 
 
 def _thread(name: str, work: object, *args: object) -> threading.Thread:

@@ -7,7 +7,7 @@ import time
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -103,9 +103,16 @@ class Transport(ABC):
         return message
 
     def exchange(
-        self, outgoing: Mapping[int, Sequence[Part]], phase: str, channel: str = ""
+        self,
+        outgoing: Mapping[int, Sequence[Part]],
+        phase: str,
+        channel: str = "",
+        meanwhile: Callable[[], None] | None = None,
     ) -> dict[int, tuple[Part, ...]]:
         """Send each other host its parts (none: an empty message), receive one message from each; by rank, ascending.
+
+        Args:
+            meanwhile: done between sending and receiving; it must not change what was sent.
 
         Raises:
             HostError, MessageError: as `recv`.
@@ -113,6 +120,8 @@ class Transport(ABC):
         others = [(self.rank + step) % self.hosts for step in range(1, self.hosts)]
         for peer in others:  # each starts behind itself, so that no host is everybody's first
             self.send(peer, outgoing.get(peer, ()), phase, channel)
+        if meanwhile is not None:
+            meanwhile()
         self._await(others, _channel_number(channel))
         messages = [self._take(peer, phase, channel, None) for peer in sorted(others)]
         self._bring(messages)

@@ -88,42 +88,53 @@ class Replicated:
     def _reduce(self, touched: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Mirrors to masters. Returns the changed slots of this host's blocks."""
         hosts, rank = self.transport.hosts, self.transport.rank
-        outgoing: dict[int, list[Part]] = {}
         own: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        for name, places in touched.items():
-            cuts = np.searchsorted(places, self._bounds)
-            for host in range(hosts):
-                low, high = self._bounds[host : host + 2]
-                part = places[cuts[host] : cuts[host + 1]]
-                ids = self._deal.rows(part)
-                packed = pack_rows(self._outgoing(name, ids), self.bits)
-                if host == rank:
-                    own[name] = part - low, unpack_rows(packed)
-                    self.residuals.sent(name, ids, own[name][1])
-                    continue
-                if self.bits < 32:
-                    self.residuals.sent(name, ids, unpack_rows(packed))
-                sets = [pack_ids(part - low, high - low)] if self.sparse else []
-                outgoing.setdefault(host, []).extend([*sets, *packed])
-        received = {peer: list(parts) for peer, parts in self.transport.exchange(outgoing, "reduce").items()}
+
+        def pack_own() -> None:
+            for name, places in touched.items():
+                slots, packed = self._pack(name, places, rank)
+                own[name] = slots, unpack_rows(packed)
+
+        outgoing: dict[int, list[Part]] = {host: [] for host in range(hosts) if host != rank}
+        for host, parts in outgoing.items():
+            for name, places in touched.items():
+                slots, packed = self._pack(name, places, host)
+                sets = [pack_ids(slots, self._bounds[host + 1] - self._bounds[host])] if self.sparse else []
+                parts += [*sets, *packed]
+        found = self.transport.exchange(outgoing, "reduce", meanwhile=pack_own)
+        received = {peer: list(parts) for peer, parts in found.items()}
         changed = {}
         for name, block in self._blocks.items():
             told = [own[name] if host == rank else self._read(received[host], len(block.rows)) for host in range(hosts)]
             changed[name] = block.merge_all(told, self.bits < 32, self._crew)
         return changed
 
+    def _pack(self, name: str, places: np.ndarray, host: int) -> tuple[np.ndarray, list[Part]]:
+        """(slots, rows) that a host owns of the changed places of a table."""
+        low, high = np.searchsorted(places, self._bounds[host : host + 2])
+        ids = self._deal.rows(places[low:high])
+        packed = pack_rows(self._outgoing(name, ids), self.bits)
+        if self.bits < 32:
+            self.residuals.sent(name, ids, unpack_rows(packed))
+        return places[low:high] - self._bounds[host], packed
+
     def _broadcast(self, changed: dict[str, np.ndarray]) -> None:
         """Masters to mirrors."""
         low = self._bounds[self.transport.rank]
         parts: list[Part] = []
+        own: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         for name, block in self._blocks.items():
             slots = changed[name] if self.sparse else np.arange(len(block.rows))
-            values = rows_of(block.rows, slots)
-            self._take(name, low + slots, values)
+            own[name] = low + slots, rows_of(block.rows, slots)
             sets = [pack_ids(slots, len(block.rows))] if self.sparse else []
-            parts += [*sets, *pack_rows(values, self.bits)]
+            parts += [*sets, *pack_rows(own[name][1], self.bits)]
+
+        def take_own() -> None:
+            for name, (places, values) in own.items():
+                self._take(name, places, values)
+
         everyone = dict.fromkeys(range(self.transport.hosts), parts)
-        for peer, received in self.transport.exchange(everyone, "broadcast").items():
+        for peer, received in self.transport.exchange(everyone, "broadcast", meanwhile=take_own).items():
             rest = list(received)
             for name in self.tables:
                 slots, values = self._read(rest, self._bounds[peer + 1] - self._bounds[peer])
