@@ -136,8 +136,8 @@ def test_base_has_a_closed_form(hosts: int) -> None:
     volume = round_volume("rep-base", 1000, hosts, 200, 32)
     assert volume.bytes_by_kind()["rows"] == pytest.approx(hosts * base_rows_bytes(1000, hosts, 200), abs=0.5)
     assert base_rows_bytes(1000, hosts, 200) == 2 * (hosts - 1) / hosts * 2 * 1000 * 200 * 4
-    # Two exchanges, each of a message for each ordered pair, each with a part for each table.
-    assert volume.bytes_by_kind()["control"] == 2 * hosts * (hosts - 1) * overhead(2)
+    # Two exchanges of two tables, each of a message of one part for each ordered pair.
+    assert volume.bytes_by_kind()["control"] == 2 * 2 * hosts * (hosts - 1) * overhead(1)
 
 
 def test_what_is_sent_is_received() -> None:

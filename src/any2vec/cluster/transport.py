@@ -7,7 +7,7 @@ import time
 import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -103,27 +103,27 @@ class Transport(ABC):
         return message
 
     def exchange(
-        self,
-        outgoing: Mapping[int, Sequence[Part]],
-        phase: str,
-        channel: str = "",
-        meanwhile: Callable[[], None] | None = None,
+        self, outgoing: Mapping[int, Sequence[Part]], phase: str, channel: str = ""
     ) -> dict[int, tuple[Part, ...]]:
-        """Send each other host its parts (none: an empty message), receive one message from each; by rank, ascending.
+        """`send_all`, then `recv_all`."""
+        self.send_all(outgoing, phase, channel)
+        return self.recv_all(phase, channel)
 
-        Args:
-            meanwhile: done between sending and receiving; it must not change what was sent.
+    def send_all(self, outgoing: Mapping[int, Sequence[Part]], phase: str, channel: str = "") -> None:
+        """Send each other host its parts; none: an empty message."""
+        for step in range(1, self.hosts):  # each starts behind itself, so that no host is everybody's first
+            peer = (self.rank + step) % self.hosts
+            self.send(peer, outgoing.get(peer, ()), phase, channel)
+
+    def recv_all(self, phase: str, channel: str = "") -> dict[int, tuple[Part, ...]]:
+        """The parts of the next message of each other host, by rank, ascending.
 
         Raises:
             HostError, MessageError: as `recv`.
         """
-        others = [(self.rank + step) % self.hosts for step in range(1, self.hosts)]
-        for peer in others:  # each starts behind itself, so that no host is everybody's first
-            self.send(peer, outgoing.get(peer, ()), phase, channel)
-        if meanwhile is not None:
-            meanwhile()
+        others = [peer for peer in range(self.hosts) if peer != self.rank]
         self._await(others, _channel_number(channel))
-        messages = [self._take(peer, phase, channel, None) for peer in sorted(others)]
+        messages = [self._take(peer, phase, channel, None) for peer in others]
         self._bring(messages)
         return {message.sender: message.parts for message in messages}
 

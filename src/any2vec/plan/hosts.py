@@ -214,7 +214,8 @@ def agree_seconds(
     """What one round's agreement takes on the slowest host, by part; items: of one host in the round."""
     is_pull = spread.scheme.startswith("pull")
     handled = sum(int((flow.sent() + flow.received()).max()) for flow in volume.flows)
-    messages = 2 * (spread.hosts - 1) * (len(volume.flows) + 1)  # out and in, and a report
+    by_phase = 1 if is_pull else len(TABLES)
+    messages = 2 * (spread.hosts - 1) * (by_phase * len(volume.flows) + 1)  # out and in, and a report
     return {
         "inspect": items / costs.inspect_items_per_s / costs.threads if is_pull else 0.0,
         "merge": agree_numbers(shape, spread, sets) * costs.number_seconds / costs.threads,

@@ -130,8 +130,8 @@ def round_volume(scheme: str, num_rows: int, hosts: int, dim: int, bits: int, se
         merged_TAH = sets.merged[:, None, :]
         has_ids = form == "opt"
         return Volume(hosts, (
-            _flow("reduce", True, sets.tracked, size_H, dim, bits, has_ids),
-            _flow("broadcast", False, merged_TAH, size_H, dim, bits, has_ids),
+            _flow("reduce", True, sets.tracked, size_H, dim, bits, has_ids, by_table=True),
+            _flow("broadcast", False, merged_TAH, size_H, dim, bits, has_ids, by_table=True),
         ))  # fmt: skip
     told = sets.tracked if form == "opt" else sets.tracked[:1]
     return Volume(hosts, (
@@ -197,9 +197,12 @@ def added(counts: Iterable[dict[str, int]]) -> dict[str, int]:
 
 def _flow(
     phase: str, to_owner: bool, count_TAH: np.ndarray, size_H: np.ndarray, dim: int, bits: int, has_ids: bool,
-    has_rows: bool = True,
+    has_rows: bool = True, by_table: bool = False,
 ) -> Flow:  # fmt: skip
-    """Messages that carry, for each table, the set of its rows (if has_ids) and their values (if has_rows)."""
+    """Messages that carry, for each table, the set of its rows (if has_ids) and their values (if has_rows).
+
+    by_table: each table has a message of its own.
+    """
     parts, kinds = np.zeros(count_TAH.shape[1:], np.int64), {}
     if has_ids:
         parts = parts + len(count_TAH)
@@ -207,4 +210,5 @@ def _flow(
     if has_rows:
         parts = parts + _rows_parts(count_TAH, bits).sum(0)
         kinds["rows"] = rows_size(count_TAH, dim, bits).sum(0)  # type: ignore[arg-type, attr-defined]
-    return Flow(phase, to_owner, kinds | {"control": overhead(parts)})  # type: ignore[arg-type]
+    more = (len(count_TAH) - 1) * overhead(0) if by_table else 0
+    return Flow(phase, to_owner, kinds | {"control": overhead(parts) + more})  # type: ignore[arg-type]

@@ -56,10 +56,19 @@ class Replicated:
         """Every row is here already."""
 
     def close(self) -> None:
-        """Agree on what the round changed."""
-        touched = {name: self._changed(name) for name in self.tables}
-        merged = self._reduce(touched)
-        self._broadcast(merged)
+        """Agree on what the round changed; while one table travels, the other one is packed, merged or copied."""
+        own = {}
+        for name in self.tables:
+            places = self._changed(name)
+            self._send_changes(name, places)
+            own[name] = self._pack(name, places, self.transport.rank)
+        for name, (slots, packed) in own.items():
+            self._send_agreed(name, self._merge(name, slots, unpack_rows(packed)))
+        for name in self.tables:
+            for peer, parts in self.transport.recv_all("broadcast").items():
+                low, high = self._bounds[peer : peer + 2]
+                slots, values = self._read(list(parts), high - low)
+                self._take(name, low + slots, values)
 
     @property
     def memory(self) -> dict[str, np.ndarray]:
@@ -85,32 +94,17 @@ class Replicated:
         changed_rows(self.tables[name], self._start[name], flags)
         return np.flatnonzero(self._deal.flags(flags))
 
-    def _reduce(self, touched: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Mirrors to masters. Returns the changed slots of this host's blocks."""
-        hosts, rank = self.transport.hosts, self.transport.rank
-        own: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-
-        def pack_own() -> None:
-            for name, places in touched.items():
-                slots, packed = self._pack(name, places, rank)
-                own[name] = slots, unpack_rows(packed)
-
-        outgoing: dict[int, list[Part]] = {host: [] for host in range(hosts) if host != rank}
-        for host, parts in outgoing.items():
-            for name, places in touched.items():
+    def _send_changes(self, name: str, places: np.ndarray) -> None:
+        """Mirrors to masters: what this host made of the rows at these places."""
+        outgoing = {}
+        for host in range(self.transport.hosts):
+            if host != self.transport.rank:
                 slots, packed = self._pack(name, places, host)
-                sets = [pack_ids(slots, self._bounds[host + 1] - self._bounds[host])] if self.sparse else []
-                parts += [*sets, *packed]
-        found = self.transport.exchange(outgoing, "reduce", meanwhile=pack_own)
-        received = {peer: list(parts) for peer, parts in found.items()}
-        changed = {}
-        for name, block in self._blocks.items():
-            told = [own[name] if host == rank else self._read(received[host], len(block.rows)) for host in range(hosts)]
-            changed[name] = block.merge_all(told, self.bits < 32, self._crew)
-        return changed
+                outgoing[host] = [*self._sets(slots, host), *packed]
+        self.transport.send_all(outgoing, "reduce")
 
     def _pack(self, name: str, places: np.ndarray, host: int) -> tuple[np.ndarray, list[Part]]:
-        """(slots, rows) that a host owns of the changed places of a table."""
+        """(slots, rows) of those places that a host owns; remembers what rounding leaves out."""
         low, high = np.searchsorted(places, self._bounds[host : host + 2])
         ids = self._deal.rows(places[low:high])
         packed = pack_rows(self._outgoing(name, ids), self.bits)
@@ -118,27 +112,26 @@ class Replicated:
             self.residuals.sent(name, ids, unpack_rows(packed))
         return places[low:high] - self._bounds[host], packed
 
-    def _broadcast(self, changed: dict[str, np.ndarray]) -> None:
-        """Masters to mirrors."""
-        low = self._bounds[self.transport.rank]
-        parts: list[Part] = []
-        own: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        for name, block in self._blocks.items():
-            slots = changed[name] if self.sparse else np.arange(len(block.rows))
-            own[name] = low + slots, rows_of(block.rows, slots)
-            sets = [pack_ids(slots, len(block.rows))] if self.sparse else []
-            parts += [*sets, *pack_rows(own[name][1], self.bits)]
+    def _merge(self, name: str, own_slots: np.ndarray, own_rows: np.ndarray) -> np.ndarray:
+        """What all hosts made of this host's block; slots that any host changed, ascending."""
+        block = self._blocks[name]
+        received = self.transport.recv_all("reduce")
+        told = {peer: self._read(list(parts), len(block.rows)) for peer, parts in received.items()}
+        told[self.transport.rank] = own_slots, own_rows
+        return block.merge_all([told[rank] for rank in sorted(told)], self.bits < 32, self._crew)
 
-        def take_own() -> None:
-            for name, (places, values) in own.items():
-                self._take(name, places, values)
+    def _send_agreed(self, name: str, changed: np.ndarray) -> None:
+        """Masters to mirrors; and this host takes its own."""
+        block, rank = self._blocks[name], self.transport.rank
+        slots = changed if self.sparse else np.arange(len(block.rows))
+        values = rows_of(block.rows, slots)
+        parts = [*self._sets(slots, rank), *pack_rows(values, self.bits)]
+        self.transport.send_all(dict.fromkeys(range(self.transport.hosts), parts), "broadcast")
+        self._take(name, self._bounds[rank] + slots, values)
 
-        everyone = dict.fromkeys(range(self.transport.hosts), parts)
-        for peer, received in self.transport.exchange(everyone, "broadcast", meanwhile=take_own).items():
-            rest = list(received)
-            for name in self.tables:
-                slots, values = self._read(rest, self._bounds[peer + 1] - self._bounds[peer])
-                self._take(name, self._bounds[peer] + slots, values)
+    def _sets(self, slots: np.ndarray, owner: int) -> list[Part]:
+        """Which rows of a block; nothing where all rows travel."""
+        return [pack_ids(slots, self._bounds[owner + 1] - self._bounds[owner])] if self.sparse else []
 
     def _outgoing(self, name: str, ids: np.ndarray) -> np.ndarray:
         now = rows_of(self.tables[name], ids)
