@@ -64,6 +64,7 @@ def early_epochs(bench: Bench) -> list[Reading]:
     """The smallest lead over the mean in any epoch; the curves of all."""
     curves = {who: _curve(_words(bench, who)) for who in RATES}
     curves["blend, 8 bits, 96 rounds"] = _curve(_words(bench, "blend", FEW_BYTES))
+    bench.runs["curves"] = curves
     lead = min(ours - mean for ours, mean in zip(curves["adasum"], curves["mean"], strict=True))
     text = "; ".join(f"{name} {' '.join(f'{score:.1f}' for score in curve)}" for name, curve in curves.items())
     return [Reading(value=lead, text=f"{lead:+.2f} at least; by epoch: {text}")]

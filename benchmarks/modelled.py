@@ -51,9 +51,9 @@ class Scenario:
 
     scheme: str = "pull-opt"
     rounds: int = 48
-    bits: int = 32
+    bits: int = 8
     is_overlapped: bool = False
-    agree_threads: int = 1
+    agree_threads: int = THREADS
     """threads of a host that inspect, merge, copy and check"""
 
     def words(self) -> str:
@@ -66,9 +66,9 @@ class Scenario:
 SCENARIO = Scenario()
 """the one that is judged"""
 BESIDE = tuple(
-    Scenario(bits=bits, is_overlapped=is_overlapped, agree_threads=THREADS)
+    Scenario(rounds=rounds, bits=bits, is_overlapped=is_overlapped)
     for is_overlapped in (False, True)
-    for bits in (32, 16, 8)
+    for rounds, bits in ((48, 32), (48, 8), (96, 8))
 )
 """shown beside it"""
 
