@@ -64,6 +64,30 @@ def test_one_host_is_what_estimate_says() -> None:
     assert found["schemes"] == {}
 
 
+def test_hosts_that_hold_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    edges = {tuple(sorted(pair)) for pair in np.random.default_rng(1).integers(0, 500, (4000, 2)).tolist()}
+    Path("edges.txt").write_text("".join(f"{a} {b}\n" for a, b in sorted(edges) if a != b))
+    asked = ("edges.txt", "--model", "deepwalk", "--items-per-s", "1M", "--dim", "8", "--walk-length", "10")
+    asked = (*asked, "--cache-dir", "cache", "--logical-hosts", "4")
+    whole, parted = planned(*asked), planned(*asked, "--partition", "hash")
+    assert whole["part"] is None and parted["part"]["cut"] == "hash"
+    entries = parted["shape"]["edges"]
+    assert entries / 4 <= parted["part"]["edges"] < entries / 3 and parted["part"]["reading_bytes"] >= 48 * entries
+    assert parted["host"]["memory"]["part of the graph"] == parted["part"]["memory"]["part of the graph"] < 4 * entries
+    assert parted["part"]["memory"]["walks of a round"] == 4 * -(-500 * 10 * 11 // (4 * 6))
+    told = run(*asked, "--partition", "hash")
+    assert "hash: " in told.stdout and "walkers travel" in told.stderr
+    Path("text.txt").write_text("a b c a b\n" * 50)
+    text = ("text.txt", "--min-count", "1", "--items-per-s", "1M", "--dim", "8", "--hosts", "2", "--cache-dir", "cache")
+    assert planned(*text, "--read", "parts")["part"] == {
+        "cut": "text", "tokens": 150, "nodes": 0, "edges": 0, "memory": {}, "reading_bytes": 0
+    }  # fmt: skip
+    for wrong, said in (((*text, "--partition", "hash"), "partition"), ((*asked, "--read", "parts"), "read parts")):
+        result = run(*wrong)
+        assert result.exit_code == 2 and said in result.stderr and result.stdout == ""
+
+
 def test_people_read_a_table() -> None:
     result = run(*SHAPE, "--hosts", "8", "--threads", "4", "--bits", "16")
     assert result.exit_code == 0

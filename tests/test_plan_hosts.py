@@ -27,6 +27,7 @@ from any2vec.plan.occupancy import (
     of_counts,
     zipf,
 )  # fmt: skip
+from any2vec.plan.part import graph_part, text_part
 from any2vec.plan.volume import RoundSets, all_rows, block_sizes, round_volume
 from any2vec.train.foresight import reading_of
 
@@ -252,3 +253,59 @@ def test_a_spread_is_checked(wrong: dict[str, Any]) -> None:
 def test_several_hosts_need_to_know_the_words() -> None:
     with pytest.raises(InputError, match="how often"):
         plan_run(SHAPE, RATES, Spread(hosts=2, rounds_per_epoch=3))
+
+
+# --- hosts that hold a part
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("cut", ["contiguous", "hash", "metis"])
+def test_the_fullest_part_is_what_a_host_holds(cut: str, weighted: bool) -> None:
+    """Exactly, but for METIS, which is not asked: at least what its fullest part holds."""
+    from any2vec.data.edges import read_graph
+    from any2vec.sampling.parts import Owners, cut_part
+
+    if cut == "metis":
+        pytest.importorskip("pymetis")
+    rng = np.random.default_rng(5)
+    ends = (np.minimum(*rng.integers(0, 300, (2, 2000))), rng.integers(0, 300, 2000))
+    graph = read_graph((*ends, rng.random(2000) + 0.1) if weighted else ends)
+    shape = RunShape(
+        rows=len(graph), dim=8, items=9000, epochs=1, edges=len(graph.csr.indices), has_weights=weighted, is_graph=True
+    )
+    owners = Owners.make(graph.csr, 4, cut)
+    held = [cut_part(graph.csr, owners, rank, False) for rank in range(4)]
+    found = graph_part(shape, graph.csr.indptr, 4, cut, round_slots=700, walkers_bytes=50)
+    most = max(part.nbytes for part in held)
+    if cut == "metis":
+        assert most * 0.95 <= found.memory["part of the graph"] <= most * 1.1
+    else:
+        assert found.memory["part of the graph"] == most
+        assert (found.nodes, found.edges) in [(len(part.nodes), len(part.csr.indices)) for part in held]
+    assert found.memory["walks of a round"] == 2800 and found.memory["walkers"] == 50
+
+
+def test_a_host_counts_its_part_alone() -> None:
+    indptr = np.arange(0, 100_000_001, 100)
+    shape = RunShape(rows=len(indptr) - 1, dim=4, items=10**8, epochs=1, edges=10**8, is_graph=True, source_bytes=1)
+    rates = replace(RATES, walk_items_per_s=1e7)
+    spread = Spread(hosts=50, rounds_per_epoch=10)
+    found = of_counts(np.full(shape.rows, 100))
+    part = graph_part(shape, indptr, 50, "contiguous", round_slots=10**6, walkers_bytes=10**6)
+    whole, parted = (plan_run(shape, rates, spread, found, READING, part=each) for each in (None, part))
+    assert part.edges == 2_000_000 and part.reading_bytes == 48 * 10**8
+    assert whole.host.anonymous_bytes > 48 * 10**8 and parted.host.anonymous_bytes < 5 * 10**8
+    assert parted.host.memory_bytes == sum(parted.host.memory.values()) < whole.host.memory_bytes
+    assert parted.host.time["count visits"] == pytest.approx(whole.host.time["count visits"] / 50)
+    assert parted.as_dict()["part"]["cut"] == "contiguous" and whole.as_dict()["part"] is None
+
+
+def test_a_part_of_a_text_is_read_and_stored_alone() -> None:
+    shape = replace(SHAPE, source_bytes=4_000_000_000, types=500_000)
+    spread = Spread(hosts=32, rounds_per_epoch=48)
+    whole, parted = (plan_run(shape, RATES, spread, FOUND, READING, part=part) for part in (None, text_part(shape, 32)))
+    assert parted.part is not None and parted.part.tokens == shape.tokens // 32
+    assert parted.host.time["read"] == pytest.approx(whole.host.time["read"] / 32)
+    assert parted.host.disk["encoded input"] < whole.host.disk["encoded input"] / 10
+    assert parted.host.memory == whole.host.memory  # of a whole text, too, a host maps its own tokens alone
+    assert parted.host.disk_bytes == parted.host.disk["encoded input"] + parted.host.disk["result"]

@@ -96,7 +96,7 @@ def _plan(
     limit = 0.0 if memory_bandwidth is None else float(quantity("--memory-bandwidth", memory_bandwidth, 1, 10**18))
     costs = Costs(threads=agree_threads or job.run.threads or 1)
     settings = {item.name: getattr(job.run, item.name) for item in fields(RunSettings)} | {"threads": 1}
-    spread = _spread(job)
+    spread, cut = _spread(job), _cut(job)
     with Bar(quiet) as bar:
         if rows is not None:
             num_rows = quantity("--rows", rows, 2, MOST_ROWS)
@@ -108,7 +108,7 @@ def _plan(
             )
     found = plan_hosts(
         sized, spread, job.run.threads or machine.usable_cores(), efficiency=efficiency, memory_bandwidth=limit,
-        costs=costs,
+        costs=costs, cut=cut,
     )  # fmt: skip
     shape = sized.as_dict()["shape"]
     result = found.as_dict() | {
@@ -121,6 +121,8 @@ def _plan(
     _print(result)
     if spread.hosts > 1 and spread.link is None:
         note("No --link was given, so the links' time is left out.", quiet)
+    if found.part is not None and job.is_graph:
+        note("The time that walkers travel is left out.", quiet)
 
 
 plan = with_flags(guarded(_plan), job_flags())
@@ -158,6 +160,20 @@ def _spread(job: Job) -> Any:
     )  # fmt: skip
 
 
+def _cut(job: Job) -> str | None:
+    """How the input is cut into parts, one a host, as `plan_hosts` wants it; None: it is not."""
+    from any2vec.plan.part import TEXT
+    from any2vec.train.parts import check_parts
+    from any2vec.train.prepare import check_partition
+
+    if job.hosts.partition is not None:
+        check_partition(job.model, job.data)
+    elif job.hosts.read == "parts":
+        check_parts(job.model, job.data)
+        return TEXT
+    return job.hosts.partition
+
+
 def _print(result: dict[str, Any]) -> None:
     shape, host = result["shape"], result["host"]
     unit = "steps" if shape["is_graph"] else "words"
@@ -181,12 +197,26 @@ def _print(result: dict[str, Any]) -> None:
         ("bottleneck", result["bottleneck"]),
         ("memory", f"{size(host['memory_bytes'])} a host"),
         ("", _parts(host["memory"], size)),
+        *_part(result["part"]),
         ("disk", f"{size(host['disk_peak_bytes'])}"),
     ]
     tables = [facts("", pairs)]
     if result["schemes"]:
         tables.append(_schemes(result))
     show(*tables)
+
+
+def _part(part: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """What a host holds of the input, where none holds all of it."""
+    if part is None:
+        return []
+    if not part["nodes"]:
+        return [("its part", f"{part['tokens']:,} tokens of the text")]
+    told = (
+        f"{part['cut']}: {part['nodes']:,} nodes, {part['edges']:,} stored edges, {size(sum(part['memory'].values()))}"
+    )
+    first = [("", f"+ {size(part['reading_bytes'])} for a while to read and cut the graph, on the first host")]
+    return [("its part", told), *(first if part["edges"] else [])]
 
 
 def _link(result: dict[str, Any]) -> str:

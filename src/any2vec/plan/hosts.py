@@ -19,8 +19,9 @@ from typing import Any
 from any2vec.checks import check_choice, check_number, check_whole
 from any2vec.cluster.link import LinkModel
 from any2vec.errors import InputError
-from any2vec.plan.estimate import Rates, RunEstimate, RunShape, estimate_run
+from any2vec.plan.estimate import TOKEN_BYTES, Rates, RunEstimate, RunShape, estimate_run
 from any2vec.plan.occupancy import Frequencies, Reading, expected_sets
+from any2vec.plan.part import TEXT, HostPart
 from any2vec.plan.volume import SCHEMES, TABLES, RoundSets, Volume, block_sizes, report_bytes, round_volume
 
 MOST_HOSTS = 4096
@@ -129,7 +130,8 @@ class RunPlan:
     rounds_per_epoch: int
     rounds: int
     host: RunEstimate
-    """memory, time and disk of the host with the most of each (rank 0), by the scheme that was asked for"""
+    """memory, time and disk of the host with the most of each (rank 0), by the scheme that was asked for. Where hosts
+    hold parts, memory counts the part, and time leaves out that walkers travel"""
     host_items_per_s: float
     """of one host alone"""
     items_per_s: float
@@ -137,6 +139,8 @@ class RunPlan:
     bottleneck: str
     schemes: dict[str, SchemePlan] = field(default_factory=dict)
     """all four; {} for one host"""
+    part: HostPart | None = None
+    """what the fullest host holds of the input; None: every host holds all of it, or there is one"""
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -150,10 +154,12 @@ def plan_run(
     found: Frequencies | None = None,
     reading: Reading | None = None,
     costs: Costs | None = None,
+    part: HostPart | None = None,
 ) -> RunPlan:
     """The plan of one run; without `spread`, or with one host, the estimate of a run that agrees with nobody.
 
-    rates: of one host; found, reading: how often rows occur, and what the kernel reads, needed for several hosts.
+    rates: of one host; found, reading: how often rows occur, and what the kernel reads, needed for several hosts; part:
+    what a host holds of the input, None: all of it.
     """
     alone = estimate_run(shape, rates)
     if spread is None or spread.hosts == 1:
@@ -179,8 +185,9 @@ def plan_run(
     return RunPlan(
         hosts=spread.hosts, threads=shape.threads, scheme=spread.scheme, bits=spread.bits,
         rounds_per_epoch=spread.rounds_per_epoch, rounds=spread.rounds_per_epoch * shape.epochs,
-        host=_host(shape, rates, alone, spread, chosen), host_items_per_s=rates.items_per_s,
+        host=_host(shape, rates, alone, spread, chosen, part), host_items_per_s=rates.items_per_s,
         items_per_s=chosen.items_per_s, speedup=chosen.speedup, bottleneck=chosen.bottleneck, schemes=schemes,
+        part=part,
     )  # fmt: skip
 
 
@@ -270,33 +277,50 @@ def agree_memory(shape: RunShape, spread: Spread, sets: RoundSets, volume: Volum
     }
 
 
-def _host(shape: RunShape, rates: Rates, alone: RunEstimate, spread: Spread, chosen: SchemePlan) -> RunEstimate:
+def _host(
+    shape: RunShape, rates: Rates, alone: RunEstimate, spread: Spread, chosen: SchemePlan, part: HostPart | None
+) -> RunEstimate:
     """The estimate of rank 0: its share of the input, the agreement, and all the rows that it collects in the end."""
     hosts = spread.hosts
-    share = replace(shape, items=max(1, shape.items // hosts), tokens=shape.tokens // hosts)
-    own = estimate_run(share, rates)
+    own = estimate_run(_share(shape, hosts, part), rates)
     has_all = spread.scheme.startswith("rep") and spread.bits == 32
     collected = 0 if has_all else 2 * alone.memory.get("vectors", len(TABLES) * shape.rows * shape.dim * _FLOAT)
-    extra = dict(chosen.memory)
+    extra = chosen.memory | ({} if part is None else part.memory)
     if collected > extra["messages"]:  # not at the same time
         extra |= {"messages": 0, "rows collected in the end": collected}
     extra["torch.distributed"] = TORCH_BYTES
     added = sum(extra.values())
     agreement = {part: second for part, second in chosen.round_seconds.items() if part != "compute"}
     rounds = spread.rounds_per_epoch * shape.epochs
-    time = own.time | {"read": alone.time["read"], "train": rounds * chosen.round_seconds["compute"]}
+    time = own.time | {"train": rounds * chosen.round_seconds["compute"]}
+    if part is None or part.cut != TEXT:
+        time["read"] = alone.time["read"]
+    if part is None:  # each host counts all visits by itself; where walkers travel, they count together
+        time["count visits"] = alone.time["count visits"]
     total = chosen.epoch_seconds * shape.epochs
     if spread.is_overlapped:
         time["agreement, not hidden"] = total - time["train"]
     else:
         time |= {part: rounds * second for part, second in agreement.items()}
+    disk = alone.disk | {"checkpoint": alone.disk["checkpoint"] + chosen.memory["residuals"] * hosts}
+    if part is not None and part.cut == TEXT:  # as it was read, and by rows of the whole vocabulary
+        disk["encoded input"] = own.disk["encoded input"] + TOKEN_BYTES * part.tokens
     return RunEstimate(
         memory_bytes=own.memory_bytes + added, anonymous_bytes=own.anonymous_bytes + added,
-        seconds=sum(time.values()), disk_bytes=alone.disk_bytes,
-        disk_peak_bytes=alone.disk_peak_bytes + chosen.memory["residuals"] * hosts,
-        memory=own.memory | {name: size for name, size in extra.items() if size}, time=time,
-        disk=alone.disk | {"checkpoint": alone.disk["checkpoint"] + chosen.memory["residuals"] * hosts},
+        seconds=sum(time.values()), disk_bytes=sum(disk.values()) - disk["checkpoint"],
+        disk_peak_bytes=sum(disk.values()),
+        memory=own.memory | {name: size for name, size in extra.items() if size}, time=time, disk=disk,
     )  # fmt: skip
+
+
+def _share(shape: RunShape, hosts: int, part: HostPart | None) -> RunShape:
+    """What one host has of the input. Where hosts read it whole, they map the pages of their own tokens alone."""
+    share = replace(shape, items=max(1, shape.items // hosts), tokens=shape.tokens // hosts)
+    if part is None:
+        return share
+    if part.cut == TEXT:
+        return replace(share, tokens=part.tokens, source_bytes=-(-shape.source_bytes // hosts))
+    return replace(share, edges=0)  # its part is counted apart
 
 
 def check_pace(pace: Pace) -> None:

@@ -50,18 +50,21 @@ def partition(csr: Csr, parts: int, method: str = "contiguous") -> np.ndarray:
     num_nodes = len(csr.indptr) - 1
     if method == "contiguous":
         return np.repeat(np.arange(parts, dtype=np.int32), np.diff(contiguous_bounds(num_nodes, parts)))
-    if method == "hash":
-        from any2vec.kernels.parting import hash_parts
-
-        part_N = np.empty(num_nodes, np.int32)
-        hash_parts(parts, part_N)
-        return part_N
-    return metis_partition(csr, parts)
+    return hashed_parts(num_nodes, parts) if method == "hash" else metis_partition(csr, parts)
 
 
 def contiguous_bounds(num_nodes: int, parts: int) -> np.ndarray:
     """int64 (parts + 1,): part r owns the nodes from bounds[r] up to bounds[r + 1]; sizes differ by one at most."""
     return np.array([num_nodes * part // parts for part in range(parts + 1)], np.int64)
+
+
+def hashed_parts(num_nodes: int, parts: int) -> np.ndarray:
+    """The part of each node by SplitMix64 of its number, int32 (N,)."""
+    from any2vec.kernels.parting import hash_parts
+
+    part_N = np.empty(num_nodes, np.int32)
+    hash_parts(parts, part_N)
+    return part_N
 
 
 def metis_partition(csr: Csr, parts: int) -> np.ndarray:

@@ -19,7 +19,7 @@ from any2vec.sync.options import HostOptions
 from any2vec.train.call import Call
 from any2vec.train.job import TrainJob
 from any2vec.train.parts import check_parts
-from any2vec.train.prepare import Stage, stored_corpus
+from any2vec.train.prepare import Stage, check_partition
 from any2vec.train.run_folder import clear_folder
 from any2vec.train.spread import train_in_processes
 from any2vec.types import Progress
@@ -106,7 +106,9 @@ def fit(
     if spread.read == "parts":
         check_parts(model, data)
     if spread.partition is not None:
-        _check_partition(model, data, spread)
+        check_partition(model, data)
+        if not spread.is_spread and not joined():
+            raise InputError("partition cuts the graph for several hosts; say how many, hosts or logical_hosts.")
     folder, resume = None if out is None else Path(out), resume or _is_restart()
     if folder is not None and is_first():
         check_folder_free(folder, overwrite or resume, RESULT_FORMAT)
@@ -136,16 +138,6 @@ def fit(
     if made is None:  # this is another rank
         return FitResult(None, {}, [], None)  # type: ignore[arg-type]
     return FitResult(made.embeddings, made.summary, made.records, folder)
-
-
-def _check_partition(model: SequenceModel, data: Any, spread: HostOptions) -> None:
-    """Raise InputError unless there is a graph to cut, and hosts to cut it for."""
-    if not model.is_graph:
-        raise InputError(f"partition is for graphs, and {model.name} reads text; leave it out.")
-    if (corpus := stored_corpus(data)) is not None:
-        raise InputError(f"partition cuts a graph, and {corpus.path} holds walks that are made already; leave it out.")
-    if not spread.is_spread and not joined():
-        raise InputError("partition cuts the graph for several hosts; say how many, hosts or logical_hosts.")
 
 
 def _is_restart() -> bool:

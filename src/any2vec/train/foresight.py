@@ -11,6 +11,7 @@ from any2vec.models.config import SequenceModel
 from any2vec.models.learner import shared_negatives
 from any2vec.plan.hosts import Costs, Pace, RunPlan, Spread, check_pace, plan_run, touched_bytes
 from any2vec.plan.occupancy import Reading, blocks_per_kept
+from any2vec.plan.part import TEXT, HostPart, graph_part, text_part
 
 if TYPE_CHECKING:
     from any2vec.train.sizing import Sized
@@ -31,11 +32,12 @@ def reading_of(model: SequenceModel, block: int, keep_rate: float, clump: float 
 
 def plan_hosts(
     sized: Sized, spread: Spread, threads: int, *, efficiency: float = 0.92, memory_bandwidth: float = 0.0,
-    costs: Costs | None = None,
+    costs: Costs | None = None, cut: str | None = None,
 ) -> RunPlan:  # fmt: skip
     """The plan of a run of which one thread's needs are known.
 
-    sized: with one thread; threads: of each host; memory_bandwidth: of each host, bytes/s, 0: no limit.
+    sized: with one thread; threads: of each host; memory_bandwidth: of each host, bytes/s, 0: no limit; cut: how the
+    input is cut into parts, one a host: "text", or the partition of a graph; None: every host holds all of it.
 
     Raises:
         InputError: a rate is not legal.
@@ -49,4 +51,23 @@ def plan_hosts(
     rates = replace(
         sized.rates, items_per_s=pace.items_per_s(threads), walk_items_per_s=sized.rates.walk_items_per_s * threads
     )
-    return plan_run(replace(shape, threads=threads), rates, spread, sized.found, sized.reading, costs)
+    shape = replace(shape, threads=threads)
+    part = None if cut is None or spread.hosts == 1 else _part_of(sized, spread, cut)
+    return plan_run(shape, rates, spread, sized.found, sized.reading, costs, part)
+
+
+def _part_of(sized: Sized, spread: Spread, cut: str) -> HostPart:
+    """What the fullest host holds of the input. Of a shape without edges, walks are taken to have no dead ends."""
+    if cut == TEXT:
+        return text_part(sized.shape, spread.hosts)
+    from any2vec.sampling.travel import IN_FLIGHT, bytes_in_flight
+
+    walker, in_all = sized.walker, spread.hosts * spread.rounds_per_epoch
+    slots = sized.shape.items if walker is None else walker.num_walks * walker.stride
+    # Under way are at most as many walkers as a round has walks, on average spread evenly over the hosts. Copied rows
+    # are left out: hardly any step asks for one.
+    under_way = 0 if walker is None else min(IN_FLIGHT, -(-walker.num_walks // spread.rounds_per_epoch)) // spread.hosts
+    return graph_part(
+        sized.shape, None if walker is None else walker.csr.indptr, spread.hosts, cut, round_slots=-(-slots // in_all),
+        walkers_bytes=0 if walker is None else bytes_in_flight(under_way, walker.options.walk_length, 0, 0),
+    )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,8 @@ class Sized:
     """how often rows occur in an epoch"""
     reading: Reading
     """what the model's kernel reads of them"""
+    walker: Walker | None = None
+    """on the graph that is the input, if one is"""
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -159,7 +161,8 @@ def _size_graph(
     )
     read = 1 / max(seconds, 1e-3)  # of the one "byte" above: the graph was read, so the time is known
     rates = Rates(items_per_s=pace, read_bytes_per_s=read, walk_items_per_s=walking, start_seconds=GRAPH_START_SECONDS)
-    return _sized(shape, rates, of_counts(degrees), reading_of(model, source.unit, length / source.unit))
+    sized = _sized(shape, rates, of_counts(degrees), reading_of(model, source.unit, length / source.unit))
+    return replace(sized, walker=walker)
 
 
 def _load_graph_kernels() -> None:
