@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from any2vec.models.learner import SequenceLearner
 from any2vec.models.source import StoredTokens
 from any2vec.plan.chunks import chunk_bounds, share_rest
 from any2vec.plan.partition import PARTITIONS
+from any2vec.sampling.travel import TravellingWalker
 from any2vec.sampling.walks import Walker
 from any2vec.sync.options import SCHEMES, HostOptions
 from any2vec.tables.memory import MemoryTable
@@ -126,6 +128,24 @@ def test_a_run_over_parts_goes_on_with_another_number_of_hosts(edges: Path, tmp_
     found = trained(NODES, edges, HostOptions(logical_hosts=2, **hosts), out=out, resume=True)  # type: ignore[arg-type]
     whole = trained(NODES, edges, HostOptions(logical_hosts=3, **hosts))  # type: ignore[arg-type]
     assert found.summary["items"] == whole.summary["items"]
+
+
+def test_a_finished_run_over_parts_is_not_walked_again(
+    edges: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever finished it, and however many hosts ask; other settings are refused before any walk, too."""
+    first, out = HostOptions(logical_hosts=3, partition="hash"), {name: tmp_path / name for name in ("parted", "whole")}
+    done = trained(NODES, edges, first, out=out["parted"])
+    trained(NODES, edges, HostOptions(logical_hosts=3), out=out["whole"])
+    monkeypatch.setattr(TravellingWalker, "sample", None)
+    for folder in out.values():
+        for hosts in (2, 3):
+            again = trained(NODES, edges, HostOptions(logical_hosts=hosts, partition="hash"), out=folder, resume=True)
+            assert same(done, again)
+    with pytest.raises(errors.InputError, match=r"of a run with model\.q"):
+        trained(replace(NODES, q=4.0), edges, first, out=out["parted"], resume=True)
+    monkeypatch.undo()
+    assert same(done, trained(NODES, edges, HostOptions(logical_hosts=3), out=out["parted"], resume=True))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from any2vec.models.config import SequenceModel
 from any2vec.sync.options import HostOptions
 from any2vec.train.host import Host, Made, Request
 from any2vec.train.parts import prepare_part
-from any2vec.train.prepare import Prepared, Stage, open_graph, prepare, prepare_travelling
+from any2vec.train.prepare import Prepared, Stage, graph_facts, open_graph, prepare, prepare_travelling
 from any2vec.train.run_folder import is_finished, open_finished
 from any2vec.train.start import start_digest
 from any2vec.types import Progress
@@ -72,7 +72,7 @@ class Call:
 
         else:
             prepared = self._prepared()
-            request = self._request(prepared, init, num_logical)
+            request = self._request(prepared.facts, init, num_logical)
             if (finished := _finished(request)) is not None:
                 return finished
 
@@ -101,7 +101,7 @@ class Call:
                 with _single_blas_thread():
                     return self._run_part(transport, self._init(), local_hosts, graph)
             prepared, init = self._read_in_turn(transport, lambda: (self._prepared(), self._init()))
-            request = self._request(prepared, init, local_hosts)
+            request = self._request(prepared.facts, init, local_hosts)
             is_over, finished = _settled(request, transport)
             if is_over:
                 return finished
@@ -114,16 +114,21 @@ class Call:
     ) -> Made | None:
         """Take this host's own part of the data and train on it; what the hosts count together is counted as bytes."""
         transport.counters = Counters()
-        if graph is not None:
-            assert self.hosts.partition is not None
-            prepared = prepare_travelling(self.model, graph, transport, self.hosts.partition, self.seed)
-        else:
+        if graph is None:
             prepared = prepare_part(
                 self.model, self.data, transport, text=self.text, cache_dir=self.cache_dir, stage=self.stage
             )
-        request = self._request(prepared, init, local_hosts)
+            facts = prepared.facts
+        else:  # prepared when there is something left to do, for that takes walks through all of the graph
+            facts = graph_facts(self.model, graph)
+        request = self._request(facts, init, local_hosts)
         is_over, finished = _settled(request, transport)
-        return finished if is_over else Host(request, prepared, init, transport).train()
+        if is_over:
+            return finished
+        if graph is not None:
+            assert self.hosts.partition is not None
+            prepared = prepare_travelling(self.model, graph, facts, transport, self.hosts.partition, self.seed)
+        return Host(request, prepared, init, transport).train()
 
     def _read_in_turn(self, transport: Transport, read: Callable[[], Found]) -> Found:
         """The first host of each machine reads the data, the others find them cached."""
@@ -152,10 +157,10 @@ class Call:
         """The start vectors, if there are any."""
         return self.init if self.init is None or isinstance(self.init, Embeddings) else Embeddings.load(self.init)
 
-    def _request(self, prepared: Prepared, init: Embeddings | None, local_hosts: int) -> Request:
-        """What is asked of a host. local_hosts: hosts that share this machine's cores."""
+    def _request(self, facts: dict[str, Any], init: Embeddings | None, local_hosts: int) -> Request:
+        """What is asked of a host. facts: of the data; local_hosts: hosts that share this machine's cores."""
         settings = {
-            "model": self.model.as_dict(), "epochs": self.epochs, "seed": self.seed, "data": prepared.facts,
+            "model": self.model.as_dict(), "epochs": self.epochs, "seed": self.seed, "data": facts,
             "init": None if init is None else start_digest(init),
         }  # fmt: skip
         return Request(

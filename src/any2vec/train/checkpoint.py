@@ -18,8 +18,9 @@ FILE = "checkpoint.safetensors"
 """its name in the run folder"""
 FORMAT = "any2vec-checkpoint"
 VERSION = 2
-_ORIGINS = ("data.corpus", "data.parts.")
-"""settings that name where the data came from as one reader, or so many, saw it; others do not know them"""
+_NOT_EVERYWHERE = ("data.corpus", "data.parts.", "data.visits_per_epoch")
+"""settings that some runs do not know: where the data came from as one reader, or so many, saw it; and how long the
+walks are, which hosts that hold parts have not counted yet when they look whether anything is left to do"""
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,8 @@ def check_settings(path: Path, former: dict[str, Any], settings: dict[str, Any])
     """Raise InputError when `path` is of a run with other settings; the message names the first that differs."""
     before, after = _flat(former), _flat(settings)
     for name in dict.fromkeys([*after, *before]):
-        if name.startswith(_ORIGINS) and (name in before) != (name in after):
-            continue  # the digest of words and counts, and the settings beside it, are compared all the same
+        if name.startswith(_NOT_EVERYWHERE) and (name in before) != (name in after):
+            continue  # the digest of the data, and the settings beside it, are compared all the same
         if before.get(name) != after.get(name):
             raise InputError(
                 f"{path} is of a run with {name} = {before.get(name)!r}, this one has {after.get(name)!r}; "

@@ -210,8 +210,9 @@ def _prepare_walks(model: WalkModel, graph: Graph, threads: int, seed: int) -> P
     from any2vec.sampling.walks import Walker, count_visits
 
     walker = Walker(graph.csr, walk_options(model), seed)
-    counts = count_visits(walker, 0, threads)
-    return _prepared_graph(model, graph, WalkedTokens(walker), walker.num_walks, counts)
+    return _prepared_graph(
+        model, graph, WalkedTokens(walker), graph_facts(model, graph), count_visits(walker, 0, threads)
+    )
 
 
 def check_partition(model: SequenceModel, data: Any) -> None:
@@ -222,10 +223,13 @@ def check_partition(model: SequenceModel, data: Any) -> None:
         raise InputError(f"partition cuts a graph, and {corpus.path} holds walks that are made already; leave it out.")
 
 
-def prepare_travelling(model: SequenceModel, graph: Graph, transport: Transport, partition: str, seed: int) -> Prepared:
+def prepare_travelling(
+    model: SequenceModel, graph: Graph, facts: dict[str, Any], transport: Transport, partition: str, seed: int
+) -> Prepared:
     """Of a graph that is to lie on all hosts of `transport`, a part each; a collective call.
 
     graph: whole, as it lies on disk or in memory that logical hosts share; a host keeps its part of it, and all keys.
+    facts: `graph_facts` of it.
 
     Raises:
         InputError: the graph cannot be cut like that.
@@ -244,20 +248,26 @@ def prepare_travelling(model: SequenceModel, graph: Graph, transport: Transport,
         owners = Owners.make(graph.csr, transport.hosts, partition)
     part = cut_part(graph.csr, owners, transport.rank, graph.is_directed)
     walker = TravellingWalker(part, transport, walk_options(model), seed)
-    return _prepared_graph(model, graph, TravelledTokens(walker), walker.num_walks, count_visits_together(walker))
+    return _prepared_graph(model, graph, TravelledTokens(walker), facts, count_visits_together(walker))
 
 
-def _prepared_graph(
-    model: WalkModel, graph: Graph, source: TokenSource, num_walks: int, counts: np.ndarray
-) -> Prepared:
+def graph_facts(model: SequenceModel, graph: Graph) -> dict[str, Any]:
+    """What is known of a graph before the first walk: enough to tell whether a former run was on the same."""
+    assert isinstance(model, WalkModel)
     report = graph.report
-    facts = {
+    return {
         "kind": "graph", "num_nodes": report.num_nodes, "num_edges": report.num_edges,
         "duplicates": report.duplicates, "self_loops": report.self_loops, "isolated": report.isolated,
         "header": report.header,
-        "is_directed": graph.is_directed, "is_weighted": report.is_weighted, "num_walks": num_walks,
-        "visits_per_epoch": int(counts.sum()), "digest": _digest(graph),
+        "is_directed": graph.is_directed, "is_weighted": report.is_weighted,
+        "num_walks": len(graph) * model.walks_per_node, "digest": _digest(graph),
     }  # fmt: skip
+
+
+def _prepared_graph(
+    model: WalkModel, graph: Graph, source: TokenSource, facts: dict[str, Any], counts: np.ndarray
+) -> Prepared:
+    facts = facts | {"visits_per_epoch": int(counts.sum())}
     keep = keep_probabilities(counts, model.subsample)
     return Prepared(source, graph.keys, counts, keep, source.unit, facts)
 
