@@ -110,6 +110,7 @@ def test_walkers_that_travel_teach_the_same(edges: Path, partition: str, monkeyp
     parted = trained(NODES, edges, HostOptions(**spread, partition=partition))  # type: ignore[arg-type]
     assert same(plain, parted)
     assert parted.summary["bytes_by_phase"]["walk"] > 0 and "walk" not in plain.summary["bytes_by_phase"]
+    assert 0 < parted.summary["walk_seconds"] < parted.summary["train_seconds"] and "walk_seconds" not in plain.summary
     assert {name: plain.summary["data"][name] for name in plain.summary["data"]} == parted.summary["data"]
 
 

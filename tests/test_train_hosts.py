@@ -15,12 +15,13 @@ from any2vec.cluster.codec import unpack_ids, unpack_lists
 from any2vec.cluster.inbox import Inbox
 from any2vec.cluster.message import Part
 from any2vec.errors import Interrupted, JobError, MessageError
+from any2vec.sync import rounds
 from any2vec.sync.block import Block
 from any2vec.sync.copying import put_lists
 from any2vec.sync.crew import Crew
 from any2vec.sync.options import HostOptions
 from any2vec.train import host, keeper
-from any2vec.types import Stats, Work
+from any2vec.types import Round, Stats, Stretch, Work
 
 MODEL = any2vec.SkipGram(dim=8, window=3, min_count=1)
 HOSTS: dict[str, Any] = {"logical_hosts": 3, "rounds_per_epoch": 3, "scheme": "pull-opt"}
@@ -125,3 +126,28 @@ def test_who_holds_the_inbox_may_wake_others() -> None:
     inbox = Inbox()
     with inbox.lock, inbox.lock:
         inbox.wake()
+
+
+def test_time_of_walking_is_not_time_of_agreeing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that only walking (8 s) and agreeing (1 s when a round opens, 2 s when it closes) move on."""
+    clock = [0.0]
+
+    class Slow:
+        def open(self, work: Work) -> None:
+            clock[0] += 1
+
+        def close(self) -> None:
+            clock[0] += 2
+
+    def ahead(epoch: int, parts: Any) -> None:
+        clock[0] += 8
+
+    monkeypatch.setattr(rounds.time, "perf_counter", lambda: clock[0])
+    driver = rounds.Rounds(Slow(), ahead)  # type: ignore[arg-type]
+    stretch = Stretch(0, 20, 0.0, 1.0)
+    for start in (0, 10):
+        work = Work(0, start, start + 10, stretch, Round(0, (stretch,), ((0, 20),)), start == 0, start == 10)
+        driver.before(work)
+        clock[0] += 100  # of training
+        driver.after(work, Stats(10, 0.0, 0))
+    assert (driver.walk_seconds, driver.seconds, driver.rounds) == (8.0, 3.0, 1)

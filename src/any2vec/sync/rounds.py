@@ -72,12 +72,16 @@ class Rounds:
         self._ahead = ahead
         self.seconds = 0.0
         """spent in agreements, waiting for other hosts included"""
+        self.walk_seconds = 0.0
+        """spent in `ahead`, waiting for other hosts included; none of it is in `seconds`"""
         self.rounds = 0
 
     def before(self, work: Work) -> None:
         if work.opens_round:
             if self._ahead is not None:
+                began = time.perf_counter()
                 self._ahead(work.epoch, work.round.parts)
+                self.walk_seconds += time.perf_counter() - began
             began = time.perf_counter()
             self.agreement.open(work)
             self.seconds += time.perf_counter() - began

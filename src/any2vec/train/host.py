@@ -239,7 +239,7 @@ class Host:
         own = {
             "bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase(),
             "seconds": driver.seconds, "share": driver.seconds / max(recorder.seconds, 1e-9),
-            "counts": driver.facts(),
+            "walk_seconds": driver.walk_seconds, "counts": driver.facts(),
         }  # fmt: skip
         found = self.transport.gather([text_part(json.dumps(own))], "facts")
         if not found:
@@ -247,13 +247,17 @@ class Host:
         told = [json.loads(text_of(parts[0])) for parts in found.values()]
         agree = self.request.agree
         assert agree is not None
+
+        def mean(name: str) -> float:
+            return float(sum(host[name] for host in told) / len(told))
+
         return {
             "hosts": self.transport.hosts, "sync": agree.sync, "scheme": agree.form(self.transport.hosts),
             "bits": agree.bits, "rounds": driver.rounds, "rounds_per_epoch": self.rounds,
             "bytes_by_kind": _summed([host["bytes_by_kind"] for host in told]),
             "bytes_by_phase": _summed([host["bytes_by_phase"] for host in told]),
-            "agree_seconds": sum(host["seconds"] for host in told) / len(told),
-            "agree_share": sum(host["share"] for host in told) / len(told),
+            "agree_seconds": mean("seconds"), "agree_share": mean("share"),
+            **({"walk_seconds": mean("walk_seconds")} if agree.partition is not None else {}),
             **{name: _histogram([host["counts"][name] for host in told]) for name in told[0]["counts"]},
         }  # fmt: skip
 
