@@ -43,30 +43,20 @@ def main() -> None:
 
 
 def _drive(parent: Parent) -> None:
-    """Connect, run the job as often as it may, and leave nothing behind."""
+    """Connect, run the job, and leave nothing behind."""
     import ray
 
     order = parent.order
-    lines = Lines(lambda line: parent.say(line=line))
     try:
         connect(order["address"], order["hosts"] * order["cpus_per_host"], order["patience"], order["folder"])
         parent.say(connected=True)
-        for left in range(order["restarts"], -1, -1):
-            try:
-                _attempt(parent, lines)
-            except HostError:
-                lines.end_attempt(failed=True)
-                if left == 0:
-                    raise
-            else:
-                lines.end_attempt(failed=False)
-                return
+        _run(parent)
     finally:
         ray.shutdown()
 
 
-def _attempt(parent: Parent, lines: Lines) -> None:
-    """All hosts once, from their placement to their end."""
+def _run(parent: Parent) -> None:
+    """All hosts, from their placement to their end."""
     import ray
     from ray.util.placement_group import placement_group, remove_placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
@@ -85,7 +75,9 @@ def _attempt(parent: Parent, lines: Lines) -> None:
             options = {"num_cpus": cpus, "max_restarts": 0, "max_concurrency": 3, "scheduling_strategy": place}
             actors.append(ray.remote(Host).options(**options).remote())
         actors = _start(parent, actors)
+        lines = Lines(lambda line: parent.say(line=line))
         _watch(parent, actors, lines)
+        lines.end()
     finally:
         _end(actors)
         remove_placement_group(group)

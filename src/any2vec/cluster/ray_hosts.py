@@ -47,7 +47,6 @@ def run_ray(
     on_line: Callable[[str], None],
     *,
     cpus_per_host: int = 1,
-    restarts: int = 0,
     patience: float = PATIENCE,
 ) -> None:
     """Run `python -m module argument` as so many hosts on a Ray cluster, which `launch.join` each other; wait for all.
@@ -67,8 +66,6 @@ def run_ray(
             process's working directory, where the node has it.
         on_line: called in this thread with each line that rank 0 writes to standard output, without its end.
         cpus_per_host: CPUs of the cluster that a host reserves, 1 to 1024.
-        restarts: how often all hosts start again after one has failed; the job must go on from its checkpoint by
-            itself. A line that an earlier start has brought already is not told again.
         patience: seconds (> 0) for the cluster to answer, to place the hosts and to start them; and that an actor may
             be silent.
 
@@ -80,7 +77,6 @@ def run_ray(
     """
     check_whole("hosts", hosts, 1, MOST_HOSTS)
     check_whole("cpus_per_host", cpus_per_host, 1, 1024)
-    check_whole("restarts", restarts, 0, 1_000_000)
     check_number("patience", patience, 0, 1e9, open_low=True)
     parse_address(address)
     if len(argument.encode()) > LONGEST_ARGUMENT:
@@ -89,7 +85,7 @@ def run_ray(
         raise InputError('Hosts on a Ray cluster need Ray and PyTorch: pip install "any2vec[ray]".')
     order = {
         "address": address, "hosts": int(hosts), "module": module, "argument": argument, "cwd": str(Path.cwd()),
-        "cpus_per_host": int(cpus_per_host), "restarts": int(restarts), "patience": float(patience),
+        "cpus_per_host": int(cpus_per_host), "patience": float(patience),
     }  # fmt: skip
     driver = _Driver(order)
     try:

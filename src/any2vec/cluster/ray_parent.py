@@ -7,7 +7,6 @@ import os
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -52,26 +51,18 @@ class Parent:
 
 
 class Lines:
-    """Rank 0's lines over several attempts: a line that an earlier attempt brought is not told again."""
+    """What rank 0 writes, as it comes in pieces, told line by line."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
         self._rest = b""
-        self._earlier: Counter[bytes] = Counter()
-        self._told: Counter[bytes] = Counter()
 
     def add(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            if self._earlier[line] > 0:
-                self._earlier[line] -= 1
-            else:
-                self._told[line] += 1
-                self._tell(line.decode(errors="replace").rstrip("\r"))
+            self._tell(line.decode(errors="replace").rstrip("\r"))
 
-    def end_attempt(self, *, failed: bool) -> None:
-        """A line without an end is told only if it is the job's last."""
-        if self._rest and not failed:
+    def end(self) -> None:
+        """The job has ended well: its last line may have no end."""
+        if self._rest:
             self.add(b"\n")
-        self._rest = b""
-        self._earlier = Counter(self._told)
