@@ -48,11 +48,11 @@ class Setting:
 def inspect_round(setting: Setting, parts: list[tuple[int, int]]) -> Inspected:
     """The rows that each host reads where host h works on the tokens [start, stop) = parts[h]."""
     from any2vec.plan.deal import Deal
+    from any2vec.plan.partition import contiguous_bounds
     from any2vec.plan.volume import RoundSets
-    from any2vec.sync.block import bounds
 
     learner = _learner(setting)
-    cuts, hosts = bounds(len(setting.counts), len(parts))[:-1], len(parts)
+    cuts, hosts = contiguous_bounds(len(setting.counts), len(parts))[:-1], len(parts)
     order = Deal(len(setting.counts), hosts).rows(np.arange(len(setting.counts)))
     label, word = np.zeros((2, hosts, hosts), np.int64), np.zeros((1, hosts, hosts), np.int64)
     any_host = np.zeros((2, len(setting.counts)), bool)

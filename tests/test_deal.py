@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from any2vec.plan.deal import Deal
-from any2vec.sync.block import bounds
+from any2vec.plan.partition import contiguous_bounds
 
 
 @pytest.mark.parametrize(("num_rows", "hosts"), [(10, 3), (12, 4), (7, 1), (3, 5), (1000, 32)])
@@ -22,6 +22,6 @@ def test_places_and_rows_are_one_to_one(num_rows: int, hosts: int) -> None:
 
 def test_every_owner_has_its_share_of_the_frequent_rows() -> None:
     num_rows, hosts = 10_007, 32
-    cuts, rows = bounds(num_rows, hosts), Deal(num_rows, hosts).rows(np.arange(num_rows))
+    cuts, rows = contiguous_bounds(num_rows, hosts), Deal(num_rows, hosts).rows(np.arange(num_rows))
     frequent = [(rows[low:high] < 320).sum() for low, high in pairwise(cuts)]
     assert min(frequent) >= 9 and max(frequent) <= 12

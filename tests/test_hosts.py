@@ -17,11 +17,11 @@ from any2vec import errors
 from any2vec.models.config import SequenceModel
 from any2vec.models.learner import SequenceLearner
 from any2vec.models.source import StoredTokens
+from any2vec.plan.choices import PARTITIONS, SCHEMES
 from any2vec.plan.chunks import chunk_bounds, share_rest
-from any2vec.plan.partition import PARTITIONS
 from any2vec.sampling.travel import TravellingWalker
 from any2vec.sampling.walks import Walker
-from any2vec.sync.options import SCHEMES, HostOptions
+from any2vec.sync.options import HostOptions
 from any2vec.tables.memory import MemoryTable
 from any2vec.types import Round, Stretch, Work
 

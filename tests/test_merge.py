@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.kernels.merge import changed_rows
-from any2vec.sync.block import COMMON, RULES, Block, Rule, bounds
+from any2vec.plan.partition import contiguous_bounds
+from any2vec.sync.block import COMMON, RULES, Block, Rule
 from any2vec.sync.crew import Crew
 from naive.merge import merge
 
@@ -157,7 +158,7 @@ def test_changed_rows() -> None:
 
 @pytest.mark.parametrize(("num_rows", "hosts"), [(10, 3), (7, 7), (3, 5), (0, 2)])
 def test_blocks_cover_all_rows(num_rows: int, hosts: int) -> None:
-    found = bounds(num_rows, hosts)
+    found = contiguous_bounds(num_rows, hosts)
     sizes = np.diff(found)
     assert (found[0], found[-1], len(found)) == (0, num_rows, hosts + 1)
     assert sizes.min() >= num_rows // hosts and sizes.max() <= -(-num_rows // hosts)

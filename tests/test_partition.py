@@ -12,7 +12,8 @@ from any2vec.data.edges import GraphOptions, read_graph
 from any2vec.data.graph import Graph
 from any2vec.errors import InputError
 from any2vec.kernels.parting import plain_symmetric
-from any2vec.plan.partition import PARTITIONS, contiguous_bounds, partition, report_partition
+from any2vec.plan.choices import PARTITIONS
+from any2vec.plan.partition import contiguous_bounds, partition, report_partition
 from naive import rng as naive
 
 

@@ -11,7 +11,9 @@ import pytest
 import any2vec
 from any2vec.cluster.message import overhead
 from any2vec.models.learner import SequenceLearner
+from any2vec.plan.choices import SCHEMES
 from any2vec.plan.deal import Deal
+from any2vec.plan.partition import contiguous_bounds
 from any2vec.plan.volume import (
     RoundSets,
     all_rows,
@@ -23,11 +25,9 @@ from any2vec.plan.volume import (
     run_bytes,
 )  # fmt: skip
 from any2vec.sync import replicated
-from any2vec.sync.block import bounds
 from any2vec.sync.options import HostOptions
 
 EPOCHS, ROUNDS, DIM = 2, 3, 12
-SCHEMES = ("rep-base", "rep-opt", "pull-base", "pull-opt")
 AGREEING = {"inspect", "pull", "reduce", "broadcast", "report", "gather"}
 
 
@@ -70,7 +70,7 @@ class Seen:
 
 def _sizes(marks: list[tuple[np.ndarray, np.ndarray]]) -> RoundSets:
     """Of the marks of all hosts in one round."""
-    cuts = bounds(len(marks[0][0]), len(marks))[:-1]
+    cuts = contiguous_bounds(len(marks[0][0]), len(marks))[:-1]
     marks_HTV = np.array(marks)[..., Deal(len(marks[0][0]), len(marks)).rows(np.arange(len(marks[0][0])))]
     tracked = np.add.reduceat(marks_HTV, cuts, axis=2, dtype=np.int64).swapaxes(0, 1)
     return RoundSets(tracked, np.add.reduceat(marks_HTV.any(0), cuts, axis=1, dtype=np.int64))
@@ -128,7 +128,7 @@ def test_one_host_sends_nothing(scheme: Any) -> None:
 
 def test_blocks_are_those_of_the_agreement() -> None:
     for rows, hosts in ((7, 1), (7, 3), (1000, 32), (5, 5)):
-        assert list(block_sizes(rows, hosts)) == list(np.diff(bounds(rows, hosts)))
+        assert list(block_sizes(rows, hosts)) == list(np.diff(contiguous_bounds(rows, hosts)))
 
 
 @pytest.mark.parametrize("hosts", [1, 2, 3, 32])

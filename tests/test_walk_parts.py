@@ -27,7 +27,7 @@ from any2vec.kernels import walk_parts as kernels
 from any2vec.kernels.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key
 from any2vec.models.source import WalkedTokens
 from any2vec.models.travelled import TravelledTokens
-from any2vec.plan.partition import PARTITIONS
+from any2vec.plan.choices import PARTITIONS
 from any2vec.sampling import travel, travelled
 from any2vec.sampling.parcel import Parcel, pack_walkers
 from any2vec.sampling.parts import GraphPart, Owners, open_part, split_graph

@@ -105,7 +105,7 @@ def _walk(
     travel from part to part: the same walks again.
     """
     from any2vec.data.corpus import FORMAT
-    from any2vec.plan.partition import PARTITIONS
+    from any2vec.plan.choices import PARTITIONS
 
     if method is not None and not logical_hosts:
         raise InputError("--partition says how the graph is cut for several hosts; give --logical-hosts too.")

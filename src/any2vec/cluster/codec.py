@@ -9,7 +9,6 @@ import numpy as np
 from any2vec.cluster.message import Part
 from any2vec.errors import MessageError
 
-BITS = (32, 16, 8)
 _CODES = {16: np.int16, 8: np.int8}
 
 

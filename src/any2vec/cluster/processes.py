@@ -93,18 +93,18 @@ def run_processes(
         raise InputError("Hosts as processes need POSIX (Linux or macOS); here, use --logical-hosts.")
     check_whole("hosts", hosts, 1, MOST_PROCESSES)
     folder = Path(tempfile.mkdtemp(prefix="any2vec-hosts-"))
-    crew = _Crew()
+    children = _Children()
     try:
-        with crew.forwarding():
-            crew.start(hosts, [sys.executable, "-m", module, argument], _environment(hosts, folder, environment))
-            crew.watch(on_line)
-            crew.judge()
+        with children.forwarding():
+            children.start(hosts, [sys.executable, "-m", module, argument], _environment(hosts, folder, environment))
+            children.watch(on_line)
+            children.judge()
     finally:
-        crew.end()
+        children.end()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-class _Crew:
+class _Children:
     """All children."""
 
     def __init__(self) -> None:

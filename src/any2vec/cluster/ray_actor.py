@@ -29,7 +29,7 @@ _WIDTH = 1000  # and characters of each
 _SIOCGIFADDR = 0x8915
 
 
-class Host:
+class HostActor:
     """One host of a job, on the node where Ray placed this actor. Calls may overlap."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from any2vec._version import __version__
 from any2vec.cluster.ending import Ending, cause
-from any2vec.cluster.ray_actor import Host
+from any2vec.cluster.ray_actor import HostActor
 from any2vec.cluster.ray_address import connect
 from any2vec.cluster.ray_parent import GoneError, Lines, Parent
 from any2vec.errors import Any2VecError, HostError, InputError, Interrupted
@@ -73,7 +73,7 @@ def _run(parent: Parent) -> None:
                 placement_group=group, placement_group_bundle_index=bundle, placement_group_capture_child_tasks=False
             )
             options = {"num_cpus": cpus, "max_restarts": 0, "max_concurrency": 3, "scheduling_strategy": place}
-            actors.append(ray.remote(Host).options(**options).remote())
+            actors.append(ray.remote(HostActor).options(**options).remote())
         actors = _start(parent, actors)
         lines = Lines(lambda line: parent.say(line=line))
         _watch(parent, actors, lines)

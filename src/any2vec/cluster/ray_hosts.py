@@ -24,13 +24,13 @@ from types import FrameType
 from typing import IO, Any
 
 from any2vec.checks import check_number, check_whole
+from any2vec.cluster.processes import MOST_PROCESSES
 from any2vec.cluster.ray_address import is_local, parse_address
 from any2vec.errors import Any2VecError, HostError, InputError, Interrupted, JobError
 from any2vec.signals import stops_go_to
 
 PATIENCE = 120.0
 """seconds that the cluster, its placement and a host's start may take, and that a host may be silent"""
-MOST_HOSTS = 1024
 LONGEST_ARGUMENT = 1 << 16
 """bytes; more would not go inside a call of Ray's"""
 _ENDING = 30.0  # seconds for the driver to clean up
@@ -75,7 +75,7 @@ def run_ray(
         HostError: the cluster cannot be reached, or a host failed or was lost: which and why.
         Interrupted: the hosts were asked to stop, and did.
     """
-    check_whole("hosts", hosts, 1, MOST_HOSTS)
+    check_whole("hosts", hosts, 1, MOST_PROCESSES)
     check_whole("cpus_per_host", cpus_per_host, 1, 1024)
     check_number("patience", patience, 0, 1e9, open_low=True)
     parse_address(address)

@@ -17,7 +17,6 @@ from any2vec.cluster.transport import PATIENCE, Transport
 from any2vec.errors import HostError
 
 Result = TypeVar("Result")
-MOST_HOSTS = 256
 
 
 class _Hub:

@@ -19,13 +19,12 @@ from typing import Any
 from any2vec.checks import check_choice, check_number, check_whole
 from any2vec.cluster.link import LinkModel
 from any2vec.errors import InputError
+from any2vec.plan.choices import BITS, MOST_PLANNED, SCHEMES
 from any2vec.plan.estimate import TOKEN_BYTES, Rates, RunEstimate, RunShape, estimate_run
 from any2vec.plan.occupancy import Frequencies, Reading, expected_sets
 from any2vec.plan.part import TEXT, HostPart
-from any2vec.plan.volume import SCHEMES, TABLES, RoundSets, Volume, block_sizes, report_bytes, round_volume
+from any2vec.plan.volume import TABLES, RoundSets, Volume, block_sizes, report_bytes, round_volume
 
-MOST_HOSTS = 4096
-BITS = (32, 16, 8)
 TORCH_BYTES = 194_000_000
 """that torch.distributed adds to a process: 130 MB of its own, and mapped libraries"""
 _FLOAT, _ID = 4, 8
@@ -84,7 +83,7 @@ class Spread:
     """whether agreement goes on beside the next round's compute (pull-opt): a round then takes the longer of the two"""
 
     def __post_init__(self) -> None:
-        check_whole("hosts", self.hosts, 1, MOST_HOSTS)
+        check_whole("hosts", self.hosts, 1, MOST_PLANNED)
         check_whole("rounds_per_epoch", self.rounds_per_epoch, 1, 1_000_000)
         check_choice("scheme", self.scheme, SCHEMES)
         if self.bits not in BITS:

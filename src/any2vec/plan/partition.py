@@ -9,9 +9,9 @@ import numpy as np
 
 from any2vec.checks import check_choice, check_whole
 from any2vec.errors import InputError
+from any2vec.plan.choices import PARTITIONS
 from any2vec.types import Csr
 
-PARTITIONS = ("contiguous", "hash", "metis")
 MAX_PARTS = 1 << 16
 METIS_SEED = 1
 
@@ -53,9 +53,9 @@ def partition(csr: Csr, parts: int, method: str = "contiguous") -> np.ndarray:
     return hashed_parts(num_nodes, parts) if method == "hash" else metis_partition(csr, parts)
 
 
-def contiguous_bounds(num_nodes: int, parts: int) -> np.ndarray:
-    """int64 (parts + 1,): part r owns the nodes from bounds[r] up to bounds[r + 1]; sizes differ by one at most."""
-    return np.array([num_nodes * part // parts for part in range(parts + 1)], np.int64)
+def contiguous_bounds(num_items: int, parts: int) -> list[int]:
+    """parts + 1 bounds: part r owns the items [bounds[r], bounds[r + 1]); sizes differ by one at most."""
+    return [num_items * part // parts for part in range(parts + 1)]
 
 
 def hashed_parts(num_nodes: int, parts: int) -> np.ndarray:

@@ -21,7 +21,6 @@ from any2vec.cluster.message import KINDS, overhead
 from any2vec.plan.partition import contiguous_bounds
 
 TABLES = ("input", "output")
-SCHEMES = ("rep-base", "rep-opt", "pull-base", "pull-opt")
 NEWS_BYTES, VERDICT_BYTES, RANGE_BYTES = 40, 16, 16
 """of a report: five numbers to rank 0, its answer of two, and each range of positions that a host has left"""
 

@@ -42,7 +42,7 @@ class Owners:
         num_nodes = len(csr.indptr) - 1
         bounds, owner_N = np.empty(0, np.int64), np.empty(0, _OWNER)
         if method == "contiguous":
-            bounds = contiguous_bounds(num_nodes, parts)
+            bounds = np.array(contiguous_bounds(num_nodes, parts), np.int64)
         elif method != "hash":
             owner_N = partition(csr, parts, method).astype(_OWNER)
         return cls(num_nodes=num_nodes, parts=parts, bounds=bounds, owner_of=owner_N)

@@ -33,11 +33,6 @@ STRETCH_BYTES = 1 << 20
 """of rows and of what is merged of them, at a time: a share of a core's second-level cache"""
 
 
-def bounds(num_rows: int, hosts: int) -> list[int]:
-    """Host h owns the rows [bounds[h], bounds[h + 1]): contiguous blocks, static, as equal as can be."""
-    return [num_rows * host // hosts for host in range(hosts + 1)]
-
-
 def compile_merges(dim: int, bits: int = 32) -> None:
     """Compile the kernels that merge rows of `dim` numbers and carry them, or load them from the cache."""
     block, rows = Block(np.zeros((1, dim), np.float32), "sum"), np.zeros((1, dim), np.float32)

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TypeVar
 
+from any2vec.plan.partition import contiguous_bounds
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -26,5 +28,5 @@ class Crew:
 
     def parts(self, size: int) -> list[tuple[int, int]]:
         """[start, stop) of nearly equal parts of range(size), one a thread; empty ones are left out."""
-        cuts = [size * part // self.threads for part in range(self.threads + 1)]
+        cuts = contiguous_bounds(size, self.threads)
         return [(start, stop) for start, stop in pairwise(cuts) if start < stop]

@@ -18,7 +18,7 @@ import numpy as np
 from any2vec.cluster.codec import pack_ids, pack_rows, rows_parts, unpack_ids, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
-from any2vec.sync.block import bounds
+from any2vec.plan.partition import contiguous_bounds
 from any2vec.sync.members import Watch, to_float32
 from any2vec.sync.names import Elastic
 from any2vec.types import Work
@@ -37,7 +37,7 @@ class ElasticAveraging:
         self.tables = tables
         self.bits = bits
         self._pull = np.float32(how.beta / transport.hosts)
-        self._bounds = {name: bounds(len(table), transport.hosts) for name, table in tables.items()}
+        self._bounds = {name: contiguous_bounds(len(table), transport.hosts) for name, table in tables.items()}
         self._watch = Watch(tables)
         self._alive = {name: np.zeros(len(table), np.uint8) for name, table in tables.items()}
         """rows that any host has ever changed; all hosts know the same"""

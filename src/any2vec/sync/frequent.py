@@ -12,8 +12,8 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
+from any2vec.plan.partition import contiguous_bounds
 from any2vec.sync import names
-from any2vec.sync.block import bounds
 from any2vec.sync.options import HostOptions
 from any2vec.sync.tracking import Inspector
 from any2vec.types import Work
@@ -86,7 +86,7 @@ class FrequentRows:
     def _reduce(self, ids: np.ndarray) -> dict[str, np.ndarray]:
         """name -> mean of this host's share of `ids`; each host owns an equal part of them, added up in rank order."""
         hosts, rank = self.transport.hosts, self.transport.rank
-        cuts = bounds(len(ids), hosts)
+        cuts = contiguous_bounds(len(ids), hosts)
         shares = [
             [Part("rows", table[ids[cuts[host] : cuts[host + 1]]]) for table in self.tables.values()]
             for host in range(hosts)

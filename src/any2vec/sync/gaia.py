@@ -26,7 +26,8 @@ from any2vec.cluster.codec import pack_ids, pack_rows, unpack_ids, unpack_rows
 from any2vec.cluster.message import Part, size_of
 from any2vec.cluster.transport import Transport
 from any2vec.errors import InputError
-from any2vec.sync.block import Block, bounds
+from any2vec.plan.partition import contiguous_bounds
+from any2vec.sync.block import Block
 from any2vec.sync.members import Watch, exchange_among
 from any2vec.sync.names import Gaia
 from any2vec.sync.told import Change, Told, add_changes
@@ -77,7 +78,7 @@ class ApproximatelySynchronous:
         self.settle_every = how.clock + 1
         """rounds after which all hosts meet for reports; in between sites wait for none that the clock does not bind"""
         place = rank % inside
-        self._cut = {name: bounds(len(table), inside) for name, table in tables.items()}
+        self._cut = {name: contiguous_bounds(len(table), inside) for name, table in tables.items()}
         own = {name: table[slice(*self._cut[name][place : place + 2])] for name, table in tables.items()}
         self._blocks = {name: Block(rows, how.rule) for name, rows in own.items()}
         self.told = {name: Told(rows) for name, rows in own.items()} if self.sites > 1 else {}

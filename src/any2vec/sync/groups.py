@@ -24,14 +24,14 @@ from any2vec.cluster.codec import pack_ids, unpack_ids
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.plan import groups as plan
-from any2vec.sync.block import bounds
+from any2vec.plan.partition import contiguous_bounds
 from any2vec.sync.members import FAINT, Watch, average, exchange_among, weighted_mean
 from any2vec.sync.names import Groups
 from any2vec.types import Work
 
 _FADE = np.float32(0.5)
 
-Told = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+News = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """ids of rows that have news, their values, weights, and rounds that the news still travel"""
 
 
@@ -109,13 +109,13 @@ class DivideAndShuffle:
         self._life_left[name][changed] = self._life
         self._moved[name][changed] = 1
 
-    def _reduce(self, members: list[int]) -> dict[str, Told]:
+    def _reduce(self, members: list[int]) -> dict[str, News]:
         """Each member averages its share of the rows. Returns this host's share."""
         rank, place = self.transport.rank, members.index(self.transport.rank)
         outgoing: dict[int, list[Part]] = {member: [] for member in members}
         for name in self.tables:
             hot = np.flatnonzero(self._life_left[name])
-            cuts = bounds(len(self.tables[name]), len(members))
+            cuts = contiguous_bounds(len(self.tables[name]), len(members))
             for index, member in enumerate(members):
                 ids = hot[slice(*np.searchsorted(hot, cuts[index : index + 2]))]
                 told = (ids, self.tables[name][ids], self._weight[name][ids], self._life_left[name][ids])
@@ -125,23 +125,23 @@ class DivideAndShuffle:
         every = [list(received[member]) for member in members]
         agreed = {}
         for name, table in self.tables.items():
-            low, high = bounds(len(table), len(members))[place : place + 2]
+            low, high = contiguous_bounds(len(table), len(members))[place : place + 2]
             agreed[name] = _merge([_unpack(parts, 0, high - low) for parts in every], high - low, len(members))
         return agreed
 
-    def _share(self, members: list[int], agreed: dict[str, Told]) -> None:
+    def _share(self, members: list[int], agreed: dict[str, News]) -> None:
         """Everyone in the group takes what its members have averaged."""
         rank, place = self.transport.rank, members.index(self.transport.rank)
         parts: list[Part] = []
         for name, told in agreed.items():
-            low, high = bounds(len(self.tables[name]), len(members))[place : place + 2]
+            low, high = contiguous_bounds(len(self.tables[name]), len(members))[place : place + 2]
             parts += _pack(told, 0, high - low)
         received = exchange_among(self.transport, members, dict.fromkeys(members, parts), "broadcast")
         received[rank] = tuple(parts)
         for index, member in enumerate(members):
             rest = list(received[member])
             for name, table in self.tables.items():
-                low, high = bounds(len(table), len(members))[index : index + 2]
+                low, high = contiguous_bounds(len(table), len(members))[index : index + 2]
                 self._take(name, *_unpack(rest, low, high))
 
     def _take(self, name: str, ids: np.ndarray, rows: np.ndarray, weights: np.ndarray, left: np.ndarray) -> None:
@@ -152,7 +152,7 @@ class DivideAndShuffle:
         self._watch.look(name, ids)
 
 
-def _merge(told: Sequence[Told], size: int, members: int) -> Told:
+def _merge(told: Sequence[News], size: int, members: int) -> News:
     """What a group agrees on for a block of `size` rows; news that have travelled long enough have no weight left."""
     ids, rows, mass = weighted_mean(size, [part[:3] for part in told])
     left = np.zeros(len(ids), np.uint8)
@@ -163,13 +163,13 @@ def _merge(told: Sequence[Told], size: int, members: int) -> Told:
     return ids, rows, np.where(left > 0, mass / members, 0).astype(np.float32), left
 
 
-def _pack(told: Told, low: int, high: int) -> list[Part]:
+def _pack(told: News, low: int, high: int) -> list[Part]:
     """ids from `low` on, below `high`."""
     ids, rows, weights, left = told
     return [pack_ids(ids - low, high - low), Part("rows", rows), Part("dense", weights), Part("dense", left)]
 
 
-def _unpack(parts: list[Part], low: int, high: int) -> Told:
+def _unpack(parts: list[Part], low: int, high: int) -> News:
     """What `_pack` put in, off the front of a message."""
     ids, rows, weights, left = (parts.pop(0) for _ in range(4))
     return low + unpack_ids(ids, high - low), rows.array, weights.array, left.array

@@ -11,7 +11,7 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.merge import changed_rows
 from any2vec.kernels.scalar import BOUND
-from any2vec.sync.block import bounds
+from any2vec.plan.partition import contiguous_bounds
 
 FAINT = 2.0**-20
 """say of a copy that has nothing new to tell, beside those that have"""
@@ -85,7 +85,7 @@ def average(
     nobody has changed are the same everywhere. Owners of blocks add up; phases "average" and "gather".
     """
     hosts, rank = transport.hosts, transport.rank
-    cuts = {name: bounds(len(table), hosts) for name, table in tables.items()}
+    cuts = {name: contiguous_bounds(len(table), hosts) for name, table in tables.items()}
     outgoing: dict[int, list[Part]] = {host: [] for host in range(hosts)}
     for name, table in tables.items():
         for host in range(hosts):

@@ -7,12 +7,10 @@ from typing import Literal
 
 from any2vec.checks import check_choice, check_number, check_whole
 from any2vec.errors import InputError
+from any2vec.plan.choices import BITS, MOST_PLANNED, PARTITIONS, SCHEMES
 from any2vec.sync.names import MERGES, Gaia, Server, ServerMean, Sync, parse_sync
 
-SCHEMES = ("rep-base", "rep-opt", "pull-base", "pull-opt")
 READS = ("whole", "parts")
-PARTITIONS = ("contiguous", "hash", "metis")
-MOST_HOSTS = 4096
 MOST_LOGICAL = 256
 
 
@@ -54,7 +52,7 @@ class HostOptions:
 
     def __post_init__(self) -> None:
         if self.hosts is not None:
-            check_whole("hosts", self.hosts, 1, MOST_HOSTS)
+            check_whole("hosts", self.hosts, 1, MOST_PLANNED)
         if self.logical_hosts is not None:
             check_whole("logical_hosts", self.logical_hosts, 1, MOST_LOGICAL)
         if self.rounds_per_epoch is not None:
@@ -76,7 +74,7 @@ class HostOptions:
             if self.read == "parts":
                 raise InputError("partition is for graphs and read parts for text; choose one of the two.")
         check_number("host_timeout", self.host_timeout, 0, 1e6, open_low=True)
-        if self.bits not in (32, 16, 8):
+        if self.bits not in BITS:
             raise InputError(f"bits must be 32, 16 or 8, got {self.bits!r}.")
         if self.overlap and not (self.agreement.has_scheme and self.scheme in (None, "pull-opt")):
             raise InputError(f"overlap is for scheme pull-opt; leave it out with {self.scheme or self.sync}.")

@@ -15,7 +15,8 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.merge import changed_rows
 from any2vec.plan.deal import Deal
-from any2vec.sync.block import Rule, bounds, gather_blocks
+from any2vec.plan.partition import contiguous_bounds
+from any2vec.sync.block import Rule, gather_blocks
 from any2vec.sync.copying import put_rows, rows_of
 from any2vec.sync.crew import Crew
 from any2vec.sync.residual import Residuals
@@ -39,7 +40,7 @@ class Replicated:
         self.tables = tables
         self.bits = bits
         self.sparse = sparse
-        self._bounds = bounds(len(tables["input"]), transport.hosts)
+        self._bounds = contiguous_bounds(len(tables["input"]), transport.hosts)
         self._deal = Deal(len(tables["input"]), transport.hosts)
         low, high = self._bounds[transport.rank : transport.rank + 2]
         owned = self._deal.rows(np.arange(low, high))

@@ -10,7 +10,8 @@ import numpy as np
 from any2vec.cluster.codec import pack_rows, unpack_rows
 from any2vec.cluster.transport import Transport
 from any2vec.plan.deal import Deal
-from any2vec.sync.block import Block, bounds, gather_blocks
+from any2vec.plan.partition import contiguous_bounds
+from any2vec.sync.block import Block, gather_blocks
 from any2vec.sync.residual import Residuals
 from any2vec.sync.tracking import Inspector
 from any2vec.tables.remote import RowClient
@@ -50,7 +51,7 @@ class Served(ABC):
         self.clock = 0
         self._inspector = inspector
         self._deal = Deal(len(tables["input"]), transport.hosts)
-        cuts = bounds(len(tables["input"]), transport.hosts)
+        cuts = contiguous_bounds(len(tables["input"]), transport.hosts)
         owned = self._deal.rows(np.arange(*cuts[transport.rank : transport.rank + 2]))
         self._in_step = bound == 0
         self._blocks = {

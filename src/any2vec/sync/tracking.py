@@ -16,7 +16,8 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.rows import gather_rows
 from any2vec.plan.deal import Deal
-from any2vec.sync.block import Rule, bounds, gather_blocks
+from any2vec.plan.partition import contiguous_bounds
+from any2vec.sync.block import Rule, gather_blocks
 from any2vec.sync.copying import put_lists
 from any2vec.sync.crew import Crew
 from any2vec.sync.residual import Residuals
@@ -64,7 +65,7 @@ class Tracker:
         self.crew = Crew(threads)
         self.num_rows = {name: len(table) for name, table in tables.items()}
         self.deal = Deal(self.num_rows["input"], transport.hosts)
-        self.bounds = bounds(self.num_rows["input"], transport.hosts)
+        self.bounds = contiguous_bounds(self.num_rows["input"], transport.hosts)
         owned = self.deal.rows(np.arange(*self.bounds[transport.rank : transport.rank + 2]))
         self.blocks = {name: rule.block(name, table, owned) for name, table in tables.items()}
         self.residuals = Residuals(tables if bits < 32 else {})

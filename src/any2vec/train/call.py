@@ -20,7 +20,7 @@ from any2vec.errors import JobError
 from any2vec.machine import keep_freed_memory, usable_cores
 from any2vec.models.config import SequenceModel
 from any2vec.sync.options import HostOptions
-from any2vec.train.host import Host, Made, Request
+from any2vec.train.host import FitRequest, Host, Made
 from any2vec.train.parts import prepare_part
 from any2vec.train.prepare import Prepared, Stage, graph_facts, open_graph, prepare, prepare_travelling
 from any2vec.train.run_folder import is_finished, open_finished
@@ -157,13 +157,13 @@ class Call:
         """The start vectors, if there are any."""
         return self.init if self.init is None or isinstance(self.init, Embeddings) else Embeddings.load(self.init)
 
-    def _request(self, facts: dict[str, Any], init: Embeddings | None, local_hosts: int) -> Request:
+    def _request(self, facts: dict[str, Any], init: Embeddings | None, local_hosts: int) -> FitRequest:
         """What is asked of a host. facts: of the data; local_hosts: hosts that share this machine's cores."""
         settings = {
             "model": self.model.as_dict(), "epochs": self.epochs, "seed": self.seed, "data": facts,
             "init": None if init is None else start_digest(init),
         }  # fmt: skip
-        return Request(
+        return FitRequest(
             model=self.model, epochs=self.epochs, threads=self.threads or max(1, usable_cores() // local_hosts),
             seed=self.seed, out=self.out, resume=self.resume, checkpoint_seconds=self.checkpoint_seconds,
             callback=self.callback, stage=self.stage, on_epoch=self.on_epoch,
@@ -179,7 +179,7 @@ class Call:
         return json.dumps([*asked, repr(self.text), repr(self.graph)])
 
 
-def _settled(request: Request, transport: Transport) -> tuple[bool, Made | None]:
+def _settled(request: FitRequest, transport: Transport) -> tuple[bool, Made | None]:
     """(whether there is nothing left to do, what rank 0 then returns): a collective call.
 
     Raises:
@@ -197,7 +197,7 @@ def _settled(request: Request, transport: Transport) -> tuple[bool, Made | None]
     return bool(transport.share([control(finished is not None)], "finished")[0].array[0]), finished
 
 
-def _finished(request: Request) -> Made | None:
+def _finished(request: FitRequest) -> Made | None:
     """What a former run has left in the folder, where this one is to go on from it and nothing is left to do."""
     if request.resume and request.out is not None and is_finished(request.out):
         return Made(*open_finished(request.out, request.settings), [])

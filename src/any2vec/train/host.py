@@ -37,7 +37,7 @@ from any2vec.types import Progress
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class FitRequest:
     """A checked request to `fit`, the same on every host."""
 
     model: SequenceModel
@@ -70,7 +70,7 @@ class Made:
 class Host:
     """One host of a run: its tables, its learner, its schedule and its driver."""
 
-    def __init__(self, request: Request, prepared: Prepared, init: Embeddings | None, transport: Transport) -> None:
+    def __init__(self, request: FitRequest, prepared: Prepared, init: Embeddings | None, transport: Transport) -> None:
         self.request = request
         self.prepared = prepared
         self.transport = transport
