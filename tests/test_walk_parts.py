@@ -30,7 +30,7 @@ from any2vec.models.travelled import TravelledTokens
 from any2vec.plan.choices import PARTITIONS
 from any2vec.sampling import travel, travelled
 from any2vec.sampling.parcel import Parcel, pack_walkers
-from any2vec.sampling.parts import GraphPart, Owners, open_part, split_graph
+from any2vec.sampling.parts import GraphPart, Owners, cut_part, split_graph
 from any2vec.sampling.travel import TravellingWalker, bytes_in_flight
 from any2vec.sampling.travelled import count_visits_together, share_of, write_travelled_walks
 from any2vec.sampling.walks import Walker, WalkOptions, count_visits, row_sums, write_walks
@@ -195,20 +195,25 @@ def test_row_sums_do_not_depend_on_where_the_row_lies() -> None:
         assert np.array_equal(part.rows.row_weight, row_sums(csr)[part.nodes])
 
 
+@pytest.mark.parametrize("block", [1, 100, 1 << 20])
 @pytest.mark.parametrize("method", PARTITIONS)
-def test_a_part_of_a_stored_graph(method: str, tmp_path: Path) -> None:
-    graph = random_graph(200, 800, 6, weighted=True)
+def test_a_part_of_a_stored_graph(method: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the blocks of rows that are copied at a time; some rows are empty."""
+    graph = random_graph(200, 800, 6, weighted=True, directed=True)
     graph.save(tmp_path / "graph")
+    stored = Graph.open(tmp_path / "graph")
     owners = Owners.make(graph.csr, 3, method)
-    for rank, part in enumerate(split_graph(graph, owners)):
-        opened = open_part(tmp_path / "graph", owners, rank)
+    parts = split_graph(graph, owners)
+    monkeypatch.setattr("any2vec.sampling.parts._BLOCK_ENTRIES", block)
+    for rank, part in enumerate(parts):
+        opened = cut_part(stored.csr, owners, rank, stored.is_directed)
         for mine, other in zip(opened.csr, part.csr, strict=True):
             assert np.array_equal(mine, other) and not isinstance(mine.base, np.memmap)
         rows = [graph.csr.indices[graph.csr.indptr[v] : graph.csr.indptr[v + 1]] for v in part.nodes]
         assert np.array_equal(opened.csr.indices, np.concatenate(rows))
-    other = Owners.make(random_graph(20, 60, 1).csr, 3, "contiguous")
-    with pytest.raises(InputError, match="make the partition from this graph"):
-        open_part(tmp_path / "graph", other, 0)
+        weights = [graph.csr.weights[graph.csr.indptr[v] : graph.csr.indptr[v + 1]] for v in part.nodes]
+        assert np.array_equal(opened.csr.weights, np.concatenate(weights))
+        assert opened.widest_row == max(len(row) for row in rows)
 
 
 def test_owners_and_rows_of_nodes() -> None:

@@ -263,8 +263,7 @@ class _Trip:
             parcels[peer] = parcels[peer]._replace(near=near)
         self.owed_near = {}
         for peer, nodes in list(self.owed_rows.items()):
-            widest = int(np.diff(self.part.csr.indptr).max())
-            copied = np.empty(max(ROW_ROOM, widest + 1), np.int32)
+            copied = np.empty(max(ROW_ROOM, self.part.widest_row + 1), np.int32)
             count, filled = trails.copy_rows(self.part.rows, nodes, ROW_ROOM, copied)
             parcels[peer] = parcels[peer]._replace(rows=copied[:filled].copy())
             if count < len(nodes):
