@@ -240,6 +240,9 @@ def test_counts_and_tokens(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def work(mine: TravellingWalker) -> int:
         assert np.array_equal(count_visits_together(mine, EPOCH), counts)
+        received = mine.transport.counters.received.items()
+        dense = [size for (kind, _, _), size in received if kind == "dense"]
+        assert sum(dense) <= 2 * counts.nbytes  # one other's counts and the sum: no host holds those of all
         tokens, rank = TravelledTokens(mine), mine.transport.rank
         assert (tokens.unit, tokens.num_positions) == (plain.unit, plain.num_positions)
         assert tokens.piece(0, 0, 0)[0].size == 0
