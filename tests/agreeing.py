@@ -122,7 +122,7 @@ def photograph(transport: Transport, driver: Rounds) -> tuple[Tables, list[Table
     agreed = driver.agreement.collect()
     agreed = None if agreed is None else {name: np.array(table) for name, table in agreed.items()}
     memory = driver.agreement.memory
-    found = transport.gather([Part("dense", array) for array in memory.values()], "photograph")
+    found = transport.gather([Part("dense", array.copy()) for array in memory.values()], "photograph")
     if agreed is None:
         return None
     memories = [{name: np.array(part.array) for name, part in zip(memory, found[host], strict=True)} for host in found]

@@ -151,3 +151,24 @@ def test_time_of_walking_is_not_time_of_agreeing(monkeypatch: pytest.MonkeyPatch
         clock[0] += 100  # of training
         driver.after(work, Stats(10, 0.0, 0))
     assert (driver.walk_seconds, driver.seconds, driver.rounds) == (8.0, 3.0, 1)
+
+
+@pytest.mark.parametrize("sync", ["elastic", "ds-sync", "leader", "frequent"])
+def test_what_a_checkpoint_keeps_is_copied_once(
+    sync: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agreement names the very tables that are trained; what is written does not change with them."""
+    keep, seen = host.Host.state, []
+
+    def kept(self: host.Host) -> Any:
+        found = keep(self)
+        if found is not None:
+            live = self.driver.agreement.memory  # type: ignore[union-attr]
+            trained_on = list(self.learner.state.values())
+            seen.append(sum(any(np.shares_memory(array, table) for table in trained_on) for array in live.values()))
+            assert not any(np.shares_memory(found[f"{name}@0"], table) for name in live for table in trained_on)
+        return found
+
+    monkeypatch.setattr(host.Host, "state", kept)
+    trained(text, hosts=HostOptions(logical_hosts=3, sync=sync), out=tmp_path / "out", checkpoint_seconds=1e-6)
+    assert seen and set(seen) == {2}  # the input rows and the output rows

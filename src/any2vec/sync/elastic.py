@@ -64,7 +64,7 @@ class ElasticAveraging:
     def memory(self) -> dict[str, np.ndarray]:
         """This host's rows, and which rows are alive; the centre is the result."""
         alive = {f"elastic.{name}.alive": flags[None].astype(np.float32) for name, flags in self._alive.items()}
-        return alive | {f"elastic.{name}": table.copy() for name, table in self.tables.items()}
+        return alive | {f"elastic.{name}": table for name, table in self.tables.items()}
 
     def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
         """Go on with the rows that this host had; on another number of hosts all go on from the centre."""

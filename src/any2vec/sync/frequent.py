@@ -67,7 +67,7 @@ class FrequentRows:
         """This host's replica."""
         if self.transport.hosts == 1:
             return {}
-        return {f"{name} replica": table.copy() for name, table in self.tables.items()}  # it is trained on meanwhile
+        return {f"{name} replica": table for name, table in self.tables.items()}
 
     def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
         """Take the own replica up again; where the number of hosts is another, all start from the mean."""

@@ -125,7 +125,7 @@ class ApproximatelySynchronous:
         """The base of this host's rows, and what its site has not told, or told too lately to count."""
         kept = {"gaia.threshold": np.array([[self.threshold]], np.float32)} if self.told else {}
         for name, told in self.told.items():
-            kept |= {f"gaia.{name}.base": told.base.copy(), f"gaia.{name}.untold": told.untold.copy()}
+            kept |= {f"gaia.{name}.base": told.base, f"gaia.{name}.untold": told.untold}
             for index, (slots, change) in enumerate(told.flights):
                 flags = np.zeros((1, len(told.base)), np.float32)
                 flags[0, slots] = 1

@@ -90,7 +90,7 @@ class DivideAndShuffle:
             f"ds-sync.{name}.news": np.stack([self._weight[name], self._life_left[name], self._moved[name]])
             for name in self.tables
         }
-        return news | {f"ds-sync.{name}": table.copy() for name, table in self.tables.items()}
+        return news | {f"ds-sync.{name}": table for name, table in self.tables.items()}
 
     def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
         """Go on with the rows that this host had; on another number of hosts all go on from the mean."""

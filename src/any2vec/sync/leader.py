@@ -166,7 +166,7 @@ class LeaderSgd:
         for level in self.levels:
             kept |= level.memory
         for name, table in self.tables.items():
-            kept |= {name: table.copy(), f"{name}.moved": self._moved[name][None].astype(np.float32)}
+            kept |= {name: table, f"{name}.moved": self._moved[name][None].astype(np.float32)}
         return {f"leader.{name}": array for name, array in kept.items()}
 
     def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:

@@ -25,7 +25,10 @@ class Agreement(Protocol):
 
     @property
     def memory(self) -> dict[str, np.ndarray]:
-        """What this host alone remembers from round to round; a checkpoint keeps it."""
+        """What this host alone remembers from round to round; a checkpoint keeps it.
+
+        Its arrays may be those that the next work changes: who keeps them, or sends them, copies them first.
+        """
 
     def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
         """Take up the memories of all hosts of a former run, by rank; there may have been more or fewer of them."""

@@ -96,7 +96,7 @@ class Served(ABC):
     @property
     def memory(self) -> dict[str, np.ndarray]:
         """What rounding has left out."""
-        return {name: owed.copy() for name, owed in self.residuals.tables.items()}  # others may push on meanwhile
+        return self.residuals.tables
 
     def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
         """Take up what rounding left out of a former run."""

@@ -155,6 +155,7 @@ class Host:
         memory = {} if isinstance(self.driver, Alone) else self.driver.agreement.memory
         if not memory:
             return agreed
+        # Copies, for this host trains on while rank 0 still writes.
         found = self.transport.gather([Part("dense", array.copy()) for array in memory.values()], "gather")
         if agreed is None:
             return None
