@@ -27,7 +27,7 @@ from any2vec.plan.occupancy import (
     of_counts,
     zipf,
 )  # fmt: skip
-from any2vec.plan.part import graph_part, text_part
+from any2vec.plan.part import part_of_graph, part_of_text
 from any2vec.plan.volume import RoundSets, all_rows, block_sizes, round_volume
 from any2vec.train.foresight import reading_of
 
@@ -275,7 +275,7 @@ def test_the_fullest_part_is_what_a_host_holds(cut: str, weighted: bool) -> None
     )
     owners = Owners.make(graph.csr, 4, cut)
     held = [cut_part(graph.csr, owners, rank, False) for rank in range(4)]
-    found = graph_part(shape, graph.csr.indptr, 4, cut, round_slots=700, walkers_bytes=50)
+    found = part_of_graph(shape, graph.csr.indptr, 4, cut, round_slots=700, walkers_bytes=50)
     most = max(part.nbytes for part in held)
     if cut == "metis":
         assert most * 0.95 <= found.memory["part of the graph"] <= most * 1.1
@@ -291,7 +291,7 @@ def test_a_host_counts_its_part_alone() -> None:
     rates = replace(RATES, walk_items_per_s=1e7)
     spread = Spread(hosts=50, rounds_per_epoch=10)
     found = of_counts(np.full(shape.rows, 100))
-    part = graph_part(shape, indptr, 50, "contiguous", round_slots=10**6, walkers_bytes=10**6)
+    part = part_of_graph(shape, indptr, 50, "contiguous", round_slots=10**6, walkers_bytes=10**6)
     whole, parted = (plan_run(shape, rates, spread, found, READING, part=each) for each in (None, part))
     assert part.edges == 2_000_000 and part.reading_bytes == 48 * 10**8
     assert whole.host.anonymous_bytes > 48 * 10**8 and parted.host.anonymous_bytes < 5 * 10**8
@@ -303,7 +303,9 @@ def test_a_host_counts_its_part_alone() -> None:
 def test_a_part_of_a_text_is_read_and_stored_alone() -> None:
     shape = replace(SHAPE, source_bytes=4_000_000_000, types=500_000)
     spread = Spread(hosts=32, rounds_per_epoch=48)
-    whole, parted = (plan_run(shape, RATES, spread, FOUND, READING, part=part) for part in (None, text_part(shape, 32)))
+    whole, parted = (
+        plan_run(shape, RATES, spread, FOUND, READING, part=part) for part in (None, part_of_text(shape, 32))
+    )
     assert parted.part is not None and parted.part.tokens == shape.tokens // 32
     assert parted.host.time["read"] == pytest.approx(whole.host.time["read"] / 32)
     assert parted.host.disk["encoded input"] < whole.host.disk["encoded input"] / 10

@@ -35,12 +35,12 @@ class HostPart:
     the cache, and rank 0 for METIS to cut it; 0 for text, which nobody reads whole"""
 
 
-def text_part(shape: RunShape, hosts: int) -> HostPart:
+def part_of_text(shape: RunShape, hosts: int) -> HostPart:
     """The part of a text: its bytes are cut evenly."""
     return HostPart(cut=TEXT, tokens=-(-shape.tokens // hosts))
 
 
-def graph_part(
+def part_of_graph(
     shape: RunShape, indptr: np.ndarray | None, hosts: int, cut: str, *, round_slots: int, walkers_bytes: int
 ) -> HostPart:
     """The part of a graph. METIS is not asked: its parts are taken to be as uneven as it may make them.

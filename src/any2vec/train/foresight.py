@@ -11,7 +11,7 @@ from any2vec.models.config import SequenceModel
 from any2vec.models.learner import shared_negatives
 from any2vec.plan.hosts import Costs, Pace, RunPlan, Spread, check_pace, plan_run, touched_bytes
 from any2vec.plan.occupancy import Reading, blocks_per_kept
-from any2vec.plan.part import TEXT, HostPart, graph_part, text_part
+from any2vec.plan.part import TEXT, HostPart, part_of_graph, part_of_text
 
 if TYPE_CHECKING:
     from any2vec.train.sizing import Sized
@@ -59,7 +59,7 @@ def plan_hosts(
 def _part_of(sized: Sized, spread: Spread, cut: str) -> HostPart:
     """What the fullest host holds of the input. Of a shape without edges, walks are taken to have no dead ends."""
     if cut == TEXT:
-        return text_part(sized.shape, spread.hosts)
+        return part_of_text(sized.shape, spread.hosts)
     from any2vec.sampling.travel import IN_FLIGHT, bytes_in_flight
 
     walker, in_all = sized.walker, spread.hosts * spread.rounds_per_epoch
@@ -67,7 +67,7 @@ def _part_of(sized: Sized, spread: Spread, cut: str) -> HostPart:
     # Under way are at most as many walkers as a round has walks, on average spread evenly over the hosts. Copied rows
     # are left out: hardly any step asks for one.
     under_way = 0 if walker is None else min(IN_FLIGHT, -(-walker.num_walks // spread.rounds_per_epoch)) // spread.hosts
-    return graph_part(
+    return part_of_graph(
         sized.shape, None if walker is None else walker.csr.indptr, spread.hosts, cut, round_slots=-(-slots // in_all),
         walkers_bytes=0 if walker is None else bytes_in_flight(under_way, walker.options.walk_length, 0, 0),
     )  # fmt: skip
