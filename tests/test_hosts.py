@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import any2vec
 from any2vec import errors
+from any2vec.data.edges import GraphOptions
 from any2vec.models.config import SequenceModel
 from any2vec.models.learner import SequenceLearner
 from any2vec.models.source import StoredTokens
@@ -354,8 +356,17 @@ def test_data_in_memory_for_processes() -> None:
     graph = networkx.karate_club_graph()
     logical = trained(NODES, graph, HostOptions(logical_hosts=2))
     assert same(logical, trained(NODES, graph, HostOptions(hosts=2)))
-    with pytest.raises(errors.InputError, match="in memory"):
-        trained(MODELS["skipgram"], SENTENCES, HostOptions(hosts=2))
+    for sentences in (SENTENCES, ["too long to be the name of a file " * 20]):
+        with pytest.raises(errors.InputError, match="in memory"):
+            trained(MODELS["skipgram"], sentences, HostOptions(hosts=2))
+
+
+def test_a_graph_in_memory_is_read_as_asked_for_once() -> None:
+    """What processes find is stored already: the options of reading are no longer theirs."""
+    pytest.importorskip("torch", reason="hosts as processes need torch")
+    graph, options = scipy.sparse.random(30, 30, 0.2, random_state=1).tocsr(), GraphOptions(directed=True)
+    made = any2vec.fit(NODES, graph, graph=options, threads=1, hosts=HostOptions(hosts=2))
+    assert made.summary["data"]["is_directed"] is True
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,8 +57,7 @@ def train_in_processes(
         result = folder / "result" if out is None else Path(out)
         threads = job.arguments["threads"] or max(1, usable_cores() // job.hosts.hosts)
         arguments = job.arguments | {"out": str(result), "threads": threads, "init": _stored_init(job, folder)}
-        job = replace(job, data=_stored(job, data, folder, stage), arguments=arguments)
-        _run(job, folder, hear)
+        _run(replace(_stored(job, data, folder, stage), arguments=arguments), folder, hear)
         embeddings = Embeddings.load(result) if out is not None else Embeddings.load(result, mmap=False)
         return embeddings, summary_of(result), records
 
@@ -110,16 +109,16 @@ def _stored_init(job: TrainJob, folder: Path) -> str | None:
     return None if init is None else str(init)
 
 
-def _stored(job: TrainJob, data: Any, folder: Path, stage: Stage | None) -> list[str]:
-    """Where the hosts find the data: as they lie, or stored for them."""
+def _stored(job: TrainJob, data: Any, folder: Path, stage: Stage | None) -> TrainJob:
+    """The job with the place where the hosts find the data: as they lie, or stored for them."""
     if isinstance(data, Corpus):
-        return [str(data.path)]
+        return replace(job, data=[str(data.path)])
     names = data if isinstance(data, list | tuple) else [data]
     if all(isinstance(name, str | Path) and str(name) != STDIN for name in names) and _are_files(names):
-        return [str(name) for name in names]
+        return replace(job, data=[str(name) for name in names])
     if job.model.is_graph:
         open_graph(data, job.graph, None, stage).save(folder / "graph")
-        return [str(folder / "graph")]
+        return replace(job, data=[str(folder / "graph")], graph=None)  # the options have done their work
     raise InputError(
         "Processes read files, and these data are in memory or come through a pipe; write them to a file, "
         "store them with any2vec.encode_text(...), or use logical_hosts."
@@ -127,4 +126,10 @@ def _stored(job: TrainJob, data: Any, folder: Path, stage: Stage | None) -> list
 
 
 def _are_files(names: Any) -> bool:
-    return all(any(sign in str(name) for sign in "*?[") or Path(name).exists() for name in names)
+    return all(any(sign in str(name) for sign in "*?[") or _exists(name) for name in names)
+
+
+def _exists(name: str | Path) -> bool:
+    with suppress(OSError, ValueError):  # a sentence may be no name at all: too long, or with a NUL in it
+        return Path(name).exists()
+    return False
