@@ -96,6 +96,16 @@ def test_another_number_of_hosts_goes_on_from_the_result(sync: str, tmp_path: Pa
     assert same(ran[0].collected, kept[0])
 
 
+@pytest.mark.parametrize("sync", [sync for sync in ALL if ":" not in sync])
+def test_what_another_agreement_remembered_is_no_hindrance(sync: str, tmp_path: Path) -> None:
+    """The agreement is no setting that a resumed run must keep: it goes on from what was agreed, or its own memory."""
+    for former, bits in (("adasum", 8), ("leader", 32)):
+        kept = run_hosts(former, HOSTS, 6, halfway=3, bits=bits)[0].halfway
+        assert kept is not None
+        ran = run_hosts(sync, HOSTS, 8, first=6, resume=stored(kept, tmp_path / "photograph"))
+        assert all(np.isfinite(table).all() for table in ran[0].collected.values())
+
+
 @pytest.mark.parametrize("sync", ALL)
 def test_bytes_are_counted(sync: str) -> None:
     for host in run_hosts(sync, HOSTS, 8):

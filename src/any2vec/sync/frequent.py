@@ -70,10 +70,11 @@ class FrequentRows:
         return {f"{name} replica": table for name, table in self.tables.items()}
 
     def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """Take the own replica up again; where the number of hosts is another, all start from the mean."""
-        if len(memories) == self.transport.hosts:
-            for name, table in self.tables.items():
-                table[:] = memories[self.transport.rank][f"{name} replica"]
+        """Take the own replica up again; where hosts were more, fewer or agreed otherwise, all start from the mean."""
+        mine = memories[self.transport.rank] if len(memories) == self.transport.hosts else {}
+        for name, table in self.tables.items():
+            if f"{name} replica" in mine:
+                table[:] = mine[f"{name} replica"]
 
     def _average(self, ids: np.ndarray) -> dict[str, np.ndarray]:
         """name -> mean over the hosts of the rows `ids`, float32 (K, D), at all hosts: reduced by owners, then told."""
