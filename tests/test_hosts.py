@@ -15,16 +15,19 @@ import scipy.sparse
 
 import any2vec
 from any2vec import errors
-from any2vec.data.edges import GraphOptions
+from any2vec.cluster import launch
+from any2vec.data.edges import GraphOptions, read_graph
 from any2vec.models.config import SequenceModel
 from any2vec.models.learner import SequenceLearner
 from any2vec.models.source import StoredTokens
+from any2vec.plan import partition
 from any2vec.plan.choices import PARTITIONS, SCHEMES
 from any2vec.plan.chunks import chunk_bounds, share_rest
 from any2vec.sampling.travel import TravellingWalker
 from any2vec.sampling.walks import Walker
 from any2vec.sync.options import HostOptions
 from any2vec.tables.memory import MemoryTable
+from any2vec.train.cutting import metis_apart
 from any2vec.types import Round, Stretch, Work
 
 SHORT = {"dim": 8, "window": 3, "min_count": 1}
@@ -114,6 +117,18 @@ def test_walkers_that_travel_teach_the_same(edges: Path, partition: str, monkeyp
     assert parted.summary["bytes_by_phase"]["walk"] > 0 and "walk" not in plain.summary["bytes_by_phase"]
     assert 0 < parted.summary["walk_seconds"] < parted.summary["train_seconds"] and "walk_seconds" not in plain.summary
     assert {name: plain.summary["data"][name] for name in plain.summary["data"]} == parted.summary["data"]
+
+
+def test_metis_does_not_make_a_process_look_dead(edges: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds Python's lock for minutes, so hosts that are processes let another process call it."""
+    pytest.importorskip("pymetis")
+    parted = HostOptions(logical_hosts=2, partition="metis")
+    found = trained(NODES, edges, parted)
+    monkeypatch.setattr(launch, "joined", lambda: True)
+    monkeypatch.setattr(partition, "metis_partition", None)  # what is called here
+    assert same(found, trained(NODES, edges, parted))
+    with pytest.raises(errors.InputError, match="METIS cannot cut 3 nodes into 4 parts"):
+        metis_apart(read_graph([(0, 1), (1, 2)]).csr, 4)
 
 
 def test_a_run_over_parts_goes_on_with_another_number_of_hosts(edges: Path, tmp_path: Path) -> None:

@@ -234,16 +234,21 @@ def prepare_travelling(
     Raises:
         InputError: the graph cannot be cut like that.
     """
+    from any2vec.cluster.launch import joined
     from any2vec.cluster.message import Part
     from any2vec.models.travelled import TravelledTokens
+    from any2vec.plan.partition import metis_partition
     from any2vec.sampling.parts import Owners, cut_part
     from any2vec.sampling.travel import PHASE, TravellingWalker
     from any2vec.sampling.travelled import count_visits_together
+    from any2vec.train.cutting import metis_apart
 
     assert isinstance(model, WalkModel)
     if partition == "metis":  # takes time and memory for the whole graph, so rank 0 alone calls it
-        part_N = Owners.make(graph.csr, transport.hosts, partition).owner_of if transport.rank == 0 else np.empty(0)
-        owners = Owners.of(transport.share([Part("ids", part_N)], PHASE)[0].array, transport.hosts)
+        part_N = np.empty(0, np.int32)
+        if transport.rank == 0:
+            part_N = (metis_apart if joined() else metis_partition)(graph.csr, transport.hosts)
+        owners = Owners.of(transport.share([Part("ids", part_N.astype(np.uint16))], PHASE)[0].array, transport.hosts)
     else:
         owners = Owners.make(graph.csr, transport.hosts, partition)
     part = cut_part(graph.csr, owners, transport.rank, graph.is_directed)
