@@ -20,7 +20,7 @@ from any2vec.sync.block import Block
 from any2vec.sync.copying import put_lists
 from any2vec.sync.crew import Crew
 from any2vec.sync.options import HostOptions
-from any2vec.train import host, keeper
+from any2vec.train import host, keeper, spread
 from any2vec.types import Round, Stats, Stretch, Work
 
 MODEL = any2vec.SkipGram(dim=8, window=3, min_count=1)
@@ -97,6 +97,12 @@ def test_a_run_with_restarts_forgets_the_former_result_at_once(
     with pytest.raises(any2vec.errors.DataError):
         trained(tmp_path / "nothing.txt", out=out, overwrite=True)
     assert not (out / "meta.json").exists()
+
+
+@pytest.mark.parametrize("line", ["[Gloo] Rank 0 is connected to 1 peer ranks.", "", "17", '"stage"', "[1, 2]"])
+def test_what_a_library_prints_at_rank_0_ends_no_run(line: str) -> None:
+    """Some releases of torch greet on standard output, on which rank 0 tells how far it is."""
+    assert spread._told(line) == {} and spread._told('{"stage": ["reading", 1, 2]}') == {"stage": ["reading", 1, 2]}
 
 
 ROWS = np.zeros((3, 4), np.float32)

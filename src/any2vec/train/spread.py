@@ -41,7 +41,7 @@ def train_in_processes(
     records: list[Progress] = []
 
     def hear(line: str) -> None:
-        told = json.loads(line)
+        told = _told(line)
         if "stage" in told and stage is not None:
             stage(*told["stage"])
         if "record" in told:
@@ -60,6 +60,15 @@ def train_in_processes(
         _run(replace(_stored(job, data, folder, stage), arguments=arguments), folder, hear)
         embeddings = Embeddings.load(result) if out is not None else Embeddings.load(result, mmap=False)
         return embeddings, summary_of(result), records
+
+
+def _told(line: str) -> dict[str, Any]:
+    """What a line of rank 0 tells; nothing where it is not our worker's: libraries write to standard output, too."""
+    try:
+        told = json.loads(line)
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 def _run(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> None:
