@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -204,6 +205,19 @@ def test_hosts_that_failed_can_be_started_again(address: str, tmp_path: Path) ->
         run(address, "again", tries=str(tmp_path), on_line=told.append)
     assert told == ["round 0", "round 0"]
     assert run(address, "again", tries=str(tmp_path)) == ["round 0", "round 0", "round 1", "round 0"]
+
+
+@needs_ray
+def test_a_signal_ends_the_wait_for_a_place(address: str) -> None:
+    """Who asks for more than the cluster has need not wait until patience ends."""
+    timer = threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    try:
+        with pytest.raises(Interrupted, match="before all hosts had started"):
+            run(address, "places", folder="", cpus_per_host=3, patience=40)
+    finally:
+        timer.cancel()
+    assert set(state(address)[0]) == {"REMOVED"}
 
 
 @needs_ray

@@ -91,7 +91,7 @@ def _await_group(parent: Parent, group: Any) -> None:
     order = parent.order
 
     def is_ready() -> bool:
-        parent.beat()
+        _beat_until_stopped(parent)
         return bool(group.wait(_LOOK))
 
     if not _until(is_ready, order["patience"]):
@@ -137,7 +137,7 @@ def _answers(parent: Parent, calls: list[Any], ranks: range) -> list[Any]:
     waiting = list(calls)
 
     def is_done() -> bool:
-        parent.beat()
+        _beat_until_stopped(parent)
         ready, waiting[:] = ray.wait(waiting, num_returns=len(waiting), timeout=_LOOK)
         for call in ready:
             try:
@@ -217,6 +217,13 @@ def _end(actors: list[Any]) -> None:
     for actor in actors:
         with suppress(Exception):  # it may be gone
             ray.kill(actor)
+
+
+def _beat_until_stopped(parent: Parent) -> None:
+    """While no host runs that could stop in good order. Interrupted: a stop was asked for."""
+    parent.beat()
+    if parent.stops:
+        raise Interrupted("Stopped by a signal before all hosts had started.")
 
 
 def _until(is_done: Callable[[], bool], seconds: float) -> bool:
