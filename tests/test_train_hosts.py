@@ -11,15 +11,18 @@ import numpy as np
 import pytest
 
 import any2vec
-from any2vec.cluster.codec import unpack_ids, unpack_lists
+from any2vec.cluster.codec import unpack_ids, unpack_lists, unpack_rows
 from any2vec.cluster.inbox import Inbox
 from any2vec.cluster.message import Part
+from any2vec.cluster.threads import run_logical
+from any2vec.cluster.transport import Transport
 from any2vec.errors import Interrupted, JobError, MessageError
 from any2vec.sync import rounds
-from any2vec.sync.block import Block
+from any2vec.sync.block import Block, Rule
 from any2vec.sync.copying import put_lists
 from any2vec.sync.crew import Crew
 from any2vec.sync.options import HostOptions
+from any2vec.sync.replicated import Replicated
 from any2vec.train import host, keeper, spread
 from any2vec.types import Round, Stats, Stretch, Work
 
@@ -115,14 +118,41 @@ def test_rows_that_do_not_fit_their_ids_are_an_error(values: np.ndarray) -> None
         Block(ROWS, "sum").merge_all([(np.arange(3), values)], False, Crew(1))
     with pytest.raises(MessageError, match="rows of shape"):
         put_lists(ROWS.copy(), [np.arange(3)], [values])
+    with pytest.raises(MessageError, match="rows of shape"):
+        Block(ROWS, "sum").merge(np.arange(3), values, False)
+
+
+@pytest.mark.parametrize("values", [ROWS[:1], ROWS[:, :2].copy()])
+@pytest.mark.parametrize("scheme", ["rep-base", "rep-opt"])
+def test_replicas_look_at_what_masters_send(scheme: str, values: np.ndarray) -> None:
+    """Rank 1 answers with rows that do not fit, as a faulty host would: rank 0 takes none of them into its table."""
+
+    def work(transport: Transport) -> None:
+        tables = {name: ROWS.copy() for name in ("input", "output")}
+        agreement = Replicated(transport, tables, Rule("sum"), 32, scheme == "rep-opt")
+        if transport.rank == 1:
+            ids = [Part("ids", np.zeros(1, np.int8))] if scheme == "rep-opt" else []
+            for phase, rows in (("reduce", ROWS[:1]), ("broadcast", values)):
+                for _ in tables:
+                    transport.send(0, [*ids, Part("rows", rows)], phase)
+        else:
+            agreement.close()
+
+    with pytest.raises(MessageError, match="rows of shape"):
+        run_logical(2, work)
 
 
 def test_codes_and_ids_that_do_not_fit() -> None:
     codes, scale = np.zeros((3, 4), np.int8), np.ones(1, np.float32)
     with pytest.raises(MessageError, match="without a scale for each"):
         unpack_lists([[Part("rows", codes), Part("rows", scale)]])
-    with pytest.raises(MessageError, match="out of order"):
-        unpack_ids(Part("ids", np.array([3, 1], np.uint16)), 4)
+    with pytest.raises(MessageError, match="without a scale for each"):
+        unpack_rows([Part("rows", codes), Part("rows", scale)])
+    with pytest.raises(MessageError, match="rounded rows of 2 numbers"):
+        unpack_lists([[Part("rows", codes[:1, :size].copy()), Part("rows", scale)] for size in (4, 2)])
+    for ids in (np.array([3, 1], np.uint16), np.array([-2, 1], np.int16), np.empty(0, np.uint16)):
+        with pytest.raises(MessageError, match="out of order"):
+            unpack_ids(Part("ids", ids), 4)
     with pytest.raises(MessageError, match="speaks of 8 rows of a block of 20 rows"):
         unpack_ids(Part("ids", np.zeros(1, np.uint8)), 20)
 

@@ -34,19 +34,28 @@ def pack_into(rows_KD: np.ndarray, bits: int, parts: Sequence[Part]) -> None:
 
 
 def unpack_rows(parts: Sequence[Part]) -> np.ndarray:
-    """float32 (K, D), what `pack_rows` put in; exact for 32 bits."""
+    """float32 (K, D), what `pack_rows` put in; exact for 32 bits.
+
+    Raises:
+        MessageError: there is not a scale for each row.
+    """
     if len(parts) == 1:
         return parts[0].array
     from any2vec.kernels.quantise import restore_rows
 
     code_KD, scale_K = parts[0].array, parts[1].array
+    _check_rounded([code_KD], [scale_K])
     rows_KD = np.empty(code_KD.shape, np.float32)
     restore_rows(scale_K, code_KD, rows_KD)
     return rows_KD
 
 
 def unpack_lists(packed: Sequence[Sequence[Part]]) -> list[np.ndarray]:
-    """`unpack_rows` of several messages; one call restores all that are rounded, for with many hosts they are short."""
+    """`unpack_rows` of several messages; one call restores all that are rounded, for with many hosts they are short.
+
+    Raises:
+        MessageError: as `unpack_rows`, or the rows of two messages differ in length or type.
+    """
     rounded = [parts for parts in packed if len(parts) == 2]
     if not rounded:
         return [unpack_rows(parts) for parts in packed]
@@ -54,13 +63,24 @@ def unpack_lists(packed: Sequence[Sequence[Part]]) -> list[np.ndarray]:
     from any2vec.kernels.quantise import restore_lists
 
     codes, scales = [parts[0].array for parts in rounded], [parts[1].array for parts in rounded]
+    _check_rounded(codes, scales)
     size_H = np.array([len(code) for code in codes], np.int64)
-    if any(code.ndim != 2 or scale.shape != code.shape[:1] for code, scale in zip(codes, scales, strict=True)):
-        raise MessageError("A host sent rounded rows without a scale for each of them.")
     rows_KD, kind = np.empty((int(size_H.sum()), codes[0].shape[1]), np.float32), codes[0].dtype.type
     restore_lists(addresses(scales, np.float32), addresses(codes, kind), size_H, kind(0), rows_KD)
     restored = iter(np.split(rows_KD, np.cumsum(size_H)[:-1]))
     return [next(restored) if len(parts) == 2 else unpack_rows(parts) for parts in packed]
+
+
+def _check_rounded(codes: Sequence[np.ndarray], scales: Sequence[np.ndarray]) -> None:
+    """Kernels trust lengths, so what another host says is looked at before they do."""
+    for code, scale in zip(codes, scales, strict=True):
+        if code.ndim != 2 or scale.shape != code.shape[:1] or scale.dtype != np.float32:
+            raise MessageError("A host sent rounded rows without a scale for each of them.")
+        if code.shape[1] != codes[0].shape[1] or code.dtype != codes[0].dtype:
+            raise MessageError(
+                f"A host sent rounded rows of {code.shape[1]} numbers ({code.dtype}) where another has "
+                f"{codes[0].shape[1]} ({codes[0].dtype})."
+            )
 
 
 def rows_size(count: int, dim: int, bits: int = 32) -> int:
@@ -95,7 +115,7 @@ def unpack_ids(part: Part, num_rows: int) -> np.ndarray:
     """int64 (K,), ascending: what `pack_ids` put in.
 
     Raises:
-        MessageError: an id is not below num_rows.
+        MessageError: ids are not rows of the block, ascending.
     """
     array = part.array
     if array.dtype == np.int8:
@@ -105,8 +125,9 @@ def unpack_ids(part: Part, num_rows: int) -> np.ndarray:
             raise MessageError(f"A host speaks of {8 * array.size} rows of a block of {num_rows} rows.")
         return np.flatnonzero(np.unpackbits(array, count=num_rows)) if array.size else np.empty(0, np.int64)
     ids = array.astype(np.int64)
-    if ids[-1] >= num_rows or (np.diff(ids) <= 0).any():
-        raise MessageError(f"A host speaks of row {ids[-1]} of a block of {num_rows} rows, or of rows out of order.")
+    if ids.ndim != 1 or not ids.size or ids[0] < 0 or ids[-1] >= num_rows or (np.diff(ids) <= 0).any():
+        last = ids.reshape(-1)[-1] if ids.size else "none"
+        raise MessageError(f"A host speaks of row {last} of a block of {num_rows} rows, or of rows out of order.")
     return ids
 
 

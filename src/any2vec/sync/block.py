@@ -100,7 +100,12 @@ class Block:
         self._merging: _Merging | None = None
 
     def merge(self, slot_K: np.ndarray, now_KD: np.ndarray, is_delta: bool) -> None:
-        """Take one host's values (or changes) of the rows slot_K, int64; host after host in rank order."""
+        """Take one host's values (or changes) of the rows slot_K, int64; host after host in rank order.
+
+        Raises:
+            MessageError: there is not a row for each slot.
+        """
+        check_lists([slot_K], [now_KD], self.rows.shape[1])
         if self._merging is None:
             self._merging = _Merging(*self.rows.shape)
         self._merging.add(self._rule, slot_K, now_KD, is_delta, self.rows, self._share)
