@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,18 @@ def test_a_run_with_restarts_forgets_the_former_result_at_once(
 def test_what_a_library_prints_at_rank_0_ends_no_run(line: str) -> None:
     """Some releases of torch greet on standard output, on which rank 0 tells how far it is."""
     assert spread._told(line) == {} and spread._told('{"stage": ["reading", 1, 2]}') == {"stage": ["reading", 1, 2]}
+
+
+def test_only_rank_0_need_want_to_see_the_end_of_an_epoch(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As under torchrun: whether all gather the rows for it is said by rank 0."""
+    begin, shown = host.Host.__init__, []
+
+    def begun(self: host.Host, request: host.FitRequest, *rest: Any) -> None:
+        begin(self, replace(request, on_epoch=None) if rest[-1].rank else request, *rest)
+
+    monkeypatch.setattr(host.Host, "__init__", begun)
+    trained(text, hosts=HostOptions(**HOSTS), on_epoch=lambda epoch, _: shown.append(epoch))
+    assert shown == [1, 2]
 
 
 ROWS = np.zeros((3, 4), np.float32)

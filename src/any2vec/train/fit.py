@@ -79,7 +79,7 @@ def fit(
         init: vectors to start from, matched by key; keys that the data lack are kept.
         callback: hears every progress record.
         on_epoch: called at the end of each epoch with (its number from 1, the vectors so far); they change when it
-            returns.
+            returns. Under torchrun rank 0's is called, and no other need be given.
         stage: hears how far reading is: (name, bytes done, bytes in all or None).
         checkpoint_seconds: between checkpoints, more than 0.
         text, graph: reading options.

@@ -120,7 +120,7 @@ class Host:
             keeping = Keeping(
                 None if request.out is None else request.out / FILE, request.settings,
                 request.checkpoint_seconds, self.rounds, self.state,
-                None if request.on_epoch is None else self._end_epoch,
+                self._end_epoch, request.on_epoch is not None,
             )  # fmt: skip
             keeper = Keeper(keeping, self.driver, recorder, self.transport)
             with stop_signals(keeper):  # while the result is written, too: a run that is done is not lost

@@ -21,7 +21,7 @@ from any2vec.train.loop import Driver
 from any2vec.train.progress import Recorder
 from any2vec.types import Stats, Work
 
-_STOP, _SAVE = 1, 2
+_STOP, _SAVE, _SHOW = 1, 2, 4
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,14 @@ class Keeping:
     """rounds of an epoch"""
     collect: Callable[[], dict[str, np.ndarray] | None]
     """all hosts call it together: the state of the run at rank 0, None elsewhere"""
-    end_epoch: Callable[[int], None] | None
-    """all hosts call it together where an epoch ends"""
+    end_epoch: Callable[[int], None]
+    """all hosts call it together where an epoch ends, if rank 0 `shows_epochs`"""
+    shows_epochs: bool
+    """of rank 0: whether somebody wants to see the vectors at the end of each epoch"""
 
 
 class Keeper:
-    """Hears of each piece of work. Where hosts have agreed they tell rank 0, which says whether to save and stop."""
+    """Hears of each piece of work. Where hosts have agreed they tell rank 0, which says whether to show, save, stop."""
 
     def __init__(self, keeping: Keeping, driver: Driver, recorder: Recorder, transport: Transport) -> None:
         self.keeping = keeping
@@ -65,7 +67,7 @@ class Keeper:
         order, number = self._decide(work, found)
         verdict = self.transport.share([control(order, number)], "report")[0].array
         order, number = int(verdict[0]), int(verdict[1])
-        if self.keeping.end_epoch is not None and work.closes_round and work.round.ends_epoch:
+        if order & _SHOW:
             began = time.perf_counter()
             self.keeping.end_epoch(work.epoch)
             self.recorder.pause(time.perf_counter() - began)
@@ -89,13 +91,15 @@ class Keeper:
         counters = self.transport.counters
         self.recorder.add(work, total, counters.bytes_sent(), counters.bytes_received())
         number = int(max(numbers[4] for numbers in said))
+        show = _SHOW if self.keeping.shows_epochs and work.closes_round and work.round.ends_epoch else 0
         if work.progress_to >= 1.0:
-            return 0, 0
+            return show, 0
         # Before the interval is over, not after it: what a kill loses is the work since the last checkpoint.
         now = time.perf_counter()
         is_due = bool(number) or now - self._last + (now - self._settled) >= self.keeping.every
         self._settled = now
-        return (_STOP if number else 0) | (_SAVE if is_due and self.keeping.file is not None else 0), number
+        save = _SAVE if is_due and self.keeping.file is not None else 0
+        return show | (_STOP if number else 0) | save, number
 
     def _save(self, work: Work, rest: tuple[tuple[tuple[int, int], ...], ...]) -> None:
         start = time.perf_counter()
