@@ -25,6 +25,7 @@ from any2vec.sync.crew import Crew
 from any2vec.sync.options import HostOptions
 from any2vec.sync.replicated import Replicated
 from any2vec.train import host, keeper, spread
+from any2vec.train.call import Call
 from any2vec.types import Round, Stats, Stretch, Work
 
 MODEL = any2vec.SkipGram(dim=8, window=3, min_count=1)
@@ -119,6 +120,20 @@ def test_only_rank_0_need_want_to_see_the_end_of_an_epoch(text: Path, monkeypatc
     monkeypatch.setattr(host.Host, "__init__", begun)
     trained(text, hosts=HostOptions(**HOSTS), on_epoch=lambda epoch, _: shown.append(epoch))
     assert shown == [1, 2]
+
+
+def test_reading_may_take_longer_than_any_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Encoding some hundred GB takes longer than hosts wait for each other elsewhere."""
+    monkeypatch.setenv("LOCAL_RANK", "0")
+
+    def work(transport: Transport) -> int:
+        def read() -> int:
+            time.sleep(0.5 * (transport.rank == 0))
+            return transport.rank
+
+        return Call._read_in_turn(None, transport, read)  # type: ignore[arg-type]
+
+    assert run_logical(2, work, patience=0.1) == [0, 1]
 
 
 ROWS = np.zeros((3, 4), np.float32)

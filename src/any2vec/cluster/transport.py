@@ -20,6 +20,9 @@ from any2vec.errors import Any2VecError, HostError
 
 PATIENCE = 1800.0
 """seconds that a host waits for a message of another that is alive; silence of a dead one is noticed much earlier"""
+LONG_WORK = 1e6
+"""the same where the other one alone has work to do whose length nobody knows, as reading the data: for ever, as hosts
+go"""
 
 
 class Transport(ABC):
@@ -127,27 +130,29 @@ class Transport(ABC):
         self._bring(messages)
         return {message.sender: message.parts for message in messages}
 
-    def gather(self, parts: Sequence[Part], phase: str, root: int = 0) -> dict[int, tuple[Part, ...]]:
-        """The parts of all hosts by rank, at `root`; {} elsewhere."""
+    def gather(
+        self, parts: Sequence[Part], phase: str, root: int = 0, timeout: float | None = None
+    ) -> dict[int, tuple[Part, ...]]:
+        """The parts of all hosts by rank, at `root`; {} elsewhere. timeout: seconds for each, None: `patience`."""
         if self.rank != root:
             self.send(root, parts, phase)
             return {}
-        found = {peer: self.recv(peer, phase).parts for peer in range(self.hosts) if peer != root}
+        found = {peer: self.recv(peer, phase, timeout=timeout).parts for peer in range(self.hosts) if peer != root}
         return dict(sorted((found | {root: tuple(parts)}).items()))
 
-    def share(self, parts: Sequence[Part], phase: str, root: int = 0) -> tuple[Part, ...]:
-        """The parts of `root`, at every host."""
+    def share(self, parts: Sequence[Part], phase: str, root: int = 0, timeout: float | None = None) -> tuple[Part, ...]:
+        """The parts of `root`, at every host. timeout: as for `gather`."""
         if self.rank != root:
-            return self.recv(root, phase).parts
+            return self.recv(root, phase, timeout=timeout).parts
         for peer in range(self.hosts):
             if peer != root:
                 self.send(peer, parts, phase)
         return tuple(parts)
 
-    def barrier(self, phase: str = "barrier") -> None:
-        """Return once every host has come here."""
-        self.gather((), phase)
-        self.share((), phase)
+    def barrier(self, phase: str = "barrier", timeout: float | None = None) -> None:
+        """Return once every host has come here. timeout: as for `gather`."""
+        self.gather((), phase, timeout=timeout)
+        self.share((), phase, timeout=timeout)
 
     def _take(self, peer: int | None, phase: str | None, channel: str, timeout: float | None) -> Message:
         """The next message, checked and counted."""

@@ -14,7 +14,7 @@ from any2vec.cluster.launch import join, joined
 from any2vec.cluster.link import LinkModel, parse_link
 from any2vec.cluster.lone import LoneTransport
 from any2vec.cluster.threads import run_logical
-from any2vec.cluster.transport import Transport, control, text_of, text_part
+from any2vec.cluster.transport import LONG_WORK, Transport, control, text_of, text_part
 from any2vec.embeddings import Embeddings
 from any2vec.errors import JobError
 from any2vec.machine import keep_freed_memory, usable_cores
@@ -134,10 +134,10 @@ class Call:
         """The first host of each machine reads the data, the others find them cached."""
         is_first = os.environ.get("LOCAL_RANK", "0") == "0"
         if not is_first:
-            transport.barrier("read")
+            transport.barrier("read", timeout=LONG_WORK)
         found = read()
         if is_first:
-            transport.barrier("read")
+            transport.barrier("read", timeout=LONG_WORK)
         return found
 
     def _prepared(self) -> Prepared:

@@ -236,6 +236,7 @@ def prepare_travelling(
     """
     from any2vec.cluster.launch import joined
     from any2vec.cluster.message import Part
+    from any2vec.cluster.transport import LONG_WORK
     from any2vec.models.travelled import TravelledTokens
     from any2vec.plan.partition import metis_partition
     from any2vec.sampling.parts import Owners, cut_part
@@ -248,7 +249,8 @@ def prepare_travelling(
         part_N = np.empty(0, np.int32)
         if transport.rank == 0:
             part_N = (metis_apart if joined() else metis_partition)(graph.csr, transport.hosts)
-        owners = Owners.of(transport.share([Part("ids", part_N.astype(np.uint16))], PHASE)[0].array, transport.hosts)
+        told = transport.share([Part("ids", part_N.astype(np.uint16))], PHASE, timeout=LONG_WORK)
+        owners = Owners.of(told[0].array, transport.hosts)
     else:
         owners = Owners.make(graph.csr, transport.hosts, partition)
     part = cut_part(graph.csr, owners, transport.rank, graph.is_directed)
