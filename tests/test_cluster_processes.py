@@ -15,6 +15,7 @@ import pytest
 from any2vec.cluster import launch
 from any2vec.cluster.processes import run_processes
 from any2vec.errors import HostError, InputError, Interrupted
+from found_by_children import python_path
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 HEAD = "import os, signal, subprocess, sys, time\nrank = int(os.environ['RANK'])\n"
@@ -27,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "temporary").mkdir()
     (tmp_path / "pids").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", python_path(tmp_path))
     return tmp_path
 
 

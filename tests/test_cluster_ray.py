@@ -24,6 +24,7 @@ from any2vec.cluster.ray_address import parse_address
 from any2vec.cluster.ray_hosts import run_ray
 from any2vec.cluster.threads import run_logical
 from any2vec.errors import HostError, InputError, Interrupted
+from found_by_children import python_path
 from host_programs import bsp, summary
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Ray clusters need POSIX")
@@ -31,7 +32,7 @@ needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None or importlib.util.find_spec("torch") is None,
     reason="hosts on Ray need ray and torch (the extra any2vec[ray])",
 )
-TESTS = str(Path(__file__).parent)
+TESTS = python_path(Path(__file__).parent)
 STATE = """
 import json, logging, sys
 import ray

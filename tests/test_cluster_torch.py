@@ -21,6 +21,7 @@ from any2vec.cluster import launch, meeting
 from any2vec.cluster.processes import run_processes
 from any2vec.cluster.threads import run_logical
 from any2vec.errors import HostError, InputError
+from found_by_children import python_path
 from host_programs import bsp, summary
 
 torch = pytest.importorskip("torch", reason="hosts as processes need torch (the extra any2vec[hosts])")
@@ -32,7 +33,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where each host notes (rank, error's class, message); afterwards no temporary folder may be left."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", python_path(Path(__file__).parent))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     path = tmp_path / "notes"
     path.touch()
