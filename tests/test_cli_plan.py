@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from any2vec import machine
 from any2vec.cli.app import app
 from any2vec.cli.plan import quantity
 from any2vec.errors import InputError
@@ -38,6 +39,13 @@ def test_a_shape_is_planned_without_data() -> None:
     order = [found["schemes"][name]["bytes_per_round"] for name in ("rep-base", "rep-opt", "pull-opt")]
     assert order == sorted(order, reverse=True)
     assert found["bottleneck"] == found["schemes"]["pull-opt"]["bottleneck"]
+
+
+def test_all_threads_train_and_agree_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "usable_cores", lambda: 6)
+    shape = (*SHAPE, "--hosts", "8")
+    assert planned(*shape) == planned(*shape, "--threads", "6") == planned(*shape, "--agree-threads", "6")
+    assert planned(*shape, "--agree-threads", "1")["speedup"] < planned(*shape)["speedup"]
 
 
 def test_billions_of_rows_on_thousands_of_hosts() -> None:

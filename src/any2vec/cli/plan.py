@@ -94,7 +94,8 @@ def _plan(
         raise InputError("--tokens goes with --rows; an INPUT has its own.")
     pace = None if items_per_s is None else float(quantity("--items-per-s", items_per_s, 1, 10**15))
     limit = 0.0 if memory_bandwidth is None else float(quantity("--memory-bandwidth", memory_bandwidth, 1, 10**18))
-    costs = Costs(threads=agree_threads or job.run.threads or 1)
+    threads = job.run.threads or machine.usable_cores()
+    costs = Costs(threads=agree_threads or threads)
     settings = {item.name: getattr(job.run, item.name) for item in fields(RunSettings)} | {"threads": 1}
     spread, cut = _spread(job), _cut(job)
     with Bar(quiet) as bar:
@@ -107,8 +108,7 @@ def _plan(
                 job.model, job.data, RunSettings(**settings), text=job.text, graph=job.graph, stage=bar.stage, pace=pace
             )
     found = plan_hosts(
-        sized, spread, job.run.threads or machine.usable_cores(), efficiency=efficiency, memory_bandwidth=limit,
-        costs=costs, cut=cut,
+        sized, spread, threads, efficiency=efficiency, memory_bandwidth=limit, costs=costs, cut=cut,
     )  # fmt: skip
     shape = sized.as_dict()["shape"]
     result = found.as_dict() | {
