@@ -15,13 +15,16 @@ import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from any2vec.cluster import ray_driver
 from any2vec.cluster.ending import Ending, cause
 from any2vec.cluster.ray_address import parse_address
 from any2vec.cluster.ray_hosts import run_ray
+from any2vec.cluster.ray_parent import Lines
 from any2vec.cluster.threads import run_logical
 from any2vec.errors import HostError, InputError, Interrupted
 from found_by_children import python_path
@@ -172,6 +175,27 @@ def test_a_signal_reaches_the_hosts(address: str, tmp_path: Path) -> None:
         run_ray(address, 2, "ray_programs", settings, lambda _: os.kill(os.getpid(), signal.SIGTERM))
     assert signal.getsignal(signal.SIGTERM) is before
     assert_ended(tmp_path)
+
+
+def test_a_stop_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rank 0 has stopped as it was asked to; rank 1 is alive and does not come to its end."""
+    looks = iter(range(10_000))
+
+    def wait(calls: list[int], timeout: float) -> tuple[list[int], list[int]]:
+        assert next(looks) < 5000, "it waits for ever"
+        time.sleep(1e-3)
+        return calls, []
+
+    answers = [(b"", 130, ["Stopped by SIGTERM."]), (b"", None, [])]
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(wait=wait, get=answers.__getitem__))
+    monkeypatch.setattr(ray_driver, "_STOPPING", 0.05)
+    parent: Any = SimpleNamespace(stops=1, beat=lambda: None, order={"patience": 60.0})
+    actors: list[Any] = [
+        SimpleNamespace(**{name: SimpleNamespace(remote=lambda _, rank=rank: rank) for name in ("follow", "tell")})
+        for rank in (0, 1)
+    ]
+    with pytest.raises(Interrupted, match="Stopped by SIGTERM"):
+        ray_driver._watch(parent, actors, Lines(lambda _: None))
 
 
 @needs_ray

@@ -25,6 +25,7 @@ from any2vec.errors import Any2VecError, HostError, InputError, Interrupted
 
 _LOOK = 1.0
 _GRACE = 3.0  # seconds for the others to notice a failure by themselves, and again to obey SIGTERM
+_STOPPING = 60.0  # seconds for the others to write a checkpoint, when one has stopped as it was asked to
 
 
 def main() -> None:
@@ -183,8 +184,9 @@ def _watch(parent: Parent, actors: list[Any], lines: Lines) -> None:
                 del calls[call]
                 text = f"has not answered for {order['patience']:g} s: its node is stopped, overloaded or cut off."
                 ended[rank] = Ending(rank=rank, code=None, lines=(f"Rank {rank} {text}",))
-        if deadline == float("inf") and any(end.code not in (0, 130 if stops else 0) for end in ended.values()):
-            deadline = time.monotonic() + _GRACE
+        for end in ended.values():
+            if end.code != 0:
+                deadline = min(deadline, time.monotonic() + (_STOPPING if stops and end.code == 130 else _GRACE))
     failed = [end for end in ended.values() if end.code != 0]
     if failed and stops:
         raise Interrupted(
