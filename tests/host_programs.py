@@ -69,11 +69,15 @@ def run_bsp() -> None:
 
 
 def run_large(size: int) -> None:
-    """A message of many chunks from everyone to everyone."""
+    """A message of many chunks, and of short arrays beside them, between two hosts."""
     with launch.join("large", silence=5) as transport:
-        parts = {peer: (Part("dense", np.full(size, peer, np.uint8)),) for peer in range(transport.hosts)}
-        found = transport.exchange(parts, "large")
-        assert all((parts[0].array == transport.rank).all() for parts in found.values())
+        beside = [Part("rows", np.empty((0, 3), np.float32)), Part("ids", np.arange(5, dtype=np.uint16))]
+        parts = {peer: (*beside, Part("dense", np.full(size, peer, np.uint8)), *beside) for peer in range(2)}
+        for found in transport.exchange(parts, "large").values():
+            for start in (0, 3):
+                assert found[start].array.shape == (0, 3) and found[start + 1].array.tolist() == [0, 1, 2, 3, 4]
+            assert (found[2].array == transport.rank).all() and len(found) == 5
+        found = transport.exchange(parts, "again")  # nothing of the last message is left on the way
         if transport.rank == 0:
             print(json.dumps(sorted(found)))
 

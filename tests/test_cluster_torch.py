@@ -61,8 +61,9 @@ def test_processes_and_logical_hosts_compute_the_same_with_the_same_bytes(notes:
     assert run(3, program="bsp") == json.loads(json.dumps(expected))
 
 
-def test_a_long_message_travels_in_chunks(notes: Path) -> None:
-    assert run(2, program="large", size=(1 << 22) * 3 + 5) == [1]
+@pytest.mark.parametrize("size", [(1 << 22) * 3 + 5, 1 << 22, 1 << 16, (1 << 16) - 200, 1])
+def test_a_long_message_travels_array_by_array_and_in_chunks(size: int, notes: Path) -> None:
+    assert run(2, program="large", size=size) == [1]
 
 
 def test_kill_9(notes: Path) -> None:
