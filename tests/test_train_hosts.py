@@ -17,7 +17,7 @@ from any2vec.cluster.inbox import Inbox
 from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
-from any2vec.errors import Interrupted, JobError, MessageError
+from any2vec.errors import FormatError, Interrupted, JobError, MessageError
 from any2vec.sync import rounds
 from any2vec.sync.block import Block, Rule
 from any2vec.sync.copying import put_lists
@@ -26,6 +26,7 @@ from any2vec.sync.options import HostOptions
 from any2vec.sync.replicated import Replicated
 from any2vec.train import host, keeper, spread
 from any2vec.train.call import Call
+from any2vec.train.checkpoint import Checkpoint, Place, load_checkpoint, save_checkpoint
 from any2vec.types import Round, Stats, Stretch, Work
 
 MODEL = any2vec.SkipGram(dim=8, window=3, min_count=1)
@@ -134,6 +135,16 @@ def test_reading_may_take_longer_than_any_message(monkeypatch: pytest.MonkeyPatc
         return Call._read_in_turn(None, transport, read)  # type: ignore[arg-type]
 
     assert run_logical(2, work, patience=0.1) == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["settings", "place", "rest", "totals", "seconds"])
+def test_a_checkpoint_that_lacks_something_is_damaged(name: str, tmp_path: Path) -> None:
+    path, place = tmp_path / "checkpoint.safetensors", Place(0, 1, 3, (((4, 9),),))
+    save_checkpoint(path, Checkpoint({"input": ROWS}, place, {"seed": 1}, {"items": 4, "seconds": 0.5}))
+    assert load_checkpoint(path, {"seed": 1}).place == place
+    path.write_bytes(path.read_bytes().replace(name.encode(), name[::-1].encode()))  # as long as before
+    with pytest.raises(FormatError, match="is damaged"):
+        load_checkpoint(path, {"seed": 1})
 
 
 ROWS = np.zeros((3, 4), np.float32)

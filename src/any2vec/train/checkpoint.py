@@ -81,8 +81,13 @@ def load_checkpoint(path: Path, settings: dict[str, Any]) -> Checkpoint:
         raise FormatError(f"{path} is damaged: {error} Start again with --overwrite.") from error
     if not isinstance(about, dict) or about.get("format") != FORMAT or about.get("version") != VERSION:
         raise FormatError(f"{path} is no checkpoint that this version reads; start again with --overwrite.")
-    check_settings(path, about["settings"], settings)
-    return Checkpoint(state, _place(about["place"]), about["settings"], about["totals"])
+    try:
+        place, former = _place(about["place"]), dict(about["settings"])
+        totals = {"items": int(about["totals"]["items"]), "seconds": float(about["totals"]["seconds"])}
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{path} is damaged: its metadata lack {error}. Start again with --overwrite.") from error
+    check_settings(path, former, settings)
+    return Checkpoint(state, place, former, totals)
 
 
 def _place(about: dict[str, Any]) -> Place:
