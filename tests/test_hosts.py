@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from any2vec.sampling.travel import TravellingWalker
 from any2vec.sampling.walks import Walker
 from any2vec.sync.options import HostOptions
 from any2vec.tables.memory import MemoryTable
-from any2vec.train.cutting import metis_apart
+from any2vec.train import cutting
 from any2vec.types import Round, Stretch, Work
 
 SHORT = {"dim": 8, "window": 3, "min_count": 1}
@@ -128,7 +130,30 @@ def test_metis_does_not_make_a_process_look_dead(edges: Path, monkeypatch: pytes
     monkeypatch.setattr(partition, "metis_partition", None)  # what is called here
     assert same(found, trained(NODES, edges, parted))
     with pytest.raises(errors.InputError, match="METIS cannot cut 3 nodes into 4 parts"):
-        metis_apart(read_graph([(0, 1), (1, 2)]).csr, 4)
+        cutting.metis_apart(read_graph([(0, 1), (1, 2)]).csr, 4)
+
+
+def test_a_host_that_is_stopped_does_not_wait_for_metis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which hears of nothing while it works, so it is killed."""
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def begin(command: list[str], **more: Any) -> subprocess.Popen[bytes]:
+        begun.append(subprocess.Popen([command[0], "-c", "import time; time.sleep(20)"], **more))
+        return begun[0]
+
+    def stop(*_: Any) -> None:
+        raise errors.Interrupted("Stopped by SIGTERM.")
+
+    monkeypatch.setattr(cutting, "subprocess", SimpleNamespace(**(vars(subprocess) | {"Popen": begin})))
+    former = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 1.0)
+    try:
+        with pytest.raises(errors.Interrupted):
+            cutting.metis_apart(read_graph([(0, 1), (1, 2)]).csr, 2)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+    assert begun[0].returncode == -signal.SIGKILL
 
 
 def test_a_run_over_parts_goes_on_with_another_number_of_hosts(edges: Path, tmp_path: Path) -> None:

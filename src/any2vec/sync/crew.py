@@ -1,4 +1,4 @@
-"""The threads that a host has for agreeing: the same ones train between two rounds."""
+"""The threads with which a host agrees: as many as train between two rounds, and asleep while those train."""
 
 from __future__ import annotations
 

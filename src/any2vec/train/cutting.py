@@ -21,7 +21,7 @@ _KEPT = 20  # lines of standard error
 
 
 def metis_apart(csr: Csr, parts: int) -> np.ndarray:
-    """`plan.partition.metis_partition`, int32 (N,), in another process; it ends with this one.
+    """`plan.partition.metis_partition`, int32 (N,), in another process, of this one's group; no error here outlives it.
 
     METIS holds Python's lock for as long as it works, which is minutes for millions of edges. In a host's own process
     no thread could show the other hosts meanwhile that it is alive, and they would give it up.
@@ -42,14 +42,14 @@ def metis_apart(csr: Csr, parts: int) -> np.ndarray:
         given = [str(file.fileno()) for file in (indptr, indices, made)]
         process = stack.enter_context(
             subprocess.Popen(
-                [sys.executable, "-m", "any2vec.cluster.guard", "any2vec.train.cutting", *given, str(parts)],
-                stdin=subprocess.PIPE,  # never written to: its end tells the process that this one is gone
+                [sys.executable, "-m", "any2vec.train.cutting", *given, str(parts)],
+                stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 pass_fds=[int(number) for number in given],
-                start_new_session=True,
             )
         )
+        stack.callback(process.kill)  # where it is stopped: METIS would hear of nothing before its end
         assert process.stderr is not None
         lines = process.stderr.read().decode(errors="replace").splitlines()[-_KEPT:]
         if process.wait() == REFUSED:
