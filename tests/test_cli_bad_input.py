@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 from any2vec.cli.app import app
 from any2vec.data.edges import read_graph
 from any2vec.embeddings import Embeddings
-from any2vec.kernels.jit import cache_folder
 from any2vec.sampling.walks import WalkOptions, write_walks
 
 TEXT = "the cat sat on the mat and the dog sat on the cat\n" * 40
@@ -144,7 +143,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (work / "taken" / "mine.txt").write_text("mine")
     Embeddings(["cat", "dog", "mat"], np.eye(3, dtype=np.float32)).save(work / "vectors")
     write_walks(read_graph([("a", "b"), ("b", "c")]), WalkOptions(walk_length=5), 1, work / "walks", threads=1)
-    cache_folder()  # the compiled kernels stay where they are
     monkeypatch.setenv("ANY2VEC_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("ANY2VEC_DEBUG", raising=False)
     monkeypatch.chdir(work)

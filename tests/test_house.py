@@ -14,6 +14,7 @@ import pytest
 from any2vec import machine
 from any2vec.data.builtin import demo_text, import_graph
 from any2vec.doctor import diagnose
+from any2vec.kernels.jit import cache_folder
 
 ROOT = Path(__file__).parent.parent
 
@@ -126,3 +127,12 @@ def test_pins_name_the_cpu_build_of_torch_and_every_core_dependency() -> None:
         "rich",
         "matplotlib",
     } <= pinned
+
+
+def test_who_looks_at_the_cache_of_kernels_does_not_fix_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or `doctor` under a bad ANY2VEC_CACHE would spoil whatever this process compiles later."""
+    for name in ("one", "other"):
+        monkeypatch.setenv("ANY2VEC_CACHE", str(tmp_path / name))
+        assert cache_folder().is_relative_to(tmp_path / name)

@@ -29,7 +29,6 @@ def sources_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-@cache
 def cache_folder() -> Path:
     """Folder of the compiled kernels: `$ANY2VEC_CACHE/kernels/<hash>`, by default below `~/.cache/any2vec`."""
     return cache_root() / "kernels" / sources_hash()
