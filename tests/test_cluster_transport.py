@@ -17,6 +17,7 @@ from any2vec.cluster.link import LinkModel, parse_link
 from any2vec.cluster.message import (
     HEAD,
     KINDS,
+    MOST_PARTS,
     PART,
     Message,
     Part,
@@ -108,6 +109,16 @@ def refuse(part: Part) -> None:
     """Refused where it is sent, on the sender's own stack."""
     with pytest.raises(ValueError, match="no message carries"):
         run_logical(2, lambda transport: transport.send(1 - transport.rank, (part,), "x"))
+
+
+def test_a_message_has_so_many_parts_and_no_more() -> None:
+    parts = (Part("ids", np.zeros(1, np.uint8)),) * (MOST_PARTS + 1)
+    with pytest.raises(ValueError, match="at most 2048 parts"):
+        run_logical(2, lambda transport: transport.send(1 - transport.rank, parts, "x"))
+    assert len(sent_and_read(Message(0, 0, 0, "x", parts[1:])).parts) == MOST_PARTS
+    head = HEAD.pack(b"A2VM", 2, MOST_PARTS + 1, 0, 0, 0, 0, b"", 24 * (MOST_PARTS + 1), 0.0, 0)[:-8]
+    with pytest.raises(MessageError, match="2049 parts"):
+        decode(head + struct.pack("<Q", xxh3_64_intdigest(head)), lambda array: None)
 
 
 def test_text_comes_back() -> None:

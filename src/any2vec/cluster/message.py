@@ -22,6 +22,8 @@ HEAD = struct.Struct("<4sHHIIQQ16sQdQ")
 of all that stands before it"""
 PART = struct.Struct("<BBB5xQQ")
 """kind, dtype, dimensions, shape"""
+MOST_PARTS = 2048
+"""of a message: their heads travel at once"""
 MAGIC = b"A2VM"
 VERSION = 2
 _CHECKSUM = struct.Struct("<Q")
@@ -63,6 +65,8 @@ def size_of(parts: Sequence[Part]) -> int:
 
 def check_parts(parts: Sequence[Part], phase: str) -> None:
     """Raise ValueError unless a message can carry these parts in this phase."""
+    if len(parts) > MOST_PARTS:
+        raise ValueError(f"a message has at most {MOST_PARTS} parts, got {len(parts)}")
     if not phase.isascii() or len(phase) > 16:
         raise ValueError(f"a phase has at most 16 ASCII letters, got {phase!r}")
     for part in parts:
@@ -121,9 +125,10 @@ def decode(head: bytes, fill: Callable[[np.ndarray], None]) -> Message:
     """
     size = body_size(head)
     _, _, num_parts, sender, channel, sequence, expected, phase, _, due, _ = HEAD.unpack(head)
-    heads = np.empty(min(num_parts * PART.size, size), np.uint8)
-    if heads.size:
-        fill(heads)
+    if num_parts > MOST_PARTS or num_parts * PART.size > size:
+        raise MessageError(f"A message from rank {sender} cannot be read: {num_parts} parts in {size} bytes.")
+    heads = np.empty(num_parts * PART.size, np.uint8)
+    fill(heads)
     try:
         shapes = [_read_part_head(heads.data, number) for number in range(num_parts)]
         if sum(dtype.itemsize * math.prod(shape) for _, dtype, shape in shapes) + heads.size != size:

@@ -33,8 +33,8 @@ SILENCE = 30.0
 """seconds without a byte from a host after which it counts as lost"""
 CHUNK = 1 << 22
 """bytes of a message that travel at once: each shows that the sender is alive"""
-SHORT = 1 << 16
-"""bytes of a body up to which its arrays travel together: a copy costs less than a transfer of its own"""
+FIRST = 1 << 16
+"""bytes of a body that travel with the head, at once; a copy costs less than a transfer. A longer array has its own"""
 _FOREVER = timedelta(days=3650)  # gloo closes a connection when a wait of its own times out, so it never shall
 _SERVICE = 0xFFFF_FFFF
 _BEAT, _GOODBYE, _ALARM = "beat", "goodbye", "alarm"
@@ -47,6 +47,8 @@ class _Line:
     def __init__(self, peer: int) -> None:
         self.peer = peer
         self.queue: SimpleQueue[Message] = SimpleQueue()
+        self.memory = np.empty(HEAD.size + FIRST, np.uint8)
+        """for what comes first of a message"""
         self.heard = time.monotonic()
         self.is_silent = False
         self.has_ended = False
@@ -242,18 +244,24 @@ class TorchTransport(Transport):
 
     def _read(self, line: _Line) -> Message:
         """The next message of a peer; RuntimeError when the connection is closed."""
-        head = np.empty(HEAD.size, np.uint8)
-        self._fill(line, head)
+        # Gloo takes a receiver's memory that is larger than what is sent: a short message comes in one transfer.
+        self._fill(line, line.memory)
+        head, first = line.memory[: HEAD.size].tobytes(), from_memory(line.memory[HEAD.size :])
+        room = FIRST
+
+        def fill(array: np.ndarray) -> None:
+            nonlocal room
+            if array.size > room:
+                self._fill(line, array)
+            else:
+                room -= array.size
+                first(array)
+
         try:
-            size = body_size(head.tobytes())
+            body_size(head)
         except MessageError as error:
             raise MessageError(f"Rank {line.peer} sent what is no message: {error}") from error
-        if size > SHORT:
-            message = decode(head.tobytes(), lambda array: self._fill(line, array))
-        else:
-            body = np.empty(size, np.uint8)
-            self._fill(line, body)
-            message = decode(head.tobytes(), from_memory(body))
+        message = decode(head, fill)
         if message.sender != line.peer:
             raise MessageError(f"Rank {line.peer} sent a message in the name of rank {message.sender}.")
         return message
@@ -283,19 +291,24 @@ class TorchTransport(Transport):
 
 
 def _pieces(message: Message) -> list[np.ndarray]:
-    """What travels, uint8 (N,) each: the head, then a short body as one piece, or a long one array by array."""
+    """What travels, uint8 (N,) each: the head with whatever of the body has room beside it, then array by array."""
     head, body = encode(message)
-    if sum(piece.size for piece in body) <= SHORT:
-        body = [np.concatenate(body)]
-    return [np.frombuffer(bytearray(head), np.uint8), *body]
+    first, rest, room = [np.frombuffer(head, np.uint8)], [], FIRST
+    for piece in body:
+        if piece.size > room:
+            rest.append(piece)
+        else:
+            room -= piece.size
+            first.append(piece)
+    return [np.concatenate(first), *rest]
 
 
 def _chunks(piece: np.ndarray) -> Iterable[Tensor]:
     """Views of uint8 memory, (N,), each at most CHUNK long; none of empty memory."""
     import torch
 
-    memory = piece if piece.flags.writeable else piece.copy()  # torch takes no other
-    return torch.from_numpy(memory).split(CHUNK) if memory.size else ()
+    memory = torch.from_numpy(piece if piece.flags.writeable else piece.copy())  # torch takes no other
+    return memory.split(CHUNK) if piece.size > CHUNK else (memory,) if piece.size else ()
 
 
 def _thread(name: str, work: object, *args: object) -> threading.Thread:
