@@ -16,6 +16,7 @@ import numpy as np
 
 from any2vec.cluster import launch, torch_transport
 from any2vec.cluster.message import Message, Part, encode
+from any2vec.cluster.torch_transport import FIRST
 from any2vec.cluster.transport import Transport, control
 from any2vec.errors import HostError
 
@@ -69,15 +70,21 @@ def run_bsp() -> None:
 
 
 def run_large(size: int) -> None:
-    """A message of many chunks, and of short arrays beside them, between two hosts."""
+    """A message of one array of many chunks, and of others that do or do not travel with its head, to everyone."""
+    sizes = (5, size, 0, FIRST - 200, 100, FIRST, 7)
     with launch.join("large", silence=5) as transport:
-        beside = [Part("rows", np.empty((0, 3), np.float32)), Part("ids", np.arange(5, dtype=np.uint16))]
-        parts = {peer: (*beside, Part("dense", np.full(size, peer, np.uint8)), *beside) for peer in range(2)}
-        for found in transport.exchange(parts, "large").values():
-            for start in (0, 3):
-                assert found[start].array.shape == (0, 3) and found[start + 1].array.tolist() == [0, 1, 2, 3, 4]
-            assert (found[2].array == transport.rank).all() and len(found) == 5
-        found = transport.exchange(parts, "again")  # nothing of the last message is left on the way
+        parts = {
+            peer: [
+                Part("rows", np.empty((0, 3), np.float32)),
+                *(Part("dense", np.full(size, peer + place, np.uint8)) for place, size in enumerate(sizes)),
+            ]
+            for peer in range(transport.hosts)
+        }
+        for phase in ("large", "again"):  # nothing of the first message is left on the way
+            found = transport.exchange(parts, phase)
+            for received in found.values():
+                for part, sent in zip(received, parts[transport.rank], strict=True):
+                    assert part.array.shape == sent.array.shape and np.array_equal(part.array, sent.array)
         if transport.rank == 0:
             print(json.dumps(sorted(found)))
 
