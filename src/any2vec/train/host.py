@@ -264,7 +264,6 @@ class Host:
 
     def _summary(self, recorder: Recorder, compile_seconds: float) -> dict[str, Any]:
         request, prepared = self.request, self.prepared
-        losses = [record.loss for record in recorder.records if record.loss is not None]
         last = recorder.records[-1] if recorder.records else None
         train_seconds = last.seconds if last is not None else 0.0
         return {
@@ -276,7 +275,7 @@ class Host:
             "seed": request.seed,
             "items": recorder.items,
             "items_per_s": recorder.items / max(train_seconds, 1e-9),
-            "loss": losses[-1] if losses else None,
+            "loss": recorder.epoch_loss,
             "train_seconds": train_seconds,
             "compile_seconds": compile_seconds,
             "seconds": time.perf_counter() - request.started,

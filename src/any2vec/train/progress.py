@@ -46,7 +46,17 @@ class Recorder:
         self._start = self._last = time.perf_counter()
         self._ticked = self._start
         self._pause = 0.0
-        self._window = Stats(0, 0.0, 0)
+        self._window = self._former = self._epoch = Stats(0, 0.0, 0)
+        """since the last record, before it, and in the epoch at hand"""
+        self._former_span = 0.0
+        self._epoch_number = -1
+
+    @property
+    def epoch_loss(self) -> float | None:
+        """Mean per positive example over the last epoch, or what this process did of it: it does not depend on the
+        clock, as a record's does.
+        """
+        return _mean_loss(self._epoch)
 
     @property
     def seconds(self) -> float:
@@ -67,14 +77,15 @@ class Recorder:
 
     def add(self, work: Work, stats: Stats, bytes_sent: int = 0, bytes_received: int = 0) -> None:
         """Count a piece of work; make a record when it is time, and at the end of the run."""
-        self._window = window = self._window + stats
-        self.items += stats.items
+        self._count(work, stats)
         now = time.perf_counter()
         if now - self._last < RECORD_SECONDS and work.progress_to < 1.0:
             return
+        window, span = self._window, max(now - self._last, 1e-9)
+        if span < RECORD_SECONDS:  # the end: a short window says little, so the record is of the one before it, too
+            window, span = window + self._former, span + self._former_span
         anonymous, mapped = resident_bytes()
         self.peak_anonymous = max(self.peak_anonymous, anonymous)
-        span = max(now - self._last, 1e-9)
         self._write(
             Progress(
                 seconds=round(self.seconds, 4),
@@ -82,7 +93,7 @@ class Recorder:
                 epochs=self.epochs,
                 round=work.round.number,
                 progress=work.progress_to,
-                loss=window.loss_sum / window.loss_examples if window.loss_examples else None,
+                loss=_mean_loss(window),
                 learning_rate=self._learning_rate(work.progress_to),
                 items=self.items,
                 items_per_s=window.items / span,
@@ -93,7 +104,15 @@ class Recorder:
                 bytes_received=bytes_received,
             )
         )
+        self._former, self._former_span = self._window, now - self._last
         self._last, self._window = now, Stats(0, 0.0, 0)
+
+    def _count(self, work: Work, stats: Stats) -> None:
+        if work.epoch != self._epoch_number:
+            self._epoch_number, self._epoch = work.epoch, Stats(0, 0.0, 0)
+        self._epoch = self._epoch + stats
+        self._window = self._window + stats
+        self.items += stats.items
 
     def _write(self, record: Progress) -> None:
         self.records.append(record)
@@ -102,6 +121,10 @@ class Recorder:
                 file.write(json.dumps(record.as_dict()) + "\n")
         if self._callback is not None:
             self._callback(record)
+
+
+def _mean_loss(stats: Stats) -> float | None:
+    return stats.loss_sum / stats.loss_examples if stats.loss_examples else None
 
 
 def cut_log(path: Path, items: int) -> None:

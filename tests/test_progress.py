@@ -1,0 +1,68 @@
+"""What a run says of itself while it goes on, and what stays of it at the end."""
+
+from __future__ import annotations
+
+import pytest
+
+import any2vec
+from any2vec.sync.options import HostOptions
+from any2vec.train import progress
+from any2vec.train.progress import Recorder
+from any2vec.types import Round, Stats, Stretch, Work
+
+
+class Clock:
+    """Stands in for the module `time`."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+def work(epoch: int, share: float) -> Work:
+    """One that ends at a share of the whole run."""
+    stretch = Stretch(0, 100, 0.0, 1.0)
+    stop = round(100 * share)
+    return Work(epoch, stop - 1, stop, stretch, Round(0, (stretch,), ((0, 100),)), False, False)
+
+
+def test_a_short_last_window_is_told_with_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    recorder = Recorder(1, lambda share: 0.1, None, None)
+    for seconds, share, stats in ((1.0, 0.5, Stats(100, 30.0, 10)), (2.0, 0.9, Stats(200, 20.0, 10))):
+        clock.now += seconds
+        recorder.add(work(0, share), stats)
+    clock.now += 0.1
+    recorder.add(work(0, 1.0), Stats(10, 9.0, 1))
+    first, second, last = recorder.records
+    assert (first.loss, first.items_per_s) == (3.0, 100.0) and (second.loss, second.items_per_s) == (2.0, 100.0)
+    assert last.loss == pytest.approx(29 / 11) and last.items_per_s == pytest.approx(210 / 2.1)
+    assert last.items == 310
+
+
+def test_the_loss_of_an_epoch_does_not_depend_on_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(progress, "time", clock)
+    recorder = Recorder(2, lambda share: 0.1, None, None)
+    assert recorder.epoch_loss is None
+    for epoch, share, stats in (
+        (0, 0.3, Stats(1, 50.0, 10)), (1, 0.6, Stats(1, 10.0, 10)),
+        (1, 0.8, Stats(1, 0.0, 0)), (1, 1.0, Stats(1, 8.0, 2)),
+    ):  # fmt: skip
+        clock.now += 0.7 if share < 0.8 else 0.1
+        recorder.add(work(epoch, share), stats)
+    assert recorder.epoch_loss == pytest.approx(18 / 12)
+
+
+def test_a_run_says_the_same_loss_again_and_on_hosts_in_any_scheme() -> None:
+    sentences = [[f"{word * 7 % 23}" for word in range(row, row + 12)] for row in range(200)]
+
+    def loss(scheme: str | None) -> float:
+        hosts = None if scheme is None else HostOptions(logical_hosts=2, scheme=scheme)  # type: ignore[arg-type]
+        return float(any2vec.fit(any2vec.SkipGram(dim=8), sentences, epochs=2, threads=1, hosts=hosts).summary["loss"])
+
+    assert loss(None) == loss(None)
+    assert loss("rep-base") == pytest.approx(loss("pull-opt"), rel=1e-12)
