@@ -306,6 +306,44 @@ def test_parcels_come_back_whole() -> None:
         pack_walkers(walkers << 40, (0, 2, 4))
 
 
+def put(place: tuple[Any, ...] | int, value: int) -> Callable[[np.ndarray], np.ndarray]:
+    def change(array: np.ndarray) -> np.ndarray:
+        array[place] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("field", "change"),
+    [
+        ("walkers", put((0, 0), 1 << 30)), ("walkers", put((0, 1), 10**6)), ("walkers", put((0, 2), 0)),
+        ("walkers", put((0, 2), 99)), ("walkers", put((0, 3), 10**6)), ("walkers", lambda array: array[:, :4]),
+        ("trails", put(0, -1 - 10**6)), ("trails", put(0, 5)), ("trails", lambda array: np.tile(array, 9)),
+        ("edges", put((0, 0), -1)), ("edges", put((0, 1), 10**6)), ("edges", lambda array: array[:, 0]),
+        ("near", lambda array: np.append(array, array)), ("nodes", put(0, 10**6)), ("rows", put(0, -1)),
+        ("rows", lambda array: array[:-1]), ("rows", lambda array: np.tile(array, 999)),
+    ],
+)  # fmt: skip
+def test_what_a_faulty_host_sends_is_an_error(
+    field: str, change: Callable[[np.ndarray], np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not memory that is read or written beyond its end, nor a loop for ever."""
+    monkeypatch.setattr(one_host, "PATIENCE", -1000 if field in ("nodes", "rows") else one_host.PATIENCE)
+    true = Parcel.of
+
+    def of(parts: Any, sender: int) -> Parcel:
+        parcel = true(parts, sender)
+        array = getattr(parcel, field)
+        return parcel._replace(**{field: change(array.copy())}) if sender == 1 and len(array) else parcel
+
+    monkeypatch.setattr(Parcel, "of", of)
+    graph = random_graph(60, 240, 8)
+    options = WalkOptions(walks_per_node=3, walk_length=10, p=5, q=0.3)
+    with pytest.raises(MessageError, match=r"Rank 1|A host told"):
+        together(split_graph(graph, Owners.make(graph.csr, 2, "hash")), options, own_share)
+
+
 def test_the_command_writes_the_same_file(tmp_path: Path) -> None:
     edges = tmp_path / "edges.txt"
     edges.write_text("".join(f"{a} {b}\n" for a in range(30) for b in range(a) if (a * b) % 7 < 2))

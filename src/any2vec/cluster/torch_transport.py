@@ -101,6 +101,19 @@ class TorchTransport(Transport):
         """Say goodbye, then wait (at most `patience` s) until every host has, so that all that was sent arrives."""
         self._farewell(_GOODBYE)
         deadline = time.monotonic() + self.patience
+        try:
+            self._await_goodbyes(deadline)
+        finally:
+            self._stopped.set()  # or the beat would go on for a caller that lives on
+        for line in self._lines.values():
+            for thread in line.threads:
+                thread.join(max(0.0, deadline - time.monotonic()))
+        import torch.distributed as dist
+
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+    def _await_goodbyes(self, deadline: float) -> None:
         with self._inbox.lock:
             while not all(line.has_ended for line in self._lines.values()):
                 self._check(None)
@@ -111,14 +124,6 @@ class TorchTransport(Transport):
                         f"where rank {self.rank} waits for it."
                     )
                 self._inbox.wait(_SERVICE, (), self._tick)
-        self._stopped.set()
-        for line in self._lines.values():
-            for thread in line.threads:
-                thread.join(max(0.0, deadline - time.monotonic()))
-        import torch.distributed as dist
-
-        if dist.is_initialized():
-            dist.destroy_process_group()
 
     def abort(self, reason: str) -> None:
         """End because this host failed: tell the others, for at most 2 s.

@@ -41,7 +41,8 @@ def write_trails(
 def read_trails(trails: np.ndarray, first_ticket: int, length: int, filled_W: np.ndarray, out: np.ndarray) -> int:
     """Append trails, int32 (any,), to the walks whose tickets begin at first_ticket; how many of them are over now.
 
-    filled_W: int64 (walks,), nodes that each has already; out: int32 (walks * (length + 1),).
+    filled_W: int64 (walks,), nodes that each has already; out: int32 (walks * (length + 1),). -1 where a trail is of
+    another walk, or longer than a walk is.
     """
     over = 0
     walk = 0
@@ -50,6 +51,10 @@ def read_trails(trails: np.ndarray, first_ticket: int, length: int, filled_W: np
             over += 1
         elif word < 0:
             walk = -1 - word - first_ticket
+            if walk < 0 or walk >= filled_W.size:
+                return -1
+        elif walk >= filled_W.size or filled_W[walk] >= length:
+            return -1
         else:
             out[walk * (length + 1) + filled_W[walk]] = word
             filled_W[walk] += 1

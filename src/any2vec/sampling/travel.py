@@ -255,7 +255,10 @@ class _Trip:
         return np.searchsorted(self.tickets, walkers[:, kernels.TICKET], side="right") - 1
 
     def _read(self, told: np.ndarray) -> None:
-        self.over += trails.read_trails(told, self.tickets[self.rank], self.length, self.filled, self.out)
+        over = trails.read_trails(told, self.tickets[self.rank], self.length, self.filled, self.out)
+        if over < 0:
+            raise MessageError("A host told of walks that were not asked for, or of more nodes than they have.")
+        self.over += over
 
     def _answer(self, parcels: dict[int, Parcel]) -> None:
         """Answers to what was asked one superstep before; of rows, as many as fit."""
@@ -272,6 +275,7 @@ class _Trip:
                 del self.owed_rows[peer]
 
     def _receive(self, peer: int, parcel: Parcel) -> None:
+        self._check(peer, parcel)
         self._read(np.array(parcel.trails))
         self._welcome(peer, parcel.walkers)
         if len(parcel.near):
@@ -286,12 +290,40 @@ class _Trip:
             owed = self.owed_rows.get(peer)
             self.owed_rows[peer] = np.array(parcel.nodes) if owed is None else np.concatenate([owed, parcel.nodes])
 
+    def _check(self, peer: int, parcel: Parcel) -> None:
+        """Raise MessageError unless kernels can trust what a parcel says: they look at no bounds."""
+        walkers, edges = parcel.walkers, parcel.edges
+        shapes = (walkers.shape[1:], edges.shape[1:])
+        if (len(walkers) and shapes[0] != (len(self.columns),)) or (len(edges) and shapes[1] != (2,)):
+            raise MessageError(f"Rank {peer} sent walkers or questions of the wrong width, {shapes}.")
+        is_right = self._owns(parcel.nodes)
+        if len(walkers):
+            column = dict(zip(self.columns, walkers.T.astype(np.int64), strict=True))
+            is_right &= bool((column[kernels.TICKET] < self.tickets[-1]).all()) and self._owns(column[kernels.NODE])
+            is_right &= bool(((column[kernels.DONE] >= 1) & (column[kernels.DONE] <= self.length)).all())
+            is_right &= bool((column.get(kernels.LAST, np.zeros(1)) < self.num_nodes).all())
+        if len(edges):
+            is_right &= self._owns(edges[:, 0]) and bool(((edges[:, 1] >= 0) & (edges[:, 1] < self.num_nodes)).all())
+        if len(parcel.near):
+            waiting = self.asking_edges[peer]
+            is_right &= len(waiting) > 0 and len(parcel.near) == -(-len(waiting[0]) // 8)
+        if not is_right:
+            raise MessageError(
+                f"Rank {peer} sent walkers, questions or answers that cannot be: it walks another graph."
+            )
+
+    def _owns(self, nodes: np.ndarray) -> bool:
+        """Whether all of `nodes` lie here."""
+        if not len(nodes):
+            return True
+        return bool(
+            nodes.min() >= 0 and nodes.max() < self.num_nodes and (self.part.owners.find(nodes) == self.rank).all()
+        )
+
     def _welcome(self, peer: int, sent: np.ndarray) -> None:
         """Walkers that came from `peer`."""
         if len(sent) == 0:
             return
-        if sent.shape[1] != len(self.columns):
-            raise MessageError(f"Rank {peer} sent walkers of {sent.shape[1]} words instead of {len(self.columns)}.")
         walkers = np.zeros((len(sent), kernels.COLUMNS), np.int64)
         walkers[:, self.columns] = sent
         if not self._is_second_order:
@@ -315,10 +347,12 @@ class _Trip:
 
     def _resume_rows(self, peer: int, rows: np.ndarray) -> None:
         places, at = [], 0
-        while at < len(rows):
+        while at < len(rows) and rows[at] >= 0:
             places.append(at)
             at += 1 + int(rows[at])
-        waiting = self.asking_rows[peer]
+        waiting = self.asking_rows.get(peer, np.empty((0, kernels.COLUMNS), np.int64))
+        if at != len(rows) or len(places) > len(waiting):
+            raise MessageError(f"Rank {peer} sent rows that were not asked for, or cut short.")
         walkers, self.asking_rows[peer] = waiting[: len(places)].copy(), waiting[len(places) :].copy()
         walkers[:, kernels.FOUND] = np.array(places) + len(self.near_rows)
         walkers[:, kernels.STATUS] = kernels.ROW
