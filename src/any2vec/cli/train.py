@@ -74,7 +74,8 @@ def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     sent = sum(summary["bytes_by_kind"].values())
     agreed = f"{summary['sync']}, {summary['rounds']:,} rounds, {summary['agree_share']:.0%} of the time"
     walked = [("walking", f"{duration(summary['walk_seconds'])} of it")] if "walk_seconds" in summary else []
-    return [*walked, ("hosts", f"{summary['hosts']}, {size(sent)} between them"), ("agreement", agreed)]
+    again = [("restarts", f"{summary['restarts']:,}")] if summary.get("restarts") else []
+    return [*walked, *again, ("hosts", f"{summary['hosts']}, {size(sent)} between them"), ("agreement", agreed)]
 
 
 def _print_summary(job: Job, summary: dict[str, Any], result: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -283,7 +284,15 @@ class Host:
             "peak_anon_bytes": max(recorder.peak_anonymous, resident_bytes()[0]),
             "warnings": remarks(prepared.facts),
             "data": prepared.facts,
+            **_restarts(),
         }
+
+
+def _restarts() -> dict[str, int]:
+    """How often torchrun has started the hosts again, where it may; a parent that starts them counts for itself."""
+    if int(os.environ.get("TORCHELASTIC_MAX_RESTARTS") or 0):
+        return {"restarts": int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0)}
+    return {}
 
 
 def _check_alike(checkpoint: Checkpoint | None, transport: Transport) -> None:

@@ -82,6 +82,14 @@ def summary_of(out: Path) -> dict[str, Any]:
     return summary
 
 
+def note_restarts(out: Path, restarts: int) -> None:
+    """Add to the summary in `out` how often the hosts of the run were started again."""
+    about = json.loads((out / _ABOUT).read_text(encoding="utf-8"))
+    about["summary"]["restarts"] = about["summary"].get("restarts", 0) + restarts
+    with atomic_file(out / _ABOUT) as temporary:
+        write_json(temporary, about)
+
+
 def _write_about(out: Path, facts: dict[str, Any]) -> None:
     about = {"format": RESULT_FORMAT, "any2vec": __version__, "machine": describe()} | facts
     with atomic_file(out / _ABOUT) as temporary:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,20 +20,25 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError, InputError
 from any2vec.machine import usable_cores
 from any2vec.sync.options import HostOptions
+from any2vec.train.checkpoint import FILE
 from any2vec.train.job import TrainJob
 from any2vec.train.prepare import Stage, open_graph
-from any2vec.train.run_folder import summary_of
+from any2vec.train.run_folder import note_restarts, summary_of
 from any2vec.types import Progress
 
 _WORKER = "any2vec.train.worker"
 _RAY_PATIENCE = 50.0
 """seconds at least for a Ray cluster to answer, and that one of its actors may be silent"""
+_OWN_FAULT = re.compile(r"Rank \d+ (failed: |could not start|did not start)")
+_log = logging.getLogger("any2vec")
 
 
 def train_in_processes(
     job: TrainJob, data: Any, callback: Callable[[Progress], None] | None, stage: Stage | None
 ) -> tuple[Embeddings, dict[str, Any], list[Progress]]:
     """(vectors, summary, records) of a job whose hosts are processes of this machine; job.data is filled in here.
+
+    Each restart is told at once, as a warning of the logger "any2vec": a line on standard error, if nobody set it up.
 
     Raises:
         HostError: a host was lost, and there are no restarts left.
@@ -57,7 +64,9 @@ def train_in_processes(
         result = folder / "result" if out is None else Path(out)
         threads = job.arguments["threads"] or max(1, usable_cores() // job.hosts.hosts)
         arguments = job.arguments | {"out": str(result), "threads": threads, "init": _stored_init(job, folder)}
-        _run(replace(_stored(job, data, folder, stage), arguments=arguments), folder, hear)
+        restarts = _run(replace(_stored(job, data, folder, stage), arguments=arguments), folder, hear)
+        if job.hosts.restarts:
+            note_restarts(result, restarts)
         embeddings = Embeddings.load(result) if out is not None else Embeddings.load(result, mmap=False)
         return embeddings, summary_of(result), records
 
@@ -71,15 +80,39 @@ def _told(line: str) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def _run(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> None:
-    """Start the hosts, again where one was lost and restarts are allowed; they go on from the last checkpoint."""
-    for attempt in range(job.hosts.restarts + 1):
+def _run(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> int:
+    """Start the hosts, again where one was lost and restarts are allowed; they go on from the last checkpoint.
+
+    Returns how often they were started again.
+    """
+    restarts, allowed, out = 0, job.hosts.restarts, Path(job.arguments["out"])
+    while True:
         try:
-            return _start(job, folder, hear)
+            _start(job, folder, hear)
+            return restarts
         except HostError as error:
-            if attempt == job.hosts.restarts or error.is_lasting:
+            if error.is_lasting:
                 raise
+            has_checkpoint = (out / FILE).exists() and not out.is_relative_to(folder)
+            if restarts == allowed:
+                raise _with_way_on(error, allowed, out if has_checkpoint else None) from error
+            restarts += 1
+            where = "the last checkpoint" if has_checkpoint else "the beginning, for there is no checkpoint yet"
+            _log.warning("%s; starting again from %s (%d of %d).", str(error).rstrip("."), where, restarts, allowed)
         job = replace(job, arguments=job.arguments | {"resume": True, "overwrite": False})
+
+
+def _with_way_on(error: HostError, allowed: int, kept_in: Path | None) -> HostError:
+    """The error, which goes on with what to do about it. kept_in: the run folder, if it holds a checkpoint."""
+    ways = [f"It was the last of {allowed} restarts."] if allowed > 1 else ["It was the only restart."] * allowed
+    if kept_in is not None:
+        ways.append(f"{kept_in / FILE} holds the work so far: run again with --resume (resume=True) to go on from it.")
+    elif not allowed and not _OWN_FAULT.match(str(error)):
+        ways.append("With --out and --restarts the hosts are started again and go on from the last checkpoint.")
+    told = HostError(" ".join([str(error), *ways]))
+    for line in getattr(error, "__notes__", []):
+        told.add_note(line)
+    return told
 
 
 def _start(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> None:
