@@ -49,7 +49,8 @@ def test_doctor_is_json_and_imports_no_optional_package() -> None:
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     facts, modules = json.loads(done.stdout)
     assert facts["versions"]["numba"] and facts["machine"]["usable_cores"] >= 1
-    assert not {"torch", "ray", "gensim", "matplotlib", "sklearn"} & set(modules)
+    assert {"torch", "ray", "pymetis"} <= facts["extras"].keys()
+    assert not {"torch", "ray", "pymetis", "gensim", "matplotlib", "sklearn"} & set(modules)
 
 
 def test_doctor_warns(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

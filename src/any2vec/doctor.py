@@ -15,7 +15,8 @@ from any2vec._version import __version__
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _VARIABLES = ("ANY2VEC_CACHE", "ANY2VEC_DATA", "NUMBA_DISABLE_JIT", "NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS",
               "CUDA_VISIBLE_DEVICES", "TMPDIR", *_THREAD_VARIABLES)  # fmt: skip
-_EXTRAS = {"torch": "torch", "ray": "ray", "pyg": "torch_geometric", "bench": "gensim", "networkx": "networkx"}
+_EXTRAS = {"torch": "torch", "ray": "ray", "pyg": "torch_geometric", "pymetis": "pymetis", "bench": "gensim",
+           "networkx": "networkx"}  # fmt: skip
 _LOW_MEMORY = 1_000_000_000
 _LOW_DISK = 2_000_000_000
 
