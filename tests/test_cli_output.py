@@ -110,6 +110,36 @@ def test_bar_in_a_log_prints_few_plain_lines(monkeypatch: pytest.MonkeyPatch) ->
     assert lines[1:] == ["epoch 2/2  100 %  1.5 M items/s  loss 2.5000  1:40 min"]
 
 
+def test_a_step_is_told_once_and_a_quick_one_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a log and on a terminal; also where it began long after the last line, and where hosts start again."""
+    now = [0.0]
+    monkeypatch.setattr("any2vec.cli.bar.time.monotonic", lambda: now[0])
+    for is_terminal in (False, True):
+        file = io.StringIO()
+        with Bar(console=Console(file=file, force_terminal=is_terminal, width=80)) as bar:
+            for _ in range(2):
+                now[0] += 99.0
+                for name, seconds in (("slow", 9.0), ("quick", 0.5)):
+                    bar.stage(name, 0, 1)
+                    now[0] += seconds
+                    bar.stage(name, 1, 1)
+            if bar._live is not None:
+                assert [task.description for task in bar._live.tasks if task.visible] == ["slow"]
+        if not is_terminal:
+            assert file.getvalue() == "slow  9.0 s\n"
+
+
+def test_what_hosts_that_start_again_find_done_is_not_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor with the time from its first begin on."""
+    now, file = [0.0], io.StringIO()
+    monkeypatch.setattr("any2vec.cli.bar.time.monotonic", lambda: now[0])
+    bar = Bar(console=Console(file=file, force_terminal=False))
+    for done, then in ((0, 0.0), (80, 0.5), (80, 52.0)):
+        now[0] = then
+        bar.stage("reading", done, 80)
+    assert file.getvalue() == ""
+
+
 def test_bar_on_a_terminal_shows_speed_loss_and_time_left() -> None:
     file = io.StringIO()
     with Bar(console=Console(file=file, force_terminal=True, width=80)) as bar:

@@ -102,6 +102,9 @@ def test_people_read_a_table() -> None:
     for word in ("modelled", "pull-opt *", "busiest line", "bottleneck", "16 bits", "500 k words/s, given"):
         assert word in result.stdout, word
     assert "No --link" in result.stderr
+    assert "copies and messages" in result.stdout and "handle" not in result.stdout
+    found = planned(*SHAPE, "--hosts", "8", "--threads", "4", "--bits", "16")
+    assert "handle" in found["host"]["time"] and "handle" in found["schemes"]["rep-base"]["round_seconds"]
     assert "measured" not in result.stdout
 
 

@@ -94,6 +94,16 @@ def test_page_holds_everything_and_fetches_nothing(tmp_path: Path) -> None:
             assert picture.width == 1600 and len(picture.convert("RGB").getcolors(1 << 24)) > 5
 
 
+def test_a_compilation_that_was_none_is_not_told(tmp_path: Path) -> None:
+    """Where all kernels came from the cache; what took seconds is told."""
+    run = make_run(tmp_path / "run", ["a", "b", "c"])
+    about = json.loads((run / "run.json").read_text())
+    for seconds, is_told in ((0.0001963, False), (9.5, True), (None, False)):
+        about["summary"]["compile_seconds"] = seconds
+        (run / "run.json").write_text(json.dumps(about))
+        assert ("compile seconds" in write_report(run).read_text()) is is_told
+
+
 def test_another_place_and_the_same_picture_twice(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", [f"word{one}" for one in range(40)])
     first = write_report(run, tmp_path / "a" / "page.html")

@@ -25,6 +25,8 @@ LINE_SECONDS = 15.0
 """at most one line in so many seconds where there is no terminal"""
 QUICK_SECONDS = 2.0
 """a stage that took no longer is not worth a line there"""
+STEP_SECONDS = 1.0
+"""a step that took no longer leaves the terminal, too: nothing was compiled"""
 NAME_WIDTH = 26
 """columns for the name of a stage: speed, loss and time left must stay whole on a line of 80"""
 _TRAIN = "\0train"
@@ -42,6 +44,7 @@ class Bar:
         self._last_line = time.monotonic()
         self._ended: dict[str, int] = {}
         self._began: dict[str, float] = {}
+        self._over: set[str] = set()
         self._first: Progress | None = None
 
     def __enter__(self) -> Bar:
@@ -68,16 +71,23 @@ class Bar:
     def stage(self, name: str, done: int, total: int | None) -> None:
         """Work around training: reading, compiling, drawing. `done` of `total` (None: unknown); total 1: one step."""
         now = time.monotonic()
+        is_last = bool(total) and done >= (total or 0)
+        if is_last and name in self._over and name not in self._began:
+            return  # hosts that were started again found it done
         if name not in self._began or done == 0:
             self._began[name] = now
-        is_last = bool(total) and done >= (total or 0)
-        spent = now - self._began[name]
+        spent, is_step = now - self._began[name], total == 1
+        if is_last:
+            del self._began[name]
+            self._over.add(name)
+        if is_step and not is_last and self._live is None:
+            return  # a log hears of a step once, when it is over
         text = duration(spent) if is_last else ""
-        if not is_last and total != 1:
+        if not is_last and not is_step:
             text = f"{100 * done / total:.0f} %" if total else number(done)
-        self._show(
-            name, name, done, None if total == 1 and not is_last else total, text, is_last, spent > QUICK_SECONDS
-        )
+        self._show(name, name, done, None if is_step and not is_last else total, text, is_last, spent > QUICK_SECONDS)
+        if is_step and self._live is not None:
+            self._live.update(self._tasks[name], visible=not is_last or spent > STEP_SECONDS)
 
     def record(self, record: Progress) -> None:
         """One progress record of training."""

@@ -20,6 +20,11 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)\s*([kKMGT]?)")
 _UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 MOST_ROWS = 10**12
 MOST_TOKENS = 10**16
+_SAID = {
+    "compute": "training", "inspect": "finding rows", "merge": "merging rows",
+    "handle": "copies and messages", "link": "links",
+}  # fmt: skip
+"""parts of a round, as JSON has them -> in words"""
 _SHAPE, _MACHINE = "Without an input", "Machines"
 
 
@@ -193,8 +198,8 @@ def _print(result: dict[str, Any]) -> None:
         ]
     pairs += [
         ("time", f"{duration(host['seconds'])}, modelled"),
-        ("", _parts(host["time"], duration)),
-        ("bottleneck", result["bottleneck"]),
+        ("", _parts({_SAID.get(name, name): seconds for name, seconds in host["time"].items()}, duration)),
+        ("bottleneck", _SAID.get(result["bottleneck"], result["bottleneck"])),
         ("memory", f"{size(host['memory_bytes'])} a host"),
         ("", _parts(host["memory"], size)),
         *_part(result["part"]),
@@ -234,7 +239,7 @@ def _schemes(result: dict[str, Any]) -> Any:
         "a host's memory": lambda plan: f"+ {size(sum(plan['memory'].values()))}",
         "time of an epoch": lambda plan: duration(plan["epoch_seconds"]),
         "speed-up": lambda plan: f"{plan['speedup']:.3g} ×",
-        "bottleneck": lambda plan: plan["bottleneck"],
+        "bottleneck": lambda plan: _SAID.get(plan["bottleneck"], plan["bottleneck"]),
     }
     names = ["", *(name + (" *" if name == result["scheme"] else "") for name in plans)]
     rows = [[what, *(spelled(plan) for plan in plans.values())] for what, spelled in said.items()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -56,15 +57,18 @@ def _train(
         print_json(summary)
     else:
         _print_summary(job, summary, result)
-        note(f"Next: any2vec nearest {job.out} {_a_key(result)}", quiet)
+        note(_next(job, result), quiet)
 
 
 train = with_flags(guarded(_train), job_flags())
 
 
-def _a_key(result: Any) -> str:
+def _next(job: Job, result: Any) -> str:
+    """What to try with the result, for a key that is neither the most frequent nor rare."""
     keys = result.embeddings.keys
-    return str(keys[min(len(keys) - 1, 300)]) if len(keys) else "KEY"
+    key = str(keys[min(len(keys) - 1, 300)]) if len(keys) else "KEY"
+    command = shlex.join(["any2vec", "nearest", str(job.out), key])
+    return f"To see the {'nodes' if job.is_graph else 'words'} nearest to {key}:  {command}"
 
 
 def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:

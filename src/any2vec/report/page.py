@@ -68,6 +68,10 @@ _IN_SETTINGS = {"data", "dim", "epochs", "model", "seed", "threads"}
 """what a run's summary repeats of its settings"""
 
 
+_WORTH_SAYING = 0.1
+"""seconds; a shorter compilation is none"""
+
+
 @dataclass(frozen=True)
 class Figure:
     """One picture in two themes, as PNG bytes."""
@@ -94,6 +98,9 @@ def render(
     settings = {**_dict(settings.pop("settings", None)), **settings}
     settings = {**_dict(settings.get("model")), **{key: value for key, value in settings.items() if key != "model"}}
     figures_of_run = {key: value for key, value in summary.items() if key not in _IN_SETTINGS}
+    spent = figures_of_run.get("compile_seconds")
+    if isinstance(spent, int | float) and spent < _WORTH_SAYING:  # all kernels were compiled before
+        del figures_of_run["compile_seconds"]
     titles = {"map": "Map", "curves": "Training"}
     parts = [_header(title, run_name, embeddings), _tiles(summary, embeddings)]
     parts += [_section(titles.get(figure.name, figure.name), _picture(figure)) for figure in figures]

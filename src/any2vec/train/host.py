@@ -107,9 +107,9 @@ class Host:
         """Train, and write the result at rank 0; None elsewhere."""
         request, out = self.request, self._out
         tell = request.stage if request.stage is not None and self.transport.rank == 0 else lambda *_: None
-        tell("kernels (compiled once)", 0, 1)
+        tell("preparing kernels", 0, 1)
         compile_seconds = self._compile()
-        tell("kernels (compiled once)", 1, 1)
+        tell("preparing kernels", 1, 1)
         # From here on the folder changes: whatever could be wrong with the request would have been said by now.
         with run_folder(out, request.resume, request.settings):
             log = None if out is None else out / "progress.jsonl"
