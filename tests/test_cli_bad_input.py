@@ -37,7 +37,7 @@ def noise() -> bytes:
 
 # name, bytes of the file `in` (None: no file), arguments, words of the sentence
 CASES: list[tuple[str, bytes | None, list[str], str]] = [
-    ("no file", None, WORDS, "no file or folder in"),
+    ("no file", None, WORDS, "no file or folder in; check the name"),
     ("empty text", b"", WORDS, "empty|no word"),
     ("only spaces", b" \n \n\n", WORDS, "empty|no word"),
     ("NUL bytes", b"a b\0c d\n" * 50, WORDS, "NUL"),
@@ -94,6 +94,34 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("export: a folder where a file is", TEXT.encode(), ["export", "vectors", "--out", "in"], "is a file"),
     ("no such flag", TEXT.encode(), [*WORDS, "--windwo", "3"], "--window"),
     ("a flag of the wrong type", TEXT.encode(), [*WORDS, "--dim", "x"], "--dim"),
+    ("hosts: a word", TEXT.encode(), [*WORDS, "--hosts", "two"], "Error: --hosts must be a whole number, got 'two'"),
+    ("rate: a word", TEXT.encode(), [*WORDS, "--learning-rate", "x"], "Error: --learning-rate must be a number, got"),
+    ("scheme", TEXT.encode(), [*WORDS, "--scheme", "x"], "Error: --scheme must be one of rep-base, rep-opt, pull-base"),
+    ("partition", b"a b\n", [*NODES, "--partition", "x"], "Error: --partition must be one of contiguous, hash, metis"),
+    ("estimate: rows", None, ["estimate", "--rows", "1"], "Error: --rows must be greater than or equal to 2, got '1'"),
+    *(
+        (f"one host: {option}", TEXT.encode(), [*WORDS, *option.split()], f"{option.split()[0]} (")
+        for option in (
+            "--bits 8",
+            "--overlap",
+            "--sync blend",
+            "--scheme rep-opt",
+            "--rounds-per-epoch 3",
+            "--link 1Gbit",
+            "--read parts",
+            "--host-timeout 9",
+        )
+    ),
+    ("one host: restarts", TEXT.encode(), [*WORDS, "--restarts", "1"], "--restarts starts processes again"),
+    (
+        "logical hosts: restarts",
+        TEXT.encode(),
+        [*WORDS, "--restarts", "1", "--logical-hosts", "2"],
+        "--restarts starts",
+    ),
+    ("hosts: link", TEXT.encode(), [*WORDS, "--hosts", "2", "--link", "fast"], "Error: A link is a bandwidth"),
+    ("out is unfinished", TEXT.encode(), [*WORDS, "--out", "begun"], "--resume (resume"),
+    ("nearest: unfinished", None, ["nearest", "begun", "cat"], "unfinished run and no vectors yet; finish it"),
     ("no such command", None, ["trian"], "did you mean 'train'"),
     ("export: format", None, ["export", "vectors", "--out", "x", "--format", "word3vec"], "format"),
     ("export: dtype", None, ["export", "vectors", "--out", "x.npz", "--dtype", "float8"], "dtype"),
@@ -137,10 +165,13 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A working folder with vectors, a folder of someone else, and a cache of its own beside it."""
+    """A working folder with vectors, an unfinished run, a folder of someone else; and a cache of its own beside it."""
     work = tmp_path / "work"
     (work / "taken").mkdir(parents=True)
     (work / "taken" / "mine.txt").write_text("mine")
+    (work / "begun").mkdir()
+    (work / "begun" / "run.json").write_text('{"format": "any2vec-embeddings", "settings": {}}')
+    (work / "begun" / "checkpoint.safetensors").touch()
     Embeddings(["cat", "dog", "mat"], np.eye(3, dtype=np.float32)).save(work / "vectors")
     write_walks(read_graph([("a", "b"), ("b", "c")]), WalkOptions(walk_length=5), 1, work / "walks", threads=1)
     monkeypatch.setenv("ANY2VEC_CACHE", str(tmp_path / "cache"))
@@ -162,6 +193,7 @@ def check(place: Path, arguments: list[str], said: str) -> None:
     assert result.stdout == ""
     assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1, result.stderr
     assert any(word in result.stderr.replace("_", "-") for word in said.split("|")), result.stderr
+    assert "Value error" not in result.stderr and "Input should" not in result.stderr
     assert contents(place) == before and not (place / "out").exists()
 
 
@@ -204,6 +236,8 @@ def test_empty_folder_and_glob(place: Path) -> None:
 def test_output_that_cannot_be_written(place: Path) -> None:
     (place / "in").write_text(TEXT)
     check(place, [*WORDS, "--out", "/dev/null/out"], "/dev/null/out")
+    if Path("/proc/self").exists():  # whose permissions would let root in
+        check(place, [*WORDS, "--out", "/proc/nope/out", "--hosts", "2"], "no folder can be made there; choose|denied")
     check(place, ["export", "vectors", "--out", "/dev/null/x.vec"], "/dev/null/x.vec")
 
 

@@ -195,7 +195,7 @@ def test_a_finished_run_over_parts_is_not_walked_again(
     ("model", "spread", "said"),
     [
         (MODELS["skipgram"], {"logical_hosts": 2, "partition": "hash"}, "partition is for graphs, and .* reads text"),
-        (NODES, {"partition": "hash"}, "say how many, hosts or logical_hosts"),
+        (NODES, {"partition": "hash"}, "--partition .* is for several hosts; say how many"),
         (
             NODES,
             {"logical_hosts": 2, "partition": "hash", "sync": "server:async"},
@@ -422,6 +422,7 @@ def test_a_graph_in_memory_is_read_as_asked_for_once() -> None:
         ({"overlap": True, "scheme": "rep-opt"}, "overlap is for scheme pull-opt"),
         ({"ray": "local"}, "Say how many hosts"),
         ({"host_timeout": 0}, "host_timeout must be"),
+        ({"link": "fast"}, "A link is a bandwidth .* Got 'fast'"),
     ],
 )
 def test_bad_options(options: dict[str, Any], message: str) -> None:

@@ -265,7 +265,6 @@ def test_parts_train_the_bits_of_a_whole_read_with_the_same_bounds(
 def test_one_host_reads_one_part(text: Path) -> None:
     one = HostOptions(hosts=1)
     assert same(trained(text, one), trained(text, replace(one, read="parts")))
-    assert same(trained(text, one), trained(text, HostOptions(read="parts")))
 
 
 def test_processes_are_logical_hosts(text: Path) -> None:

@@ -92,9 +92,24 @@ class LazyGroup(TyperGroup):
 
 def _usage(error: Any) -> str:
     """What click says of a wrong command line, and where the right one is told."""
-    said = " ".join(error.format_message().split()).rstrip(".?")
+    said = " ".join((_wrong_value(error) or error.format_message()).split()).rstrip(".?")
     context = getattr(error, "ctx", None)
     return f"{said}; see {context.command_path} --help." if context is not None else f"{said}."
+
+
+def _wrong_value(error: Any) -> str:
+    """What is wrong with the value of a flag, where the checker behind Typer (pydantic) says it in words of its own."""
+    checker, parameter = error.__cause__, getattr(error, "param", None)
+    if parameter is None or not callable(getattr(checker, "errors", None)):
+        return ""
+    first = checker.errors()[0]
+    told = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
+    _, is_choice, choices = told.rpartition(" is not one of ")
+    expected = {"int_parsing": "a whole number", "float_parsing": "a number"}.get(first["type"], told)
+    if is_choice:
+        expected = "one of " + choices.replace("'", "")
+    name = next((name for name in parameter.opts if name.startswith("--")), parameter.name)
+    return f"{name} must be {expected}, got {str(first['input'])!r}"
 
 
 def load(name: str) -> Any:

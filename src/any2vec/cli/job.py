@@ -160,4 +160,6 @@ def _data(inputs: str | Sequence[str] | None) -> str | list[str]:
 def check_input(path: str) -> None:
     """Raise DataError when `path` is neither `-`, nor a glob, nor there."""
     if path != "-" and not any(sign in path for sign in "*?[") and not Path(path).exists():
-        raise DataError(f"There is no file or folder {path}.")
+        raise DataError(
+            f"There is no file or folder {path}; check the name, or take a public set: `any2vec data` lists them."
+        )

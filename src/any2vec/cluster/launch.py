@@ -9,6 +9,7 @@ the contract for it.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -34,10 +35,11 @@ from any2vec.cluster.torch_transport import SILENCE, TorchTransport
 from any2vec.cluster.transport import PATIENCE
 from any2vec.errors import Any2VecError, DataError, FormatError, HostError, InputError, Interrupted, JobError
 
-__all__ = ["JOINING", "is_first", "join", "joined", "run_child", "run_processes"]
+__all__ = ["JOINING", "check_torch", "is_first", "join", "joined", "run_child", "run_processes"]
 JOINING = 120.0
 """seconds that a host waits for the others to come, unless its patience is less"""
 _LIMIT = 10.0
+_NO_TORCH = 'Hosts as processes need PyTorch: pip install "any2vec[hosts]".'
 _LASTING = (InputError, DataError, FormatError, JobError)
 
 
@@ -57,7 +59,8 @@ def join(
     """This process's end of the transport between all hosts, once they are there and run the same job.
 
     Args:
-        job: fingerprint of what is to be run (config, data); it must be the same on all hosts.
+        job: fingerprint of what is to be run (config, data); it must be the same on all hosts. Of a JSON object, the
+            error names the first key that differs.
         link: emulated links, see Transport.
         patience: seconds (> 0) to wait for a message of a host that is alive.
         silence: seconds (> 0) after which a host that shows no life counts as lost.
@@ -73,11 +76,17 @@ def join(
     try:
         import torch  # noqa: F401
     except ImportError as error:
-        raise InputError('Hosts as processes need PyTorch: pip install "any2vec[hosts]".') from error
+        raise InputError(_NO_TORCH) from error
     _watch_parent()
     meet(rank, hosts, min(patience, JOINING))
     compare(_all_facts(rank, hosts, facts(job)))
     return TorchTransport(rank, hosts, link, patience, silence).start()
+
+
+def check_torch() -> None:
+    """Raise InputError unless PyTorch is installed; it is looked up and not imported."""
+    if importlib.util.find_spec("torch") is None:
+        raise InputError(_NO_TORCH)
 
 
 def run_child(work: Callable[[], None]) -> NoReturn:
@@ -113,12 +122,29 @@ def compare(every: list[dict[str, str]]) -> None:
     """Raise JobError unless the facts of all hosts, by rank, are the same."""
     for rank, theirs in enumerate(every):
         for name, value in every[0].items():
-            if theirs.get(name) != value:
-                fix = "command, options and data" if name == "job" else "versions"
+            other = theirs.get(name)
+            if other == value:
+                continue
+            if name == "job":
                 raise JobError(
-                    f"Rank {rank} has {name} {theirs.get(name)!r} and rank 0 has {value!r}; "
-                    f"start all hosts with the same {fix}."
+                    f"Rank {rank} has {_first_difference(str(other), value)}; give all hosts the same command."
                 )
+            raise JobError(
+                f"Rank {rank} has {name} {other!r} and rank 0 has {value!r}; start all hosts with the same versions."
+            )
+
+
+def _first_difference(other: str, job: str) -> str:
+    """`NAME = VALUE and rank 0 has VALUE` of the first setting in which two jobs, JSON objects, differ."""
+    try:
+        theirs, ours = dict(json.loads(other)), dict(json.loads(job))
+    except (ValueError, TypeError):
+        return f"job {other!r} and rank 0 has {job!r}"
+    name = next(
+        name for name in [*ours, *theirs] if (name in ours, ours.get(name)) != (name in theirs, theirs.get(name))
+    )
+    found, expected = (repr(told[name]) if name in told else "none" for told in (theirs, ours))
+    return f"{name} = {found} and rank 0 has {expected}"
 
 
 def _place() -> tuple[int, int]:

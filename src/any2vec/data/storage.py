@@ -39,6 +39,7 @@ def _storage_message(path: Path | str, error: OSError) -> str:
         errno.EACCES: "permission denied; choose a folder that you may write to",
         errno.EPERM: "permission denied; choose a folder that you may write to",
         errno.EROFS: "the file system is read-only; choose another folder",
+        errno.ENOENT: "no folder can be made there; choose another place",
         errno.ENOTDIR: "a part of the path is a file, not a folder; choose another path",
         errno.EEXIST: "a file is in the way; choose another path",
         errno.EISDIR: "it is a folder; choose the path of a file",
@@ -135,8 +136,9 @@ def check_folder_free(path: Path | str, overwrite: bool, format: str) -> None:
         if path.is_dir() and any(path.iterdir()):
             _check_replaceable(path, overwrite, format)
         above = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-        if not os.access(above, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        trial = _temporary_beside(above / "any2vec")  # permissions alone do not tell: root may write to /proc
+        trial.mkdir()
+        trial.rmdir()
 
 
 def _check_replaceable(path: Path, overwrite: bool, format: str) -> None:

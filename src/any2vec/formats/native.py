@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from any2vec.data.storage import RESULT_FORMAT, atomic_file
+from any2vec.data.storage import RESULT_FORMAT, atomic_file, format_of_folder
 from any2vec.errors import FormatError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 from any2vec.formats.table import Table, check_contents
@@ -62,9 +62,13 @@ def _read_meta(path: Path) -> dict[str, Any]:
     try:
         meta = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise FormatError(
-            f"{path.parent.name}: no meta.json there; not an embeddings folder, or not finished."
-        ) from None
+        name = path.parent.absolute().name
+        if format_of_folder(path.parent) == FORMAT:
+            raise FormatError(
+                f"{name} holds an unfinished run and no vectors yet; finish it with the `any2vec train` "
+                "command that began it and --resume."
+            ) from None
+        raise FormatError(f"{name}: no meta.json there; not an embeddings folder, or not finished.") from None
     except (ValueError, RecursionError):
         raise FormatError(f"{path.parent.name}: meta.json is not JSON; the folder is damaged.") from None
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:

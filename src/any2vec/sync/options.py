@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from any2vec.checks import check_choice, check_number, check_whole
+from any2vec.cluster.link import parse_link
 from any2vec.errors import InputError
 from any2vec.plan.choices import BITS, MOST_PLANNED, PARTITIONS, SCHEMES
 from any2vec.sync.names import MERGES, Gaia, Server, ServerMean, Sync, parse_sync
@@ -73,6 +74,8 @@ class HostOptions:
                 )
             if self.read == "parts":
                 raise InputError("partition is for graphs and read parts for text; choose one of the two.")
+        if self.link is not None:
+            parse_link(self.link)
         check_number("host_timeout", self.host_timeout, 0, 1e6, open_low=True)
         if self.bits not in BITS:
             raise InputError(f"bits must be 32, 16 or 8, got {self.bits!r}.")
@@ -102,6 +105,20 @@ class HostOptions:
         if not self.agreement.has_scheme:
             return None
         return self.scheme or ("rep-opt" if hosts == 2 and not self.overlap else "pull-opt")
+
+    def check_alone(self) -> None:
+        """Raise InputError when an option speaks of several hosts and nobody said how many: it would do nothing."""
+        if self.hosts is None and self.restarts:
+            raise InputError("--restarts starts processes again; say how many there are, --hosts N, or leave it out.")
+        if self.is_spread:
+            return
+        for item in fields(self):
+            value, flag = getattr(self, item.name), "--" + item.name.replace("_", "-")
+            if value != item.default:
+                raise InputError(
+                    f"{flag} ({item.name} = {value!r}) is for several hosts; say how many, --hosts N or "
+                    "--logical-hosts N, or leave it out."
+                )
 
     @property
     def holds_parts(self) -> bool:

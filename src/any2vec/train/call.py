@@ -175,8 +175,10 @@ class Call:
 
     def _fingerprint(self) -> str:
         """What all hosts must have been asked for alike; data and start vectors are compared when they are read."""
-        asked = [self.model.as_dict(), self.epochs, self.threads, self.seed, self.resume, asdict(self.hosts)]
-        return json.dumps([*asked, repr(self.text), repr(self.graph)])
+        run = {"epochs": self.epochs, "threads": self.threads, "seed": self.seed, "resume": self.resume}
+        reading = {} if self.text is None else asdict(self.text)
+        reading |= {} if self.graph is None else asdict(self.graph)
+        return json.dumps(self.model.as_dict() | run | asdict(self.hosts) | reading)
 
 
 def _settled(request: FitRequest, transport: Transport) -> tuple[bool, Made | None]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from any2vec.checks import check_run
-from any2vec.cluster.launch import is_first, joined
+from any2vec.cluster.launch import check_torch, is_first, joined
 from any2vec.data.storage import RESULT_FORMAT, check_folder_free
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
@@ -20,7 +20,7 @@ from any2vec.train.call import Call
 from any2vec.train.job import TrainJob
 from any2vec.train.parts import check_parts
 from any2vec.train.prepare import Stage, check_partition
-from any2vec.train.run_folder import clear_folder
+from any2vec.train.run_folder import check_not_begun, check_resumable, clear_folder
 from any2vec.train.spread import train_in_processes
 from any2vec.types import Progress
 
@@ -103,21 +103,27 @@ def fit(
         raise InputError(f"model must be SkipGram(...), CBOW(...), DeepWalk(...) or Node2Vec(...), got {model!r}.")
     check_run(epochs, threads, seed, checkpoint_seconds)
     spread = HostOptions(hosts=hosts) if isinstance(hosts, int) else hosts or HostOptions()
+    if not joined():
+        spread.check_alone()
     if spread.read == "parts":
         check_parts(model, data)
     if spread.partition is not None:
         check_partition(model, data)
-        if not spread.is_spread and not joined():
-            raise InputError("partition cuts the graph for several hosts; say how many, hosts or logical_hosts.")
     folder, resume = None if out is None else Path(out), resume or _is_restart()
     if folder is not None and is_first():
+        if not (overwrite or resume):
+            check_not_begun(folder)
         check_folder_free(folder, overwrite or resume, RESULT_FORMAT)
         _check_apart(init, folder)
         if not resume and (spread.restarts or int(os.environ.get("TORCHELASTIC_MAX_RESTARTS") or 0)):
             clear_folder(folder)  # now, or a restart would take the former result for its own
     if spread.restarts and folder is None:
         raise InputError("Restarts go on from checkpoints: say where the run keeps them, out.")
+    epochs = model.default_epochs if epochs is None else int(epochs)
+    if folder is not None and resume and not joined():  # hosts that have joined look at it together
+        check_resumable(folder, {"model": model.as_dict(), "epochs": epochs, "seed": int(seed)})
     if ((spread.hosts or 1) > 1 or spread.ray is not None) and not joined():
+        check_torch()
         job = TrainJob(
             model=model, data=[], text=text, graph=graph, hosts=spread,
             arguments={
@@ -129,9 +135,9 @@ def fit(
             raise InputError("on_epoch is called where training happens: use logical_hosts, or start with torchrun.")
         return FitResult(*train_in_processes(job, data, callback, stage), folder)
     call = Call(
-        model=model, data=data, epochs=model.default_epochs if epochs is None else int(epochs), threads=int(threads),
-        seed=int(seed), out=folder, resume=resume, init=init, callback=callback, on_epoch=on_epoch,
-        stage=stage, checkpoint_seconds=checkpoint_seconds, text=text, graph=graph,
+        model=model, data=data, epochs=epochs, threads=int(threads), seed=int(seed), out=folder, resume=resume,
+        init=init, callback=callback, on_epoch=on_epoch, stage=stage, checkpoint_seconds=checkpoint_seconds,
+        text=text, graph=graph,
         cache_dir=None if cache_dir is None else Path(cache_dir), hosts=spread, started=started,
     )  # fmt: skip
     made = call.run_joined() if joined() else call.run()

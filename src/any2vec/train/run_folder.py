@@ -11,7 +11,7 @@ from typing import Any
 from any2vec._version import __version__
 from any2vec.data.storage import RESULT_FORMAT, atomic_file, storage_errors, write_json
 from any2vec.embeddings import Embeddings
-from any2vec.errors import InputError
+from any2vec.errors import InputError, StorageError
 from any2vec.machine import describe
 from any2vec.train.checkpoint import FILE, check_settings, remove_checkpoint
 
@@ -94,6 +94,31 @@ def _write_about(out: Path, facts: dict[str, Any]) -> None:
     about = {"format": RESULT_FORMAT, "any2vec": __version__, "machine": describe()} | facts
     with atomic_file(out / _ABOUT) as temporary:
         write_json(temporary, about)
+
+
+def check_not_begun(out: Path) -> None:
+    """Raise StorageError when `out` holds a checkpoint: whoever runs the same command again may not know that."""
+    if (out / FILE).exists():
+        raise StorageError(
+            f"{out} holds an unfinished run: go on from its checkpoint with --resume (resume=True), choose another "
+            "folder, or start again with --overwrite (overwrite=True)."
+        )
+
+
+def check_resumable(out: Path, settings: dict[str, Any]) -> None:
+    """Raise InputError when the run in `out` had other settings than these, as far as they are given.
+
+    Before data are read and hosts started; all settings are compared when they are known, and what cannot be read
+    is told then.
+    """
+    if not (is_finished(out) or (out / FILE).exists()):
+        return
+    try:
+        former = json.loads((out / _ABOUT).read_text(encoding="utf-8"))["settings"]
+        known = {name: former[name] for name in settings}
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    check_settings(out, known, settings)
 
 
 def is_finished(out: Path) -> bool:
