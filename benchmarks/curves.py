@@ -38,11 +38,10 @@ def draw(curves: dict[str, list[float]], target: Path) -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    for name in (name for name in SHOWN if name in curves):
-        epochs = range(1, len(curves[name]) + 1)
-        axes.plot(epochs, curves[name], label=name, linewidth=2.2 if name == "one host" else 1.4)
-        axes.annotate(f"{curves[name][-1]:.1f}", (epochs[-1], curves[name][-1]), (4, -3), textcoords="offset points")
-    axes.set(xlabel="epoch", ylabel="mean of five word measures, %", ylim=(0, None))
+    for name in sorted((name for name in SHOWN if name in curves), key=lambda name: -curves[name][-1]):
+        epochs, label = range(1, len(curves[name]) + 1), f"{name}: {curves[name][-1]:.1f}"
+        axes.plot(epochs, curves[name], label=label, linewidth=2.4 if name == "one host" else 1.4)
+    axes.set(xlabel="epoch", ylabel="mean of five word measures, %", ylim=(0, None), xlim=(1, None))
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right", fontsize=8)
     figure.savefig(target, dpi=130)
