@@ -249,4 +249,5 @@ def test_hosts_that_differ_are_named_with_both_values() -> None:
     for name, value in ours.items():
         with pytest.raises(HostError) as caught:
             launch.compare([ours, ours, ours | {name: "other"}, ours | {name: "third"}])
-        assert str(caught.value).startswith(f"Rank 2 has {name} 'other' and rank 0 has {value!r}; start all hosts")
+        fix = "give all hosts the same command" if name == "job" else "start all hosts"
+        assert str(caught.value).startswith(f"Rank 2 has {name} 'other' and rank 0 has {value!r}; {fix}")

@@ -23,9 +23,10 @@ class HostOptions:
     """processes that train together on this machine, 1 or more; under torchrun its own number counts"""
     logical_hosts: int | None = None
     """hosts as threads of one process, 1..256: the same result as from so many processes"""
-    sync: str = "adasum"
-    """how hosts agree: adasum, adasum-symmetric, blend, mean, sum, ds-sync[:random|butterfly|topology][:SIZE], leader,
-    elastic, gaia[:THRESHOLD], server:async, server:bounded:ROUNDS, server-mean or frequent"""
+    sync: str = "blend"
+    """how hosts agree: blend (adasum for frequent rows, sum for rare ones), adasum, adasum-symmetric, mean, sum,
+    ds-sync[:random|butterfly|topology][:SIZE], leader, elastic, gaia[:THRESHOLD], server:async, server:bounded:ROUNDS,
+    server-mean or frequent"""
     scheme: Literal["rep-base", "rep-opt", "pull-base", "pull-opt"] | None = None
     """what travels with adasum, adasum-symmetric, blend, mean and sum: all rows, changed rows, words of the round, or
     rows of the round by label; same result each. By default the last, for two hosts rep-opt"""
