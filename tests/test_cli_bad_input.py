@@ -104,7 +104,7 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
         for option in (
             "--bits 8",
             "--overlap",
-            "--sync blend",
+            "--sync adasum",
             "--scheme rep-opt",
             "--rounds-per-epoch 3",
             "--link 1Gbit",
