@@ -41,13 +41,19 @@ def watch(seen: Seen) -> None:
     import any2vec.sync.make
 
     class WatchedReplicated(Replicated):
-        def _reduce(self, touched: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-            rank = self.transport.rank
-            tracked, merged = seen.next_round(rank)
-            changed = super()._reduce(touched)
-            for t, name in enumerate(touched):
-                tracked[t, rank] = np.diff(np.searchsorted(touched[name], self._bounds))
-                merged[t, rank] = len(changed[name])
+        def close(self) -> None:
+            self._sizes = seen.next_round(self.transport.rank)
+            super().close()
+
+        def _send_changes(self, name: str, places: np.ndarray) -> None:
+            tracked, _ = self._sizes
+            tracked[list(self.tables).index(name), self.transport.rank] = np.diff(np.searchsorted(places, self._bounds))
+            super()._send_changes(name, places)
+
+        def _merge(self, name: str, own_slots: np.ndarray, own_rows: np.ndarray) -> np.ndarray:
+            changed = super()._merge(name, own_slots, own_rows)
+            _, merged = self._sizes
+            merged[list(self.tables).index(name), self.transport.rank] = len(changed)
             return changed
 
     agree = Tracker._agree_on_addresses
