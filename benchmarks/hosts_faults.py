@@ -26,7 +26,8 @@ HOSTS, VICTIM = 4, 2
 EPOCHS, ROUNDS = 400, 12
 """far longer than any of these runs is let go on, unless it has to end by itself"""
 WHOLE_EPOCHS = 12
-CHECKPOINT_SECONDS = 1.0
+CHECKPOINT_SECONDS = 4.0
+"""long beside the half second by which the log that says what was done may lag"""
 LIMIT = 240.0
 """seconds after which a job that did not notice is ended by us"""
 
