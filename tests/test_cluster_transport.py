@@ -21,11 +21,11 @@ from any2vec.cluster.message import (
     PART,
     Message,
     Part,
-    body_size,
     decode,
     encode,
     from_memory,
     overhead,
+    read_head,
     size_of,
 )
 from any2vec.cluster.threads import run_logical
@@ -56,7 +56,7 @@ PARTS = st.lists(
 
 def sent_and_read(message: Message) -> Message:
     head, body = written(message)
-    assert len(head) == HEAD.size and body_size(head) == len(body)
+    assert len(head) == HEAD.size and read_head(head).size == len(body)
     assert len(head) + len(body) == size_of(message.parts)
     return read(head, body)
 
@@ -68,8 +68,9 @@ def written(message: Message) -> tuple[bytes, bytes]:
 
 def read(head: bytes, body: bytes | bytearray) -> Message:
     """As a transport does: it reads as many bytes as the head says."""
-    memory = np.frombuffer(bytes(body).ljust(body_size(head), b"\0")[: body_size(head)], np.uint8)
-    return decode(head, from_memory(memory))
+    found = read_head(head)
+    memory = np.frombuffer(bytes(body).ljust(found.size, b"\0")[: found.size], np.uint8)
+    return decode(found, from_memory(memory))
 
 
 def assert_same(found: Message, expected: Message) -> None:
@@ -118,7 +119,7 @@ def test_a_message_has_so_many_parts_and_no_more() -> None:
     assert len(sent_and_read(Message(0, 0, 0, "x", parts[1:])).parts) == MOST_PARTS
     head = HEAD.pack(b"A2VM", 2, MOST_PARTS + 1, 0, 0, 0, 0, b"", 24 * (MOST_PARTS + 1), 0.0, 0)[:-8]
     with pytest.raises(MessageError, match="2049 parts"):
-        decode(head + struct.pack("<Q", xxh3_64_intdigest(head)), lambda array: None)
+        decode(read_head(head + struct.pack("<Q", xxh3_64_intdigest(head))), lambda array: None)
 
 
 def test_text_comes_back() -> None:
@@ -167,7 +168,7 @@ def test_a_made_up_body_is_refused(entry: tuple[int, ...]) -> None:
 def test_another_format_version_is_named() -> None:
     head, _ = written(SMALL)
     with pytest.raises(MessageError, match="version 3"):
-        body_size(head[:4] + struct.pack("<H", 3) + head[6:])
+        read_head(head[:4] + struct.pack("<H", 3) + head[6:])
 
 
 def test_counters_add_up_by_kind_peer_and_phase() -> None:

@@ -95,26 +95,42 @@ def checksum(pieces: Iterable[np.ndarray]) -> int:
     return digest.intdigest()
 
 
-def body_size(head: bytes) -> int:
-    """Bytes of the body that follows a head.
+class Head(NamedTuple):
+    """What the first HEAD.size bytes of a message say."""
+
+    num_parts: int
+    sender: int
+    channel: int
+    sequence: int
+    checksum: int
+    """of the body"""
+    phase: str
+    size: int
+    """bytes of the body that follows"""
+    due: float
+
+
+def read_head(data: bytes) -> Head:
+    """Read a head.
 
     Raises:
-        MessageError: these bytes are no head, or another version's.
+        MessageError: these bytes are no head, or another version's, or damaged.
     """
-    if len(head) != HEAD.size or head[:4] != MAGIC:
+    if len(data) != HEAD.size or data[:4] != MAGIC:
         raise MessageError("A message between hosts has no valid head: the connection is out of step or not any2vec's.")
-    version, size = HEAD.unpack(head)[1], HEAD.unpack(head)[8]
+    _, version, num_parts, sender, channel, sequence, body, phase, size, due, own = HEAD.unpack(data)
     if version != VERSION:
         raise MessageError(
             f"A host speaks version {version} of the message format and this one {VERSION}; "
             "install the same any2vec on all hosts."
         )
-    if _CHECKSUM.unpack(head[-_CHECKSUM.size :])[0] != xxh3_64_intdigest(head[: -_CHECKSUM.size]):
+    if own != xxh3_64_intdigest(data[: -_CHECKSUM.size]):
         raise MessageError("The head of a message between hosts arrived damaged; start again from the last checkpoint.")
-    return int(size)
+    name = phase.rstrip(b"\0").decode("ascii", "replace")
+    return Head(num_parts, sender, channel, sequence, body, name, size, due)
 
 
-def decode(head: bytes, fill: Callable[[np.ndarray], None]) -> Message:
+def decode(head: Head, fill: Callable[[np.ndarray], None]) -> Message:
     """The message of a head and the body that follows it.
 
     Args:
@@ -123,8 +139,7 @@ def decode(head: bytes, fill: Callable[[np.ndarray], None]) -> Message:
     Raises:
         MessageError: it was damaged or made up; the sender is named.
     """
-    size = body_size(head)
-    _, _, num_parts, sender, channel, sequence, expected, phase, _, due, _ = HEAD.unpack(head)
+    num_parts, sender, size = head.num_parts, head.sender, head.size
     if num_parts > MOST_PARTS or num_parts * PART.size > size:
         raise MessageError(f"A message from rank {sender} cannot be read: {num_parts} parts in {size} bytes.")
     heads = np.empty(num_parts * PART.size, np.uint8)
@@ -139,12 +154,12 @@ def decode(head: bytes, fill: Callable[[np.ndarray], None]) -> Message:
     bodies = [part.array.reshape(-1).view(np.uint8) for part in parts if part.array.size]
     for body in bodies:
         fill(body)
-    if checksum([heads, *bodies]) != expected:
+    if checksum([heads, *bodies]) != head.checksum:
         raise MessageError(
             f"A message from rank {sender} arrived damaged ({size} bytes, wrong checksum); "
             "the network or the sender is at fault, start again from the last checkpoint."
         )
-    return Message(sender, channel, sequence, phase.rstrip(b"\0").decode("ascii", "replace"), parts, due)
+    return Message(sender, head.channel, head.sequence, head.phase, parts, head.due)
 
 
 def from_memory(body: np.ndarray) -> Callable[[np.ndarray], None]:

@@ -22,7 +22,7 @@ import numpy as np
 
 from any2vec.cluster.inbox import Inbox
 from any2vec.cluster.link import LinkModel
-from any2vec.cluster.message import HEAD, Message, body_size, decode, encode, from_memory
+from any2vec.cluster.message import HEAD, Message, decode, encode, from_memory, read_head
 from any2vec.cluster.transport import PATIENCE, Transport, text_of, text_part
 from any2vec.errors import HostError, MessageError
 
@@ -251,8 +251,11 @@ class TorchTransport(Transport):
         """The next message of a peer; RuntimeError when the connection is closed."""
         # Gloo takes a receiver's memory that is larger than what is sent: a short message comes in one transfer.
         self._fill(line, line.memory)
-        head, first = line.memory[: HEAD.size].tobytes(), from_memory(line.memory[HEAD.size :])
-        room = FIRST
+        try:
+            head = read_head(line.memory[: HEAD.size].tobytes())
+        except MessageError as error:
+            raise MessageError(f"Rank {line.peer} sent what is no message: {error}") from error
+        first, room = from_memory(line.memory[HEAD.size :]), FIRST
 
         def fill(array: np.ndarray) -> None:
             nonlocal room
@@ -262,10 +265,6 @@ class TorchTransport(Transport):
                 room -= array.size
                 first(array)
 
-        try:
-            body_size(head)
-        except MessageError as error:
-            raise MessageError(f"Rank {line.peer} sent what is no message: {error}") from error
         message = decode(head, fill)
         if message.sender != line.peer:
             raise MessageError(f"Rank {line.peer} sent a message in the name of rank {message.sender}.")
