@@ -19,7 +19,12 @@ def rows_of(table_VD: np.ndarray, ids: np.ndarray) -> np.ndarray:
 
 
 def put_rows(table_VD: np.ndarray, ids: np.ndarray, rows_KD: np.ndarray) -> None:
-    """Put float32 (K, D) into the rows `ids`, int64 (K,)."""
+    """Put float32 (K, D) into the rows `ids`, int64 (K,).
+
+    Raises:
+        MessageError: there is not a row for each id.
+    """
+    check_lists([ids], [rows_KD], table_VD.shape[1])
     scatter_rows(rows_KD, ids, table_VD)
 
 

@@ -17,7 +17,7 @@ from any2vec.kernels.merge import changed_rows
 from any2vec.plan.deal import Deal
 from any2vec.plan.partition import contiguous_bounds
 from any2vec.sync.block import Rule, gather_blocks
-from any2vec.sync.copying import check_lists, put_rows, rows_of
+from any2vec.sync.copying import put_rows, rows_of
 from any2vec.sync.crew import Crew
 from any2vec.sync.residual import Residuals
 from any2vec.types import Work
@@ -150,6 +150,4 @@ class Replicated:
         slots = unpack_ids(parts.pop(0), num_rows) if self.sparse else np.arange(num_rows)
         first = parts.pop(0)
         quantised = first.array.dtype != np.float32
-        values = unpack_rows([first, parts.pop(0)] if quantised else [first])
-        check_lists([slots], [values], self.tables["input"].shape[1])
-        return slots, values
+        return slots, unpack_rows([first, parts.pop(0)] if quantised else [first])
