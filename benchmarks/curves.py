@@ -6,16 +6,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.bench import ROOT
+from benchmarks.results import load
 
-RESULTS = ROOT / "benchmarks" / "results" / "many-hosts.json"
 SHOWN = ("one host", "adasum", "blend", "blend, 8 bits, 96 rounds", "mean", "sum")
 
 
@@ -24,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("picture", type=Path)
     options = parser.parse_args(arguments)
-    found = json.loads(RESULTS.read_text())["rows"].get("early-epochs")
+    found = load("many-hosts")["rows"].get("early-epochs")
     if not found:
         raise SystemExit("There are no curves yet: run `python benchmarks/run.py many-hosts --row early-epochs`.")
     draw(found[-1]["runs"]["curves"], options.picture)
