@@ -35,7 +35,7 @@ from any2vec.cluster.torch_transport import SILENCE, TorchTransport
 from any2vec.cluster.transport import PATIENCE
 from any2vec.errors import Any2VecError, DataError, FormatError, HostError, InputError, Interrupted, JobError
 
-__all__ = ["JOINING", "check_torch", "is_first", "join", "joined", "run_child", "run_processes"]
+__all__ = ["JOINING", "check_torch", "is_first", "join", "joined", "restarts", "run_child", "run_processes"]
 JOINING = 120.0
 """seconds that a host waits for the others to come, unless its patience is less"""
 _LIMIT = 10.0
@@ -51,6 +51,12 @@ def joined() -> bool:
 def is_first() -> bool:
     """Whether this process speaks for the run: it is alone, or rank 0."""
     return not joined() or os.environ["RANK"] == "0"
+
+
+def restarts() -> tuple[int, int]:
+    """(how often torchrun has started the hosts again, how often it may)."""
+    done, allowed = (os.environ.get(f"TORCHELASTIC_{name}") or 0 for name in ("RESTART_COUNT", "MAX_RESTARTS"))
+    return int(done), int(allowed)
 
 
 def join(

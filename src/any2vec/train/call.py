@@ -14,13 +14,13 @@ from any2vec.cluster.launch import join, joined
 from any2vec.cluster.link import LinkModel, parse_link
 from any2vec.cluster.lone import LoneTransport
 from any2vec.cluster.threads import run_logical
-from any2vec.cluster.transport import LONG_WORK, Transport, control, text_of, text_part
+from any2vec.cluster.transport import LONG_WORK, Transport, control
 from any2vec.embeddings import Embeddings
 from any2vec.errors import JobError
 from any2vec.machine import keep_freed_memory, usable_cores
 from any2vec.models.config import SequenceModel
 from any2vec.sync.options import HostOptions
-from any2vec.train.host import FitRequest, Host, Made
+from any2vec.train.host import FitRequest, Host, Made, first_other
 from any2vec.train.parts import prepare_part
 from any2vec.train.prepare import Prepared, Stage, graph_facts, open_graph, prepare, prepare_travelling
 from any2vec.train.run_folder import is_finished, open_finished
@@ -187,13 +187,10 @@ def _settled(request: FitRequest, transport: Transport) -> tuple[bool, Made | No
     Raises:
         JobError: not all hosts see the same data and start vectors.
     """
-    own = json.dumps(request.settings, sort_keys=True)
-    told = [text_of(parts[0]) for parts in transport.gather([text_part(own)], "settings").values()]
-    wrong = next((rank for rank, text in enumerate(told) if text != own), -1)
-    wrong = int(transport.share([control(wrong)], "settings")[0].array[0])
-    if wrong >= 0:
+    other = first_other(transport, json.dumps(request.settings, sort_keys=True), "settings")
+    if other >= 0:
         raise JobError(
-            f"Rank {wrong} has read other data, or other start vectors, than rank 0; give all hosts the same files."
+            f"Rank {other} has read other data, or other start vectors, than rank 0; give all hosts the same files."
         )
     finished = _finished(request) if transport.rank == 0 else None
     return bool(transport.share([control(finished is not None)], "finished")[0].array[0]), finished

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from any2vec.checks import check_run
-from any2vec.cluster.launch import check_torch, is_first, joined
+from any2vec.cluster.launch import check_torch, is_first, joined, restarts
 from any2vec.data.storage import RESULT_FORMAT, check_folder_free
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
@@ -109,13 +108,14 @@ def fit(
         check_parts(model, data)
     if spread.partition is not None:
         check_partition(model, data)
-    folder, resume = None if out is None else Path(out), resume or _is_restart()
+    again, allowed = restarts()  # by torchrun: the hosts then go on from the last checkpoint
+    folder, resume = None if out is None else Path(out), resume or again > 0
     if folder is not None and is_first():
         if not (overwrite or resume):
             check_not_begun(folder)
         check_folder_free(folder, overwrite or resume, RESULT_FORMAT)
         _check_apart(init, folder)
-        if not resume and (spread.restarts or int(os.environ.get("TORCHELASTIC_MAX_RESTARTS") or 0)):
+        if not resume and (spread.restarts or allowed):
             clear_folder(folder)  # now, or a restart would take the former result for its own
     if spread.restarts and folder is None:
         raise InputError("Restarts go on from checkpoints: say where the run keeps them, out.")
@@ -144,11 +144,6 @@ def fit(
     if made is None:  # this is another rank
         return FitResult(None, {}, [], None)  # type: ignore[arg-type]
     return FitResult(made.embeddings, made.summary, made.records, folder)
-
-
-def _is_restart() -> bool:
-    """Whether torchrun has started the hosts again after one was lost: they go on from the last checkpoint."""
-    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") not in ("", "0")
 
 
 def _check_apart(init: Any, out: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.cluster.launch import restarts
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport, control, text_of, text_part
 from any2vec.embeddings import Embeddings
@@ -267,6 +267,7 @@ class Host:
         request, prepared = self.request, self.prepared
         last = recorder.records[-1] if recorder.records else None
         train_seconds = last.seconds if last is not None else 0.0
+        again, allowed = restarts()  # by torchrun; a parent that starts the hosts counts for itself
         return {
             "model": request.model.name,
             "rows": len(self.keys),
@@ -284,26 +285,24 @@ class Host:
             "peak_anon_bytes": max(recorder.peak_anonymous, resident_bytes()[0]),
             "warnings": remarks(prepared.facts),
             "data": prepared.facts,
-            **_restarts(),
+            **({"restarts": again} if allowed else {}),
         }
 
 
-def _restarts() -> dict[str, int]:
-    """How often torchrun has started the hosts again, where it may; a parent that starts them counts for itself."""
-    if int(os.environ.get("TORCHELASTIC_MAX_RESTARTS") or 0):
-        return {"restarts": int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0)}
-    return {}
+def first_other(transport: Transport, own: str, phase: str) -> int:
+    """The first rank that says something else than rank 0, -1: all say the same; all hosts call it together."""
+    told = [text_of(parts[0]) for parts in transport.gather([text_part(own)], phase).values()]
+    other = next((rank for rank, text in enumerate(told) if text != told[0]), -1)
+    return int(transport.share([control(other)], phase)[0].array[0])
 
 
 def _check_alike(checkpoint: Checkpoint | None, transport: Transport) -> None:
-    """Raise HostError, at every host, unless all of them go on from the same place; all hosts call it together."""
+    """Raise JobError, at every host, unless all of them go on from the same place; all hosts call it together."""
     own = "no checkpoint" if checkpoint is None else json.dumps([asdict(checkpoint.place), checkpoint.totals])
-    told = [text_of(parts[0]) for parts in transport.gather([text_part(own)], "resume").values()]
-    wrong = next((rank for rank, text in enumerate(told) if text != told[0]), -1)
-    wrong = int(transport.share([control(wrong)], "resume")[0].array[0])
-    if wrong >= 0:
+    other = first_other(transport, own, "resume")
+    if other >= 0:
         raise JobError(
-            f"Rank {wrong} does not find the checkpoint from which rank 0 goes on; all hosts must see the same --out."
+            f"Rank {other} does not find the checkpoint from which rank 0 goes on; all hosts must see the same --out."
         )
 
 
