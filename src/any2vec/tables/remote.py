@@ -15,7 +15,7 @@ import numpy as np
 from any2vec.cluster.codec import pack_ids, pack_rows, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.errors import InputError
-from any2vec.tables.request import ANY_TIME, UNKNOWN, WITH_VERSIONS, Request, read_answer
+from any2vec.tables.request import ANY_TIME, UNKNOWN, WITH_VERSIONS, Request, answers_on, read_answer
 from any2vec.tables.server import RowServer
 
 IN_FLIGHT = 64
@@ -32,13 +32,16 @@ class RowClient:
     Args:
         server: this host's own, of the same channel.
         bounds: rank h owns the rows [bounds[h], bounds[h + 1]) of every table; h owns none where they are equal.
+        lane: 0, and other numbers for other threads of this host that are not to take turns with this one: each of them
+            has a client of its own. The one of lane 0 ticks and leaves, for all.
     """
 
-    def __init__(self, server: RowServer, bounds: Sequence[int], in_flight: int = IN_FLIGHT) -> None:
+    def __init__(self, server: RowServer, bounds: Sequence[int], in_flight: int = IN_FLIGHT, lane: int = 0) -> None:
         self.server = server
         self.transport = server.transport
         self.bounds = np.asarray(bounds, np.int64)
         self.in_flight = in_flight
+        self.lane = lane
         self._names = list(server.blocks)
         self._number = 0
         self._under_way: dict[int, int] = {}
@@ -121,6 +124,32 @@ class RowClient:
             pooled_PD /= np.maximum(count_P, 1)[:, None]
         return pooled_PD.astype(np.float32)
 
+    def call(
+        self, name: str, operation: int, outgoing: Mapping[int, Sequence[Part]], clock: int = ANY_TIME
+    ) -> dict[int, tuple[Part, ...]]:
+        """Have each host of `outgoing` carry out an operation of its block with these parts; what each gives, by rank.
+
+        Everyone is asked before anyone is waited for.
+
+        Raises:
+            InputError: a block knows no such operation, or finds the parts at fault.
+            HostError: as `pull`.
+        """
+        with self._lock:
+            asked = {}
+            for host, parts in outgoing.items():
+                if host != self.transport.rank:
+                    request = self._request("call", name, clock, operation)
+                    self._send(host, request, parts)
+                    asked[host] = request.number
+            found: dict[int, tuple[Part, ...]] = {}
+            for host, parts in outgoing.items():
+                if host == self.transport.rank:
+                    found[host] = tuple(self.server.call(name, operation, parts, clock))
+                else:
+                    found[host] = self._wait(host, asked[host])
+            return found
+
     def tick(self, clock: int) -> None:
         """Tell all servers that everything of round `clock` has been pushed."""
         with self._lock:
@@ -139,8 +168,10 @@ class RowClient:
             while self._under_way:
                 self._receive(next(iter(self._under_way.values())))
 
-    def leave(self) -> None:
+    def leave(self, timeout: float | None = None) -> None:
         """Drain, tell all servers that this host asks for nothing more, and see the own server end.
+
+        timeout: seconds that others may go on asking; None: the server's patience.
 
         Raises:
             HostError: another host goes on asking, or is lost.
@@ -151,7 +182,7 @@ class RowClient:
                 if host != self.transport.rank:
                     self._send(host, self._request("leave", None, ANY_TIME), [])
             self.server.leave(self.transport.rank)
-        self.server.join()
+        self.server.join(timeout)
 
     def _pull(
         self, wanted: Mapping[str, np.ndarray], clock: int, option: int
@@ -202,7 +233,7 @@ class RowClient:
 
     def _request(self, verb: str, name: str | None, clock: int, option: int = 0) -> Request:
         self._number += 1
-        return Request(verb, self._number, 0 if name is None else self._names.index(name), clock, option)
+        return Request(verb, self._number, 0 if name is None else self._names.index(name), clock, option, self.lane)
 
     def _send(self, host: int, request: Request, parts: Sequence[Part]) -> None:
         """Send a request; one that is not waited for has its place among those under way first."""
@@ -221,7 +252,8 @@ class RowClient:
     def _receive(self, host: int) -> None:
         """Take the next answer of a server, whichever it is."""
         self.server.check()
-        message = self.transport.recv(host, channel=self.server.name + "!", timeout=_LONGER * self.server.patience)
+        channel = answers_on(self.server.name, self.lane)
+        message = self.transport.recv(host, channel=channel, timeout=_LONGER * self.server.patience)
         number, parts, error = read_answer(host, message.parts)
         is_push = self._under_way.pop(number, None) is not None
         if error is not None:

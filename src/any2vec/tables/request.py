@@ -1,9 +1,10 @@
 """What trainers and row servers say to each other: a control part, then which rows, then rows.
 
-Request: [verb, number, table, clock, option], then by verb
+Request: [verb, number, table, clock, option, lane], then by verb
     pull   ids (ascending slots, packed)               option: bits of the answer + 64 where versions are wanted
     push   ids (ascending slots, packed), rows         option: 1 for changes, 0 for values
     pool   ids (slots), ids (ids of each bag, > 0)
+    call   whatever the block's own operation, the option, takes and gives
     tick   all pushes of round `clock` have been sent
     leave  this trainer asks for nothing more; unanswered
 Answer: [number, outcome], then rows (pull, pool) and versions, or one sentence where the outcome is no success.
@@ -20,8 +21,8 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import text_of, text_part
 from any2vec.errors import HostError, InputError, MessageError
 
-VERBS = ("pull", "push", "pool", "tick", "leave")
-_PARTS = {"pull": 2, "push": 3, "pool": 3, "tick": 1, "leave": 1}
+VERBS = ("pull", "push", "pool", "call", "tick", "leave")
+_PARTS = {"pull": 2, "push": 3, "pool": 3, "call": 1, "tick": 1, "leave": 1}
 """verb -> parts that its request has at least"""
 DONE, ILLEGAL, FAILED = 0, 1, 2
 """outcomes: as asked; the request is at fault; the server or another host is"""
@@ -43,18 +44,25 @@ class Request:
     """index of the table, in the order in which all hosts name them"""
     clock: int = ANY_TIME
     option: int = 0
+    lane: int = 0
+    """which of the asker's threads hears the answer"""
 
     def part(self) -> Part:
-        numbers = (VERBS.index(self.verb), self.number, self.table, self.clock, self.option)
+        numbers = (VERBS.index(self.verb), self.number, self.table, self.clock, self.option, self.lane)
         return Part("control", np.array(numbers, np.int64))
 
 
 def read_request(parts: Sequence[Part]) -> Request:
     """Raises MessageError where it is none."""
     numbers = parts[0].array.reshape(-1).tolist() if parts else []
-    if len(numbers) != 5 or not 0 <= numbers[0] < len(VERBS) or len(parts) < _PARTS[VERBS[int(numbers[0])]]:
+    if len(numbers) != 6 or not 0 <= numbers[0] < len(VERBS) or len(parts) < _PARTS[VERBS[int(numbers[0])]]:
         raise MessageError(f"{len(parts)} parts that begin with {numbers} are no request.")
     return Request(VERBS[int(numbers[0])], *(int(number) for number in numbers[1:]))
+
+
+def answers_on(name: str, lane: int) -> str:
+    """The channel on which the answers of server `name` to one of an asker's threads travel."""
+    return f"{name}!{lane}" if lane else name + "!"
 
 
 def answer(number: int, parts: Sequence[Part] = ()) -> list[Part]:

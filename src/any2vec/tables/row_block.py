@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
+from any2vec.cluster.message import Part
 from any2vec.errors import InputError
 from any2vec.kernels.scalar import BOUND
 
@@ -110,6 +112,10 @@ class RowBlock:
             else:
                 self._merger.merge(slot_K, value_KD, is_delta)
                 self.version_B[slot_K] += 1
+
+    def call(self, operation: int, trainer: int, parts: Sequence[Part]) -> list[Part]:
+        """It has no operations of its own."""
+        raise InputError(f"Operation {operation} was asked of a block that has none.")
 
     def apply(self, clock: int) -> None:
         """Let the held pushes of a round take effect, in rank order."""

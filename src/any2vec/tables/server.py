@@ -23,10 +23,11 @@ from any2vec.tables.request import (
     WITH_VERSIONS,
     Request,
     answer,
+    answers_on,
     read_request,
     refusal,
 )
-from any2vec.tables.row_block import RowBlock
+from any2vec.tables.served_block import ServedBlock
 
 IDLE = 1e6
 """seconds that a server waits for a request: for ever, as hosts go"""
@@ -46,7 +47,7 @@ class RowServer:
     """
 
     def __init__(
-        self, transport: Transport, blocks: Mapping[str, RowBlock], *, name: str = "rows", bound: int | None = None,
+        self, transport: Transport, blocks: Mapping[str, ServedBlock], *, name: str = "rows", bound: int | None = None,
         in_step: bool = False, trainers: Iterable[int] | None = None, patience: float | None = None,
     ) -> None:  # fmt: skip
         self.transport = transport
@@ -68,13 +69,13 @@ class RowServer:
         """Begin to serve; what was asked before waits in the inbox."""
         self._thread.start()
 
-    def join(self) -> None:
-        """Wait until every other host has left, at most `patience` seconds.
+    def join(self, timeout: float | None = None) -> None:
+        """Wait until every other host has left, at most `timeout` seconds; None: `patience`.
 
         Raises:
             HostError: somebody has not, or the server had ended by an error.
         """
-        self._thread.join(self.patience)
+        self._thread.join(self.patience if timeout is None else timeout)
         self.check()
         if self._thread.is_alive():
             raise HostError(f"Rank {self.transport.rank} serves rows that rank {min(self._present)} still asks for.")
@@ -101,6 +102,11 @@ class RowServer:
     def push(self, table: str, slot_K: np.ndarray, value_KD: np.ndarray, clock: int, is_delta: bool) -> None:
         """For this host itself."""
         self.blocks[table].push(self.transport.rank, clock, slot_K, value_KD, is_delta)
+
+    def call(self, table: str, operation: int, parts: Sequence[Part], clock: int) -> list[Part]:
+        """For this host itself: a block's own operation."""
+        self._wait(clock)
+        return self.blocks[table].call(operation, self.transport.rank, parts)
 
     def tick(self, clock: int, trainer: int | None = None) -> None:
         """A trainer (None: this host's) has pushed all of its round; who waited for that is answered."""
@@ -197,7 +203,7 @@ class RowServer:
                 return
             if request.verb == "tick":
                 self.tick(request.clock, message.sender)
-            elif request.verb in ("pull", "pool") and request.clock != ANY_TIME:
+            elif request.verb in ("pull", "pool", "call") and request.clock != ANY_TIME:
                 with self._changed:
                     if not self.clocks.may_read(request.clock):
                         self._waiting.append((time.monotonic() + self.patience, message, request))
@@ -233,6 +239,8 @@ class RowServer:
         if not 0 <= request.table < len(names):
             raise InputError(f"Table number {request.table} was asked for, of {len(names)} tables.")
         block, parts = self.blocks[names[request.table]], message.parts
+        if request.verb == "call":
+            return block.call(request.option, message.sender, parts[1:])
         if request.verb == "pool":
             return pack_rows(block.pool(parts[1].array.astype(np.int64), parts[2].array.astype(np.int64)))
         slot_K = unpack_ids(parts[1], block.num_rows)
@@ -244,4 +252,4 @@ class RowServer:
         return pack_rows(row_KD, request.option & ~WITH_VERSIONS) + versions
 
     def _reply(self, message: Message, request: Request, parts: Sequence[Part]) -> None:
-        self.transport.send(message.sender, parts, request.verb, self.name + "!")
+        self.transport.send(message.sender, parts, request.verb, answers_on(self.name, request.lane))

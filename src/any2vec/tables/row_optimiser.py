@@ -1,0 +1,53 @@
+"""Row optimisers: how a gradient changes a row, whose state stands in the same row behind its values.
+
+So whoever moves, caches or stores a row moves its state with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from any2vec.checks import check_choice, check_number
+from any2vec.kernels.row_steps import adagrad_rows, adam_rows, sgd_rows
+
+OPTIMISERS = ("adagrad", "adam", "sgd")
+BETA1, BETA2 = 0.9, 0.999
+
+
+@dataclass(frozen=True)
+class RowOptimiser:
+    """A rule for rows of `width` values; W below."""
+
+    width: int
+    """values of a row, 1 or more"""
+    kind: Literal["adagrad", "adam", "sgd"] = "adagrad"
+    """adagrad and adam are row-wise: one squared gradient for a row"""
+    rate: float = 0.05
+    """learning rate, more than 0"""
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        check_choice("optimiser", self.kind, OPTIMISERS)
+        check_number("learning_rate", self.rate, 0, 100, open_low=True)
+
+    @property
+    def num_state(self) -> int:
+        """Numbers of state in a row: 0 for sgd, 1 for adagrad, W + 2 for adam."""
+        return {"sgd": 0, "adagrad": 1, "adam": self.width + 2}[self.kind]
+
+    @property
+    def num_columns(self) -> int:
+        """Numbers of a row, values and state."""
+        return self.width + self.num_state
+
+    def step(self, table_VC: np.ndarray, slot_U: np.ndarray, gradient_UW: np.ndarray) -> None:
+        """Change rows in place, without a lock; each of slot_U (int64) once."""
+        if self.kind == "sgd":
+            sgd_rows(table_VC, slot_U, gradient_UW, self.rate)
+        elif self.kind == "adagrad":
+            adagrad_rows(table_VC, slot_U, gradient_UW, self.rate, self.epsilon)
+        else:
+            adam_rows(table_VC, slot_U, gradient_UW, self.rate, BETA1, BETA2, self.epsilon)
