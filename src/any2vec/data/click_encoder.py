@@ -64,8 +64,11 @@ class ClickEncoder:
         return cls(schema, vocabularies or {})
 
     def dense(self, raw_NX: np.ndarray) -> np.ndarray:
-        """float32 (N, X): float64 numbers (N, X) as `click_encoding` makes them, standardised; NaN (missing) is 0."""
-        return np.nan_to_num((raw_NX - self.mean_X) / self.std_X, nan=0.0).astype(np.float32)
+        """float32 (N, X), finite: float64 numbers (N, X) of `click_encoding`, standardised; NaN (missing) is 0."""
+        largest = np.finfo(np.float32).max
+        with np.errstate(over="ignore"):
+            whole = np.nan_to_num((raw_NX - self.mean_X) / self.std_X, nan=0.0)
+        return np.clip(whole, -largest, largest).astype(np.float32)
 
     def encode(
         self, data: Any, *, batch_size: int = 4096, needs_label: bool = False, block_bytes: int = BLOCK_BYTES

@@ -18,6 +18,7 @@ from any2vec.data.click_schema import ClickColumn, ClickSchema
 from any2vec.errors import DataError
 
 _SHOWN = 40
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class Encoded(NamedTuple):
@@ -103,8 +104,9 @@ def _texts(values: Any, column: ClickColumn, block: RawRows) -> Any:
     elif pa.types.is_floating(kind):
         values = _whole(values, column, block)
     elif pa.types.is_nested(kind):
-        hint = " name it in multi_valued." if pa.types.is_list(kind) or pa.types.is_large_list(kind) else ""
-        raise DataError(f"{block.name}, column {column.name!r}: expected one value a row, found {kind};{hint}")
+        is_list = not (pa.types.is_struct(kind) or pa.types.is_map(kind))
+        hint = "lists; name it in multi_valued." if is_list else f"{kind}; give text or whole numbers."
+        raise DataError(f"{block.name}, column {column.name!r}: expected one value a row, found {hint}")
     if not pa.types.is_large_binary(values.type):
         try:
             values = values.cast(pa.large_string()).cast(pa.large_binary())
@@ -203,7 +205,7 @@ def _numbers(block: RawRows, name: str) -> np.ndarray:
         _refuse(block, name)
         raise DataError(f"{block.name}, column {name!r}: expected numbers, found {kind}.") from None
     numbers = np.array(values.to_numpy(zero_copy_only=False), np.float64)
-    is_wrong = ~np.isfinite(numbers)
+    is_wrong = ~(np.abs(numbers) <= _LARGEST)
     if values.null_count:
         is_null = values.is_null().to_numpy(zero_copy_only=False)
         numbers[is_null] = np.nan
@@ -211,7 +213,8 @@ def _numbers(block: RawRows, name: str) -> np.ndarray:
     if is_wrong.any():
         row = int(np.argmax(is_wrong))
         raise DataError(
-            f"{block.where(row)}: column {name!r} holds {numbers[row]}; numbers must be finite (empty: missing)."
+            f"{block.where(row)}: column {name!r} holds {numbers[row]}; numbers must be finite in float32 (empty: "
+            "missing)."
         )
     return numbers
 

@@ -194,8 +194,8 @@ class _TextFile:
             raise self._damage(text, lines, error) from error
         columns = {name: table.column(str(position)).combine_chunks() for name, position in self.positions.items()}
         rows = RawRows(display(self.name), columns, table.num_rows, lines, text)
-        if b'"' in text and table.num_rows != text.count(b"\n") + (text[-1:] != b"\n"):
-            self._check_lines(rows, text)
+        if self.delimiter != "\t" and b'"' in text:
+            self._check_quotes(rows, text)
         return rows
 
     def _on_wrong(self, row: Any) -> str:
@@ -214,10 +214,19 @@ class _TextFile:
         reason = str(error).strip().split("\n")[0][:200]
         return DataError(f"{name} cannot be read from line {lines + 1:,} on: {reason}")
 
-    def _check_lines(self, rows: RawRows, text: bytes) -> None:
+    def _check_quotes(self, rows: RawRows, text: bytes) -> None:
         """A quoted value with a line end would be cut where a block ends: refused everywhere."""
-        if rows.num_rows != sum(1 for line in text.split(b"\n") if line.strip(b"\r")):
+        is_each_a_row = rows.num_rows == text.count(b"\n") + (text[-1:] != b"\n")
+        if not is_each_a_row and rows.num_rows != sum(1 for line in text.split(b"\n") if line.strip(b"\r")):
             raise DataError(f"{rows.name} holds a quoted value with a line end in it; write each row on one line.")
+        if text.count(b'"') % 2:
+            last = text.rstrip(b"\r\n").rpartition(b"\n")[2].decode("utf-8", "replace")
+            try:
+                next(csv.reader([last], delimiter=self.delimiter, strict=True))
+            except csv.Error as error:
+                if "end of data" in str(error):
+                    where = rows.where(rows.num_rows - 1)
+                    raise DataError(f"{where}: a quoted value does not end; close the quotes.") from None
 
 
 def _whole_lines(name: str, blocks: Iterator[bytes]) -> Iterator[bytes]:

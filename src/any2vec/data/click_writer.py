@@ -17,7 +17,6 @@ from any2vec.data.click_encoding import Encoded
 from any2vec.data.click_rows import FoundRows, HashedRows
 from any2vec.data.click_schema import ClickSchema
 from any2vec.data.storage import atomic_folder, write_json
-from any2vec.errors import DataError
 
 FORMAT = "any2vec-clicks"
 VERSION = 1
@@ -180,15 +179,10 @@ class ClicksWriter:
         raw, chosen = self._raw(), self._standard
         starts = range(0, len(raw), _BLOCK_ROWS)
         blocks = [slice(start, start + _BLOCK_ROWS) for start in starts]
-        with np.errstate(over="ignore", invalid="ignore"):
-            number = sum(np.count_nonzero(~np.isnan(raw[block][:, chosen]), axis=0) for block in blocks)
-            number = np.maximum(number, 1)
-            mean[chosen] = sum(np.nansum(raw[block][:, chosen], axis=0) for block in blocks) / number
-            squares = sum(np.nansum((raw[block][:, chosen] - mean[chosen]) ** 2, axis=0) for block in blocks)
+        number = np.maximum(sum(np.count_nonzero(~np.isnan(raw[block][:, chosen]), axis=0) for block in blocks), 1)
+        mean[chosen] = sum(np.nansum(raw[block][:, chosen], axis=0) for block in blocks) / number
+        squares = sum(np.nansum((raw[block][:, chosen] - mean[chosen]) ** 2, axis=0) for block in blocks)
         spread = np.sqrt(squares / number)
-        if not np.isfinite(spread).all():
-            name = self.schema.dense[chosen[int(np.argmin(np.isfinite(spread)))]]
-            raise DataError(f"Column {name!r} has numbers too large to be standardised; use the transform log.")
         std[chosen] = np.where(spread > 0, spread, 1.0)
         return mean, std
 
