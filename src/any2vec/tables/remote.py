@@ -15,6 +15,7 @@ import numpy as np
 from any2vec.cluster.codec import pack_ids, pack_rows, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.errors import InputError
+from any2vec.tables.owned_bags import PUSH_BAGS, OwnedBags
 from any2vec.tables.request import ANY_TIME, UNKNOWN, WITH_VERSIONS, Request, answers_on, read_answer
 from any2vec.tables.server import RowServer
 
@@ -124,6 +125,65 @@ class RowClient:
             pooled_PD /= np.maximum(count_P, 1)[:, None]
         return pooled_PD.astype(np.float32)
 
+    def look_up(
+        self, name: str, ids: np.ndarray, bags: OwnedBags | None, clock: int = ANY_TIME
+    ) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+        """Rows and sums over bags in one round trip: every owner is asked for both before anyone is waited for.
+
+        Args:
+            ids: as `pull`.
+            bags: what each owner is to add up.
+
+        Returns:
+            The rows, float32 (K, D), and by owner which bags (Q,) it has added up and their sums, float32 (Q, D).
+
+        Raises:
+            InputError, HostError: as `pull`.
+        """
+        own, block = self.transport.rank, self.server.blocks[name]
+        with self._lock:
+            cuts = self._split(name, ids)
+            shares = [bags.of(host) for host in range(self.transport.hosts)] if bags is not None else []
+            pulled, pooled = {}, {}
+            for host, part in enumerate(cuts):
+                if host != own and part.stop > part.start:
+                    request = self._request("pull", name, clock, 32)
+                    self._send(host, request, [pack_ids(ids[part] - self.bounds[host], self._size(host))])
+                    pulled[host] = request.number
+            for host, (slots, counts, _) in enumerate(shares):
+                if host != own and len(slots):
+                    request = self._request("pool", name, clock)
+                    self._send(host, request, [_narrow(slots), _narrow(counts)])
+                    pooled[host] = request.number
+            rows, sums = [np.empty((0, block.dim), np.float32)], []
+            for host, part in enumerate(cuts):
+                if host == own and part.stop > part.start:
+                    rows.append(self.server.pull(name, ids[part] - self.bounds[own], clock)[0])
+                elif host in pulled:
+                    rows.append(unpack_rows(self._wait(host, pulled[host])))
+            for host, (slots, counts, bag_Q) in enumerate(shares):
+                if host == own and len(slots):
+                    sums.append((bag_Q, self.server.pool(name, slots, counts, clock)))
+                elif host in pooled:
+                    sums.append((bag_Q, unpack_rows(self._wait(host, pooled[host]))))
+            return rows[1] if len(rows) == 2 else np.concatenate(rows), sums
+
+    def push_bags(self, name: str, bags: OwnedBags, gradient_PD: np.ndarray, clock: int = 0) -> None:
+        """Send the gradients of bags' sums, float32 (P, D), to the owners of their rows; waits as little as `push`.
+
+        Each owner gets its own ids of a bag, and the bag's gradient. The block is one that trains its rows.
+        """
+        with self._lock:
+            for host in range(self.transport.hosts):
+                slots, counts, bag_Q = bags.of(host)
+                if not len(slots):
+                    continue
+                parts = [_narrow(slots), _narrow(counts), *pack_rows(gradient_PD[bag_Q])]
+                if host == self.transport.rank:
+                    self.server.call(name, PUSH_BAGS, parts, ANY_TIME)
+                else:
+                    self._send(host, self._request("call", name, ANY_TIME, PUSH_BAGS), parts, is_awaited=False)
+
     def call(
         self, name: str, operation: int, outgoing: Mapping[int, Sequence[Part]], clock: int = ANY_TIME
     ) -> dict[int, tuple[Part, ...]]:
@@ -218,7 +278,7 @@ class RowClient:
         bags, counts = np.unique(bag_M[is_theirs], return_counts=True)
         request = self._request("pool", name, clock)
         if len(slots) and host != self.transport.rank:
-            self._send(host, request, [Part("ids", slots.astype(np.uint32)), Part("ids", counts.astype(np.uint32))])
+            self._send(host, request, [_narrow(slots), _narrow(counts)])
         return request.number, slots, bags, counts
 
     def _split(self, name: str, ids: np.ndarray) -> list[slice]:
@@ -235,9 +295,9 @@ class RowClient:
         self._number += 1
         return Request(verb, self._number, 0 if name is None else self._names.index(name), clock, option, self.lane)
 
-    def _send(self, host: int, request: Request, parts: Sequence[Part]) -> None:
+    def _send(self, host: int, request: Request, parts: Sequence[Part], is_awaited: bool = True) -> None:
         """Send a request; one that is not waited for has its place among those under way first."""
-        if request.verb in ("push", "tick"):
+        if request.verb in ("push", "tick") or not is_awaited:
             while len(self._under_way) >= self.in_flight:
                 self._receive(next(iter(self._under_way.values())))
             self._under_way[request.number] = host
@@ -293,6 +353,10 @@ def _read(parts: Sequence[Part], option: int) -> tuple[np.ndarray, np.ndarray]:
     if option & WITH_VERSIONS:
         return unpack_rows(parts[:-1]), parts[-1].array
     return unpack_rows(parts), np.empty(0, np.int64)
+
+
+def _narrow(numbers: np.ndarray) -> Part:
+    return Part("ids", numbers.astype(np.uint32))
 
 
 def _not_there(name: str, ids: np.ndarray, num_rows: int) -> InputError:

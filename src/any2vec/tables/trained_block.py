@@ -18,10 +18,8 @@ from any2vec.errors import InputError
 from any2vec.kernels.bags import pool_bags
 from any2vec.kernels.rows import gather_rows, scatter_rows
 from any2vec.tables.batch_rows import BatchRows
+from any2vec.tables.owned_bags import PUSH_BAGS
 from any2vec.tables.row_optimiser import RowOptimiser
-
-PUSH_BAGS = 1
-"""operation: ids of bags, ids of each bag (> 0), gradients of the bags' sums; gives nothing"""
 
 
 class TrainedBlock:
