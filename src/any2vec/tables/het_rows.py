@@ -1,0 +1,140 @@
+"""HET's worker side: rows come from a cache whose changes reach their owners late, within bounds.
+
+Legend: U rows of a batch, N pushes, A questions, C columns, W values, P bags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from any2vec.cluster.message import Part
+from any2vec.errors import InputError
+from any2vec.tables.batch_rows import BatchRows
+from any2vec.tables.het_block import EXCHANGE
+from any2vec.tables.het_cache import Exchange, HetCache
+from any2vec.tables.het_message import Question, bytes_of, pack_question, unpack_answer
+from any2vec.tables.remote import RowClient
+
+FLUSHED_AT_ONCE = 1 << 16
+"""rows whose changes go into one message of a flush"""
+
+
+class HetRows:
+    """One worker's RowAccess through the trainer's cache: one message a step and owner.
+
+    The message before a batch is read carries what the batches before have left to push, and the questions of this one.
+    The row optimiser steps at once, on the rows as they were read, and its changes are what is added up. With bound 0
+    the result is that of no cache (capacity 0), to the last bit, for whatever order in which messages come; against
+    training in the table itself each change of a number is rounded once more, by half a unit in the last place of the
+    largest of the change, the number before and the number after.
+
+    Args:
+        cache: one for all workers of this host.
+        client: this worker's own (its lane); ids are in the order in which its owners have them.
+        name: of the table; its blocks are `HetBlock`s.
+    """
+
+    def __init__(self, cache: HetCache, client: RowClient, name: str) -> None:
+        self.cache = cache
+        self.client = client
+        self.name = name
+        self._exchange: Exchange | None = None
+        """of the batch that was read and is not pushed yet"""
+        self._row_UC = np.empty((0, cache.optimiser.num_columns), np.float32)
+
+    def pooled(self, rows: BatchRows, step: int) -> np.ndarray:
+        """Sums of the values over the bags, float32 (P, W).
+
+        Raises:
+            InputError: an id is not of the table.
+            HostError: an owner is lost, or another worker could not reach one.
+        """
+        self._let_go()
+        if rows.row_U.size and (rows.row_U[0] < 0 or rows.row_U[-1] >= self.client.bounds[-1]):
+            raise InputError(
+                f"Rows of table {self.name!r} have ids from 0 to {self.client.bounds[-1] - 1}; got ids from "
+                f"{rows.row_U[0]} to {rows.row_U[-1]}."
+            )
+        self._exchange = self.cache.begin(rows.row_U)
+        self._row_UC = self._carry_out(self._exchange)
+        return rows.pool(self._row_UC, self.cache.optimiser.width)
+
+    def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
+        """Step with the gradients of the bags' sums, float32 (P, W), of the batch that was read last."""
+        exchange = self._exchange
+        if exchange is None or len(rows.row_U) != len(exchange.slot_U):
+            raise InputError("Gradients belong to the batch that was read last, and come once.")
+        changed_UC = self._row_UC.copy()
+        self.cache.optimiser.step(changed_UC, np.arange(len(changed_UC)), rows.gradients(gradient_PW))
+        changed_UC -= self._row_UC
+        self.cache.change(exchange, changed_UC)
+        self._exchange = None
+
+    def flush(self) -> None:
+        """Bring the changes of this host to the rows' owners; returns when they are there.
+
+        What other workers have in hand at this moment stays with them, so a checkpoint is taken while they rest.
+        """
+        self._let_go()
+        for first in range(0, max(1, self.cache.capacity), FLUSHED_AT_ONCE):
+            self._carry_out(self.cache.begin_flush(first, first + FLUSHED_AT_ONCE))
+
+    def finish(self) -> None:
+        """Flush. Other workers may go on; the last one to finish leaves nothing behind."""
+        self.flush()
+
+    def facts(self) -> dict[str, int]:
+        """Of the whole cache: rows by what became of them ("hits", "refreshes", "misses", "passed", "shared": another
+        worker asked for them), "pushes", "updates" in them, "evictions", "dirty_evictions", and bytes: "rows_up",
+        "rows_down", "metadata_up", "metadata_down", heads of messages not counted; "own" of them stayed on this host.
+        """
+        return dict(sorted(self.cache.counts.items()))
+
+    def _carry_out(self, exchange: Exchange) -> np.ndarray:
+        """Ask the owners; the batch's rows, float32 (U, C)."""
+        try:
+            outgoing, asked = self._questions(exchange)
+            found = self.client.call(self.name, EXCHANGE, outgoing)
+            columns = self.cache.optimiser.num_columns
+            answers = [unpack_answer(found[host], asked[host], columns) for host in outgoing]
+        except Exception as error:
+            self.cache.fail(error)
+            raise
+        for host in outgoing:
+            self._count(host, outgoing[host], found[host])
+        empty = np.empty(0, bool), np.empty(0, np.int64), np.empty((0, columns), np.float32)
+        pieces = [empty, *answers]
+        return self.cache.end(exchange, *(np.concatenate([piece[at] for piece in pieces]) for at in range(3)))
+
+    def _questions(self, exchange: Exchange) -> tuple[dict[int, list[Part]], dict[int, int]]:
+        """What to send to each owner, and how many rows each is asked about."""
+        bounds = self.client.bounds
+        push_cut, ask_cut = np.searchsorted(exchange.push_N, bounds), np.searchsorted(exchange.ask_A, bounds)
+        outgoing, asked = {}, {}
+        for host in range(len(bounds) - 1):
+            push, ask = slice(*push_cut[host : host + 2]), slice(*ask_cut[host : host + 2])
+            if push.start < push.stop or ask.start < ask.stop:
+                question = Question(
+                    self.cache.pull_bound, exchange.push_N[push] - bounds[host], exchange.updates_N[push],
+                    exchange.change_NC[push], exchange.ask_A[ask] - bounds[host], exchange.known_A[ask],
+                )  # fmt: skip
+                outgoing[host] = pack_question(question)
+                asked[host] = int(ask.stop - ask.start)
+        return outgoing, asked
+
+    def _count(self, host: int, question: list[Part], answer: Sequence[Part]) -> None:
+        (rows_up, metadata_up), (rows_down, metadata_down) = bytes_of(question), bytes_of(answer)
+        is_own = host == self.client.transport.rank
+        total = rows_up + metadata_up + rows_down + metadata_down
+        self.cache.count(
+            rows_up=rows_up, metadata_up=metadata_up, rows_down=rows_down, metadata_down=metadata_down,
+            own=total if is_own else 0,
+        )  # fmt: skip
+
+    def _let_go(self) -> None:
+        """A batch that was read and never pushed changes nothing."""
+        if self._exchange is not None:
+            self.cache.let_go(self._exchange)
+            self._exchange = None
