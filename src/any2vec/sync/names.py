@@ -7,6 +7,7 @@ A value belongs to the first option that takes it, or to the one that it names: 
 from __future__ import annotations
 
 import types
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -17,10 +18,16 @@ ALL_BITS = (32, 16, 8)
 
 
 @dataclass(frozen=True)
-class Sync:
-    """What an agreement is called and may be told; frozen, checked when it is made."""
+class Named:
+    """What has a name on the command line, and options behind it."""
 
     name: ClassVar[str]
+
+
+@dataclass(frozen=True)
+class Sync(Named):
+    """What an agreement is called and may be told; frozen, checked when it is made."""
+
     bits: ClassVar[tuple[int, ...]] = ALL_BITS
     """bits of a number that may travel; 32 alone where whole values travel, whose rounding nobody would make good"""
     has_scheme: ClassVar[bool] = False
@@ -173,7 +180,15 @@ def parse_sync(text: str) -> Sync:
     if name not in _KINDS:
         about = f"{name} takes nothing behind it" if name in MERGES else f"sync must be one of {', '.join(SYNCS)}"
         raise InputError(f"{about}, got {text!r}.")
-    kind = _KINDS[name]
+    return told(_KINDS[name], values, text)
+
+
+def told(kind: type[Named], values: Sequence[str], text: str) -> Any:
+    """The frozen dataclass `kind` with the values behind its name: for the first option that takes one, or is named.
+
+    Raises:
+        InputError: an option does not take its value, or there is none for it; `text` is the whole that was given.
+    """
     hints, known = get_type_hints(kind), [item.name for item in fields(kind)]
     found: dict[str, Any] = {}
     for value in values:
@@ -184,7 +199,7 @@ def parse_sync(text: str) -> Sync:
                 break
         else:
             said = f"takes, behind colons, {', '.join(_usage(kind))}" if known else "takes nothing behind it"
-            raise InputError(f"{name} {said}; got {value!r} in {text!r}.")
+            raise InputError(f"{kind.name} {said}; got {value!r} in {text!r}.")
     return kind(**found)
 
 
@@ -199,7 +214,7 @@ def _read(hint: Any, text: str) -> Any:
         return None
 
 
-def _usage(kind: type[Sync]) -> list[str]:
+def _usage(kind: type[Named]) -> list[str]:
     """Each option and its legal values."""
     said = []
     for option, hint in get_type_hints(kind).items():
