@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,8 @@ import pytest
 
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import LONG_WORK, Transport
-from any2vec.plan.placement import Column, Placement
+from any2vec.errors import InputError
+from any2vec.plan.placement import Column, Placement, Shard
 from any2vec.plan.placing import place_columns
 from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
@@ -28,6 +31,17 @@ SINGLE, SEVERAL = np.zeros(4, np.bool_), np.array([False, True, False, True])
 def placed(servers: int, tolerance: float = 1.0) -> Placement:
     columns = [Column(name=f"c{f}", rows=rows, lookups=1 + f % 2) for f, rows in enumerate(ROWS)]
     return place_columns(columns, servers, 4 * (WIDTH + 1), tolerance=tolerance)
+
+
+def shredded(servers: int) -> Placement:
+    """Every column cut into several ranges for each server (of one row, or none, where it is short)."""
+    shards, pieces = [], 2 * servers
+    for f, (rows, offset) in enumerate(zip(ROWS, np.cumsum(ROWS) - ROWS, strict=True)):
+        for piece, (low, high) in enumerate(pairwise(rows * k // pieces for k in range(pieces + 1))):
+            if low < high:
+                shards.append(Shard(f, int(offset) + low, int(offset) + high, (piece + f) % servers))
+    shards.sort(key=lambda shard: (shard.server, shard.first))
+    return Placement(placed(1).columns, tuple(shards), servers, 4 * (WIDTH + 1))
 
 
 def batch(seed: int, is_several_F: np.ndarray = SINGLE) -> BatchRows:
@@ -79,7 +93,7 @@ def served(
 
 
 @pytest.mark.parametrize("kind", ["sgd", "adagrad", "adam"])
-@pytest.mark.parametrize("tolerance", [1.0, 1e9])
+@pytest.mark.parametrize("tolerance", [1.0, 1e9, None])
 @pytest.mark.parametrize("servers", [0, 1, 2, 3])
 def test_single_ids_and_pulled_bags_give_the_bits_of_rows_at_hand(servers: int, tolerance: float, kind: Any) -> None:
     optimiser = RowOptimiser(WIDTH, kind, 0.1)
@@ -88,7 +102,7 @@ def test_single_ids_and_pulled_bags_give_the_bits_of_rows_at_hand(servers: int, 
     for step in range(STEPS):
         expected.append(local.pooled(batch(step, SEVERAL), step))
         local.push(batch(step, SEVERAL), step, gradient(step))
-    placement = placed(max(servers, 1), tolerance)
+    placement = placed(max(servers, 1), tolerance) if tolerance else shredded(max(servers, 1))
 
     def work(client: RowClient) -> list[np.ndarray]:
         access, found = RemoteRows(client, placement, WIDTH, SINGLE), []
@@ -111,7 +125,7 @@ def test_pooled_sums_of_whole_numbers_are_those_of_rows_at_hand(servers: int) ->
     for step in range(STEPS):
         expected.append(local.pooled(batch(step, SEVERAL), step))
         local.push(batch(step, SEVERAL), step, gradient(step, True))
-    placement = placed(max(servers, 1))
+    placement = shredded(max(servers, 1))
 
     def work(client: RowClient) -> list[np.ndarray]:
         access, found = RemoteRows(client, placement, WIDTH, SEVERAL), []
@@ -123,3 +137,160 @@ def test_pooled_sums_of_whole_numbers_are_those_of_rows_at_hand(servers: int) ->
 
     rows, [found] = served(1, servers, placement, start_table(optimiser, True), work, optimiser)
     assert np.array_equal(found, expected) and np.array_equal(rows, local.table)
+
+
+def train(
+    access: RemoteRows | LocalRows, steps: range, is_several_F: np.ndarray = SEVERAL, is_whole: bool = False
+) -> list[np.ndarray]:
+    """What the batches of `steps` read."""
+    found = []
+    for step in steps:
+        found.append(access.pooled(batch(step, is_several_F), step))
+        access.push(batch(step, is_several_F), step, gradient(step, is_whole))
+    access.finish()
+    return found
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adagrad", "adam"])
+def test_bags_that_one_server_owns_give_the_bits_of_rows_at_hand(kind: Any) -> None:
+    """No column is cut, so servers pool bags just as they would be pooled at hand."""
+    optimiser, placement = RowOptimiser(WIDTH, kind, 0.1), placed(3, 1e9)
+    assert len(placement.shards) == len(ROWS)
+    local = LocalRows(start_table(optimiser), optimiser)
+    expected = train(local, range(STEPS))
+    rows, [found] = served(
+        1, 3, placement, start_table(optimiser),
+        lambda client: train(RemoteRows(client, placement, WIDTH, SEVERAL), range(STEPS)), optimiser,
+    )  # fmt: skip
+    assert np.array_equal(found, expected) and np.array_equal(rows, local.table)
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adagrad", "adam"])
+def test_bags_that_several_servers_own_are_their_sums_added_by_rank(kind: Any) -> None:
+    """Sums differ from those at hand by the order of additions alone; gradients of rows do not differ at all."""
+    optimiser, placement = RowOptimiser(WIDTH, kind, 0.1), shredded(3)
+    table, rows = start_table(optimiser), batch(0, SEVERAL)
+    server_V = np.searchsorted(placement.bounds(3)[1:], placement.place(np.arange(len(table))), "right")
+    expected = np.zeros((rows.num_bags, WIDTH), np.float32)
+    for p in range(rows.num_bags):
+        ids = rows.id_M[rows.start_P1[p] : rows.start_P1[p + 1]]
+        for server in range(3):
+            total = np.zeros(WIDTH, np.float32)
+            for row in ids[server_V[ids] == server]:
+                total += table[row, :WIDTH]
+            expected[p] += total
+    own = {len(set(server_V[rows.id_M[first:stop]])) for first, stop in pairwise(rows.start_P1)}
+    assert {0, 1, 2} <= own
+    local = LocalRows(table.copy(), optimiser)
+    local.push(rows, 0, gradient(0))
+    after, [found] = served(
+        1, 3, placement, table,
+        lambda client: train(RemoteRows(client, placement, WIDTH, SEVERAL), range(1)), optimiser,
+    )  # fmt: skip
+    assert np.array_equal(found[0], expected) and np.array_equal(after, local.table)
+
+
+def test_the_columns_that_were_measured_with_several_ids_are_pooled() -> None:
+    columns = [Column(name=f"c{f}", rows=rows, is_pooled=bool(SEVERAL[f])) for f, rows in enumerate(ROWS)]
+    placement, optimiser = place_columns(columns, 2, 16), RowOptimiser(WIDTH)
+
+    def work(client: RowClient) -> dict[str, int]:
+        RemoteRows(client, placement, WIDTH).pooled(batch(0, SEVERAL), 0)
+        return dict(client.transport.counters.messages_sent)
+
+    _, [verbs] = served(1, 2, placement, start_table(optimiser), work, optimiser)
+    assert verbs == {"pull": 2, "pool": 2}
+
+
+@pytest.mark.parametrize("servers", [0, 2])
+def test_workers_of_two_trainers_lose_nothing_of_rows_of_their_own(servers: int) -> None:
+    """Each of four threads has examples whose rows no other one has; steps of whole numbers are exact."""
+    optimiser, threads, pushes = RowOptimiser(WIDTH, "sgd", 1.0), 2, 30
+    columns = [Column(name=f"c{f}", rows=16, is_pooled=f == 1) for f in range(2)]
+    placement = place_columns(columns, servers or 2, 16)
+    table = np.zeros((32, WIDTH), np.float32)
+
+    def own_batch(worker: int, step: int) -> BatchRows:
+        rng = np.random.default_rng((worker, step))
+        one, several = 4 * worker + rng.integers(0, 4, 5), 16 + 4 * worker + rng.integers(0, 4, (5, 3))
+        return BatchRows.of(
+            np.column_stack([one, several]).reshape(-1), np.sort([0, *range(1, 20, 4), *range(4, 21, 4)])
+        )
+
+    def work(client: RowClient) -> None:
+        failed: list[BaseException] = []
+
+        def run(lane: int) -> None:
+            try:
+                worker = threads * client.transport.rank + lane
+                access = RemoteRows(RowClient(client.server, client.bounds, lane=lane), placement, WIDTH)
+                for step in range(pushes):
+                    rows = own_batch(worker, step)
+                    access.pooled(rows, step)
+                    access.push(rows, step, np.full((10, WIDTH), worker + 1, np.float32))
+                access.finish()
+            except BaseException as error:
+                failed.append(error)
+
+        lanes = [threading.Thread(target=run, args=(lane,), daemon=True) for lane in range(threads)]
+        for lane in lanes:
+            lane.start()
+        for lane in lanes:
+            lane.join(30)
+        assert not failed and not any(lane.is_alive() for lane in lanes)
+
+    rows, _ = served(2, servers, placement, table, work, optimiser)
+    expected = np.zeros(32)
+    for worker in range(4):
+        for step in range(pushes):
+            np.add.at(expected, own_batch(worker, step).id_M, -(worker + 1))
+    assert np.array_equal(rows, np.repeat(expected[:, None], WIDTH, 1))
+
+
+def test_workers_that_share_rows_lose_next_to_nothing() -> None:
+    """Four threads push ones to the same eight rows; a race may lose a push (Hogwild), it must not lose many."""
+    optimiser, pushes = RowOptimiser(WIDTH, "sgd", 1.0), 50
+    placement = place_columns([Column(name="c", rows=8)], 2, 16)
+
+    def work(client: RowClient) -> None:
+        access = RemoteRows(client, placement, WIDTH)
+        for step in range(pushes):
+            access.push(BatchRows.of(np.arange(8), np.arange(9)), step, np.ones((8, WIDTH), np.float32))
+        access.finish()
+
+    rows, _ = served(4, 2, placement, np.zeros((8, WIDTH), np.float32), work, optimiser)
+    assert (rows >= -4 * pushes).all() and rows.mean() <= -0.95 * 4 * pushes
+
+
+def test_gradients_of_batches_that_were_not_looked_up_just_before_arrive_too() -> None:
+    """A pipeline may look up many batches before it pushes the first; scoring never pushes."""
+    optimiser, placement = RowOptimiser(WIDTH, "sgd", 1.0), placed(2)
+    local = LocalRows(start_table(optimiser, True), optimiser)
+    for step in range(STEPS):
+        local.push(batch(step, SEVERAL), step, gradient(step, True))
+
+    def work(client: RowClient) -> None:
+        access = RemoteRows(client, placement, WIDTH, SEVERAL)
+        for step in range(20):
+            access.pooled(batch(step, SEVERAL), step)
+        for step in range(STEPS):
+            access.push(batch(step, SEVERAL), step, gradient(step, True))
+        access.finish()
+
+    rows, _ = served(1, 2, placement, start_table(optimiser, True), work, optimiser)
+    assert np.array_equal(rows, local.table)
+
+
+def test_rows_that_are_not_there_and_columns_that_do_not_fit() -> None:
+    placement, optimiser = placed(2), RowOptimiser(WIDTH)
+
+    def work(client: RowClient) -> None:
+        with pytest.raises(InputError, match="4 columns of 255 rows are placed; got 3 columns"):
+            RemoteRows(client, placement, WIDTH, SEVERAL[:3])
+        access = RemoteRows(client, placement, WIDTH, SEVERAL)
+        with pytest.raises(InputError, match="Rows 255 to 255 were asked for; the table has rows 0 to 254"):
+            access.pooled(BatchRows.of(np.array([255]), np.array([0, 1, 1, 1, 1])), 0)
+        with pytest.raises(InputError, match=r"Gradients of 64 bags of 3 numbers were to come, got \(64, 4\)"):
+            access.push(batch(0, SEVERAL), 0, np.zeros((4 * BATCH, WIDTH + 1), np.float32))
+
+    served(1, 2, placement, start_table(optimiser), work, optimiser)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -70,7 +70,7 @@ class Load(NamedTuple):
     """ids of an example that are its own"""
     cost: float
     """rows that it reads and changes in an example"""
-    shards: int
+    num_shards: int
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,20 @@ class Placement:
             Load(int(rows[m]), int(rows[m]) * self.row_bytes, float(lookups[m]), float(cost[m]), int(count[m]))
             for m in range(self.num_servers)
         )
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready: loads by server, ranges of columns' own rows, balance (largest over mean) of each load."""
+        held: list[list[dict[str, Any]]] = [[] for _ in range(self.num_servers)]
+        for shard in self.shards:
+            column, offset = self.columns[shard.column], int(self.offsets[shard.column])
+            whole = shard.stop - shard.first == column.rows
+            rows = {} if whole else {"rows": [shard.first - offset, shard.stop - offset]}
+            held[shard.server].append({"column": column.name} | rows)
+        return {
+            "num_servers": self.num_servers, "num_rows": self.num_rows, "row_bytes": self.row_bytes,
+            "servers": [load._asdict() | {"holds": held[server]} for server, load in enumerate(self.loads)],
+            "balance": {what: self.balance(what) for what in ("cost", "rows", "lookups")},
+        }  # fmt: skip
 
     def balance(self, what: str = "cost") -> float:
         """Largest over mean of a field of `loads`, 1 or more; 1 where there is nothing."""

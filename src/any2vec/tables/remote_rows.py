@@ -97,8 +97,13 @@ class RemoteRows:
         """Send the gradients to the rows' owners, and do not wait for them.
 
         Raises:
+            InputError: the gradients have another shape.
             InputError, HostError: of an earlier push, or a server is lost.
         """
+        if gradient_PW.shape != (rows.num_bags, self.width):
+            raise InputError(
+                f"Gradients of {rows.num_bags} bags of {self.width} numbers were to come, got {gradient_PW.shape}."
+            )
         routes = self._routes.pop(step, None) or self._route(rows)
         sum_KW = np.empty((len(routes.placed_K), self.width), np.float32)
         sum_placed(gradient_PW, rows.bag_M, rows.member_M, rows.first_U1, routes.low_S, routes.size_S, sum_KW)
