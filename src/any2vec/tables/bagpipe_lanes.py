@@ -1,0 +1,220 @@
+"""What runs behind a trainer with a cache of rows: one thread plans and fetches, one writes back.
+
+Legend: K slots of the cache, C columns of a row, E rows that leave.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from any2vec.cluster.transport import Transport, control
+from any2vec.errors import HostError
+from any2vec.kernels.rows import gather_rows, scatter_rows
+from any2vec.plan.cacher import SHARED, Clean, StepPlan
+from any2vec.tables.remote import RowClient
+
+ACK = "ack"
+_LOOK = 0.2
+"""seconds after which a thread that waits for its own trainer looks whether that has ended"""
+
+
+class Janitor:
+    """Writes rows of the cache back, and tells the other trainers when their servers have them.
+
+    Of the rows of which all have the same copy each trainer writes its own share: those of its own block, where the
+    owner is a trainer, for they need not travel; else every N-th.
+
+    Args:
+        client: for this thread alone.
+        row_K: int64 (K,): the row that stands changed in a slot; SHARED (-1) where none does.
+    """
+
+    def __init__(self, client: RowClient, name: str, cache_KC: np.ndarray, row_K: np.ndarray, trainers: int) -> None:
+        self.transport: Transport = client.transport
+        self.trainers = trainers
+        self.written = 0
+        """rows"""
+        self._client = client
+        self._name = name
+        self._cache = cache_KC
+        self._row = row_K
+        self._orders: queue.SimpleQueue[tuple[np.ndarray, np.ndarray, int] | None] = queue.SimpleQueue()
+        self._changed = threading.Condition()
+        self._given = self._done = 0
+        """orders"""
+        self._cleans = 0
+        """cleans that this trainer has carried out"""
+        self._heard = dict.fromkeys((peer for peer in range(trainers) if peer != self.transport.rank), 0)
+        """cleans that each other trainer says it has carried out"""
+        self._error: Exception | None = None
+        self._is_over = False
+        self._thread = threading.Thread(target=self._work, name=f"janitor-{self.transport.rank}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def clean(self, clean: Clean) -> None:
+        """Begin to write this trainer's share of a clean; its rows are not changed any more."""
+        is_changed = self._row[clean.slot_E] != SHARED  # what a flush has written need not be written again
+        is_mine = (clean.sole_E == self.transport.rank) | ((clean.sole_E == SHARED) & self.is_writer(clean.row_E))
+        is_in = is_changed & is_mine
+        self._row[clean.slot_E] = SHARED
+        self._order(clean.row_E[is_in], clean.slot_E[is_in], clean.number)
+
+    def write(self, row_E: np.ndarray, slot_E: np.ndarray) -> None:
+        """Write rows, int64 ascending, and all that was begun before; returns when the servers have them.
+
+        Raises:
+            HostError: a server is lost.
+        """
+        self._order(row_E, slot_E, -1)
+        with self._changed:
+            if not self._changed.wait_for(self._is_idle, 2 * self.transport.patience):
+                raise HostError(f"Rank {self.transport.rank} has waited too long for the rows that it writes back.")
+        self.check()
+
+    def is_writer(self, row_E: np.ndarray) -> np.ndarray:
+        """Which rows this trainer writes, of those of which all have the same copy; bool (E,)."""
+        owner_E = np.searchsorted(self._client.bounds, row_E, side="right") - 1
+        return np.where(owner_E < self.trainers, owner_E, row_E % self.trainers) == self.transport.rank
+
+    def await_clean(self, number: int) -> None:
+        """Wait until every trainer has carried out clean `number`, and all before it. For one thread.
+
+        Raises:
+            HostError: a trainer or a server is lost.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._cleans > number or self._error or self._is_over)
+        self.check()
+        for peer in self._heard:
+            while self._heard[peer] <= number:
+                told = self.transport.recv(peer, ACK, ACK).parts[0].array
+                self._heard[peer] = int(told[0]) + 1
+
+    def end(self) -> None:
+        """Let the thread end, and whoever waits for it."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+        self._orders.put(None)
+
+    def check(self) -> None:
+        """Raise HostError if the thread has ended by an error."""
+        if self._error is not None:
+            raise HostError(f"Rank {self.transport.rank} could not write rows back: {self._error}")
+
+    def _is_idle(self) -> bool:
+        return self._done == self._given or self._error is not None
+
+    def _order(self, row_E: np.ndarray, slot_E: np.ndarray, number: int) -> None:
+        with self._changed:
+            self._given += 1
+        self._orders.put((row_E, slot_E, number))
+
+    def _work(self) -> None:
+        """The thread's own function."""
+        try:
+            while (order := self._orders.get()) is not None:
+                self._carry_out(*order)
+        except Exception as error:
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
+
+    def _carry_out(self, row_E: np.ndarray, slot_E: np.ndarray, number: int) -> None:
+        if len(row_E):
+            value_EC = np.empty((len(row_E), self._cache.shape[1]), np.float32)
+            gather_rows(self._cache, slot_E, value_EC)
+            self._client.push(self._name, row_E, value_EC, 0, is_delta=False)
+            self._client.drain()
+        if number >= 0:
+            for peer in self._heard:
+                self.transport.send(peer, [control(number)], ACK, ACK)
+        with self._changed:
+            self.written += len(row_E)
+            self._done += 1
+            if number >= 0:
+                self._cleans = number + 1
+            self._changed.notify_all()
+
+
+class Fetcher:
+    """Plans steps, and fetches their rows into the cache before the trainer comes to them.
+
+    Args:
+        client: for this thread alone.
+        ahead: steps that may wait, fetched, for the trainer.
+    """
+
+    def __init__(
+        self, client: RowClient, name: str, cache_KC: np.ndarray, plans: Iterator[StepPlan], janitor: Janitor,
+        ahead: int,
+    ) -> None:  # fmt: skip
+        self.waited = 0.0
+        """seconds that the trainer has waited for fetched rows"""
+        self.fetched = 0
+        """rows"""
+        self._client = client
+        self._name = name
+        self._cache = cache_KC
+        self._plans = plans
+        self._janitor = janitor
+        self._ready: queue.Queue[StepPlan | Exception] = queue.Queue(ahead)
+        self._is_over = False
+        self._thread = threading.Thread(target=self._work, name=f"fetcher-{client.transport.rank}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def next(self) -> StepPlan:
+        """The next step's plan, with its rows in the cache.
+
+        Raises:
+            InputError, HostError: what the thread found wrong; or it waits for others for too long.
+        """
+        begun = time.monotonic()
+        patience = 2 * self._client.transport.patience
+        try:
+            found = self._ready.get(timeout=patience)
+        except queue.Empty:
+            raise HostError(
+                f"Rank {self._client.transport.rank} has waited {patience:g} s for the rows of a step."
+            ) from None
+        self.waited += time.monotonic() - begun
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def end(self) -> None:
+        """Let the thread end."""
+        self._is_over = True
+
+    def _work(self) -> None:
+        """The thread's own function."""
+        try:
+            for plan in self._plans:
+                if len(plan.fetch_row_K):
+                    self._janitor.await_clean(plan.after_clean)
+                    row_KC = self._client.pull({self._name: plan.fetch_row_K})[self._name]
+                    scatter_rows(row_KC, plan.fetch_slot_K, self._cache)
+                    self.fetched += len(row_KC)
+                if not self._hand_over(plan):
+                    return
+        except Exception as error:
+            self._hand_over(error)
+
+    def _hand_over(self, found: StepPlan | Exception) -> bool:
+        """Whether the trainer still wants it."""
+        while not self._is_over:
+            try:
+                self._ready.put(found, timeout=_LOOK)
+                return True
+            except queue.Full:
+                pass
+        return False

@@ -1,0 +1,228 @@
+"""Trainers that cache the rows they train, and know ahead which they will need: synchronous training, bit by bit.
+
+Agarwal et al. 2023, "Bagpipe: accelerating deep recommendation model training" (SOSP). A step reads the cache, which a
+thread has filled before; gradients of rows that the next step uses are exchanged at once, those of others behind the
+next step; rows of the tail, which one trainer uses once, are nobody else's business. What has left the cache is written
+back, and is fetched again only when every trainer's servers have said that they have it.
+
+Legend: P bags, U distinct rows of a batch, K rows of an exchange or slots of the cache, W values of a row, C columns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from any2vec.checks import check_whole
+from any2vec.cluster.message import Part
+from any2vec.errors import HostError, InputError
+from any2vec.kernels.bags import pool_bags
+from any2vec.kernels.rank_sums import add_in_turn
+from any2vec.plan.cacher import SHARED, Exchange, StepPlan, plan_steps
+from any2vec.tables.bagpipe_lanes import ACK, Fetcher, Janitor
+from any2vec.tables.batch_rows import BatchRows
+from any2vec.tables.remote import RowClient
+from any2vec.tables.row_optimiser import RowOptimiser
+
+NOW, LATER = "now", "later"
+"""phases and channels of the two exchanges"""
+LOOK_AHEAD, AHEAD = 200, 8
+_CACHE_BYTES = 1 << 30
+"""of a cache whose size is not given; memory is taken as rows come to stand in it"""
+
+
+class BagpipeRows:
+    """One trainer's access, for one worker, to rows of `StoredBlock`s on row servers.
+
+    Every trainer plans for itself: plans are pure, cost no bytes, and tell which rows every message holds.
+
+    Args:
+        client: of this host; two more lanes of its server are used, `lanes`.
+        name: of the table.
+        batch_ids: (trainer, step) -> int64 (U,), the distinct rows of that batch, ascending; empty behind the
+            trainer's last. Asked, step after step, by a thread of its own, `look_ahead` + `ahead` steps before the
+            trainer comes to them. `TradedIds` is one for trainers that can read their own data only.
+        num_steps: of the trainer that has most.
+        trainers: N; they are the ranks 0..N - 1.
+        look_ahead: L, steps.
+        capacity: rows of the cache, the same for all trainers; None: all of the table, up to 1 GiB.
+        clean_share: rows are written back every ceil(clean_share * L) steps.
+        ahead: steps whose rows may stand fetched in the cache.
+    """
+
+    def __init__(
+        self, client: RowClient, name: str, optimiser: RowOptimiser, batch_ids: Callable[[int, int], np.ndarray],
+        num_steps: int, *, trainers: int, look_ahead: int = LOOK_AHEAD, capacity: int | None = None,
+        clean_share: float = 0.25, ahead: int = AHEAD, lanes: tuple[int, int] = (1, 2),
+    ) -> None:  # fmt: skip
+        check_whole("ahead", ahead, 1, 1_000_000)
+        if capacity is None:
+            capacity = max(1, min(int(client.bounds[-1]), _CACHE_BYTES // (4 * optimiser.num_columns)))
+        self.transport = client.transport
+        self.optimiser = optimiser
+        self.trainers = trainers
+        self.num_steps = num_steps
+        self.cache = np.empty((capacity, optimiser.num_columns), np.float32)
+        self._row = np.full(capacity, SHARED, np.int64)
+        """the row that stands in a slot and has changed since it was fetched or written"""
+        self._is_own = np.zeros(capacity, bool)
+        """that row is this trainer's alone"""
+        fetching, writing = (RowClient(client.server, client.bounds.tolist(), client.in_flight, lane) for lane in lanes)
+        self._janitor = Janitor(writing, name, self.cache, self._row, trainers)
+        plans = plan_steps(batch_ids, num_steps, trainers, self.transport.rank, look_ahead, capacity, clean_share)
+        self._fetcher = Fetcher(fetching, name, self.cache, plans, self._janitor, ahead)
+        self._plan: StepPlan | None = None
+        """of the step between `pooled` and `push`"""
+        self._later: tuple[Exchange, np.ndarray] | None = None
+        """what is being exchanged behind the step, and this trainer's part, float32"""
+        self._done = 0
+        """steps"""
+        self._is_started = False
+        self._waited = 0.0
+        self._counts: Counter[str] = Counter()
+        self._most_held = 0
+
+    def pooled(self, rows: BatchRows, step: int) -> np.ndarray:
+        """Sums over the bags, float32 (P, W).
+
+        Raises:
+            InputError: the batch is not the one that `batch_ids` told of, or the cache is too small.
+            HostError: a server or a trainer is lost.
+        """
+        self._plan = plan = self._next_plan()
+        if plan.step != step or not np.array_equal(plan.row_U, rows.row_U):
+            raise InputError(f"The batch of step {step} is not the one that was planned for step {plan.step}.")
+        sum_PW = np.empty((rows.num_bags, self.optimiser.width), np.float32)
+        pool_bags(self.cache, plan.slot_U[rows.place_M], rows.start_P1, sum_PW)
+        return sum_PW
+
+    def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
+        """Change the rows by all trainers' gradients; returns when those of the next step have theirs.
+
+        Raises:
+            HostError: a trainer is lost.
+        """
+        if self._plan is None or self._plan.step != step:
+            raise InputError(f"Gradients of step {step} were pushed, whose rows were not read before.")
+        self._change(self._plan, rows.gradients(gradient_PW))
+
+    def flush(self) -> None:
+        """Write all changed rows back; they stay in the cache. All trainers come here between the same two steps.
+
+        Raises:
+            HostError: a server or a trainer is lost.
+        """
+        self._finish_later()
+        slots = np.flatnonzero(self._row != SHARED)
+        slots = slots[np.argsort(self._row[slots])]
+        mine = slots[self._is_own[slots] | self._janitor.is_writer(self._row[slots])]
+        self._janitor.write(self._row[mine], mine)
+        self._row[:] = SHARED
+        for peer in self._peers():
+            self.transport.send(peer, (), ACK, "flushed")
+        for peer in self._peers():
+            self.transport.recv(peer, ACK, "flushed")
+
+    def finish(self) -> None:
+        """Take part, without rows, in the steps that others still have; flush, and end.
+
+        Raises:
+            InputError: this trainer has batches left.
+            HostError: a server or a trainer is lost.
+        """
+        while self._done < self.num_steps:
+            plan = self._next_plan()
+            if len(plan.row_U):
+                raise InputError(f"The training ends at step {plan.step}, whose batch has not been trained.")
+            self._change(plan, np.empty((0, self.optimiser.width), np.float32))
+        self.flush()
+        self._fetcher.end()
+        self._janitor.end()
+
+    def facts(self) -> dict[str, Any]:
+        """Counts and shares for the summary; shares are of all distinct rows of all steps."""
+        total = max(1, self._counts["rows"])
+        shares = {f"{name}_share": self._counts[name] / total for name in ("fetched", NOW, LATER, "never")}
+        return {
+            "steps": self._done, **shares, "fetched_rows": self._fetcher.fetched, "written_rows": self._janitor.written,
+            "most_rows_held": self._most_held, "mean_look_ahead": self._counts["horizon"] / max(1, self._done),
+            "waited_for_fetch_seconds": self._fetcher.waited, "waited_for_trainers_seconds": self._waited,
+        }  # fmt: skip
+
+    def _next_plan(self) -> StepPlan:
+        if not self._is_started:
+            self._is_started = True
+            self._janitor.start()
+            self._fetcher.start()
+        self._janitor.check()
+        return self._fetcher.next()
+
+    def _change(self, plan: StepPlan, gradient_UW: np.ndarray) -> None:
+        """All that a step does to rows."""
+        now_JW, later_JW = gradient_UW[plan.now.own_J], gradient_UW[plan.later.own_J]
+        for peer in self._peers():  # also where there is nothing: no trainer may be two steps before another
+            self.transport.send(peer, [Part("rows", now_JW)], NOW, NOW)
+        if len(later_JW):
+            for peer in self._peers():
+                self.transport.send(peer, [Part("rows", later_JW)], LATER, LATER)
+        self._finish_later()
+        self._step(plan.now, now_JW, NOW, self._peers())
+        self._later = plan.later, later_JW
+        never_K = plan.slot_U[plan.never_J]
+        self._apply(plan.row_U[plan.never_J], never_K, gradient_UW[plan.never_J])
+        self._is_own[never_K] = True
+        self._row[plan.lost_slot_K] = SHARED
+        if plan.clean is not None:
+            self._janitor.clean(plan.clean)
+        self._plan = None
+        self._done += 1
+        self._count(plan)
+
+    def _finish_later(self) -> None:
+        """Step the rows whose gradients were exchanged behind the last step."""
+        if self._later is not None:
+            exchange, own_JW = self._later
+            self._later = None
+            self._step(exchange, own_JW, LATER, [peer for peer in self._peers() if len(exchange.place_TJ[peer])])
+
+    def _step(self, exchange: Exchange, own_JW: np.ndarray, phase: str, peers: list[int]) -> None:
+        """Sum the gradients of an exchange in rank order, and step its rows once."""
+        begun = time.monotonic()
+        part_T = {peer: self._receive(peer, phase, len(exchange.place_TJ[peer])) for peer in peers}
+        self._waited += time.monotonic() - begun
+        part_T[self.transport.rank] = own_JW
+        count = len(exchange.row_K)
+        sum_KW, is_begun_K = np.empty((count, self.optimiser.width), np.float32), np.zeros(count, np.uint8)
+        for rank in sorted(part_T):
+            add_in_turn(part_T[rank], exchange.place_TJ[rank], is_begun_K, sum_KW)
+        self._apply(exchange.row_K, exchange.slot_K, sum_KW)
+        self._is_own[exchange.slot_K] = False
+
+    def _receive(self, peer: int, phase: str, count: int) -> np.ndarray:
+        """A trainer's gradients, float32 (count, W)."""
+        found = self.transport.recv(peer, phase, phase).parts[0].array
+        if found.shape != (count, self.optimiser.width) or found.dtype != np.float32:
+            raise HostError(
+                f"Rank {peer} sent gradients of shape {found.shape} where {(count, self.optimiser.width)} were due: "
+                "the trainers do not see the same batches."
+            )
+        return found
+
+    def _apply(self, row_K: np.ndarray, slot_K: np.ndarray, gradient_KW: np.ndarray) -> None:
+        self.optimiser.step(self.cache, slot_K, gradient_KW)
+        self._row[slot_K] = row_K
+
+    def _peers(self) -> list[int]:
+        """The other trainers; each starts behind itself, so that nobody is everybody's first."""
+        rank = self.transport.rank
+        return [(rank + step) % self.trainers for step in range(1, self.trainers)]
+
+    def _count(self, plan: StepPlan) -> None:
+        now, later, never = plan.num_classes
+        self._counts.update(rows=plan.num_rows, now=now, later=later, never=never, fetched=plan.num_fetched)
+        self._counts["horizon"] += plan.horizon - plan.step
+        self._most_held = max(self._most_held, plan.num_held)

@@ -1,0 +1,385 @@
+"""A cache of trained rows that knows ahead: the tables are those of synchronous training, bit by bit."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from any2vec.cluster.link import LinkModel
+from any2vec.cluster.threads import run_logical
+from any2vec.cluster.transport import Transport
+from any2vec.errors import HostError, InputError
+from any2vec.plan.cacher import SHARED, StepPlan, plan_steps
+from any2vec.plan.partition import contiguous_bounds
+from any2vec.tables.access import LocalRows, RowAccess
+from any2vec.tables.bagpipe_lanes import Janitor
+from any2vec.tables.bagpipe_rows import BagpipeRows
+from any2vec.tables.batch_rows import BatchRows
+from any2vec.tables.in_step_rows import InStepRows, in_step_block
+from any2vec.tables.remote import RowClient
+from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.server import RowServer
+from any2vec.tables.traded_ids import TradedIds
+from any2vec.tables.trained_block import StoredBlock
+
+ROWS, WIDTH, STEPS = 60, 3, 30
+
+
+class Job(NamedTuple):
+    """What is trained: batches of all trainers, and who has the rows."""
+
+    batches: list[list[BatchRows]]
+    """trainer -> step"""
+    optimiser: RowOptimiser
+    trainers: int
+    servers: int = 0
+    """hosts that have all rows and train nothing; 0: trainers have them"""
+    look_ahead: int = 5
+    clean_share: float = 0.25
+    capacity: int | None = None
+    ahead: int = 4
+
+    @property
+    def bounds(self) -> list[int]:
+        if not self.servers:
+            return list(contiguous_bounds(ROWS, self.trainers))
+        return [0] * self.trainers + list(contiguous_bounds(ROWS, self.servers))
+
+    def ids(self, trainer: int, step: int) -> np.ndarray:
+        return self.batches[trainer][step].row_U
+
+
+def batch(rng: np.random.Generator, bags: int) -> BatchRows:
+    """Zipf-like, so that some rows come in every step and some once; ids twice in a bag, and empty bags."""
+    weights = 1 / np.arange(1, ROWS + 1)
+    counts = rng.integers(0, 4, bags)
+    ids = rng.choice(ROWS, counts.sum(), p=weights / weights.sum())
+    return BatchRows.of(ids.astype(np.int64), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+
+
+EMPTY = BatchRows.of(np.empty(0, np.int64), np.zeros(1, np.int64))
+
+
+def job(kind: Any = "adagrad", trainers: int = 2, seed: int = 0, steps: int = STEPS, **options: Any) -> Job:
+    """The last trainer's chunk is shorter."""
+    rng = np.random.default_rng(seed)
+    batches = [[batch(rng, 6) for _ in range(steps)] for _ in range(trainers)]
+    if trainers > 1:
+        batches[-1][-4:] = [EMPTY] * 4
+    return Job(batches, RowOptimiser(WIDTH, kind, rate=0.1), trainers, **options)
+
+
+def start_table(optimiser: RowOptimiser) -> np.ndarray:
+    table = np.zeros((ROWS, optimiser.num_columns), np.float32)
+    table[:, :WIDTH] = np.random.default_rng(7).normal(size=(ROWS, WIDTH)).astype(np.float32)
+    return table
+
+
+def gradient(pooled_PW: np.ndarray, trainer: int, step: int) -> np.ndarray:
+    """It depends on what was read, so a stale row shows."""
+    noise = np.random.default_rng((trainer, step)).normal(size=pooled_PW.shape).astype(np.float32)
+    return np.float32(0.3) * pooled_PW + noise
+
+
+def train(access: RowAccess, job: Job, trainer: int, pause: Callable[[int], None] = lambda step: None) -> None:
+    """The trainer's own batches; one with a shorter chunk ends earlier."""
+    own = job.batches[trainer]
+    last = max((step for step, rows in enumerate(own) if rows is not EMPTY), default=-1)
+    for step in range(last + 1):
+        pooled = access.pooled(own[step], step)
+        pause(step)
+        access.push(own[step], step, gradient(pooled, trainer, step))
+    access.finish()
+
+
+def in_step(job: Job) -> np.ndarray:
+    """The table, float32 (V, C), after synchronous training without a cache."""
+
+    def host(transport: Transport) -> np.ndarray:
+        table = start_table(job.optimiser)[slice(*job.bounds[transport.rank : transport.rank + 2])].copy()
+        blocks = {"rows": in_step_block(table, job.optimiser)}
+        server = RowServer(transport, blocks, bound=0, in_step=True, trainers=range(job.trainers))
+        server.start()
+        client = RowClient(server, job.bounds)
+        if transport.rank < job.trainers:
+            train(InStepRows(client, "rows", job.optimiser, len(job.batches[0])), job, transport.rank)
+        client.leave()
+        return table
+
+    return np.concatenate(run_logical(job.trainers + job.servers, host, patience=30.0))
+
+
+class Watched(StoredBlock):
+    """A server's block that gives nobody a row of which some trainer has a changed copy.
+
+    A trainer that does not write a row back drops its copy when the row leaves its cache; the one that does, when its
+    push is here.
+    """
+
+    def __init__(self, table_BC: np.ndarray, optimiser: RowOptimiser, first: int, changed: list[set[int]]) -> None:
+        super().__init__(table_BC, optimiser)
+        self.first = first
+        self.changed = changed
+        """by trainer: rows of which its cache has a changed copy; of all blocks"""
+
+    def read(self, slot_K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        wanted = set((slot_K + self.first).tolist())
+        for trainer, rows in enumerate(self.changed):
+            if rows & wanted:
+                raise InputError(f"rows {sorted(rows & wanted)} are asked for, and trainer {trainer} has changed them")
+        return super().read(slot_K)
+
+    def push(self, trainer: int, clock: int, slot_K: np.ndarray, value_KD: np.ndarray, is_delta: bool) -> None:
+        super().push(trainer, clock, slot_K, value_KD, is_delta)
+        self.changed[trainer].difference_update((slot_K + self.first).tolist())
+
+
+class Telling(BagpipeRows):
+    """Tells which rows it changes, and which it drops."""
+
+    changed: set[int]
+
+    def _apply(self, row_K: np.ndarray, slot_K: np.ndarray, gradient_KW: np.ndarray) -> None:
+        self.changed.update(row_K.tolist())
+        super()._apply(row_K, slot_K, gradient_KW)
+
+    def _change(self, plan: StepPlan, gradient_UW: np.ndarray) -> None:
+        super()._change(plan, gradient_UW)
+        if plan.clean is not None:
+            clean, rank = plan.clean, self.transport.rank
+            is_mine = (clean.sole_E == rank) | ((clean.sole_E == SHARED) & self._janitor.is_writer(clean.row_E))
+            self.changed.difference_update(clean.row_E[~is_mine].tolist())
+
+
+class Ran(NamedTuple):
+    table: np.ndarray
+    facts: list[dict[str, Any]]
+    bytes: list[dict[str, int]]
+
+
+def bagpipe(
+    job: Job, delay: Callable[[int, int], float] | None = None, trades: bool = False, link: LinkModel | None = None,
+) -> Ran:  # fmt: skip
+    """With a cache; delay(rank, number of the order): seconds that a trainer's writing back takes longer."""
+    changed: list[set[int]] = [set() for _ in range(job.trainers)]
+
+    def host(transport: Transport) -> tuple[np.ndarray, dict[str, Any]]:
+        rank = transport.rank
+        low, high = job.bounds[rank : rank + 2]
+        block = Watched(start_table(job.optimiser)[low:high].copy(), job.optimiser, low, changed)
+        server = RowServer(transport, {"rows": block}, trainers=range(job.trainers))
+        server.start()
+        client = RowClient(server, job.bounds)
+        facts: dict[str, Any] = {}
+        if rank < job.trainers:
+            ids: Any = TradedIds(transport, job.trainers, lambda step: job.ids(rank, step), ROWS) if trades else job.ids
+            access = Telling(
+                client, "rows", job.optimiser, ids, len(job.batches[0]), trainers=job.trainers,
+                look_ahead=job.look_ahead, capacity=job.capacity, clean_share=job.clean_share, ahead=job.ahead,
+            )  # fmt: skip
+            access.changed = changed[rank]
+            if delay is not None:
+                slow_down(access._janitor, rank, delay)
+            rng = np.random.default_rng(rank)
+
+            def pause(step: int) -> None:
+                if delay is not None:
+                    time.sleep(float(rng.exponential(0.0005)))
+
+            train(access, job, rank, pause)
+            facts = access.facts()
+        client.leave()
+        return block.table, facts | {"bytes": transport.counters.bytes_by_phase()}
+
+    found = run_logical(job.trainers + job.servers, host, link, patience=30.0)
+    facts = [facts for _, facts in found]
+    return Ran(np.concatenate([table for table, _ in found]), facts, [one.pop("bytes") for one in facts])
+
+
+def slow_down(janitor: Janitor, rank: int, delay: Callable[[int, int], float]) -> None:
+    carry_out, number = janitor._carry_out, iter(range(10**9))
+
+    def slowly(*order: Any) -> None:
+        time.sleep(delay(rank, next(number)))
+        carry_out(*order)
+
+    janitor._carry_out = slowly  # type: ignore[method-assign]
+
+
+def assert_equal(ran: Ran, job: Job) -> None:
+    want = in_step(job)
+    assert not np.array_equal(want, start_table(job.optimiser))
+    np.testing.assert_array_equal(ran.table.view(np.uint32), want.view(np.uint32))
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adagrad", "adam"])
+@pytest.mark.parametrize(("trainers", "servers"), [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 2)])
+def test_tables_are_those_of_synchronous_training(kind: Any, trainers: int, servers: int) -> None:
+    one = job(kind, trainers, servers=servers)
+    assert_equal(bagpipe(one), one)
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adagrad", "adam"])
+def test_one_trainer_makes_what_a_table_of_its_own_would(kind: Any) -> None:
+    one = job(kind, 1)
+    table = start_table(one.optimiser)
+    train(LocalRows(table, one.optimiser), one, 0)
+    np.testing.assert_array_equal(bagpipe(one).table.view(np.uint32), table.view(np.uint32))
+
+
+@pytest.mark.parametrize("look_ahead", [1, 2, 10, 200])
+@pytest.mark.parametrize("clean_share", [0.0, 0.25, 1.0])
+def test_any_look_ahead_and_any_pace_of_cleaning(look_ahead: int, clean_share: float) -> None:
+    one = job(look_ahead=look_ahead, clean_share=clean_share, seed=look_ahead)
+    assert_equal(bagpipe(one), one)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("servers", [0, 1])
+def test_late_acknowledgements_lose_nothing(seed: int, servers: int) -> None:
+    """Each trainer's writing back takes its own time, much longer than a step; rows are fetched again soon."""
+    one = job("adam", 2 + seed % 2, seed, servers=servers, look_ahead=1 + seed % 3, clean_share=0.5, ahead=1 + seed)
+    times = np.random.default_rng(seed).exponential(0.004, (4, 200))
+    assert_equal(bagpipe(one, lambda rank, number: float(times[rank, number])), one)
+
+
+def test_without_the_gate_a_changed_row_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the watched server would notice."""
+    monkeypatch.setattr(Janitor, "await_clean", lambda self, number: None)
+    one = job("sgd", 2, look_ahead=1, clean_share=0.0)
+    with pytest.raises((HostError, InputError), match="has changed them"):
+        bagpipe(one, lambda rank, number: 0.01)
+
+
+def test_rows_of_the_tail_are_trained() -> None:
+    """Trainer r alone uses row 10 + 20 r + step, once; row 0 comes in every step. One SGD step each."""
+    steps = 15
+
+    def rows_of(trainer: int, step: int) -> BatchRows:
+        return BatchRows.of(np.array([0, 10 + 20 * trainer + step]), np.array([0, 1, 2]))
+
+    batches = [[rows_of(trainer, step) for step in range(steps)] for trainer in range(2)]
+    one = Job(batches, RowOptimiser(WIDTH, "sgd", rate=0.5), 2, look_ahead=4)
+    ran = bagpipe(one)
+    start = start_table(one.optimiser)
+    for trainer in range(2):
+        for step in range(steps):
+            row = 10 + 20 * trainer + step
+            change = np.float32(0.5) * gradient(np.stack([start[0], start[row]]), trainer, step)[1]
+            np.testing.assert_array_equal(ran.table[row], start[row] - change)
+    assert_equal(ran, one)
+    # 1 row is new in the first step, 2 of the tail in each; nobody but its trainer fetches or writes one.
+    assert [facts["fetched_rows"] for facts in ran.facts] == [1 + steps] * 2
+    assert sum(facts["written_rows"] for facts in ran.facts) == 1 + 2 * steps
+    assert ran.facts[0]["never_share"] == 2 * steps / (3 * steps)
+
+
+def at_steps(uses: dict[int, list[list[int]]], steps: int, trainers: int = 2, **options: Any) -> Job:
+    """uses: row -> by trainer the steps that use it."""
+    found: list[list[BatchRows]] = []
+    for trainer in range(trainers):
+        found.append([])
+        for step in range(steps):
+            rows = np.array([row for row, when in uses.items() if step in when[trainer]], np.int64)
+            found[-1].append(BatchRows.of(rows, np.arange(len(rows) + 1)))
+    return Job(found, RowOptimiser(WIDTH, "adagrad"), trainers, **options)
+
+
+@pytest.mark.parametrize("distance", [3, 4, 5])
+@pytest.mark.parametrize("who", [(0, 0), (0, 1), (1, 0)])
+def test_a_row_that_comes_again_after_l_or_more_steps(distance: int, who: tuple[int, int]) -> None:
+    """L is 4: the row is held, or just held, or just not; the other trainer's rows come in each step."""
+    again = {5: [[], []]}
+    for at, trainer in zip((1, 1 + distance, 1 + 2 * distance), (*who, who[0]), strict=True):
+        again[5][trainer].append(at)
+    one = at_steps(again | {0: [list(range(15))] * 2}, 15, look_ahead=4, clean_share=0.25)
+    ran = bagpipe(one, lambda rank, number: 0.003)
+    assert_equal(ran, one)
+    mine = [3 if distance > 4 else 1] * 2
+    if distance > 4:  # each use stands alone: only its trainer fetches it
+        mine = [(*who, who[0]).count(trainer) for trainer in range(2)]
+    assert [facts["fetched_rows"] - 1 for facts in ran.facts] == mine
+
+
+def test_a_row_of_both_in_one_step_and_of_one_in_the_next() -> None:
+    uses = {3: [[2, 3], [2]], 4: [[2], [2, 3]], 5: [[2, 9], [3]], 6: [[0], [9]], 0: [list(range(10))] * 2}
+    one = at_steps(uses, 10, look_ahead=3)
+    assert_equal(bagpipe(one), one)
+
+
+def test_a_trainer_without_any_batch_takes_part() -> None:
+    one = job(trainers=2)
+    one.batches[1][:] = [EMPTY] * STEPS
+    assert_equal(bagpipe(one), one)
+
+
+@pytest.mark.parametrize("trainers", [1, 2])
+def test_a_small_cache_keeps_less_and_makes_the_same(trainers: int) -> None:
+    one = job("adam", trainers, seed=3, look_ahead=20)
+    both = [set[int]() for _ in range(STEPS)]
+    for step in range(STEPS):
+        for trainer in range(trainers):
+            both[step] |= set(one.ids(trainer, step).tolist())
+    capacity = max(len(both[step] | both[step + 1]) for step in range(STEPS - 1)) + (6 if trainers > 1 else 0)
+    small, large = (bagpipe(one._replace(capacity=size), lambda rank, number: 0.001) for size in (capacity, None))
+    assert_equal(small, one)
+    assert_equal(large, one)
+    tight, wide = small.facts[0], large.facts[0]
+    assert tight["most_rows_held"] <= capacity < wide["most_rows_held"]
+    assert tight["mean_look_ahead"] < wide["mean_look_ahead"] == 20
+    assert tight["fetched_share"] > wide["fetched_share"]
+
+
+def test_trainers_tell_each_other_their_ids() -> None:
+    one = job("adam", 3, servers=1)
+    ran = bagpipe(one, trades=True)
+    assert_equal(ran, one)
+    assert all(counted["oracle"] > 0 for counted in ran.bytes[:3])
+
+
+def test_ids_travel_as_bits_and_gradients_without_ids() -> None:
+    """2 trainers, all rows at a server. A head of a message is counted as control, so only rows are compared."""
+    one = job("sgd", 2, servers=1)
+    plans = [
+        list(plan_steps(one.ids, STEPS, 2, trainer, one.look_ahead, ROWS, one.clean_share)) for trainer in range(2)
+    ]
+    ran = bagpipe(one)
+    for trainer, facts in enumerate(ran.facts[:2]):
+        assert facts["fetched_rows"] == sum(len(plan.fetch_row_K) for plan in plans[trainer])
+
+
+def test_a_flush_in_the_middle_writes_all_that_has_changed() -> None:
+    """After a flush the servers have what synchronous training has after so many steps; then training goes on."""
+    one, at = job("adam", 2, seed=5, look_ahead=12), 13
+    cut = one._replace(batches=[batches[:at] for batches in one.batches])
+    want, seen = in_step(cut), {}
+    barrier = threading.Barrier(2, timeout=30)
+
+    def host(transport: Transport) -> np.ndarray:
+        rank = transport.rank
+        low, high = one.bounds[rank : rank + 2]
+        block = StoredBlock(start_table(one.optimiser)[low:high].copy(), one.optimiser)
+        server = RowServer(transport, {"rows": block})
+        server.start()
+        client = RowClient(server, one.bounds)
+        access = BagpipeRows(client, "rows", one.optimiser, one.ids, STEPS, trainers=2, look_ahead=one.look_ahead)
+
+        for step in range(STEPS):
+            if step == at:
+                access.flush()
+                seen[rank] = block.copy()
+                barrier.wait()
+            pooled = access.pooled(one.batches[rank][step], step)
+            access.push(one.batches[rank][step], step, gradient(pooled, rank, step))
+        access.finish()
+        client.leave()
+        return block.table
+
+    table = np.concatenate(run_logical(2, host, patience=30.0))
+    np.testing.assert_array_equal(np.concatenate([seen[0], seen[1]]).view(np.uint32), want.view(np.uint32))
+    np.testing.assert_array_equal(table.view(np.uint32), in_step(one).view(np.uint32))
