@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from any2vec.cluster.message import Part
+from any2vec.cluster.message import Part, size_of
 from any2vec.cluster.transport import control
 from any2vec.kernels.replicas import add_replica, copy_replica, mean_replica, merge_towards
 from any2vec.plan.partition import contiguous_bounds
@@ -42,6 +42,8 @@ class Averaged(ABC):
         self.target = replica.value.copy()
         """the last result, float32 (Q,)"""
         self.is_recalled = False
+        self.sent = self.received = 0
+        """bytes of syncs, heads of messages included"""
         self._bounds = contiguous_bounds(len(replica.value), circle.trainers)
         self._standing = self._agreed = WORKING
 
@@ -57,14 +59,6 @@ class Averaged(ABC):
     def agreed(self) -> int:
         return self._agreed
 
-    @property
-    def sent(self) -> int:
-        return self.circle.sent
-
-    @property
-    def received(self) -> int:
-        return self.circle.received
-
     def start(self) -> None:
         """Trainers meet in every sync; until the first, and unless another is recalled, the result is the replica."""
         if not self.is_recalled:
@@ -78,7 +72,7 @@ class Averaged(ABC):
     def scatter(self) -> None:
         """Send each owner its slice."""
         for peer in self.circle.others:
-            self.circle.send(peer, [control(self._standing), Part("dense", self.seen[self.slice_of(peer)])], "scatter")
+            self._tell(peer, [control(self._standing), Part("dense", self.seen[self.slice_of(peer)])], "scatter")
 
     def reduce(self) -> None:
         """Add up the own slice, agree on the result, and tell all."""
@@ -89,7 +83,7 @@ class Averaged(ABC):
             if rank == self.rank:
                 add_replica(total_S, self.seen[own])
                 continue
-            standing, values = self.circle.recv(rank, "scatter")
+            standing, values = self._hear(rank, "scatter")
             said.append(int(standing.array[0]))
             add_replica(total_S, self.circle.numbers(rank, values, len(total_S)))
         self._agreed = min(said)
@@ -99,7 +93,7 @@ class Averaged(ABC):
         self.target = self.target.copy()
         self.target[own] = result_S
         for peer in self.circle.others:
-            self.circle.send(peer, [Part("dense", result_S)], "gather")
+            self._tell(peer, [Part("dense", result_S)], "gather")
 
     def gather(self) -> None:
         """Hear the other slices of the result."""
@@ -107,7 +101,7 @@ class Averaged(ABC):
             return
         for rank in self.circle.others:
             where = self.slice_of(rank)
-            (part,) = self.circle.recv(rank, "gather")
+            (part,) = self._hear(rank, "gather")
             self.target[where] = self.circle.numbers(rank, part, where.stop - where.start)
 
     def merge(self) -> None:
@@ -124,6 +118,15 @@ class Averaged(ABC):
     def slice_of(self, rank: int) -> slice:
         """The parameters that a trainer owns."""
         return slice(self._bounds[rank], self._bounds[rank + 1])
+
+    def _tell(self, peer: int, parts: Sequence[Part], phase: str) -> None:
+        self.sent += size_of(parts)
+        self.circle.send(peer, parts, phase)
+
+    def _hear(self, peer: int, phase: str) -> tuple[Part, ...]:
+        parts = self.circle.recv(peer, phase)
+        self.received += size_of(parts)
+        return parts
 
     @abstractmethod
     def model(self) -> np.ndarray | None:

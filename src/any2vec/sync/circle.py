@@ -1,4 +1,4 @@
-"""The trainers among the hosts, ranks 0..N - 1, on a channel of their own, with a count of its bytes."""
+"""The trainers among the hosts, ranks 0..N - 1, on a channel of their own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from any2vec.cluster.message import Part, overhead, size_of
+from any2vec.cluster.message import Part, overhead
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError
 from any2vec.plan.partition import contiguous_bounds
@@ -25,8 +25,6 @@ class Circle:
         self.trainers = trainers
         self.rank = transport.rank
         self.name = name
-        self.sent = self.received = 0
-        """bytes, heads included"""
 
     @property
     def others(self) -> list[int]:
@@ -34,14 +32,11 @@ class Circle:
         return [(self.rank + step) % self.trainers for step in range(1, self.trainers)]
 
     def send(self, peer: int, parts: Sequence[Part], phase: str) -> None:
-        self.sent += size_of(parts)
         self.transport.send(peer, parts, phase, self.name)
 
     def recv(self, peer: int, phase: str) -> tuple[Part, ...]:
         """The parts of the next message of a trainer. HostError as `Transport.recv`."""
-        parts = self.transport.recv(peer, phase, self.name).parts
-        self.received += size_of(parts)
-        return parts
+        return self.transport.recv(peer, phase, self.name).parts
 
     def numbers(self, peer: int, part: Part, size: int) -> np.ndarray:
         """The array of a part, float32 (size,). HostError where it is another."""
