@@ -9,6 +9,9 @@ import numpy as np
 
 from any2vec.tables.replica import Replica
 
+LEFT_OUT = 1 << 62
+"""step of a batch that comes too late for its own: nothing is computed for it"""
+
 
 class DenseAgreement(Protocol):
     """One trainer's side. Its worker threads call `begin` and `apply` for each of their batches, at once.
@@ -20,9 +23,10 @@ class DenseAgreement(Protocol):
         """All hosts are here; whatever runs behind the workers begins."""
 
     def begin(self, worker: int, index: int) -> int:
-        """Before batch `index` of this trainer (from 0): the step to which its gradients will belong.
+        """Before batch `index` of this trainer (from 0): the step to which its gradients will belong, or LEFT_OUT.
 
-        The replica is then as fresh as the rule asks.
+        Steps are those of all trainers together, and may differ from `index`, either way. The replica is then as fresh
+        as the rule asks.
         """
 
     def apply(self, worker: int, step: int, gradient_Q: np.ndarray) -> None:
@@ -35,7 +39,7 @@ class DenseAgreement(Protocol):
         """This trainer has no batch left; returns when all have come here, or raises HostError in good time."""
 
     def model(self) -> np.ndarray | None:
-        """The parameters that count as the model, at rank 0 (None elsewhere). Collective, after `settle` or `finish`."""
+        """The parameters that count as the model, at rank 0, None elsewhere; collective, after `settle` or `finish`."""
 
     @property
     def memory(self) -> dict[str, np.ndarray]:
