@@ -10,12 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from any2vec.cluster.codec import ids_size
 from any2vec.cluster.link import LinkModel
+from any2vec.cluster.message import overhead
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
 from any2vec.plan.cacher import SHARED, StepPlan, plan_steps
 from any2vec.plan.partition import contiguous_bounds
+from any2vec.tables import bagpipe_lanes
 from any2vec.tables.access import LocalRows, RowAccess
 from any2vec.tables.bagpipe_lanes import Janitor
 from any2vec.tables.bagpipe_rows import BagpipeRows
@@ -336,21 +339,33 @@ def test_a_small_cache_keeps_less_and_makes_the_same(trainers: int) -> None:
 
 
 def test_trainers_tell_each_other_their_ids() -> None:
+    """60 rows are told of in 8 bytes, or 2 bytes each where they are few; rank 1 sends to two others."""
     one = job("adam", 3, servers=1)
     ran = bagpipe(one, trades=True)
     assert_equal(ran, one)
-    assert all(counted["oracle"] > 0 for counted in ran.bytes[:3])
+    told = sum(2 * ids_size(len(one.ids(1, step)), ROWS) for step in range(STEPS))
+    assert ran.bytes[1]["oracle"] == told + 2 * STEPS * overhead(1)
+    assert "oracle" not in ran.bytes[3]
 
 
-def test_ids_travel_as_bits_and_gradients_without_ids() -> None:
-    """2 trainers, all rows at a server. A head of a message is counted as control, so only rows are compared."""
+def test_gradients_travel_without_ids() -> None:
+    """Each trainer sends those of its now and later rows to the other one; nobody those of never rows."""
     one = job("sgd", 2, servers=1)
-    plans = [
-        list(plan_steps(one.ids, STEPS, 2, trainer, one.look_ahead, ROWS, one.clean_share)) for trainer in range(2)
-    ]
     ran = bagpipe(one)
-    for trainer, facts in enumerate(ran.facts[:2]):
-        assert facts["fetched_rows"] == sum(len(plan.fetch_row_K) for plan in plans[trainer])
+    for trainer, (counted, facts) in enumerate(zip(ran.bytes[:2], ran.facts[:2], strict=True)):
+        plans = list(plan_steps(one.ids, STEPS, 2, trainer, one.look_ahead, ROWS, one.clean_share))
+        now, later = ([len(getattr(plan, name).own_J) for plan in plans] for name in ("now", "later"))
+        assert counted["now"] == 4 * WIDTH * sum(now) + STEPS * overhead(1)
+        assert counted["later"] == 4 * WIDTH * sum(later) + np.count_nonzero(later) * overhead(1)
+        assert facts["fetched_rows"] == sum(len(plan.fetch_row_K) for plan in plans)
+        assert facts["now_share"] + facts["later_share"] + facts["never_share"] == pytest.approx(1)
+
+
+def test_what_is_written_back_travels_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two rows each."""
+    monkeypatch.setattr(bagpipe_lanes, "_PIECE", 2 * 4 * (WIDTH + 1))
+    one = job("adagrad", 2, servers=1, clean_share=1.0)
+    assert_equal(bagpipe(one), one)
 
 
 def test_a_flush_in_the_middle_writes_all_that_has_changed() -> None:
@@ -383,3 +398,134 @@ def test_a_flush_in_the_middle_writes_all_that_has_changed() -> None:
     table = np.concatenate(run_logical(2, host, patience=30.0))
     np.testing.assert_array_equal(np.concatenate([seen[0], seen[1]]).view(np.uint32), want.view(np.uint32))
     np.testing.assert_array_equal(table.view(np.uint32), in_step(one).view(np.uint32))
+
+
+def test_training_goes_on_at_a_later_step() -> None:
+    """The first steps of one access, the others of another, as after a checkpoint."""
+    one, at = job("adam", 2, seed=8), 11
+    one.batches[1][-4:] = [batch(np.random.default_rng(1), 6) for _ in range(4)]
+
+    def host(transport: Transport) -> np.ndarray:
+        rank = transport.rank
+        low, high = one.bounds[rank : rank + 2]
+        block = StoredBlock(start_table(one.optimiser)[low:high].copy(), one.optimiser)
+        server = RowServer(transport, {"rows": block})
+        server.start()
+        client = RowClient(server, one.bounds)
+        for first, stop, lanes in ((0, at, (1, 2)), (at, STEPS, (3, 4))):
+            access = BagpipeRows(
+                client, "rows", one.optimiser, one.ids, stop, trainers=2, look_ahead=4, first_step=first, lanes=lanes
+            )
+            for step in range(first, stop):
+                pooled = access.pooled(one.batches[rank][step], step)
+                access.push(one.batches[rank][step], step, gradient(pooled, rank, step))
+            access.finish()
+        client.leave()
+        return block.table
+
+    table = np.concatenate(run_logical(2, host, patience=30.0))
+    np.testing.assert_array_equal(table.view(np.uint32), in_step(one).view(np.uint32))
+
+
+# What goes wrong
+
+
+def access_of(transport: Transport, one: Job, **options: Any) -> BagpipeRows:
+    low, high = one.bounds[transport.rank : transport.rank + 2]
+    block = StoredBlock(start_table(one.optimiser)[low:high].copy(), one.optimiser)
+    server = RowServer(transport, {"rows": block})
+    server.start()
+    client = RowClient(server, one.bounds)
+    return BagpipeRows(
+        client, "rows", one.optimiser, one.ids, len(one.batches[0]), trainers=one.trainers,
+        **{"look_ahead": one.look_ahead, **options},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("who", [0, 1])
+def test_a_lost_trainer_is_told_of(who: int) -> None:
+    one, told = job(trainers=3, steps=60), []
+
+    def host(transport: Transport) -> None:
+        access = access_of(transport, one)
+        try:
+            for step in range(50):
+                if step == 7 and transport.rank == who:
+                    raise RuntimeError("the machine burns")
+                rows = one.batches[transport.rank][step]
+                access.push(rows, step, gradient(access.pooled(rows, step), transport.rank, step))
+        except HostError as error:
+            told.append(str(error))
+            raise
+        finally:
+            access.end()
+
+    with pytest.raises(RuntimeError, match="the machine burns"):
+        run_logical(3, host, patience=20.0)
+    assert len(told) == 2 and all(f"host {who} " in text for text in told)
+
+
+def test_a_server_that_refuses_what_is_written_back_is_told_of() -> None:
+    one = job("sgd", 1, look_ahead=1, clean_share=0.0)
+
+    def host(transport: Transport) -> None:
+        access = access_of(transport, one)
+
+        def refuse(*order: Any) -> None:
+            raise InputError("no such row")
+
+        access._janitor._carry_out = refuse  # type: ignore[method-assign]
+        try:
+            train(access, one, 0)
+        finally:
+            access.end()
+
+    with pytest.raises(HostError, match="Rank 0 could not write rows back: no such row"):
+        run_logical(1, host, patience=20.0)
+
+
+def test_batches_must_be_those_that_were_told_ahead() -> None:
+    one = job("sgd", 1)
+
+    def host(transport: Transport) -> None:
+        access, rows = access_of(transport, one), one.batches[0]
+        with pytest.raises(InputError, match=r"Gradients of step 0 are pushed"):
+            access.push(rows[0], 0, np.zeros((6, WIDTH), np.float32))
+        access.push(rows[0], 0, gradient(access.pooled(rows[0], 0), 0, 0))
+        with pytest.raises(InputError, match=f"batch of step 2 has not the {len(rows[1].row_U)} rows .* for step 1"):
+            access.pooled(rows[2], 2)
+        with pytest.raises(InputError, match="ends before step 2, of which rank 0 has a batch"):
+            access.finish()
+        access.end()
+
+    run_logical(1, host, patience=20.0)
+
+
+def test_a_cache_that_is_too_small_is_refused_before_a_row_is_changed() -> None:
+    one = job("sgd", 1)
+
+    def host(transport: Transport) -> None:
+        access = access_of(transport, one, capacity=3)
+        with pytest.raises(InputError, match="A cache of 3 rows is too small"):
+            access.pooled(one.batches[0][0], 0)
+        access.end()
+
+    run_logical(1, host, patience=20.0)
+
+
+def test_trainers_that_see_other_batches_are_told_of() -> None:
+    """Rank 1 believes that rank 0 has other rows."""
+    one = job("sgd", 2)
+
+    def host(transport: Transport) -> None:
+        seen = one
+        if transport.rank == 1:
+            seen = one._replace(batches=[job("sgd", 2, seed=99).batches[0], one.batches[1]])
+        access = access_of(transport, seen)
+        try:
+            train(access, one, transport.rank)
+        finally:
+            access.end()
+
+    with pytest.raises(HostError, match="do not see the same batches"):
+        run_logical(2, host, patience=20.0)

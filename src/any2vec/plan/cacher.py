@@ -23,6 +23,8 @@ from any2vec.errors import InputError
 from any2vec.kernels.grouping import cut_groups, sort_positions
 from any2vec.plan.lookahead import NONE, UseWindow, check_rows
 
+CLEAN_SHARE = 0.02
+"""the paper's is 0.25; with less, rows wait for a shorter time and what is written back travels in smaller bursts"""
 SHARED = -1
 """instead of a trainer: rows of which all have the same copy"""
 
@@ -86,6 +88,8 @@ class StepPlan:
     """of the G rows, by whomever"""
     num_classes: tuple[int, int, int]
     """of the G rows: now, later, never"""
+    num_slots: int
+    """slots from 0 on that have been taken so far: no other of the cache's memory is used"""
     num_held: int
     """slots taken behind the step, those that wait to be written back among them"""
     horizon: int
@@ -94,7 +98,7 @@ class StepPlan:
 
 def plan_steps(
     batch_ids: Callable[[int, int], np.ndarray], num_steps: int, trainers: int, trainer: int, look_ahead: int,
-    capacity: int, clean_share: float = 0.25,
+    capacity: int, clean_share: float = CLEAN_SHARE,
 ) -> Iterator[StepPlan]:  # fmt: skip
     """The plans of all steps, one after the other; a batch is asked for when the step L before it is planned.
 
@@ -159,7 +163,9 @@ class Cacher:
         clean_share: of L: a clean follows the last one after so many steps, rounded up.
     """
 
-    def __init__(self, trainers: int, trainer: int, look_ahead: int, capacity: int, clean_share: float = 0.25) -> None:
+    def __init__(
+        self, trainers: int, trainer: int, look_ahead: int, capacity: int, clean_share: float = CLEAN_SHARE
+    ) -> None:
         check_whole("look_ahead", look_ahead, 1, 1_000_000)
         check_whole("capacity", capacity, 1, 1 << 40)
         check_number("clean_share", clean_share, 0, 1)
@@ -230,7 +236,7 @@ class Cacher:
             self._exchange(classes[1], uses.row_G, slot_G, coming.place_T),
             np.flatnonzero(is_never[own]), slot_G[is_lost & ~is_first], clean, len(sole_G), int(is_first.sum()),
             (int(classes[0].sum()), int(classes[1].sum()), int(classes[2].sum())),
-            self._held + self._pending.most, horizon,
+            self._fresh, self._held + self._pending.most, horizon,
         )  # fmt: skip
 
     def _left(

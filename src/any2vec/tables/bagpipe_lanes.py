@@ -19,6 +19,8 @@ from any2vec.plan.cacher import SHARED, Clean, StepPlan
 from any2vec.tables.remote import RowClient
 
 ACK = "ack"
+_PIECE = 1 << 18
+"""bytes that are written back at once: what trainers wait for then finds the line free soon"""
 _LOOK = 0.2
 """seconds after which a thread that waits for its own trainer looks whether that has ended"""
 
@@ -31,10 +33,10 @@ class Janitor:
 
     Args:
         client: for this thread alone.
-        row_K: int64 (K,): the row that stands changed in a slot; SHARED (-1) where none does.
+        mark_K: int64 (K,): 1 + the row that stands changed in a slot, 0 where none does.
     """
 
-    def __init__(self, client: RowClient, name: str, cache_KC: np.ndarray, row_K: np.ndarray, trainers: int) -> None:
+    def __init__(self, client: RowClient, name: str, cache_KC: np.ndarray, mark_K: np.ndarray, trainers: int) -> None:
         self.transport: Transport = client.transport
         self.trainers = trainers
         self.written = 0
@@ -42,7 +44,7 @@ class Janitor:
         self._client = client
         self._name = name
         self._cache = cache_KC
-        self._row = row_K
+        self._mark = mark_K
         self._orders: queue.SimpleQueue[tuple[np.ndarray, np.ndarray, int] | None] = queue.SimpleQueue()
         self._changed = threading.Condition()
         self._given = self._done = 0
@@ -60,10 +62,10 @@ class Janitor:
 
     def clean(self, clean: Clean) -> None:
         """Begin to write this trainer's share of a clean; its rows are not changed any more."""
-        is_changed = self._row[clean.slot_E] != SHARED  # what a flush has written need not be written again
+        is_changed = self._mark[clean.slot_E] != 0  # what a flush has written need not be written again
         is_mine = (clean.sole_E == self.transport.rank) | ((clean.sole_E == SHARED) & self.is_writer(clean.row_E))
         is_in = is_changed & is_mine
-        self._row[clean.slot_E] = SHARED
+        self._mark[clean.slot_E] = 0
         self._order(clean.row_E[is_in], clean.slot_E[is_in], clean.number)
 
     def write(self, row_E: np.ndarray, slot_E: np.ndarray) -> None:
@@ -92,6 +94,8 @@ class Janitor:
         with self._changed:
             self._changed.wait_for(lambda: self._cleans > number or self._error or self._is_over)
         self.check()
+        if self._is_over:
+            raise HostError(f"Rank {self.transport.rank} has ended its training.")
         for peer in self._heard:
             while self._heard[peer] <= number:
                 told = self.transport.recv(peer, ACK, ACK).parts[0].array
@@ -128,10 +132,12 @@ class Janitor:
                 self._changed.notify_all()
 
     def _carry_out(self, row_E: np.ndarray, slot_E: np.ndarray, number: int) -> None:
-        if len(row_E):
-            value_EC = np.empty((len(row_E), self._cache.shape[1]), np.float32)
-            gather_rows(self._cache, slot_E, value_EC)
-            self._client.push(self._name, row_E, value_EC, 0, is_delta=False)
+        step = max(1, _PIECE // (4 * self._cache.shape[1]))
+        for first in range(0, len(row_E), step):
+            rows, slots = row_E[first : first + step], slot_E[first : first + step]
+            value_KC = np.empty((len(rows), self._cache.shape[1]), np.float32)
+            gather_rows(self._cache, slots, value_KC)
+            self._client.push(self._name, rows, value_KC, 0, is_delta=False)
             self._client.drain()
         if number >= 0:
             for peer in self._heard:

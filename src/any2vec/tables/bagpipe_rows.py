@@ -22,7 +22,7 @@ from any2vec.cluster.message import Part
 from any2vec.errors import HostError, InputError
 from any2vec.kernels.bags import pool_bags
 from any2vec.kernels.rank_sums import add_in_turn
-from any2vec.plan.cacher import SHARED, Exchange, StepPlan, plan_steps
+from any2vec.plan.cacher import CLEAN_SHARE, Exchange, StepPlan, plan_steps
 from any2vec.tables.bagpipe_lanes import ACK, Fetcher, Janitor
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.remote import RowClient
@@ -52,12 +52,13 @@ class BagpipeRows:
         capacity: rows of the cache, the same for all trainers; None: all of the table, up to 1 GiB.
         clean_share: rows are written back every ceil(clean_share * L) steps.
         ahead: steps whose rows may stand fetched in the cache.
+        first_step: where training goes on after a checkpoint.
     """
 
     def __init__(
         self, client: RowClient, name: str, optimiser: RowOptimiser, batch_ids: Callable[[int, int], np.ndarray],
         num_steps: int, *, trainers: int, look_ahead: int = LOOK_AHEAD, capacity: int | None = None,
-        clean_share: float = 0.25, ahead: int = AHEAD, lanes: tuple[int, int] = (1, 2),
+        clean_share: float = CLEAN_SHARE, ahead: int = AHEAD, first_step: int = 0, lanes: tuple[int, int] = (1, 2),
     ) -> None:  # fmt: skip
         check_whole("ahead", ahead, 1, 1_000_000)
         if capacity is None:
@@ -65,22 +66,27 @@ class BagpipeRows:
         self.transport = client.transport
         self.optimiser = optimiser
         self.trainers = trainers
+        self.first_step = first_step
         self.num_steps = num_steps
         self.cache = np.empty((capacity, optimiser.num_columns), np.float32)
-        self._row = np.full(capacity, SHARED, np.int64)
-        """the row that stands in a slot and has changed since it was fetched or written"""
+        self._mark = np.zeros(capacity, np.int64)
+        """1 + the row that stands in a slot and has changed since it was fetched or written; 0 where none has"""
         self._is_own = np.zeros(capacity, bool)
         """that row is this trainer's alone"""
+        self._num_slots = 0
         fetching, writing = (RowClient(client.server, client.bounds.tolist(), client.in_flight, lane) for lane in lanes)
-        self._janitor = Janitor(writing, name, self.cache, self._row, trainers)
-        plans = plan_steps(batch_ids, num_steps, trainers, self.transport.rank, look_ahead, capacity, clean_share)
+        self._janitor = Janitor(writing, name, self.cache, self._mark, trainers)
+        plans = plan_steps(
+            lambda trainer, step: batch_ids(trainer, first_step + step), num_steps - first_step, trainers,
+            self.transport.rank, look_ahead, capacity, clean_share,
+        )  # fmt: skip
         self._fetcher = Fetcher(fetching, name, self.cache, plans, self._janitor, ahead)
         self._plan: StepPlan | None = None
         """of the step between `pooled` and `push`"""
         self._later: tuple[Exchange, np.ndarray] | None = None
         """what is being exchanged behind the step, and this trainer's part, float32"""
         self._done = 0
-        """steps"""
+        """steps of this run; plans count them, too"""
         self._is_started = False
         self._waited = 0.0
         self._counts: Counter[str] = Counter()
@@ -94,8 +100,12 @@ class BagpipeRows:
             HostError: a server or a trainer is lost.
         """
         self._plan = plan = self._next_plan()
-        if plan.step != step or not np.array_equal(plan.row_U, rows.row_U):
-            raise InputError(f"The batch of step {step} is not the one that was planned for step {plan.step}.")
+        planned = self.first_step + plan.step
+        if planned != step or not np.array_equal(plan.row_U, rows.row_U):
+            raise InputError(
+                f"The batch of step {step} has not the {len(plan.row_U)} rows that were planned for step {planned}: "
+                "the batches that are trained must be those that were told ahead."
+            )
         sum_PW = np.empty((rows.num_bags, self.optimiser.width), np.float32)
         pool_bags(self.cache, plan.slot_U[rows.place_M], rows.start_P1, sum_PW)
         return sum_PW
@@ -106,8 +116,8 @@ class BagpipeRows:
         Raises:
             HostError: a trainer is lost.
         """
-        if self._plan is None or self._plan.step != step:
-            raise InputError(f"Gradients of step {step} were pushed, whose rows were not read before.")
+        if self._plan is None or self.first_step + self._plan.step != step:
+            raise InputError(f"Gradients of step {step} are pushed, and its rows have not been read just before.")
         self._change(self._plan, rows.gradients(gradient_PW))
 
     def flush(self) -> None:
@@ -117,11 +127,12 @@ class BagpipeRows:
             HostError: a server or a trainer is lost.
         """
         self._finish_later()
-        slots = np.flatnonzero(self._row != SHARED)
-        slots = slots[np.argsort(self._row[slots])]
-        mine = slots[self._is_own[slots] | self._janitor.is_writer(self._row[slots])]
-        self._janitor.write(self._row[mine], mine)
-        self._row[:] = SHARED
+        slots = np.flatnonzero(self._mark[: self._num_slots])
+        row_K = self._mark[slots] - 1
+        is_mine = self._is_own[slots] | self._janitor.is_writer(row_K)
+        order = np.argsort(row_K[is_mine])
+        self._janitor.write(row_K[is_mine][order], slots[is_mine][order])
+        self._mark[slots] = 0
         for peer in self._peers():
             self.transport.send(peer, (), ACK, "flushed")
         for peer in self._peers():
@@ -134,12 +145,19 @@ class BagpipeRows:
             InputError: this trainer has batches left.
             HostError: a server or a trainer is lost.
         """
-        while self._done < self.num_steps:
+        while self.first_step + self._done < self.num_steps:
             plan = self._next_plan()
             if len(plan.row_U):
-                raise InputError(f"The training ends at step {plan.step}, whose batch has not been trained.")
+                raise InputError(
+                    f"The training ends before step {self.first_step + plan.step}, of which rank {self.transport.rank} "
+                    "has a batch."
+                )
             self._change(plan, np.empty((0, self.optimiser.width), np.float32))
         self.flush()
+        self.end()
+
+    def end(self) -> None:
+        """Let the threads end, whatever is not written back: `finish` does it, and whoever gives up."""
         self._fetcher.end()
         self._janitor.end()
 
@@ -149,7 +167,8 @@ class BagpipeRows:
         shares = {f"{name}_share": self._counts[name] / total for name in ("fetched", NOW, LATER, "never")}
         return {
             "steps": self._done, **shares, "fetched_rows": self._fetcher.fetched, "written_rows": self._janitor.written,
-            "most_rows_held": self._most_held, "mean_look_ahead": self._counts["horizon"] / max(1, self._done),
+            "most_rows_held": self._most_held, "cache_bytes": self._num_slots * self.cache.strides[0],
+            "mean_look_ahead": self._counts["horizon"] / max(1, self._done),
             "waited_for_fetch_seconds": self._fetcher.waited, "waited_for_trainers_seconds": self._waited,
         }  # fmt: skip
 
@@ -175,11 +194,12 @@ class BagpipeRows:
         never_K = plan.slot_U[plan.never_J]
         self._apply(plan.row_U[plan.never_J], never_K, gradient_UW[plan.never_J])
         self._is_own[never_K] = True
-        self._row[plan.lost_slot_K] = SHARED
+        self._mark[plan.lost_slot_K] = 0
         if plan.clean is not None:
             self._janitor.clean(plan.clean)
         self._plan = None
         self._done += 1
+        self._num_slots = plan.num_slots
         self._count(plan)
 
     def _finish_later(self) -> None:
@@ -214,7 +234,7 @@ class BagpipeRows:
 
     def _apply(self, row_K: np.ndarray, slot_K: np.ndarray, gradient_KW: np.ndarray) -> None:
         self.optimiser.step(self.cache, slot_K, gradient_KW)
-        self._row[slot_K] = row_K
+        self._mark[slot_K] = row_K + 1
 
     def _peers(self) -> list[int]:
         """The other trainers; each starts behind itself, so that nobody is everybody's first."""
