@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -57,6 +58,10 @@ class RowServer:
         self.clocks = Clocks(range(transport.hosts) if trainers is None else trainers, bound, in_step)
         self.error: HostError | None = None
         """why the server ended before its time"""
+        self.served: Counter[str] = Counter()
+        """requests of other hosts, and rows that they pulled, ids that they had pooled, rows that they pushed"""
+        self._chore: tuple[float, Callable[[], None]] = IDLE, lambda: None
+        self._chore_due = IDLE + time.monotonic()
         self._in_step = in_step
         self._changed = threading.Condition()
         """guards the clocks and who waits"""
@@ -68,6 +73,13 @@ class RowServer:
     def start(self) -> None:
         """Begin to serve; what was asked before waits in the inbox."""
         self._thread.start()
+
+    def every(self, seconds: float, work: Callable[[], None]) -> None:
+        """Have the serving thread do `work` between two requests, every so many seconds; say so before `start`.
+
+        Requests wait meanwhile, so nobody else's push changes a row. An error of the work ends the server.
+        """
+        self._chore, self._chore_due = (seconds, work), time.monotonic() + seconds
 
     def join(self, timeout: float | None = None) -> None:
         """Wait until every other host has left, at most `timeout` seconds; None: `patience`.
@@ -158,6 +170,7 @@ class RowServer:
         """Serve until all others have left. The thread's own function."""
         try:
             while self._present:
+                self._do_chore()
                 message = self._next()
                 if message is not None:
                     self._take(message)
@@ -166,15 +179,22 @@ class RowServer:
                 self.error = HostError(f"The row server of rank {self.transport.rank} ended: {error}")
                 self._changed.notify_all()
 
+    def _do_chore(self) -> None:
+        if time.monotonic() >= self._chore_due:
+            seconds, work = self._chore
+            work()
+            self._chore_due = time.monotonic() + seconds
+
     def _next(self) -> Message | None:
-        """The next request; None when somebody's patience ended before one came."""
+        """The next request; None when somebody's patience ended, or a chore is due, before one came."""
         with self._changed:
-            until = min((deadline for deadline, _, _ in self._waiting), default=None)
-        timeout = IDLE if until is None else max(0.0, until - time.monotonic())
+            until = min([self._chore_due, *(deadline for deadline, _, _ in self._waiting)])
         try:
+            timeout = max(0.0, until - time.monotonic())
             return self.transport.recv(None, channel=self.name + "?", timeout=timeout)
         except HostError:
-            if not self._refuse_late():  # so it was no time limit: a host is lost
+            # No time limit that has passed: a host is lost.
+            if not self._refuse_late() and time.monotonic() < self._chore_due:
                 raise
             return None
 
@@ -239,11 +259,14 @@ class RowServer:
         if not 0 <= request.table < len(names):
             raise InputError(f"Table number {request.table} was asked for, of {len(names)} tables.")
         block, parts = self.blocks[names[request.table]], message.parts
+        self.served["requests"] += 1
         if request.verb == "call":
             return block.call(request.option, message.sender, parts[1:])
         if request.verb == "pool":
+            self.served["ids_pooled"] += parts[1].array.size
             return pack_rows(block.pool(parts[1].array.astype(np.int64), parts[2].array.astype(np.int64)))
         slot_K = unpack_ids(parts[1], block.num_rows)
+        self.served["rows_pushed" if request.verb == "push" else "rows_pulled"] += len(slot_K)
         if request.verb == "push":
             block.push(message.sender, request.clock, slot_K, unpack_rows(parts[2:]), bool(request.option))
             return []

@@ -43,6 +43,17 @@ class TrainedBlock:
     def dim(self) -> int:
         return self.optimiser.width
 
+    @property
+    def updates(self) -> int:
+        """How many updates the rows have taken: each push counts once for each of its rows."""
+        return int(self.version_B.sum())
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes that the rows take: values, state, versions."""
+        width = self.optimiser.width * self.table.itemsize * self.num_rows
+        return {"values": width, "state": self.table.nbytes - width, "versions": self.version_B.nbytes}
+
     def read(self, slot_K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(values float32 (K, W), versions int64 (K,)), copies."""
         self._check(slot_K)
