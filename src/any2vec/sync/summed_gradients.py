@@ -61,7 +61,7 @@ class SummedGradients:
         return self.steps
 
     def apply(self, worker: int, step: int, gradient_Q: np.ndarray) -> None:
-        self._step(TRAINS, gradient_Q.copy())
+        self._step(TRAINS, gradient_Q)  # not copied: who was sent a slice has added it up before this returns
 
     def settle(self) -> None:
         """Take the steps of the others until all stand still."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.errors import InputError
+from any2vec.kernels.rank_sums import add_in_turn
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.trained_block import TrainedBlock
 
@@ -88,9 +89,9 @@ class HeldBlock(TrainedBlock):
 
     def _step(self, pushes: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
         slot_U = np.unique(np.concatenate([slot_K for slot_K, _ in pushes]))
-        sum_UW = np.zeros((len(slot_U), self.dim), np.float32)
+        sum_UW, is_begun_U = np.empty((len(slot_U), self.dim), np.float32), np.zeros(len(slot_U), np.uint8)
         for slot_K, gradient_KW in pushes:
-            sum_UW[np.searchsorted(slot_U, slot_K)] += gradient_KW
+            add_in_turn(gradient_KW, np.searchsorted(slot_U, slot_K), is_begun_U, sum_UW)
         if self.scale != 1.0:
             sum_UW *= self.scale
         self.optimiser.step(self.table, slot_U, sum_UW)
