@@ -25,7 +25,21 @@ PINS: dict[str, tuple[str, ...]] = {
         "scipy==1.15.3",
     ),
     "fastnode2vec": ("fastnode2vec==0.0.7", "gensim==4.4.0", "numpy==2.2.6", "numba==0.61.2", "scipy==1.15.3"),
+    # fbgemm's CPU build 1.8 loads beside torch 2.13; 1.9 does not.
+    "torchrec": (
+        "fbgemm-gpu-cpu==1.8.0",
+        "torch==2.13.0+cpu",
+        "numpy==2.4.6",
+        "tensordict==0.15.3",
+        "torchmetrics==1.0.3",
+        "pyre-extensions==0.0.32",
+        "tqdm==4.70.1",
+    ),
 }
+ALONE: dict[str, tuple[str, ...]] = {"torchrec": ("torchrec==1.8.0",)}
+"""installed after the pins and without what they ask for: torchrec asks for fbgemm's CUDA build"""
+INDEX: dict[str, str] = {"torchrec": "https://download.pytorch.org/whl/cpu"}
+"""where else pip looks when the pins are not all to be had without"""
 
 
 def python(name: str) -> Path:
@@ -35,15 +49,25 @@ def python(name: str) -> Path:
     """
     folder = FOLDER / name
     interpreter = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    stamp, wanted = folder / "pins.txt", "\n".join(PINS[name]) + "\n"
+    stamp, wanted = folder / "pins.txt", "\n".join((*PINS[name], *ALONE.get(name, ()))) + "\n"
     if interpreter.exists() and stamp.exists() and stamp.read_text() == wanted:
         return interpreter
-    print(f"benchmarks: making the environment of {name} ({', '.join(PINS[name])})", file=sys.stderr)
+    print(f"benchmarks: making the environment of {name} ({', '.join(wanted.split())})", file=sys.stderr)
     venv.EnvBuilder(with_pip=True, clear=True, symlinks=os.name != "nt").create(folder)
-    command = [str(interpreter), "-m", "pip", "install", "--quiet", "--only-binary", ":all:", *PINS[name]]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no message"]
-        raise NotMeasuredError(f"pip could not make the environment of {name}: {lines[-1]}")
+    error = _install(interpreter, *PINS[name])
+    if error and name in INDEX:
+        error = _install(interpreter, "--extra-index-url", INDEX[name], *PINS[name])
+    if not error and name in ALONE:
+        error = _install(interpreter, "--no-deps", *ALONE[name])
+    if error:
+        raise NotMeasuredError(f"pip could not make the environment of {name}: {error}")
     stamp.write_text(wanted)
     return interpreter
+
+
+def _install(interpreter: Path, *arguments: str) -> str:
+    """Run pip install, wheels alone; pip's last error, or "" when all went well."""
+    command = [str(interpreter), "-m", "pip", "install", "--quiet", "--only-binary", ":all:", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["no message"]
+    return lines[-1] if done.returncode else ""
