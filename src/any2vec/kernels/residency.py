@@ -90,7 +90,8 @@ def choose_victims(
     for k in range(owner_K.size):
         if owner_K[k] != EMPTY and not kept_K[k]:
             at_count[min(count_K[k], COUNTS - 1) if by_count else 0] += 1
-    left, last = victim_N.size, 0
+    wanted = min(victim_N.size, at_count.sum())
+    left, last = wanted, 0
     while last < COUNTS - 1 and at_count[last] < left:
         left -= at_count[last]
         last += 1
@@ -104,7 +105,7 @@ def choose_victims(
         age -= 1
     found = 0
     for k in range(owner_K.size):
-        if owner_K[k] == EMPTY or kept_K[k] or found == victim_N.size:
+        if owner_K[k] == EMPTY or kept_K[k] or found == wanted:
             continue
         count = min(count_K[k], COUNTS - 1) if by_count else last
         own = min(now - stamp_K[k], AGES - 1)

@@ -23,7 +23,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from any2vec.checks import check_whole
 from any2vec.errors import HostError, InputError
 from any2vec.kernels.cached_rows import add_changes, read_cached, take_pending
 from any2vec.tables.het_message import UNKNOWN
-from any2vec.tables.residency import Residency
+from any2vec.tables.residency import Policy, Residency
 from any2vec.tables.row_optimiser import RowOptimiser
 
 MOST_BOUND = 1 << 40
@@ -81,7 +80,7 @@ class HetCache:
 
     def __init__(
         self, capacity: int, optimiser: RowOptimiser, pull_bound: int, push_bound: int | None = None,
-        policy: Literal["lru", "lfu", "lfu-promoted"] = "lfu", patience: float = 600.0,
+        policy: Policy = "tinylfu", patience: float = 600.0,
     ) -> None:  # fmt: skip
         push_bound = pull_bound if push_bound is None else push_bound
         check_whole("pull_bound", pull_bound, 0, MOST_BOUND)
@@ -110,6 +109,7 @@ class HetCache:
         """slots whose changes may be more than the bound"""
         self._loose: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         """(ids, updates, changes) of rows that are not cached (any more), to be pushed"""
+        self._workers = 0
         self._error: Exception | None = None
         self._changed = threading.Condition()
 
@@ -175,6 +175,17 @@ class HetCache:
         """The batch's rows were read, and are not changed."""
         with self._changed:
             self.residency.release(exchange.slot_U[exchange.slot_U >= 0])
+
+    def join(self) -> None:
+        """A worker is going to use the cache."""
+        with self._changed:
+            self._workers += 1
+
+    def leave(self) -> bool:
+        """A worker has ended; whether it was the last."""
+        with self._changed:
+            self._workers -= 1
+            return self._workers == 0
 
     def fail(self, error: Exception) -> None:
         """A message could not be sent or answered: nobody waits for it, and nothing goes on."""

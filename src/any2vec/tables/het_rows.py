@@ -40,6 +40,8 @@ class HetRows:
         self.cache = cache
         self.client = client
         self.name = name
+        self._has_finished = False
+        cache.join()
         self._exchange: Exchange | None = None
         """of the batch that was read and is not pushed yet"""
         self._row_UC = np.empty((0, cache.optimiser.num_columns), np.float32)
@@ -82,8 +84,12 @@ class HetRows:
             self._carry_out(self.cache.begin_flush(first, first + FLUSHED_AT_ONCE))
 
     def finish(self) -> None:
-        """Flush. Other workers may go on; the last one to finish leaves nothing behind."""
-        self.flush()
+        """No batch follows. The last worker of the host to say so brings all that is left to the owners."""
+        self._let_go()
+        if not self._has_finished:
+            self._has_finished = True
+            if self.cache.leave():
+                self.flush()
 
     def facts(self) -> dict[str, int]:
         """Of the whole cache: rows by what became of them ("hits", "refreshes", "misses", "passed", "shared": another

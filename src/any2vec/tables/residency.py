@@ -4,9 +4,10 @@ A policy works batch by batch on arrays of stamps and counts; there are no lists
 victims are chosen only where a batch has more new rows than there are free slots. Memory goes with the slots, never
 with the table. Used with one lock around it, or by one thread.
 
-Source: the policies are those of HET (Miao et al. 2022, PVLDB 15(2), section 4.2, and its released cache: LRU, LFU, and
-LFU whose rows move to a permanent part after 10 uses). Ours: uses are counted by batch, and slots chosen for a batch
-at once.
+Source: the policies are those of HET (Miao et al. 2022, PVLDB 15(2), and its released cache: LRU, LFU, and LFU whose
+rows move to a permanent part after 10 uses), and TinyLFU (Einziger, Friedman, Manes 2017, "TinyLFU: A highly efficient
+cache admission policy"). Ours: uses are counted by batch, slots are chosen for a batch at once, and TinyLFU's sketch
+holds only what is not resident.
 
 Legend: K slots, N ids of a call, U distinct ids of a batch, E rows that gave way.
 """
@@ -19,12 +20,18 @@ import numpy as np
 
 from any2vec.checks import check_choice, check_whole
 from any2vec.kernels.residency import EMPTY, choose_victims, drop_slots, find_slots, put_slots
+from any2vec.kernels.sketch import raise_counts, read_counts
 
-POLICIES = ("lru", "lfu", "lfu-promoted")
+Policy = Literal["lru", "lfu", "lfu-promoted", "tinylfu"]
+POLICIES = ("lru", "lfu", "lfu-promoted", "tinylfu")
 PROMOTE_AFTER = 10
 """uses after which lfu-promoted keeps a row for good"""
 PERMANENT = 0.9
 """of the slots at most hold rows that stay for good, so that new ones can still come in"""
+SKETCH_ROWS, SKETCH_CELLS = 4, 4
+"""of the memory of tinylfu: rows, and cells of a row for each slot, rounded up to a power of two; a byte each"""
+HALVED_AFTER = 64
+"""uses, for each slot, after which tinylfu halves all counts, so that what was long ago fades"""
 MOST_SLOTS = 1 << 40
 _FEW = 16
 
@@ -86,10 +93,11 @@ class Residency:
         capacity: K, 0 or more.
         policy: who gives way: "lru" those used longest ago; "lfu" those used in the fewest batches since they came in,
             of these the ones used longest ago; "lfu-promoted" as lfu, but a row used PROMOTE_AFTER times stays for
-            good, while not more than PERMANENT of the slots do so.
+            good, while not more than PERMANENT of the slots do so; "tinylfu" as lfu, but counts outlive a row's stay,
+            in a sketch, and a new row passes by unless it has been used more often than the row that would give way.
     """
 
-    def __init__(self, capacity: int, policy: Literal["lru", "lfu", "lfu-promoted"] = "lfu") -> None:
+    def __init__(self, capacity: int, policy: Policy = "tinylfu") -> None:
         check_whole("cache rows", capacity, 0, MOST_SLOTS)
         check_choice("cache policy", policy, POLICIES)
         self.capacity = capacity
@@ -99,7 +107,7 @@ class Residency:
         self.held_K = np.zeros(capacity, np.int32)
         """how many hold the slot: while one does it does not give way"""
         self.count_K = np.zeros(capacity, np.int64)
-        """batches that used the row since it came in"""
+        """batches that used the row since it came in; tinylfu: since ever, about"""
         self.permanent_K = np.zeros(capacity, bool)
         self.now = 0
         """number of the batch"""
@@ -108,6 +116,9 @@ class Residency:
         """the first _num_free of them are free slots; the last of these is the next one used"""
         self._num_free = capacity
         self._num_permanent = 0
+        cells = _places(SKETCH_CELLS * capacity // 2) if policy == "tinylfu" else 0
+        self._sketch_RH = np.zeros((SKETCH_ROWS, cells), np.uint8)
+        self._uses = 0
 
     def __len__(self) -> int:
         return len(self.map)
@@ -120,6 +131,7 @@ class Residency:
         self.now += 1
         slot_U = self.map.find(id_U)
         is_new_U = slot_U == EMPTY
+        self._fade(len(id_U))
         self._use(slot_U[~is_new_U])
         gone_slot_E, gone_id_E = self._admit(id_U, slot_U, np.flatnonzero(is_new_U))
         is_new_U &= slot_U != EMPTY
@@ -144,16 +156,25 @@ class Residency:
 
     def _admit(self, id_U: np.ndarray, slot_U: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Give the new ones slots, as far as there are any: (slots that gave way, whose they were)."""
-        gone = self._victims(len(new) - self._num_free)
+        count_N = np.zeros(len(new), np.int64)
+        if self.policy == "tinylfu":
+            read_counts(self._sketch_RH, id_U[new], count_N)
+            raise_counts(self._sketch_RH, id_U[new], count_N + 1)
+        room = min(len(new), self._num_free)
+        gone = self._victims(len(new) - room)
+        if self.policy == "tinylfu" and room < len(new):
+            often = np.argsort(-count_N, kind="stable")
+            new, count_N = new[often], count_N[often]
+            gone = self._outdone(gone, count_N[room:] + 1)
         owner_E = self.owner_K[gone]
         self._clear(gone)
-        room = min(len(new), self._num_free)
         self._num_free -= room
         slots = np.concatenate([self._free[self._num_free : self._num_free + room], gone])
         new = new[: len(slots)]
         slot_U[new] = slots
         self.owner_K[slots] = id_U[new]
         self.map.put(id_U[new], slots)
+        self.count_K[slots] = count_N[: len(slots)]
         self._use(slots)
         return gone, owner_E
 
@@ -167,6 +188,20 @@ class Residency:
         )
         return victim_N[:found]
 
+    def _outdone(self, victims: np.ndarray, count_N: np.ndarray) -> np.ndarray:
+        """Those victims that were used less often than who would come: the rarest against the most frequent one, and so
+        on. count_N: of those that would come, descending."""
+        victims = victims[np.lexsort((victims, self._stamp_K[victims], self.count_K[victims]))]
+        return victims[self.count_K[victims] < count_N[: len(victims)]]
+
+    def _fade(self, uses: int) -> None:
+        """Count uses; after many of them all counts are halved."""
+        self._uses += uses
+        if self.policy == "tinylfu" and self._uses >= HALVED_AFTER * self.capacity:
+            self._uses = 0
+            self._sketch_RH >>= 1
+            self.count_K >>= 1
+
     def _use(self, slots: np.ndarray) -> None:
         """A batch uses these slots."""
         self.held_K[slots] += 1
@@ -179,6 +214,8 @@ class Residency:
             self._num_permanent += len(often)
 
     def _clear(self, slots: np.ndarray) -> None:
+        if self.policy == "tinylfu":
+            raise_counts(self._sketch_RH, self.owner_K[slots], self.count_K[slots])
         self.map.drop(self.owner_K[slots])
         self.owner_K[slots] = EMPTY
         self.count_K[slots] = 0
