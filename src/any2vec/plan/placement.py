@@ -129,17 +129,23 @@ class Placement:
         return [shard for shard in self.shards if shard.server == server]
 
     @cached_property
-    def loads(self) -> tuple[Load, ...]:
-        """By server."""
-        rows, lookups, cost = (np.zeros(self.num_servers) for _ in range(3))
-        count = np.zeros(self.num_servers, np.int64)
+    def shares(self) -> np.ndarray:
+        """float64 (M, F): which share of each column's look-ups each of the M servers has."""
+        share_MF = np.zeros((self.num_servers, len(self.columns)))
         for shard in self.shards:
             column, offset = self.columns[shard.column], int(self.offsets[shard.column])
-            share = _share(column, shard.first - offset, shard.stop - offset)
-            rows[shard.server] += shard.stop - shard.first
-            lookups[shard.server] += share * column.lookups
-            cost[shard.server] += share * column.cost
-            count[shard.server] += 1
+            share_MF[shard.server, shard.column] += _share(column, shard.first - offset, shard.stop - offset)
+        return share_MF
+
+    @cached_property
+    def loads(self) -> tuple[Load, ...]:
+        """By server."""
+        rows, count = np.zeros(self.num_servers, np.int64), np.zeros(self.num_servers, np.int64)
+        arrays = self.arrays
+        np.add.at(rows, arrays.server_S, arrays.stop_S - arrays.first_S)
+        np.add.at(count, arrays.server_S, 1)
+        lookups = self.shares @ [column.lookups for column in self.columns]
+        cost = self.shares @ [column.cost for column in self.columns]
         return tuple(
             Load(int(rows[m]), int(rows[m]) * self.row_bytes, float(lookups[m]), float(cost[m]), int(count[m]))
             for m in range(self.num_servers)
