@@ -16,9 +16,14 @@ from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import FormatError, HostError, InputError, JobError
 from any2vec.sync.dense import DenseAgreement
+from any2vec.sync.first_gradients import FirstGradients
+from any2vec.sync.gradient_make import make_gradients, needed_of
+from any2vec.sync.replica_names import MOfN, parse_click_sync
 from any2vec.sync.served_gradients import ServedGradients
+from any2vec.sync.summed_gradients import SummedGradients
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.clocked_rows import ClockedRows
+from any2vec.tables.in_step_rows import in_step_block
 from any2vec.tables.remote import RowClient
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimiser import RowOptimiser
@@ -202,7 +207,7 @@ def clocked(transport: Transport, trainers: int, bound: int | None) -> tuple[Row
 
 
 @given(st.integers(0, 3), st.sampled_from([[3], [0], [2, 3]]), st.data())
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 def test_no_read_is_staler_than_the_bound(bound: int, servers: list[int], data: st.DataObject) -> None:
     """Each trainer's gradients add 1 to a number, and a row, of its own; two rounds of different numbers of batches."""
     trainers = 3
@@ -255,6 +260,66 @@ def test_no_read_is_staler_than_the_bound(bound: int, servers: list[int], data: 
     assert facts["steps"] == sum(counts) == sum(facts["staleness"].values())
     assert all(int(late) <= bound for late in facts["staleness"])
     assert all(int(late) <= bound for late in found[-1][2]["staleness"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_synchronous_rows_go_on_after_rounds_of_different_lengths(kind: Any) -> None:
+    """`ClockedRows` with bound 0 in step, beside bsp: each reads the table after the steps before, whoever had them."""
+    rounds, optimiser = [(2, 3, 1), (3, 2, 2), (0, 1, 2)], RowOptimiser(2, kind, RATE)
+    firsts = np.cumsum([0, *map(max, rounds)]).tolist()
+    every = BatchRows.of(np.arange(4), np.arange(5))
+    expected = np.zeros((4, optimiser.num_columns), np.float32)
+    tables = []
+    for first, counts in zip(firsts, rounds, strict=False):
+        for step in range(first, first + max(counts)):
+            tables.append(expected[:, :2].copy())
+            own = [rough(rank, step)[:8].reshape(4, 2) for rank in range(3) if step < first + counts[rank]]
+            optimiser.step(expected, np.arange(4), sum(own[1:], own[0]))
+
+    def work(transport: Transport) -> np.ndarray:
+        rank, index = transport.rank, 0
+        bounds = [0, 1, 3, 4]
+        block = in_step_block(np.zeros((bounds[rank + 1] - bounds[rank], optimiser.num_columns), np.float32), optimiser)
+        server = RowServer(transport, {"rows": block}, bound=0, in_step=True)
+        server.start()
+        agreement, access = bsp(transport, 3), ClockedRows(RowClient(server, bounds))
+        agreement.start()
+        for first, counts in zip(firsts, rounds, strict=False):
+            for step in range(first, first + counts[rank]):
+                assert agreement.begin(0, index) == step
+                assert np.array_equal(access.pooled(every, step), tables[step])
+                access.push(every, step, rough(rank, step)[:8].reshape(4, 2))
+                agreement.apply(0, step, gradient(rank, step))
+                index += 1
+            access.flush()
+            agreement.settle()
+        access.finish()
+        agreement.finish()
+        access.client.leave()
+        return block.copy()
+
+    assert np.array_equal(np.concatenate(run_logical(3, work, patience=20)), expected[:, :2])
+
+
+def test_names_make_agreements() -> None:
+    def work(transport: Transport) -> list[Any]:
+        made = [
+            make_gradients(parse_click_sync(name), transport, Replica(start_values(), "sgd"), range(4), [1, 0])  # type: ignore[arg-type]
+            for name in ("bsp", "async", "bounded:3", "m-of-n:2", "m-of-n")
+        ]
+        assert isinstance(made[0], SummedGradients)
+        found = []
+        for agreement in made[1:]:
+            assert isinstance(agreement, ServedGradients)
+            assert agreement.servers == ((1,) if agreement in made[3:] else (1, 0))
+            rule: Any = agreement.server and agreement.server.rule
+            found.append(rule and (rule.needed if isinstance(rule, FirstGradients) else rule.clocks.bound))
+        return found
+
+    assert run_logical(2, work) == [[None, 3, None, None], [None, 3, 2, 3]]
+    with pytest.raises(InputError, match="m-of-n:5 takes 5 gradients a step, of 4 trainers"):
+        needed_of(MOfN(5), 4)
+    assert needed_of(MOfN(), 1) == 1
 
 
 @pytest.mark.parametrize("servers", [[2], [0], [2, 3], [0, 1, 2]])

@@ -130,11 +130,13 @@ class GradientServer:
                 self._send(trainer, lane, REFUSED, [text_part(text)])
 
     def state(self) -> dict[str, np.ndarray]:
-        """Parameters and state of the optimiser of this moment, float32 (Q,) each, and how many steps it has made."""
+        """Parameters and state of the optimiser of this moment, float32 (Q,) each; count: steps made, float32 (1,)."""
         replica = self.rule.replica
         with self._changed:
             arrays = {"value": replica.value, **replica.state}
-            return {name: array.copy() for name, array in arrays.items()} | {"count": np.array([replica.count])}
+            return {name: array.copy() for name, array in arrays.items()} | {
+                "count": np.array([replica.count], np.float32)
+            }
 
     def _do(self, trainer: int, verb: str, lane: int, number: int, dense: Sequence[Part]) -> None:
         value_Q = self.rule.replica.value

@@ -1,0 +1,50 @@
+"""The agreement by gradients that a name stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from any2vec.cluster.transport import Transport
+from any2vec.errors import InputError
+from any2vec.sync.first_gradients import Told
+from any2vec.sync.replica_names import Async, Bounded, Bsp, MOfN
+from any2vec.sync.served_gradients import ServedGradients, as_they_come, first_of
+from any2vec.sync.summed_gradients import SummedGradients
+from any2vec.tables.replica import Replica
+
+
+def needed_of(how: MOfN, trainers: int) -> int:
+    """How many gradients a step takes: by default those of all trainers but one.
+
+    Raises:
+        InputError: more than there are trainers.
+    """
+    needed = max(1, trainers - 1) if how.count is None else how.count
+    if needed > trainers:
+        raise InputError(
+            f"sync m-of-n:{needed} takes {needed} gradients a step, of {trainers} trainers; ask for fewer."
+        )
+    return needed
+
+
+def make_gradients(
+    how: Bsp | Bounded | Async | MOfN, transport: Transport, replica: Replica, trainers: Sequence[int],
+    servers: Sequence[int], told: Told | None = None, examples: Callable[[int], int] | None = None,
+) -> SummedGradients | ServedGradients:  # fmt: skip
+    """This host's `DenseAgreement`: of a trainer, and of each server of dense parameters (bsp: trainers alone).
+
+    Rows that go with it: bsp and bounded `ClockedRows`, m-of-n `HeldRows`, async `RemoteRows`. Where trainers meet,
+    rows flush before the agreement settles, and finish before it finishes.
+
+    Args:
+        replica, examples: as for `ServedGradients`.
+        servers: ranks that may hold the parameters; m-of-n uses the first alone, bsp none.
+        told: m-of-n, on the first server's host: who holds the rows' gradients (`HeldRowsTold`).
+    """
+    if isinstance(how, Bsp):
+        return SummedGradients(transport, replica, trainers)
+    if isinstance(how, MOfN):
+        rule = first_of(trainers, needed_of(how, len(trainers)), told)
+        return ServedGradients(transport, replica, trainers, servers[:1], rule, True, examples)
+    bound = how.bound if isinstance(how, Bounded) else None
+    return ServedGradients(transport, replica, trainers, servers, as_they_come(trainers, bound), bound is not None)
