@@ -69,9 +69,9 @@ class Direct:
         return found
 
 
-def blocks_of(optimiser: RowOptimiser, cuts: Sequence[int] = (0, ROWS)) -> list[HetBlock]:
+def blocks_of(optimiser: RowOptimiser, cuts: Sequence[int] = (0, ROWS), is_fresh: bool = False) -> list[HetBlock]:
     table = table_of(optimiser, cuts[-1])
-    return [HetBlock(table[low:high].copy(), optimiser) for low, high in itertools.pairwise(cuts)]
+    return [HetBlock(table[low:high].copy(), optimiser, is_fresh) for low, high in itertools.pairwise(cuts)]
 
 
 def worker(blocks: Sequence[HetBlock], capacity: int, *bounds: int, **options: Any) -> HetRows:
@@ -140,7 +140,7 @@ def test_damaged_parts_are_refused() -> None:
         parts[:2], [], [parts[1], *parts[1:]],
         [parts[0], Part("ids", parts[1].array[:-1]), parts[2]],
         [parts[0], Part("ids", parts[1].array.astype(np.int64)), parts[2]],
-        [Part("control", np.array([0, 2**40, 2**40])), *parts[1:]],
+        [Part("control", np.array([0, 2**40, 2**40, 0])), *parts[1:]],
         [parts[0], Part("ids", np.full(200, 255, np.uint8)), parts[2]],
     ):  # fmt: skip
         with pytest.raises(MessageError):
@@ -165,7 +165,7 @@ def test_cached_rows_are_those_of_the_plain_twin() -> None:
     table = base.copy()
     add_changes(table, slots, change, 3)
     assert np.array_equal(table, expected)
-    base[:, 3] = 3e4
+    base[0] = [9e3, 9e3, 9e3, 3e4]
     add_changes(base, ids_of(0), np.full((1, 4), 2e4, np.float32), 3)
     assert base[0].tolist() == [1e4, 1e4, 1e4, 5e4]
     row_NC = np.full((3, 4), 7, np.float32)
@@ -182,7 +182,7 @@ def test_cached_rows_are_those_of_the_plain_twin() -> None:
 
 
 def test_the_owner_takes_pushes_first_and_counts_updates_not_occurrences() -> None:
-    block = HetBlock(np.zeros((10, 3), np.float32), SGD)
+    block = HetBlock(np.zeros((10, 3), np.float32), SGD, is_fresh=True)
     answer = block.exchange(question_of(pull_bound=299))
     assert block.version_B.tolist() == [0, 3, 0, 0, 0, 300, 0, 0, 0, 0]
     assert np.array_equal(block.table[1], [0 + 3, 1 + 4, 2 + 5]) and np.array_equal(block.table[5], [6, 7, 8])
@@ -199,7 +199,7 @@ def test_the_owner_still_trains_and_stores() -> None:
         block.call(77, 0, [])
     with pytest.raises(MessageError):
         block.call(EXCHANGE, 0, [])
-    assert block.version_B.tolist() == [0, 0, 1, 0]
+    assert block.version_B.tolist() == [1, 1, 2, 1]
 
 
 # ---------------------------------------------------------------------------------------------------------- bound 0
@@ -207,10 +207,10 @@ def test_the_owner_still_trains_and_stores() -> None:
 
 def train(
     optimiser: RowOptimiser, capacity: int, bound: int, trainers: int = 2, steps: int = 60, is_flushed: bool = False,
-    **options: Any,
+    is_fresh: bool = False, **options: Any,
 ) -> tuple[np.ndarray, list[np.ndarray]]:  # fmt: skip
     """Trainers take turns; (the table in the end, the sums that each read)."""
-    blocks = blocks_of(optimiser, (0, 17, ROWS))
+    blocks = blocks_of(optimiser, (0, 17, ROWS), is_fresh)
     workers = [worker(blocks, capacity, bound, **options) for _ in range(trainers)]
     rng, read = np.random.default_rng(5), []
     for step in range(steps):
@@ -257,6 +257,22 @@ def test_one_trainer_trains_as_in_the_table_itself(optimiser: RowOptimiser, capa
     assert np.allclose(alternating, expected, rtol=1e-5, atol=2e-6)
 
 
+@pytest.mark.parametrize("capacity", [0, 5, ROWS])
+def test_fresh_rows_that_are_made_are_those_that_would_be_sent(capacity: int) -> None:
+    made: list[int] = []
+
+    def fresh_rows(ids: np.ndarray) -> np.ndarray:
+        made.extend(ids.tolist())
+        return table_of(ADAGRAD)[ids]
+
+    expected = train(ADAGRAD, capacity, 2)[0]
+    assert np.array_equal(train(ADAGRAD, capacity, 2, is_fresh=True, fresh_rows=fresh_rows)[0], expected)
+    assert ROWS / 2 < len(set(made)) < len(made)
+    made.clear()
+    assert np.array_equal(train(ADAGRAD, capacity, 2, is_fresh=False, fresh_rows=fresh_rows)[0], expected)
+    assert not made, "the owner's rows were restored"
+
+
 def test_two_trainers_with_a_bound_learn_something_else() -> None:
     """Or the tests above would pass whatever the bounds did."""
     assert not np.allclose(train(SGD, ROWS, 20)[0], train(SGD, ROWS, 0)[0], rtol=1e-3)
@@ -285,15 +301,24 @@ class Cluster:
     An update of trainer t adds 1 to column t of a row, so a row says how many updates of whom are in it.
     """
 
-    def __init__(self, trainers: int, lanes: int, capacity: int, pull: int, push: int, policy: str) -> None:
+    def __init__(
+        self, trainers: int, lanes: int, capacity: int, pull: int, push: int, policy: str, makes_fresh: bool = False
+    ) -> None:
         self.rows = 9
         self.pull, self.push, self.num_lanes = pull, push, lanes
         optimiser = RowOptimiser(trainers, "sgd", rate=1.0)
-        self.block = HetBlock(np.full((self.rows, trainers), 100, np.float32), optimiser)
-        caches = [HetCache(capacity, optimiser, pull, push, policy) for _ in range(trainers)]  # type: ignore[arg-type]
+        self.block = HetBlock(np.full((self.rows, trainers), 100, np.float32), optimiser, is_fresh=True)
+        self.makes_fresh = makes_fresh
+        caches = [
+            HetCache(capacity, optimiser, pull, push, policy, self.fresh_rows if makes_fresh else None)  # type: ignore[arg-type]
+            for _ in range(trainers)
+        ]
         self.lanes = [Lane(trainer, cache) for trainer, cache in enumerate(caches) for _ in range(lanes)]
         self.done = np.zeros((self.rows, trainers), np.int64)
         """updates that have been made, wherever they are"""
+
+    def fresh_rows(self, ids: np.ndarray) -> np.ndarray:
+        return np.full((len(ids), self.done.shape[1]), 100, np.float32)
 
     def advance(self, lane: Lane, ids: np.ndarray) -> None:
         if lane.state == "idle":
@@ -302,7 +327,13 @@ class Cluster:
             exchange = lane.exchange
             lane.answer = self.block.exchange(
                 Question(
-                    self.pull, exchange.push_N, exchange.updates_N, exchange.change_NC, exchange.ask_A, exchange.known_A
+                    self.pull,
+                    exchange.push_N,
+                    exchange.updates_N,
+                    exchange.change_NC,
+                    exchange.ask_A,
+                    exchange.known_A,
+                    self.makes_fresh,
                 )
             )
             self.check_owner(lane)
@@ -359,12 +390,20 @@ class Cluster:
 @given(
     trainers=st.integers(1, 3), lanes=st.sampled_from([1, 1, 2]), capacity=st.integers(0, 9), pull=st.integers(0, 4),
     push=st.integers(0, 4), policy=st.sampled_from(POLICIES), seed=st.integers(0, 2**32 - 1),
-    order=st.lists(st.integers(0, 5), min_size=20, max_size=250),
+    order=st.lists(st.integers(0, 5), min_size=20, max_size=250), makes_fresh=st.booleans(),
 )  # fmt: skip
 def test_no_order_of_messages_breaks_the_bound_or_loses_a_change(
-    trainers: int, lanes: int, capacity: int, pull: int, push: int, policy: str, seed: int, order: list[int]
+    trainers: int,
+    lanes: int,
+    capacity: int,
+    pull: int,
+    push: int,
+    policy: str,
+    seed: int,
+    order: list[int],
+    makes_fresh: bool,
 ) -> None:
-    cluster, rng = Cluster(trainers, lanes, capacity, pull, push, policy), np.random.default_rng(seed)
+    cluster, rng = Cluster(trainers, lanes, capacity, pull, push, policy, makes_fresh), np.random.default_rng(seed)
     for number in order:
         ids = np.flatnonzero(rng.random(cluster.rows) < 0.4)
         cluster.advance(cluster.lanes[number % len(cluster.lanes)], ids)
@@ -557,7 +596,8 @@ def test_what_is_counted_is_what_was_sent() -> None:
     access.pooled(rows, 3)
     assert sizes(3) == (4, 0, 3, 2 * 4 * WIDTH)  # 7 and 8 were never changed
     assert access.facts() == {
-        "dirty_evictions": 2, "evictions": 4, "hits": 2, "metadata_down": 10, "metadata_up": 4 * 3 + 8 + 4 * 24,
+        "dirty_evictions": 2, "evictions": 4, "fresh": 0, "hits": 2, "metadata_down": 10,
+        "metadata_up": 4 * 3 + 8 + 4 * 32,
         "misses": 6, "own": 0, "passed": 0, "pushes": 2, "refreshes": 0, "rows_down": 6 * 4 * WIDTH,
         "rows_up": 2 * 4 * WIDTH, "shared": 0, "updates": 2,
     }  # fmt: skip
@@ -580,12 +620,15 @@ def test_tolerating_writes_saves_what_tolerating_reads_cannot() -> None:
     assert pushes[0] == 1 and pushes[10] < 0.3
 
 
-@pytest.mark.parametrize(("pull", "push"), [(0, 0), (2, 2), (3, 0), (50, 7)])
-def test_a_cache_of_all_rows_sends_what_the_ideal_one_does(pull: int, push: int) -> None:
+@pytest.mark.parametrize(
+    ("pull", "push", "makes_fresh"), [(0, 0, False), (2, 2, True), (3, 0, False), (50, 7, False), (50, 7, True)]
+)
+def test_a_cache_of_all_rows_sends_what_the_ideal_one_does(pull: int, push: int, makes_fresh: bool) -> None:
     """Rows and metadata, to the byte: then there is nothing that a policy could do better or worse."""
     rng, trace = np.random.default_rng(2), []
-    blocks = blocks_of(SGD)
-    workers = [worker(blocks, ROWS, pull, push) for _ in range(2)]
+    blocks = blocks_of(SGD, is_fresh=makes_fresh)
+    fresh_rows = table_of(SGD).__getitem__ if makes_fresh else None
+    workers = [worker(blocks, ROWS, pull, push, fresh_rows=fresh_rows) for _ in range(2)]
     for step in range(40):
         batches = [batch_of(rng, bags=9) for _ in workers]
         for access, rows in zip(workers, batches, strict=True):
@@ -595,7 +638,7 @@ def test_a_cache_of_all_rows_sends_what_the_ideal_one_does(pull: int, push: int)
     for access in workers:
         access.finish()
     found = {name: sum(access.facts()[name] for access in workers) for name in workers[0].facts()}
-    ideal = ideal_traffic(trace, np.ones(ROWS, bool), WIDTH, pull, push)
+    ideal = ideal_traffic(trace, np.ones(ROWS, bool), WIDTH, pull, push, makes_fresh)
     assert ideal.reads == found["updates"] and ideal.pushed == found["pushes"]
     assert ideal.row_bytes == found["rows_up"] + found["rows_down"]
     assert ideal.metadata_bytes == found["metadata_up"] + found["metadata_down"]

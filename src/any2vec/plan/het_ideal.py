@@ -18,7 +18,7 @@ from any2vec.kernels.varint import varint_size
 
 _UNKNOWN = -1
 _MOST = 1 << 40
-_SIZES = 24
+_SIZES = 32
 """bytes of a question's control part"""
 
 
@@ -53,7 +53,12 @@ def hottest(trace: Iterable[Sequence[np.ndarray]], num_rows: int, capacity: int)
 
 
 def ideal_traffic(
-    trace: Iterable[Sequence[np.ndarray]], is_kept_V: np.ndarray, num_columns: int, pull_bound: int, push_bound: int
+    trace: Iterable[Sequence[np.ndarray]],
+    is_kept_V: np.ndarray,
+    num_columns: int,
+    pull_bound: int,
+    push_bound: int,
+    makes_fresh: bool = False,
 ) -> Traffic:
     """Count what `HetRows` would send if the rows is_kept_V, bool (V,), stayed in every trainer's cache, and no others.
 
@@ -62,8 +67,9 @@ def ideal_traffic(
             ascending.
         num_columns: float32 numbers of a row that travels, state of the optimiser included.
         pull_bound, push_bound: as `HetCache` has them.
+        makes_fresh: rows that nobody has changed are not sent, as with its fresh_rows.
     """
-    version_V = np.zeros(len(is_kept_V), np.int64)
+    version_V = np.full(len(is_kept_V), 0 if makes_fresh else 1, np.int64)
     caches: list[_Cache] = []
     reads = pulled = pushed = metadata = 0
     for batches in trace:
@@ -72,9 +78,10 @@ def ideal_traffic(
             push, updates = cache.take_due(push_bound)
             version_V[push] += updates
             known_U = cache.known_V[row_U]
-            is_sent_U = (known_U == _UNKNOWN) | (version_V[row_U] - known_U > pull_bound)
+            is_unknown_U = known_U == _UNKNOWN
+            is_sent_U = np.where(is_unknown_U, version_V[row_U] > 0, version_V[row_U] - known_U > pull_bound)
             sent = row_U[is_sent_U]
-            cache.read(row_U, sent, version_V)
+            cache.read(row_U, row_U[is_unknown_U | is_sent_U], version_V)
             reads, pulled, pushed = reads + len(row_U), pulled + len(sent), pushed + len(push)
             metadata += _question_size(push, updates, row_U, known_U) + -(-len(row_U) // 8)
             metadata += varint_size(version_V[sent])
@@ -107,9 +114,9 @@ class _Cache:
         self.known_V[rows[~self._is_kept_V[rows]]] = _UNKNOWN
         return rows, updates
 
-    def read(self, row_U: np.ndarray, sent: np.ndarray, version_V: np.ndarray) -> None:
-        """A batch reads and changes its rows, of which some were sent."""
-        kept = sent[self._is_kept_V[sent]]
+    def read(self, row_U: np.ndarray, new: np.ndarray, version_V: np.ndarray) -> None:
+        """A batch reads and changes its rows, of which some are as the owner has them now."""
+        kept = new[self._is_kept_V[new]]
         self.known_V[kept] = version_V[kept]
         self.updates_V[row_U] += 1
         self._last = row_U

@@ -5,7 +5,7 @@ writes that may be late by a bounded number of updates, pushes and pulls in one 
 clock adds up (a push that holds n updates moves it by n), as in their released code; changes are values to add, and
 they are taken before the questions of the same message are answered. Ours: an update is what one batch changes in a
 row, not one occurrence of its id; state of the optimiser stands in the row and is added up as the values are; ids and
-versions travel as varints.
+versions travel as varints; and a fresh row, which nobody has changed, is not sent to those who can make it themselves.
 
 Legend: B rows of the block, C columns, N pushes, A questions, S rows that are sent.
 """
@@ -20,7 +20,7 @@ import numpy as np
 from any2vec.cluster.message import Part
 from any2vec.kernels.cached_rows import add_changes
 from any2vec.kernels.rows import gather_rows
-from any2vec.tables.het_message import UNKNOWN, Answer, Question, pack_answer, unpack_question
+from any2vec.tables.het_message import FRESH, UNKNOWN, Answer, Question, pack_answer, unpack_question
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.trained_block import StoredBlock
 
@@ -37,10 +37,16 @@ class HetBlock(StoredBlock):
     to one row at one moment, one of the two changes of a number may be lost, and a row may be read half changed. A
     dedicated server has one thread, and loses nothing. The versions are under a lock, for one lost count would leave a
     cache ahead for ever; a version is told only of values that are there.
+
+    Args:
+        table_BC: as TrainedBlock has it.
+        is_fresh: the rows are those that everybody can make (`HetCache`, fresh_rows); False for a restored checkpoint.
     """
 
-    def __init__(self, table_BC: np.ndarray, optimiser: RowOptimiser) -> None:
+    def __init__(self, table_BC: np.ndarray, optimiser: RowOptimiser, is_fresh: bool = False) -> None:
         super().__init__(table_BC, optimiser)
+        if not is_fresh:
+            self.version_B += 1
         self._lock = threading.Lock()
         self._gaps = np.zeros(_MOST, np.int64)
 
@@ -62,8 +68,9 @@ class HetBlock(StoredBlock):
             version_A = self.version_B[question.ask_A]
             is_known_A = question.known_A != UNKNOWN
             gap_A = version_A - question.known_A
-            is_sent_A = ~is_known_A | (gap_A > question.pull_bound)
-            missed = np.clip(gap_A[~is_sent_A], 0, _MOST - 1)
+            is_made_A = (version_A == FRESH) & question.makes_fresh
+            is_sent_A = np.where(is_known_A, gap_A > question.pull_bound, ~is_made_A)
+            missed = np.clip(gap_A[is_known_A & ~is_sent_A], 0, _MOST - 1)
             self._gaps += np.bincount(missed, minlength=_MOST)
         row_SC = np.empty((int(is_sent_A.sum()), self.dim), np.float32)
         gather_rows(self.table, question.ask_A[is_sent_A], row_SC)

@@ -29,7 +29,7 @@ import numpy as np
 from any2vec.checks import check_whole
 from any2vec.errors import HostError, InputError
 from any2vec.kernels.cached_rows import add_changes, read_cached, take_pending
-from any2vec.tables.het_message import UNKNOWN
+from any2vec.tables.het_message import FRESH, UNKNOWN
 from any2vec.tables.residency import Policy, Residency
 from any2vec.tables.row_optimiser import RowOptimiser
 
@@ -72,6 +72,8 @@ class HetCache:
         push_bound: a row's changes are pushed when they hold more updates than these; 0 writes through, and what is
             left is a cache that tolerates old reads alone.
         policy: of `Residency`.
+        fresh_rows: makes rows, float32 (N, C), of ids, int64 (N,), as the owners' blocks had them before anybody
+            changed them; such rows are then not sent. None: they are.
         patience: seconds that a worker waits for another one's answer.
 
     Raises:
@@ -80,7 +82,8 @@ class HetCache:
 
     def __init__(
         self, capacity: int, optimiser: RowOptimiser, pull_bound: int, push_bound: int | None = None,
-        policy: Policy = "tinylfu", patience: float = 600.0,
+        policy: Policy = "tinylfu", fresh_rows: Callable[[np.ndarray], np.ndarray] | None = None,
+        patience: float = 600.0,
     ) -> None:  # fmt: skip
         push_bound = pull_bound if push_bound is None else push_bound
         check_whole("pull_bound", pull_bound, 0, MOST_BOUND)
@@ -92,6 +95,7 @@ class HetCache:
             )
         self.optimiser = optimiser
         self.pull_bound, self.push_bound = pull_bound, push_bound
+        self.fresh_rows = fresh_rows
         self.patience = patience
         self.residency = Residency(capacity, policy)
         self.base_KC = np.zeros((capacity, optimiser.num_columns), np.float32)
@@ -142,18 +146,25 @@ class HetCache:
 
     def end(self, exchange: Exchange, is_sent_A: np.ndarray, version_S: np.ndarray, row_SC: np.ndarray) -> np.ndarray:
         """Put away what the owners sent, for all questions in their order; the batch's rows, float32 (U, C)."""
-        row_UC = np.empty((len(exchange.slot_U), self.optimiser.num_columns), np.float32)
+        is_made_A = (exchange.known_A == UNKNOWN) & ~is_sent_A
+        row_AC = np.empty((len(is_sent_A), self.optimiser.num_columns), np.float32)
+        row_AC[is_sent_A] = row_SC
+        if self.fresh_rows is not None and is_made_A.any():
+            row_AC[is_made_A] = self.fresh_rows(exchange.ask_A[is_made_A])
+        version_A = np.full(len(is_sent_A), FRESH, np.int64)
+        version_A[is_sent_A] = version_S
         with self._changed:
             asked = np.flatnonzero(exchange.is_asked_U)
-            sent = asked[is_sent_A]
-            row_UC[sent] = row_SC  # those that pass by stay so
-            slot_S = exchange.slot_U[sent]
-            is_cached_S = slot_S >= 0
-            self.base_KC[slot_S[is_cached_S]] = row_SC[is_cached_S]
-            self.version_K[slot_S[is_cached_S]] = version_S[is_cached_S]
+            row_UC = np.empty((len(exchange.slot_U), self.optimiser.num_columns), np.float32)
+            row_UC[asked] = row_AC  # those that pass by stay so
+            is_new_A = (is_sent_A | is_made_A) & (exchange.slot_U[asked] >= 0)
+            slots = exchange.slot_U[asked[is_new_A]]
+            self.base_KC[slots] = row_AC[is_new_A]
+            self.version_K[slots] = version_A[is_new_A]
             self._land(exchange)
-            self.counts["hits"] += len(asked) - len(sent)
+            self.counts["hits"] += int((~is_sent_A & ~is_made_A).sum())
             self.counts["refreshes"] += int((exchange.known_A[is_sent_A] != UNKNOWN).sum())
+            self.counts["fresh"] += int(is_made_A.sum())
             self._wait(lambda: not self._under_way & exchange.awaited)
             read_cached(self.base_KC, self.pending_KC, exchange.slot_U, self.optimiser.width, row_UC)
         return row_UC

@@ -1,7 +1,8 @@
 """What a cache of trained rows and an owner of rows say to each other: one question a step, one answer.
 
-Question: control int64 [pull bound, pushes N, questions A], ids (slots of the pushes, then of the questions, as
-    differences; how many updates each push holds; versions known + 1, 0 for none; all as varints), rows (N, C): changes
+Question: control int64 [pull bound, pushes N, questions A, 1 where fresh rows are not wanted],
+          ids: slots of the pushes, as differences, how many updates each push holds, slots of the questions, versions
+          known + 1, 0 for none; all as varints, rows (N, C): changes
 Answer: ids (a bit for each question: the row comes along; then the versions of the rows that come), rows (S, C)
 
 Everything of kind "ids" is metadata, what HET adds to the rows themselves: it is sent for every key, on hits, too.
@@ -20,6 +21,8 @@ from any2vec.kernels.varint import read_varints, varint_size, write_varints
 
 UNKNOWN = -1
 """version of a row that the asker does not have"""
+FRESH = 0
+"""version of a row that is as everybody can make it"""
 
 
 class Question(NamedTuple):
@@ -37,6 +40,8 @@ class Question(NamedTuple):
     """int64 slots, ascending, none twice"""
     known_A: np.ndarray
     """int64: versions known, UNKNOWN where the row is not"""
+    makes_fresh: bool = False
+    """rows that nobody has changed need not be sent: the asker makes them"""
 
 
 class Answer(NamedTuple):
@@ -51,7 +56,7 @@ class Answer(NamedTuple):
 
 
 def pack_question(question: Question) -> list[Part]:
-    sizes = np.array([question.pull_bound, len(question.push_N), len(question.ask_A)], np.int64)
+    sizes = np.array([question.pull_bound, len(question.push_N), len(question.ask_A), question.makes_fresh], np.int64)
     push, ask = _steps(question.push_N), _steps(question.ask_A)
     metadata = _pack(np.concatenate([push, question.updates_N, ask, question.known_A + 1]))
     return [Part("control", sizes), Part("ids", metadata), Part("rows", question.change_NC)]
@@ -64,9 +69,9 @@ def unpack_question(parts: Sequence[Part], num_rows: int, num_columns: int) -> Q
         MessageError: that is no question about them.
     """
     sizes = parts[0].array.reshape(-1).tolist() if len(parts) == 3 and parts[0].array.dtype == np.int64 else []
-    if len(sizes) != 3 or min(sizes) < 0 or not _is_list(parts[1].array, 2 * (sizes[1] + sizes[2])):
+    if len(sizes) != 4 or min(sizes) < 0 or not _is_list(parts[1].array, 2 * (sizes[1] + sizes[2])):
         raise MessageError(f"{len(parts)} parts that begin with {sizes} are no question of a cache.")
-    bound, pushes, asked = sizes
+    bound, pushes, asked, makes_fresh = sizes
     change_NC = parts[2].array
     if change_NC.shape != (pushes, num_columns) or change_NC.dtype != np.float32:
         raise MessageError(
@@ -77,7 +82,7 @@ def unpack_question(parts: Sequence[Part], num_rows: int, num_columns: int) -> Q
     push_N, ask_A = np.cumsum(push), np.cumsum(ask)
     if not (_are_rows(push_N, num_rows) and _are_rows(ask_A, num_rows)) or (ask[1:] == 0).any() or (updates == 0).any():
         raise MessageError(f"A cache speaks of rows that are not ascending, or not of a block of {num_rows} rows.")
-    return Question(bound, push_N, updates, change_NC, ask_A, known - 1)
+    return Question(bound, push_N, updates, change_NC, ask_A, known - 1, bool(makes_fresh))
 
 
 def pack_answer(answer: Answer) -> list[Part]:

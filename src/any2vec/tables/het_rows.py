@@ -92,9 +92,12 @@ class HetRows:
                 self.flush()
 
     def facts(self) -> dict[str, int]:
-        """Of the whole cache: rows by what became of them ("hits", "refreshes", "misses", "passed", "shared": another
-        worker asked for them), "pushes", "updates" in them, "evictions", "dirty_evictions", and bytes: "rows_up",
-        "rows_down", "metadata_up", "metadata_down", heads of messages not counted; "own" of them stayed on this host.
+        """Of the whole cache, all workers.
+
+        Rows that batches read, by what became of them: "hits", "refreshes" (too old), "misses" (cached from now on) and
+        "passed" (not cached), of these two "fresh" (made here), and "shared" (another worker had asked). Rows sent:
+        "pushes", "updates" in them. "evictions", "dirty_evictions" of these. Bytes, heads of messages not counted:
+        "rows_up", "rows_down", "metadata_up", "metadata_down"; "own" of all these stayed on this host.
         """
         return dict(sorted(self.cache.counts.items()))
 
@@ -125,6 +128,7 @@ class HetRows:
                 question = Question(
                     self.cache.pull_bound, exchange.push_N[push] - bounds[host], exchange.updates_N[push],
                     exchange.change_NC[push], exchange.ask_A[ask] - bounds[host], exchange.known_A[ask],
+                    self.cache.fresh_rows is not None,
                 )  # fmt: skip
                 outgoing[host] = pack_question(question)
                 asked[host] = int(ask.stop - ask.start)
