@@ -311,7 +311,7 @@ def test_names_make_agreements() -> None:
         found = []
         for agreement in made[1:]:
             assert isinstance(agreement, ServedGradients)
-            assert agreement.servers == ((1,) if agreement in made[3:] else (1, 0))
+            assert agreement.servers == ((1,) if agreement in made[3:] else (0, 1))
             rule: Any = agreement.server and agreement.server.rule
             found.append(rule and (rule.needed if isinstance(rule, FirstGradients) else rule.clocks.bound))
         return found

@@ -106,12 +106,11 @@ class GradientServer:
             HostError: none came in time, or the server has ended by an error.
         """
         with self._changed:
-            if not self._changed.wait_for(lambda: bool(self._own[lane]) or self.error is not None, self.patience):
-                raise HostError(f"Rank {self.transport.rank} waited {self.patience:g} s for trainers that are behind.")
+            self._changed.wait_for(lambda: bool(self._own[lane]) or self.error is not None, self.patience)
             if self._own[lane]:
                 return self._own[lane].popleft()
         self.check()
-        raise AssertionError("neither an answer nor an error")
+        raise HostError(f"Rank {self.transport.rank} waited {self.patience:g} s for trainers that are behind.")
 
     def take(self, trainer: int, parts: Sequence[Part]) -> None:
         """Carry out one request, and answer whoever need not wait any more."""

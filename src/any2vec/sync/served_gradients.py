@@ -67,7 +67,7 @@ class ServedGradients:
         self.transport = transport
         self.replica = replica
         self.trainers = tuple(trainers)
-        self.servers = tuple(servers)
+        self.servers = tuple(sorted(servers))
         self.name = name
         self.verdicts: Counter[int] = Counter()
         """gradients of this trainer by what became of them"""
@@ -146,7 +146,7 @@ class ServedGradients:
         return {} if self.server is None else self.server.state()
 
     def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """Before `start`. The number of servers may be another one; their order is that of the ranks.
+        """Before `start`. The number of servers may be another one.
 
         Raises:
             FormatError: the memories are not those of servers of so many parameters.
