@@ -32,7 +32,7 @@ DOORS = {
     "sklearn": {"evaluate", "report", "estimators"},
     "pyarrow": {"data", "formats"}, "zstandard": {"data"}, "safetensors": {"formats"},
     "usearch": {"neighbours"}, "gensim": {"formats"}, "networkx": {"data"}, "torch_geometric": {"data"},
-    "torch": {"cluster", "data"}, "ray": {"cluster"}, "pymetis": {"plan"}, "pandas": set(),
+    "torch": {"cluster", "data", "models"}, "ray": {"cluster"}, "pymetis": {"plan"}, "pandas": set(),
 }  # fmt: skip
 HEAVY = (
     "torch",

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from any2vec._version import __version__
 
 if TYPE_CHECKING:
+    from any2vec.data.click_schema import ClickSchema
+    from any2vec.data.clicks import Clicks, read_clicks
     from any2vec.data.corpus import Corpus
     from any2vec.data.edges import GraphOptions, read_graph
     from any2vec.data.graph import Graph
@@ -23,9 +25,15 @@ if TYPE_CHECKING:
     from any2vec.errors import Any2VecError, DataError, FormatError, InputError, Interrupted, StorageError
     from any2vec.estimators import NodeEmbedder, WordEmbedder
     from any2vec.models.cbow import CBOW
+    from any2vec.models.click_scorer import ClickScorer
+    from any2vec.models.deepfm import DeepFM
     from any2vec.models.deepwalk import DeepWalk
+    from any2vec.models.dlrm import DLRM
+    from any2vec.models.fm import FactorisationMachine
+    from any2vec.models.logistic import LogisticRegression
     from any2vec.models.node2vec import Node2Vec
     from any2vec.models.skipgram import SkipGram
+    from any2vec.sync.trainers import TrainerOptions
     from any2vec.train.fit import FitResult, fit
     from any2vec.types import Progress
 
@@ -36,7 +44,11 @@ _HOMES = {
     "Interrupted": "errors", "StorageError": "errors",
     "NodeEmbedder": "estimators", "WordEmbedder": "estimators",
     "SkipGram": "models.skipgram", "CBOW": "models.cbow", "DeepWalk": "models.deepwalk",
-    "Node2Vec": "models.node2vec", "FitResult": "train.fit", "fit": "train.fit", "Progress": "types",
+    "Node2Vec": "models.node2vec", "DLRM": "models.dlrm", "DeepFM": "models.deepfm",
+    "FactorisationMachine": "models.fm", "LogisticRegression": "models.logistic",
+    "Clicks": "data.clicks", "ClickSchema": "data.click_schema", "ClickScorer": "models.click_scorer",
+    "read_clicks": "data.clicks", "TrainerOptions": "sync.trainers",
+    "FitResult": "train.fit", "fit": "train.fit", "Progress": "types",
 }  # fmt: skip
 
 __all__ = [*sorted(_HOMES), "__version__"]

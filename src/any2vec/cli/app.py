@@ -28,13 +28,14 @@ class Entry(NamedTuple):
 
 _RUNS, _RESULTS, _HOUSE = "Train", "Use and judge a result", "Data and machine"
 COMMANDS: dict[str, Entry] = {
-    "train": Entry("train", "Train vectors of words or graph nodes.", _RUNS),
+    "train": Entry("train", "Train vectors of words or graph nodes, or a model of clicks.", _RUNS),
     "estimate": Entry("estimate", "Memory, time and disk of a run, before it starts.", _RUNS),
     "plan": Entry("plan", "Memory, bytes and modelled time of a run over hosts.", _RUNS),
     "walk": Entry("graph", "Write random walks of a graph, to train on later.", _RUNS),
     "split": Entry("graph", "Cut a graph into train edges, test edges and negatives.", _RUNS),
     "nearest": Entry("search", "The nearest neighbours of a word or node.", _RESULTS),
     "analogy": Entry("search", "A is to B as C is to ...?", _RESULTS),
+    "score": Entry("score", "How likely clicks are, by a model of clicks.", _RESULTS),
     "evaluate": Entry("evaluate", "Score vectors: similarity, analogy, nodes, links.", _RESULTS),
     "export": Entry("export", "Write vectors in the format of another tool.", _RESULTS),
     "report": Entry("house", "Write a run's page: curves, map, neighbours, scores.", _RESULTS),

@@ -50,7 +50,7 @@ def _estimate(
     """
     from any2vec.train.sizing import RunSettings, size_of_input, size_of_plan
 
-    job = make_job(inputs, model, out, config, values, needs_input=rows is None)
+    job = make_job(inputs, model, out, config, values, needs_input=rows is None, models=MODELS)
     if rows is not None and inputs:
         raise InputError("Give an INPUT, or --rows and --items, not both.")
     run = RunSettings(**{item.name: getattr(job.run, item.name) for item in fields(RunSettings)})

@@ -13,14 +13,21 @@ from any2vec.checks import check_run
 from any2vec.cli.config import read_config
 from any2vec.cli.options import Flag, flags_of, nearest_match
 from any2vec.errors import DataError, InputError
+from any2vec.models.click_config import CLICK_MODELS
 from any2vec.sync.options import HostOptions
+from any2vec.sync.trainers import TrainerOptions
 from any2vec.train.job import MODELS
 
 GRAPH_MODELS = ("deepwalk", "node2vec")
+ALL_MODELS = MODELS | CLICK_MODELS
+_OF_CLICKS = (*CLICK_MODELS, "trainers", "clicks")
 
 _PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec": "Walks"}
-_PANELS |= {"run": "Run", "hosts": "Hosts", "text": "Reading text", "graph": "Reading graphs"}
+_PANELS |= dict.fromkeys(CLICK_MODELS, "Models of clicks")
+_PANELS |= {"run": "Run", "hosts": "Hosts", "trainers": "Hosts of clicks"}
+_PANELS |= {"text": "Reading text", "graph": "Reading graphs", "clicks": "Reading clicks"}
 _LABELS = {"skipgram": "words", "cbow": "words", "deepwalk": "nodes", "node2vec": "nodes"}
+_LABELS |= {"trainers": "clicks", "hosts": "others"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +35,7 @@ class RunOptions:
     """How a run is carried out; the model's own options are in its config."""
 
     epochs: int | None = None
-    """passes over the data, 1 or more; by default 5 for words, 1 for nodes"""
+    """passes over the data, 1 or more; by default 5 for words, 1 for nodes and clicks"""
     threads: int = 0
     """training threads; 0 = all usable cores; with 1 the same seed gives the same bits"""
     seed: int = 1
@@ -49,6 +56,14 @@ class RunOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClickReading:
+    """How clicks are read."""
+
+    schema: str | None = None
+    """which columns are what: criteo, avazu, or a TOML file"""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Job:
     """A checked request: `any2vec.fit(job.model, job.data, out=job.out, **job.arguments())`."""
 
@@ -57,9 +72,10 @@ class Job:
     data: str | list[str]
     out: Path | None
     run: RunOptions
-    hosts: HostOptions
+    hosts: HostOptions | TrainerOptions
     text: Any
     graph: Any
+    schema: str | None = None
     given: dict[str, Any] = field(default_factory=dict)
     """what flags and file said, for messages"""
 
@@ -67,15 +83,21 @@ class Job:
     def is_graph(self) -> bool:
         return self.name in GRAPH_MODELS
 
+    @property
+    def is_clicks(self) -> bool:
+        return self.name in CLICK_MODELS
+
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `fit` but for the data, `out` and the callbacks."""
         run = {item.name: getattr(self.run, item.name) for item in fields(self.run)}
-        return run | {"text": self.text, "graph": self.graph, "hosts": self.hosts}
+        return run | {"text": self.text, "graph": self.graph, "schema": self.schema, "hosts": self.hosts}
 
 
 def _owners() -> dict[str, type]:
-    models = {name: getattr(any2vec, attribute) for name, attribute in MODELS.items()}
-    return models | {"run": RunOptions, "hosts": HostOptions, "text": _text_options(), "graph": _graph_options()}
+    models = {name: getattr(any2vec, attribute) for name, attribute in ALL_MODELS.items()}
+    hosts = {"hosts": HostOptions, "trainers": TrainerOptions}
+    reading = {"text": _text_options(), "graph": _graph_options(), "clicks": ClickReading}
+    return models | {"run": RunOptions} | hosts | reading
 
 
 def _text_options() -> type:
@@ -93,13 +115,20 @@ def _graph_options() -> type:
 @cache
 def job_flags() -> dict[str, Flag]:
     """Every flag of `train`."""
-    return flags_of(_owners(), _PANELS, _LABELS)
+    return flags_of(_owners(), _PANELS, _LABELS, _OF_CLICKS)
+
+
+@cache
+def sequence_flags() -> dict[str, Flag]:
+    """Those of models over sequences: every flag of `plan`."""
+    owners = {name: owner for name, owner in _owners().items() if name not in _OF_CLICKS}
+    return flags_of(owners, _PANELS, _LABELS)
 
 
 @cache
 def lone_flags() -> dict[str, Flag]:
     """Those of one host: every flag of `estimate`."""
-    return {name: flag for name, flag in job_flags().items() if "hosts" not in flag.defaults}
+    return {name: flag for name, flag in sequence_flags().items() if "hosts" not in flag.defaults}
 
 
 def make_job(
@@ -109,8 +138,11 @@ def make_job(
     config: Path | None,
     given: Mapping[str, Any],
     needs_input: bool = True,
+    models: Mapping[str, str] = ALL_MODELS,
 ) -> Job:
     """The job that arguments, flags (`given`) and the TOML file ask for; a flag wins over the file.
+
+    models: those that are legal.
 
     Raises InputError when an option is unknown, not legal, or belongs to another model.
     """
@@ -120,12 +152,14 @@ def make_job(
     from_file = {name: values.pop(name) for name in own if name in values}
     name = model or from_file.get("model")
     if name is None:
-        raise InputError(f"Say which model to train: --model {'|'.join(MODELS)}.")
-    if name not in MODELS:
-        raise InputError(f"There is no model {name!r}; {nearest_match(name, list(MODELS))}")
+        raise InputError(f"Say which model to train: --model {'|'.join(models)}.")
+    if name not in models:
+        raise InputError(f"There is no model {name!r} here; {nearest_match(name, list(models))}")
     values |= given
     owners = _owners()
-    mine = (name, "run", "hosts", "graph" if name in GRAPH_MODELS else "text")
+    hosts = "trainers" if name in CLICK_MODELS else "hosts"
+    reading = "clicks" if name in CLICK_MODELS else "graph" if name in GRAPH_MODELS else "text"
+    mine = (name, "run", hosts, reading)
     for key in values:
         if not any(owner in flags[key].defaults for owner in mine):
             theirs = ", ".join(flags[key].defaults)
@@ -141,9 +175,10 @@ def make_job(
         data=_data(inputs or from_file.get("input")) if needs_input else [],
         out=folder,
         run=build("run"),
-        hosts=build("hosts"),
-        text=build("text") if name not in GRAPH_MODELS else None,
-        graph=build("graph") if name in GRAPH_MODELS else None,
+        hosts=build(hosts),
+        text=build("text") if reading == "text" else None,
+        graph=build("graph") if reading == "graph" else None,
+        schema=build("clicks").schema if reading == "clicks" else None,
         given=values,
     )
 

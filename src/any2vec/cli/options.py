@@ -8,7 +8,7 @@ import enum
 import inspect
 import textwrap
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -104,12 +104,14 @@ def _spelled(value: Any) -> str:
 
 
 def flags_of(
-    owners: Mapping[str, type], panels: Mapping[str, str], labels: Mapping[str, str] | None = None
-) -> dict[str, Flag]:
+    owners: Mapping[str, type], panels: Mapping[str, str], labels: Mapping[str, str] | None = None,
+    apart: Collection[str] = (),
+) -> dict[str, Flag]:  # fmt: skip
     """The flags of several config dataclasses, by name; a field that several own (`dim`) is one flag.
 
     owners: name of the owner -> dataclass; panels: name of the owner -> heading in `--help` (the first owner's counts);
-    labels: name of the owner -> what `--help` calls it.
+    labels: name of the owner -> what `--help` calls it; apart: owners, those of clicks, whose help stands
+    behind that of the others where it differs.
     """
     found: dict[str, Flag] = {}
     for owner, config in owners.items():
@@ -127,12 +129,21 @@ def flags_of(
                 kind,
                 known.choices if known else choices,
                 nullable or bool(known and known.nullable),
-                known.help if known else docs.get(item.name, ""),
+                _told(known, docs.get(item.name, ""), apart if owner in apart else ()),
                 {**(known.defaults if known else {}), owner: default},
                 known.panel if known else panels[owner],
                 labels or {},
             )
     return found
+
+
+def _told(known: Flag | None, help: str, apart: Collection[str]) -> str:
+    """The help of a flag that may have owners already; that of the first of the owners `apart` is added."""
+    if known is None:
+        return help
+    if not apart or set(apart) & set(known.defaults) or known.help.startswith(help):
+        return known.help
+    return f"{known.help}; for clicks: {help}"
 
 
 def _kind(hint: Any, name: str) -> tuple[type, tuple[str, ...], bool]:

@@ -11,10 +11,11 @@ import typer
 
 from any2vec import machine
 from any2vec.cli.bar import Bar
-from any2vec.cli.job import MODELS, Job, job_flags, make_job
+from any2vec.cli.job import MODELS, Job, make_job, sequence_flags
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import columns, duration, facts, guarded, note, number, print_json, show, size
 from any2vec.errors import InputError
+from any2vec.sync.options import HostOptions
 
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)\s*([kKMGT]?)")
 _UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -92,7 +93,7 @@ def _plan(
 
     if rows is None and not inputs and config is None:
         raise InputError("Say what to plan for: an INPUT, or --rows and --tokens.")
-    job = make_job(inputs, model, None, config, values, needs_input=rows is None)
+    job = make_job(inputs, model, None, config, values, needs_input=rows is None, models=MODELS)
     if rows is not None and inputs:
         raise InputError("Give an INPUT, or --rows and --tokens, not both.")
     if rows is None and tokens is not None:
@@ -130,7 +131,7 @@ def _plan(
         note("The time that walkers travel is left out.", quiet)
 
 
-plan = with_flags(guarded(_plan), job_flags())
+plan = with_flags(guarded(_plan), sequence_flags())
 
 
 def quantity(flag: str, text: str, low: int, high: int) -> int:
@@ -155,6 +156,7 @@ def _spread(job: Job) -> Any:
     from any2vec.sync.names import MERGES
 
     options = job.hosts
+    assert isinstance(options, HostOptions)
     if not options.agreement.has_scheme:
         raise InputError(f"Only {', '.join(MERGES)} can be planned, got --sync {options.sync}.")
     hosts = options.hosts or options.logical_hosts or 1
@@ -171,6 +173,7 @@ def _cut(job: Job) -> str | None:
     from any2vec.train.parts import check_parts
     from any2vec.train.prepare import check_partition
 
+    assert isinstance(job.hosts, HostOptions)
     if job.hosts.partition is not None:
         check_partition(job.model, job.data)
     elif job.hosts.read == "parts":

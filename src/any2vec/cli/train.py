@@ -12,7 +12,7 @@ import typer
 import any2vec
 from any2vec.cli import STARTED
 from any2vec.cli.bar import Bar
-from any2vec.cli.job import MODELS, Job, job_flags, make_job
+from any2vec.cli.job import ALL_MODELS, Job, job_flags, make_job
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import duration, facts, guarded, note, number, print_json, show, size
 from any2vec.cluster.launch import is_first
@@ -22,10 +22,12 @@ from any2vec.errors import InputError
 def _train(
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="INPUT...", help="Text or graph: files, folders, globs, or - .", show_default=False),
+        typer.Argument(
+            metavar="INPUT...", help="Text, graph, clicks: files, folders, globs, or - .", show_default=False
+        ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help=f"{', '.join(MODELS)}.", show_default=False)
+        str | None, typer.Option("--model", "-m", help=f"{', '.join(ALL_MODELS)}.", show_default=False)
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the result.", show_default=False)] = None,
     config: Annotated[
@@ -35,13 +37,15 @@ def _train(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     **values: Any,
 ) -> None:
-    """Train vectors of words or graph nodes.
+    """Train vectors of words or graph nodes, or a model of clicks.
 
     any2vec train corpus.txt --model skipgram --out words
 
     any2vec train edges.tsv --model node2vec --p 0.25 --q 0.25 --out nodes
 
     any2vec train corpus.txt --model skipgram --hosts 2 --out words
+
+    any2vec train clicks.tsv --model dlrm --schema criteo --out clicks
     """
     job = make_job(inputs, model, out, config, values)
     if job.out is None:
@@ -66,6 +70,8 @@ train = with_flags(guarded(_train), job_flags())
 def _next(job: Job, result: Any) -> str:
     """What to try with the result, for a key that is neither the most frequent nor rare."""
     keys = result.embeddings.keys
+    if job.is_clicks:
+        return f"To score other rows:  {shlex.join(['any2vec', 'score', str(job.out), 'ROWS.tsv'])}"
     key = str(keys[min(len(keys) - 1, 300)]) if len(keys) else "KEY"
     command = shlex.join(["any2vec", "nearest", str(job.out), key])
     return f"To see the {'nodes' if job.is_graph else 'words'} nearest to {key}:  {command}"
@@ -76,6 +82,11 @@ def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if "hosts" not in summary:
         return []
     sent = sum(summary["bytes_by_kind"].values())
+    if "cache" in summary:
+        servers = summary["servers"] + summary["sync_servers"]
+        beside = f" and {servers} servers" if servers else ""
+        agreed = f"{summary['sync']}, cache {summary['cache']}"
+        return [("hosts", f"{summary['hosts']} trainers{beside}, {size(sent)} between them"), ("agreement", agreed)]
     agreed = f"{summary['sync']}, {summary['rounds']:,} rounds, {summary['agree_share']:.0%} of the time"
     walked = [("walking", f"{duration(summary['walk_seconds'])} of it")] if "walk_seconds" in summary else []
     again = [("restarts", f"{summary['restarts']:,}")] if summary.get("restarts") else []
@@ -83,11 +94,16 @@ def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _print_summary(job: Job, summary: dict[str, Any], result: Any) -> None:
-    unit = "nodes" if job.is_graph else "words"
+    rows, items = (
+        ("values", "examples") if job.is_clicks else ("nodes", "steps") if job.is_graph else ("words", "words")
+    )
+    loss = f"{summary['loss']:.4f}" if summary.get("loss") is not None else "not measured"
+    if "normalised_entropy" in summary:
+        loss += f", normalised entropy {summary['normalised_entropy']:.4f}, each example before it is learned from"
     pairs = [
-        ("vectors", f"{summary['rows']:,} {unit} × {summary['dim']}"),
-        ("loss", f"{summary['loss']:.4f}" if summary.get("loss") is not None else "not measured"),
-        ("speed", f"{number(summary['items_per_s'])} {'steps' if job.is_graph else 'words'}/s"),
+        ("vectors", f"{summary['rows']:,} {rows} × {summary['dim']}"),
+        ("loss", loss),
+        ("speed", f"{number(summary['items_per_s'])} {items}/s"),
         ("time", f"{duration(summary['seconds'])} in all, {duration(summary.get('train_seconds'))} of training"),
         ("memory", f"{size(summary['peak_rss_bytes'])} at the peak"),
         *_host_lines(summary),

@@ -39,7 +39,7 @@ __all__ = ["JOINING", "check_torch", "is_first", "join", "joined", "restarts", "
 JOINING = 120.0
 """seconds that a host waits for the others to come, unless its patience is less"""
 _LIMIT = 10.0
-_NO_TORCH = 'Hosts as processes need PyTorch: pip install "any2vec[hosts]".'
+_NO_TORCH = '{} need PyTorch: pip install "any2vec[hosts]".'
 _LASTING = (InputError, DataError, FormatError, JobError)
 
 
@@ -82,17 +82,17 @@ def join(
     try:
         import torch  # noqa: F401
     except ImportError as error:
-        raise InputError(_NO_TORCH) from error
+        raise InputError(_NO_TORCH.format("Hosts as processes")) from error
     _watch_parent()
     meet(rank, hosts, min(patience, JOINING))
     compare(_all_facts(rank, hosts, facts(job)))
     return TorchTransport(rank, hosts, link, patience, silence).start()
 
 
-def check_torch() -> None:
+def check_torch(what: str = "Hosts as processes") -> None:
     """Raise InputError unless PyTorch is installed; it is looked up and not imported."""
     if importlib.util.find_spec("torch") is None:
-        raise InputError(_NO_TORCH)
+        raise InputError(_NO_TORCH.format(what))
 
 
 def run_child(work: Callable[[], None]) -> NoReturn:

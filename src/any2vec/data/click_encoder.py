@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -98,15 +99,31 @@ class ClickEncoder:
                     ]
                     yield batch_of(found.label_N[part], dense[part], found.single_NF[part], bags, self.offset_F)
 
+    def keys(self) -> Keys:
+        """`column=value` of each row of the table, in order; `column#bucket` where values are hashed."""
+        import pyarrow as pa
+
+        found = []
+        for column in self.schema.columns:
+            found.append(pa.array([f"{column.name}=<missing>", f"{column.name}=<rare>"], pa.large_binary()))
+            if column.ids == "vocabulary":
+                values = texts_of_keys(self.vocabularies[column.name].keys)
+                found.append(_behind(f"{column.name}=", values))
+            else:
+                buckets = pa.array(np.arange(column.hash_rows - FIRST)).cast(pa.large_string())
+                found.append(_behind(f"{column.name}#", buckets.cast(pa.large_binary())))
+        return keys_of(pa.concat_arrays(found))
+
     # ---- on disk ----------------------------------------------------------------------------------------------------
 
     def save(self, folder: Path | str) -> None:
         """Write schema.json and, where a column has a vocabulary, values.parquet (inside an `atomic_folder`)."""
-        content = {"format": FORMAT, "version": VERSION, "schema": self.schema.to_dict()}
-        learnt = {"mean": self.mean_X.tolist(), "std": self.std_X.tolist()}
-        write_json(Path(folder) / SCHEMA, content | learnt)
-        if self.vocabularies:
-            _write_values(Path(folder) / VALUES, self.vocabularies)
+        for name, part in self.parts().items():
+            part.write(Path(folder) / name)
+
+    def parts(self) -> dict[str, EncoderFile]:
+        """What `save` writes, by file name, for those who write other files beside it."""
+        return {name: EncoderFile(self, name) for name in ([SCHEMA, VALUES] if self.vocabularies else [SCHEMA])}
 
     @classmethod
     def open(cls, folder: Path | str) -> ClickEncoder:
@@ -135,6 +152,35 @@ class ClickEncoder:
         if mean_X.shape != (len(schema.dense),) or std_X.shape != mean_X.shape or not (std_X > 0).all():
             raise FormatError(f"{path} is damaged: its means do not fit its dense columns; write the folder again.")
         return cls(schema, vocabularies, mean_X, std_X)
+
+
+def _behind(first: str, values: Any) -> Any:
+    """Each of a large_binary array, behind the same beginning."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.binary_join_element_wise(
+        pa.scalar(first.encode(), pa.large_binary()), values, pa.scalar(b"", pa.large_binary())
+    )
+
+
+@dataclass(frozen=True)
+class EncoderFile:
+    """One of the files of an encoder."""
+
+    encoder: ClickEncoder
+    name: str
+    """SCHEMA or VALUES"""
+
+    def write(self, path: Path) -> None:
+        """Write it to `path`, whatever that is called."""
+        encoder = self.encoder
+        if self.name == VALUES:
+            _write_values(path, encoder.vocabularies)
+            return
+        content = {"format": FORMAT, "version": VERSION, "schema": encoder.schema.to_dict()}
+        learnt = {"mean": encoder.mean_X.tolist(), "std": encoder.std_X.tolist()}
+        write_json(path, content | learnt)
 
 
 def _write_values(path: Path, vocabularies: Mapping[str, Vocabulary]) -> None:

@@ -20,7 +20,6 @@ import hashlib
 import json
 import shutil
 import uuid
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -31,13 +30,14 @@ from any2vec.data.click_batch import ClickBatch
 from any2vec.data.click_encoder import ClickEncoder
 from any2vec.data.click_encoding import batch_of, encode_block
 from any2vec.data.click_reader import BLOCK_BYTES, BLOCK_ROWS, read_rows
-from any2vec.data.click_rows import FIRST, MISSING, RARE, FoundRows, HashedRows
+from any2vec.data.click_rows import FoundRows, HashedRows
 from any2vec.data.click_schema import ClickSchema
 from any2vec.data.click_writer import FORMAT, VERSION, ClicksWriter, map_array
 from any2vec.data.encoding import Meter, ProgressCall, form_of
 from any2vec.data.files import expand_inputs, is_regular
 from any2vec.data.storage import format_of_folder, remove_stale, storage_errors
 from any2vec.data.text_cache import hash_file, signature_of
+from any2vec.data.vocabulary import Keys
 from any2vec.errors import DataError, FormatError, InputError, StorageError
 from any2vec.machine import cache_root
 
@@ -120,9 +120,11 @@ class Clicks:
         label_B = self.labels[part].astype(np.float32)
         return batch_of(label_B, self.dense[part].copy(), self.ids[part], bags, self.offset_F)
 
-    def key_of_rows(self) -> RowKeys:
-        """What each row of the table stands for, made when asked for."""
-        return RowKeys(self.encoder)
+    def key_of_rows(self) -> Keys:
+        """What each row of the table stands for: `column=value`, `column=<missing>`, `column=<rare>`; `column#bucket`
+        of a hashed column. Memory O(V).
+        """
+        return self.encoder.keys()
 
     @classmethod
     def open(cls, path: Path | str) -> Clicks:
@@ -144,28 +146,6 @@ class Clicks:
             raise
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise FormatError(f"{path} is damaged: {error}; write it again.") from error
-
-
-class RowKeys(Sequence[str]):
-    """`column=value` of a row of the table; `column=<missing>`, `column=<rare>`; `column#bucket` of a hashed column."""
-
-    def __init__(self, encoder: ClickEncoder) -> None:
-        self._columns = encoder.schema.columns
-        self._keys = {name: vocabulary.keys for name, vocabulary in encoder.vocabularies.items()}
-        self._offset_F = encoder.offset_F
-
-    def __len__(self) -> int:
-        return int(self._offset_F[-1])
-
-    def __getitem__(self, row):  # type: ignore[no-untyped-def]  # int -> str, slice -> list[str]
-        if isinstance(row, slice):
-            return [self[at] for at in range(*row.indices(len(self)))]
-        row = range(len(self))[row]
-        at = int(np.searchsorted(self._offset_F, row, "right")) - 1
-        name, local = self._columns[at].name, row - int(self._offset_F[at])
-        if local in (MISSING, RARE):
-            return f"{name}={'<missing>' if local == MISSING else '<rare>'}"
-        return f"{name}={self._keys[name][local - FIRST]}" if name in self._keys else f"{name}#{local - FIRST}"
 
 
 # ---- reading --------------------------------------------------------------------------------------------------------

@@ -72,8 +72,12 @@ def _is_sound(entry: object, room: int) -> bool:
     return offsets[1] <= room and offsets[1] - offsets[0] == elements * np.dtype(_DTYPES[entry["dtype"]]).itemsize
 
 
-def read_safetensors(path: Path, mmap: bool) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+def read_safetensors(
+    path: Path, mmap: bool, ranks: tuple[int, ...] = (2,)
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The float matrices of a file as float32 (mapped where they are F32 and `mmap`), and its metadata.
+
+    ranks: numbers of dimensions of the tensors that are wanted; others, and empty ones, are left out.
 
     Raises FormatError when the header is damaged or a tensor reaches beyond the file's end.
     """
@@ -85,7 +89,7 @@ def read_safetensors(path: Path, mmap: bool) -> tuple[dict[str, np.ndarray], dic
         if not _is_sound(entry, room):
             raise FormatError(f"{path.name}: tensor {name!r} does not fit the file; it is damaged or cut short.")
         assert isinstance(entry, dict)
-        if entry["dtype"] not in _DTYPES or len(entry["shape"]) != 2 or 0 in entry["shape"]:
+        if entry["dtype"] not in _DTYPES or len(entry["shape"]) not in ranks or 0 in entry["shape"]:
             continue
         offset, shape = start + entry["data_offsets"][0], tuple(entry["shape"])
         stored: np.ndarray = np.memmap(path, _DTYPES[entry["dtype"]], "r", offset, shape).view(np.ndarray)

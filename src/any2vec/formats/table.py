@@ -30,7 +30,7 @@ class Table(NamedTuple):
 
 def row_blocks(matrix: np.ndarray, block_bytes: int | None = None) -> Iterator[slice]:
     """Slices over the rows of a (N, D) matrix, about `block_bytes` (default BLOCK_BYTES) each."""
-    rows = max(1, (block_bytes or BLOCK_BYTES) // max(1, matrix.shape[1] * matrix.itemsize))
+    rows = max(1, (block_bytes or BLOCK_BYTES) // max(1, matrix[:1].nbytes))
     for start in range(0, len(matrix), rows):
         yield slice(start, min(start + rows, len(matrix)))
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
-from any2vec.checks import check_choice, check_number, check_whole
-from any2vec.cluster.link import parse_link
+from any2vec.checks import check_choice, check_whole
 from any2vec.errors import InputError
-from any2vec.plan.choices import BITS, MOST_PLANNED, PARTITIONS, SCHEMES
+from any2vec.plan.choices import BITS, PARTITIONS, SCHEMES
 from any2vec.sync.names import MERGES, Gaia, Server, ServerMean, Sync, parse_sync
+from any2vec.sync.run_hosts import RunHosts
 
 READS = ("whole", "parts")
-MOST_LOGICAL = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class HostOptions:
+class HostOptions(RunHosts):
     """Hosts of a run, and their agreement."""
 
-    hosts: int | None = None
-    """processes that train together on this machine, 1 or more; under torchrun its own number counts"""
-    logical_hosts: int | None = None
-    """hosts as threads of one process, 1..256: the same result as from so many processes"""
     sync: str = "blend"
     """how hosts agree: blend (adasum for frequent rows, sum for rare ones), adasum, adasum-symmetric, mean, sum,
     ds-sync[:random|butterfly|topology][:SIZE], leader, elastic, gaia[:THRESHOLD], server:async, server:bounded:ROUNDS,
@@ -42,24 +37,11 @@ class HostOptions:
     partition: Literal["contiguous", "hash", "metis"] | None = None
     """for graphs: cut the graph into parts, one a host, and let walkers travel: contiguous (equally many nodes), hash
     or metis (few edges cut); by default every host holds the whole graph. The same walks, the same result"""
-    link: str | None = None
-    """emulate links like 100Mbit,1ms between the hosts: messages take as long as they would there"""
-    host_timeout: float = 30.0
-    """seconds without a sign of life after which a host is given up, more than 0"""
-    ray: str | None = None
-    """run the hosts on a Ray cluster: HOST:PORT of its head, auto for the one that runs here, local for one of its
-    own; every node must see the data and --out"""
-    restarts: int = 0
-    """how often the hosts are started again from the last checkpoint when one is lost, 0..1000; needs --out"""
 
     def __post_init__(self) -> None:
-        if self.hosts is not None:
-            check_whole("hosts", self.hosts, 1, MOST_PLANNED)
-        if self.logical_hosts is not None:
-            check_whole("logical_hosts", self.logical_hosts, 1, MOST_LOGICAL)
+        super().__post_init__()
         if self.rounds_per_epoch is not None:
             check_whole("rounds_per_epoch", self.rounds_per_epoch, 1, 1_000_000)
-        check_whole("restarts", self.restarts, 0, 1000)
         agreement = parse_sync(self.sync)
         if self.scheme is not None:
             check_choice("scheme", self.scheme, SCHEMES)
@@ -75,9 +57,6 @@ class HostOptions:
                 )
             if self.read == "parts":
                 raise InputError("partition is for graphs and read parts for text; choose one of the two.")
-        if self.link is not None:
-            parse_link(self.link)
-        check_number("host_timeout", self.host_timeout, 0, 1e6, open_low=True)
         if self.bits not in BITS:
             raise InputError(f"bits must be 32, 16 or 8, got {self.bits!r}.")
         if self.overlap and not (self.agreement.has_scheme and self.scheme in (None, "pull-opt")):
@@ -87,10 +66,6 @@ class HostOptions:
                 f"bits must be 32 with sync {self.sync}, got {self.bits}: its hosts tell each other rows, not changes, "
                 "and nothing would make good what rounding leaves out."
             )
-        if self.ray is not None and self.hosts is None:
-            raise InputError("Say how many hosts Ray should run: hosts, besides ray.")
-        if self.hosts is not None and self.logical_hosts is not None:
-            raise InputError("hosts are processes and logical_hosts are threads of one process; choose one of the two.")
 
     @property
     def agreement(self) -> Sync:
@@ -107,29 +82,10 @@ class HostOptions:
             return None
         return self.scheme or ("rep-opt" if hosts == 2 and not self.overlap else "pull-opt")
 
-    def check_alone(self) -> None:
-        """Raise InputError when an option speaks of several hosts and nobody said how many: it would do nothing."""
-        if self.hosts is None and self.restarts:
-            raise InputError("--restarts starts processes again; say how many there are, --hosts N, or leave it out.")
-        if self.is_spread:
-            return
-        for item in fields(self):
-            value, flag = getattr(self, item.name), "--" + item.name.replace("_", "-")
-            if value != item.default:
-                raise InputError(
-                    f"{flag} ({item.name} = {value!r}) is for several hosts; say how many, --hosts N or "
-                    "--logical-hosts N, or leave it out."
-                )
-
     @property
     def holds_parts(self) -> bool:
         """Whether each host takes its own part of the data, and no host all of them."""
         return self.read == "parts" or self.partition is not None
-
-    @property
-    def is_spread(self) -> bool:
-        """Whether hosts were asked for: one host, too, then goes through the agreement."""
-        return self.hosts is not None or self.logical_hosts is not None
 
     def rounds(self, hosts: int) -> int:
         """Rounds of an epoch: GraphAny2Vec's 1, 3, 6, 12, 24, 48 for 1, 2, 4, 8, 16, 32 hosts (IPDPS 2021, 5.1)."""

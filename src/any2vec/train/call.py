@@ -18,19 +18,25 @@ from any2vec.cluster.transport import LONG_WORK, Transport, control
 from any2vec.embeddings import Embeddings
 from any2vec.errors import JobError
 from any2vec.machine import keep_freed_memory, usable_cores
+from any2vec.models.click_config import ClickModel
 from any2vec.models.config import SequenceModel
 from any2vec.sync.options import HostOptions
+from any2vec.sync.run_hosts import RunHosts
+from any2vec.sync.trainers import TrainerOptions
 from any2vec.train.host import FitRequest, Host, Made, first_other
 from any2vec.train.parts import prepare_part
 from any2vec.train.prepare import Prepared, Stage, graph_facts, open_graph, prepare, prepare_travelling
 from any2vec.train.run_folder import is_finished, open_finished
+from any2vec.train.sequence_host import SequenceHost
 from any2vec.train.start import start_digest
 from any2vec.types import Progress
 
 if TYPE_CHECKING:
+    from any2vec.data.click_schema import ClickSchema
     from any2vec.data.edges import GraphOptions
     from any2vec.data.graph import Graph
     from any2vec.data.text import TextOptions
+    from any2vec.train.click_prepare import PreparedClicks
 
 
 Found = TypeVar("Found")
@@ -40,7 +46,7 @@ Found = TypeVar("Found")
 class Call:
     """The arguments of `fit`."""
 
-    model: SequenceModel
+    model: SequenceModel | ClickModel
     data: Any
     epochs: int
     threads: int
@@ -55,14 +61,15 @@ class Call:
     checkpoint_seconds: float
     text: TextOptions | None
     graph: GraphOptions | None
+    schema: ClickSchema | None
     cache_dir: Path | None
-    hosts: HostOptions
+    hosts: RunHosts
     started: float
     """moment of `time.perf_counter` at which the call came"""
 
     def run(self) -> Made:
         """Train in this process, on one host or on several logical ones."""
-        num_logical = self.hosts.logical_hosts or 1
+        num_logical = self.hosts.num_ranks or 1
         init = self._init()
         if self.hosts.holds_parts:
             graph = self._graph()
@@ -77,7 +84,7 @@ class Call:
                 return finished
 
             def host(transport: Transport) -> Made | None:
-                return Host(request, prepared, init, transport).train()
+                return self._host(request, prepared, init, transport).train()
 
         with _single_blas_thread():
             if self.hosts.logical_hosts is None:
@@ -107,13 +114,14 @@ class Call:
                 return finished
             transport.counters = Counters()  # what follows is the run, counted alike on any transport
             with _single_blas_thread():
-                return Host(request, prepared, init, transport).train()
+                return self._host(request, prepared, init, transport).train()
 
     def _run_part(
         self, transport: Transport, init: Embeddings | None, local_hosts: int, graph: Graph | None
     ) -> Made | None:
         """Take this host's own part of the data and train on it; what the hosts count together is counted as bytes."""
         transport.counters = Counters()
+        assert isinstance(self.model, SequenceModel) and isinstance(self.hosts, HostOptions)
         if graph is None:
             prepared = prepare_part(
                 self.model, self.data, transport, text=self.text, cache_dir=self.cache_dir, stage=self.stage
@@ -128,7 +136,7 @@ class Call:
         if graph is not None:
             assert self.hosts.partition is not None
             prepared = prepare_travelling(self.model, graph, facts, transport, self.hosts.partition, self.seed)
-        return Host(request, prepared, init, transport).train()
+        return SequenceHost(request, prepared, init, transport).train()
 
     def _read_in_turn(self, transport: Transport, read: Callable[[], Found]) -> Found:
         """The first host of each machine reads the data, the others find them cached."""
@@ -140,16 +148,27 @@ class Call:
             transport.barrier("read", timeout=LONG_WORK)
         return found
 
-    def _prepared(self) -> Prepared:
+    def _prepared(self) -> Prepared | PreparedClicks:
         """Read the data, whole."""
+        if isinstance(self.model, ClickModel):
+            from any2vec.train.click_prepare import prepare_clicks
+
+            return prepare_clicks(self.data, self.schema, self.cache_dir, self.stage)
         return prepare(
             self.model, self.data, threads=self.threads or usable_cores(), seed=self.seed, text=self.text,
             graph=self.graph, cache_dir=self.cache_dir, stage=self.stage,
         )  # fmt: skip
 
+    def _host(self, request: FitRequest, prepared: Any, init: Embeddings | None, transport: Transport) -> Host:
+        if isinstance(self.model, ClickModel):
+            from any2vec.train.click_host import ClickHost
+
+            return ClickHost(request, prepared, transport)
+        return SequenceHost(request, prepared, init, transport)
+
     def _graph(self) -> Graph | None:
         """The graph that is to be cut into parts, if one is: mapped from the cache, where it comes from a file."""
-        if self.hosts.partition is None:
+        if not isinstance(self.hosts, HostOptions) or self.hosts.partition is None:
             return None
         return open_graph(self.data, self.graph, self.cache_dir, self.stage)
 
@@ -164,11 +183,17 @@ class Call:
             "init": None if init is None else start_digest(init),
         }  # fmt: skip
         return FitRequest(
-            model=self.model, epochs=self.epochs, threads=self.threads or max(1, usable_cores() // local_hosts),
+            model=self.model, epochs=self.epochs, threads=self.threads or self._own_threads(local_hosts),
             seed=self.seed, out=self.out, resume=self.resume, checkpoint_seconds=self.checkpoint_seconds,
             callback=self.callback, stage=self.stage, on_epoch=self.on_epoch,
             agree=self.hosts if self.hosts.is_spread or joined() else None, settings=settings, started=self.started,
         )  # fmt: skip
+
+    def _own_threads(self, local_hosts: int) -> int:
+        """Threads of a host that nobody gave a number."""
+        if isinstance(self.hosts, TrainerOptions) and self.hosts.is_in_step:
+            return 1
+        return max(1, usable_cores() // local_hosts)
 
     def _link(self) -> LinkModel | None:
         return None if self.hosts.link is None else parse_link(self.hosts.link)
@@ -178,6 +203,7 @@ class Call:
         run = {"epochs": self.epochs, "threads": self.threads, "seed": self.seed, "resume": self.resume}
         reading = {} if self.text is None else asdict(self.text)
         reading |= {} if self.graph is None else asdict(self.graph)
+        reading |= {} if self.schema is None else {"schema": self.schema.to_dict()}
         return json.dumps(self.model.as_dict() | run | asdict(self.hosts) | reading)
 
 

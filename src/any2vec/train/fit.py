@@ -13,9 +13,12 @@ from any2vec.cluster.launch import check_torch, is_first, joined, restarts
 from any2vec.data.storage import RESULT_FORMAT, check_folder_free
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
+from any2vec.models.click_config import ClickModel
 from any2vec.models.config import SequenceModel
 from any2vec.sync.options import HostOptions
+from any2vec.sync.trainers import TrainerOptions
 from any2vec.train.call import Call
+from any2vec.train.click_prepare import check_clicks, schema_of
 from any2vec.train.job import TrainJob
 from any2vec.train.parts import check_parts
 from any2vec.train.prepare import Stage, check_partition
@@ -24,6 +27,7 @@ from any2vec.train.spread import train_in_processes
 from any2vec.types import Progress
 
 if TYPE_CHECKING:
+    from any2vec.data.click_schema import ClickSchema
     from any2vec.data.edges import GraphOptions
     from any2vec.data.text import TextOptions
 
@@ -39,10 +43,12 @@ class FitResult:
     progress: list[Progress]
     path: Path | None
     """the run folder, if one was asked for"""
+    scorer: Any = None
+    """of a model of clicks: its `ClickScorer`"""
 
 
 def fit(
-    model: SequenceModel,
+    model: SequenceModel | ClickModel,
     data: Any,
     *,
     epochs: int | None = None,
@@ -58,35 +64,40 @@ def fit(
     checkpoint_seconds: float = 300.0,
     text: TextOptions | None = None,
     graph: GraphOptions | None = None,
+    schema: ClickSchema | str | Path | None = None,
     cache_dir: str | Path | None = None,
-    hosts: HostOptions | int | None = None,
+    hosts: HostOptions | TrainerOptions | int | None = None,
 ) -> FitResult:
     """Train `model` on `data`.
 
     Args:
-        model: SkipGram, CBOW, DeepWalk or Node2Vec.
+        model: SkipGram, CBOW, DeepWalk or Node2Vec; DLRM, DeepFM, FactorisationMachine or LogisticRegression.
         data: for words: a path, glob, folder, "-" (standard input), list of those, iterable of sentences (strings,
             lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list and its kin, a SciPy,
-            NetworkX or PyG graph, an opened `Graph`, or walks that `any2vec walk` stored.
-        epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes.
+            NetworkX or PyG graph, an opened `Graph`, or walks that `any2vec walk` stored; for clicks: TSV, CSV,
+            Parquet or Arrow files, or opened `Clicks`.
+        epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes and clicks.
         threads: training threads; 0 = all usable cores. One thread: the same seed gives the same bits; several:
             Hogwild (Recht et al. 2011), statistically equal.
         seed: of every random draw, 0 or more.
         out: run folder to write; None keeps the result in memory alone, without checkpoints.
         overwrite: replace the run that is in `out`.
         resume: go on from the checkpoint in `out`, or start afresh if there is none; a finished run stands as it is.
-        init: vectors to start from, matched by key; keys that the data lack are kept.
+        init: vectors to start from, matched by key; keys that the data lack are kept. Not for clicks.
         callback: hears every progress record.
         on_epoch: called at the end of each epoch with (its number from 1, the vectors so far); they change when it
             returns. Under torchrun rank 0's is called, and no other need be given.
         stage: hears how far reading is: (name, bytes done, bytes in all or None).
         checkpoint_seconds: between checkpoints, more than 0.
         text, graph: reading options.
+        schema: which columns of clicks are what: a `ClickSchema`, criteo, avazu, or a TOML file.
         cache_dir: where encoded data are kept.
-        hosts: over how many hosts the run is spread and how they agree; a number: so many processes of this machine.
+        hosts: over how many hosts the run is spread and how they agree (`TrainerOptions` for clicks); a number: so many
+            processes of this machine.
 
     Returns:
-        The result; its embeddings have the input rows as `vectors` and the output rows as `output`.
+        The result; its embeddings have the input rows as `vectors` and the output rows as `output`. Of clicks, the rows
+        of all columns, and a `scorer`.
 
     Raises:
         InputError: an option is not legal, or does not go with the data or the checkpoint.
@@ -98,16 +109,30 @@ def fit(
     Memory: two float32 tables of rows x dim, plus the vocabulary; data are memory-mapped.
     """
     started = time.perf_counter()
-    if not isinstance(model, SequenceModel):
-        raise InputError(f"model must be SkipGram(...), CBOW(...), DeepWalk(...) or Node2Vec(...), got {model!r}.")
+    is_clicks = isinstance(model, ClickModel)
+    if not isinstance(model, SequenceModel | ClickModel):
+        raise InputError(
+            "model must be SkipGram(...), CBOW(...), DeepWalk(...), Node2Vec(...), DLRM(...), DeepFM(...), "
+            f"FactorisationMachine(...) or LogisticRegression(...), got {model!r}."
+        )
     check_run(epochs, threads, seed, checkpoint_seconds)
-    spread = HostOptions(hosts=hosts) if isinstance(hosts, int) else hosts or HostOptions()
+    kind: type[HostOptions] | type[TrainerOptions] = TrainerOptions if is_clicks else HostOptions
+    spread = kind(hosts=hosts) if isinstance(hosts, int) else hosts or kind()
+    if not isinstance(spread, kind):
+        raise InputError(f"hosts of {model.name} are {kind.__name__}(...), got {spread!r}.")
+    if is_clicks:
+        check_torch("Models of clicks")
+        check_clicks(spread, threads, text, graph, init, on_epoch)
+    elif schema is not None:
+        raise InputError(f"schema is for clicks, and {model.name} reads none; leave it out.")
+    wanted = None if schema is None else schema_of(schema)
     if not joined():
         spread.check_alone()
-    if spread.read == "parts":
-        check_parts(model, data)
-    if spread.partition is not None:
-        check_partition(model, data)
+    if isinstance(spread, HostOptions) and isinstance(model, SequenceModel):
+        if spread.read == "parts":
+            check_parts(model, data)
+        if spread.partition is not None:
+            check_partition(model, data)
     again, allowed = restarts()  # by torchrun: the hosts then go on from the last checkpoint
     folder, resume = None if out is None else Path(out), resume or again > 0
     if folder is not None and is_first():
@@ -125,7 +150,7 @@ def fit(
     if ((spread.hosts or 1) > 1 or spread.ray is not None) and not joined():
         check_torch()
         job = TrainJob(
-            model=model, data=[], text=text, graph=graph, hosts=spread,
+            model=model, data=[], text=text, graph=graph, schema=wanted, hosts=spread,
             arguments={
                 "epochs": epochs, "threads": threads, "seed": seed, "out": folder, "overwrite": overwrite,
                 "resume": resume, "init": init, "checkpoint_seconds": checkpoint_seconds, "cache_dir": cache_dir,
@@ -133,17 +158,18 @@ def fit(
         )  # fmt: skip
         if on_epoch is not None:
             raise InputError("on_epoch is called where training happens: use logical_hosts, or start with torchrun.")
-        return FitResult(*train_in_processes(job, data, callback, stage), folder)
+        embeddings, summary, records, scorer = train_in_processes(job, data, callback, stage)
+        return FitResult(embeddings, summary, records, folder, scorer)
     call = Call(
         model=model, data=data, epochs=epochs, threads=int(threads), seed=int(seed), out=folder, resume=resume,
         init=init, callback=callback, on_epoch=on_epoch, stage=stage, checkpoint_seconds=checkpoint_seconds,
-        text=text, graph=graph,
+        text=text, graph=graph, schema=wanted,
         cache_dir=None if cache_dir is None else Path(cache_dir), hosts=spread, started=started,
     )  # fmt: skip
     made = call.run_joined() if joined() else call.run()
     if made is None:  # this is another rank
         return FitResult(None, {}, [], None)  # type: ignore[arg-type]
-    return FitResult(made.embeddings, made.summary, made.records, folder)
+    return FitResult(made.embeddings, made.summary, made.records, folder, made.scorer)
 
 
 def _check_apart(init: Any, out: Path) -> None:

@@ -1,14 +1,15 @@
-"""What one host does from prepared data to the result: the same code alone, as a thread, as a process, under Ray."""
+"""The course of a run on one host, alone, as a thread, as a process, under Ray: from what is prepared to the result."""
 
 from __future__ import annotations
 
 import json
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,24 +17,15 @@ from any2vec.cluster.launch import restarts
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport, control, text_of, text_part
 from any2vec.embeddings import Embeddings
-from any2vec.errors import FormatError, JobError
+from any2vec.errors import JobError
 from any2vec.machine import peak_resident_bytes, resident_bytes
-from any2vec.models.config import SequenceModel
-from any2vec.models.learner import SequenceLearner
-from any2vec.models.travelled import TravelledTokens
-from any2vec.plan.chunks import chunk_bounds, keep_rest, share_rest
-from any2vec.plan.schedule import EpochSchedule, piece_positions
-from any2vec.sync.block import compile_merges
-from any2vec.sync.make import make_agreement
-from any2vec.sync.options import HostOptions
-from any2vec.sync.rounds import Rounds
+from any2vec.plan.schedule import EpochSchedule
 from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint
 from any2vec.train.keeper import Keeper, Keeping, stop_signals
-from any2vec.train.loop import Alone, run
-from any2vec.train.prepare import Prepared, Stage, remarks
+from any2vec.train.loop import Driver, Learner, run
+from any2vec.train.prepare import Stage, remarks
 from any2vec.train.progress import Recorder, cut_log
 from any2vec.train.run_folder import run_folder, write_result
-from any2vec.train.start import carry_over, fresh_tables
 from any2vec.types import Progress
 
 
@@ -41,7 +33,7 @@ from any2vec.types import Progress
 class FitRequest:
     """A checked request to `fit`, the same on every host."""
 
-    model: SequenceModel
+    model: Any
     epochs: int
     threads: int
     seed: int
@@ -51,8 +43,8 @@ class FitRequest:
     callback: Callable[[Progress], None] | None
     stage: Stage | None
     on_epoch: Callable[[int, Embeddings], None] | None
-    agree: HostOptions | None
-    """None: a single host, which agrees with nobody"""
+    agree: Any
+    """how several hosts agree (HostOptions, TrainerOptions); None: a single host, which agrees with nobody"""
     settings: dict[str, Any]
     """what must be the same for a run to go on"""
     started: float
@@ -64,56 +56,55 @@ class Made:
     """What rank 0 has at the end; other hosts have nothing."""
 
     embeddings: Embeddings
-    summary: dict[str, Any]
-    records: list[Progress]
+    summary: dict[str, Any] = field(default_factory=dict)
+    records: list[Progress] = field(default_factory=list)
+    scorer: Any = None
+    """of a model of clicks: its `ClickScorer`"""
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    """what else the result has: file name -> something with `write(path)`"""
 
 
-class Host:
-    """One host of a run: its tables, its learner, its schedule and its driver."""
+class RunningLearner(Learner, Protocol):
+    """A learner as a run needs it."""
 
-    def __init__(self, request: FitRequest, prepared: Prepared, init: Embeddings | None, transport: Transport) -> None:
+    def learning_rate(self, progress: float) -> float: ...
+
+    def close(self) -> None: ...
+
+
+class Host(ABC):
+    """One host of a run; what is learned, and how hosts agree, is a subclass's, which makes both when it is made."""
+
+    learner: RunningLearner
+    driver: Driver
+    schedule: EpochSchedule
+    rounds: int
+    """of an epoch"""
+    data_facts: dict[str, Any]
+    """what the data are"""
+
+    def __init__(self, request: FitRequest, transport: Transport) -> None:
         self.request = request
-        self.prepared = prepared
         self.transport = transport
-        self.keys, self.counts = prepared.keys, prepared.counts
-        model = request.model
-        if init is None:
-            self.tables = fresh_tables(len(self.keys), model, request.seed)
-        else:
-            self.tables, self.keys, self.counts = carry_over(init, self.keys, self.counts, model, request.seed)
-        checkpoint = self._checkpoint()
-        _check_alike(checkpoint, transport)
-        if checkpoint is not None:
-            self._restore(checkpoint)
-        source = prepared.source
-        self.rounds = 1 if request.agree is None else request.agree.rounds(transport.hosts)
-        self.schedule = self._schedule(checkpoint)
-        self.learner = SequenceLearner(
-            model, prepared.counts, prepared.keep, source, self.tables,
-            block=prepared.block, piece=self.schedule.piece, threads=request.threads, seed=request.seed,
-        )  # fmt: skip
-        self.driver: Alone | Rounds = Alone()
-        if request.agree is not None:
-            agreement = make_agreement(
-                request.agree, transport, self.learner.state, self.learner, self._occurrences(),
-                self.schedule.all_rounds(), request.threads,
-            )  # fmt: skip
-            if checkpoint is not None:
-                agreement.recall(_memories(checkpoint.state))
-            self.driver = Rounds(agreement, source.ahead if isinstance(source, TravelledTokens) else None)
-        self._totals: dict[str, Any] = {"items": 0, "seconds": 0.0} if checkpoint is None else checkpoint.totals
+        self.checkpoint = self._checkpoint()
+        _check_alike(self.checkpoint, transport)
+        self.totals: dict[str, Any] = {"items": 0, "seconds": 0.0}
+        if self.checkpoint is not None:
+            self.totals = self.checkpoint.totals
 
     def train(self) -> Made | None:
         """Train, and write the result at rank 0; None elsewhere."""
         request, out = self.request, self._out
         tell = request.stage if request.stage is not None and self.transport.rank == 0 else lambda *_: None
         tell("preparing kernels", 0, 1)
-        compile_seconds = self._compile()
+        began = time.perf_counter()
+        self.compile()
+        compile_seconds = time.perf_counter() - began
         tell("preparing kernels", 1, 1)
         # From here on the folder changes: whatever could be wrong with the request would have been said by now.
         with run_folder(out, request.resume, request.settings):
             log = None if out is None else out / "progress.jsonl"
-            items, seconds = self._totals["items"], self._totals["seconds"]
+            items, seconds = self.totals["items"], self.totals["seconds"]
             if log is not None:
                 cut_log(log, items)
             callback = request.callback if self.transport.rank == 0 else None
@@ -129,52 +120,65 @@ class Host:
                     run(self.schedule, self.learner, self.driver, keeper.heard)
                 finally:
                     self.learner.close()
+                self.end()
                 agreed = self.agreed()
-                facts = self._facts(recorder)
-                if isinstance(self.driver, Rounds):
-                    self.driver.finish()
-                made = None if agreed is None else self._made(agreed, recorder, compile_seconds, facts)
-                if made is not None and out is not None:
-                    write_result(out, made.embeddings, made.summary, request.settings)
+                facts = self.facts(recorder)
+                self.finish()
+                made = None if agreed is None else self.made(agreed)
+                if made is not None:
+                    made = replace(
+                        made, summary=self._summary(made, recorder, compile_seconds) | facts, records=recorder.records
+                    )
+                    if out is not None:
+                        write_result(out, made.embeddings, made.summary, request.settings, made.parts)
         return made
 
-    def _compile(self) -> float:
-        """Compile what the run needs, or load it from the cache; seconds that it took."""
-        began = time.perf_counter()
-        self.learner.compile(for_hosts=self.request.agree is not None)
-        if self.request.agree is not None:
-            compile_merges(self.request.model.dim, self.request.agree.bits)
-        return time.perf_counter() - began
-
-    def agreed(self) -> dict[str, np.ndarray] | None:
-        """The agreed tables at rank 0; all hosts call it together."""
-        return self.learner.state if isinstance(self.driver, Alone) else self.driver.agreement.collect()
-
     def state(self) -> dict[str, np.ndarray] | None:
-        """What a checkpoint keeps, at rank 0: tables, and what each host remembers; all hosts call it together."""
-        agreed = self.agreed()
-        memory = {} if isinstance(self.driver, Alone) else self.driver.agreement.memory
-        if not memory:
-            return agreed
+        """What a checkpoint keeps, at rank 0: what is agreed, and what each host remembers; all call it together."""
+        agreed, memory = self.agreed(), self.memory
         # Copies, for this host trains on while rank 0 still writes.
-        found = self.transport.gather([Part("dense", array.copy()) for array in memory.values()], "gather")
+        parts = [Part("dense", array.copy()) for array in memory.values()]
+        found = self.transport.gather([text_part(json.dumps(list(memory))), *parts], "gather")
         if agreed is None:
             return None
-        for host, parts in found.items():
-            agreed = agreed | {f"{name}@{host}": part.array for name, part in zip(memory, parts, strict=True)}
+        for host, (names, *arrays) in found.items():
+            for name, part in zip(json.loads(text_of(names)), arrays, strict=True):
+                agreed = agreed | {f"{name}@{host}": part.array}
         return agreed
+
+    @abstractmethod
+    def compile(self) -> None:
+        """Compile what the run needs, or load it from the cache."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """No work follows; all hosts call it together."""
+
+    @abstractmethod
+    def agreed(self) -> dict[str, np.ndarray] | None:
+        """What all agree on, by name, at rank 0; all hosts call it together."""
+
+    @property
+    @abstractmethod
+    def memory(self) -> dict[str, np.ndarray]:
+        """What this host alone remembers, by name: two-dimensional."""
+
+    @abstractmethod
+    def made(self, agreed: dict[str, np.ndarray]) -> Made:
+        """The result, without its summary."""
+
+    @abstractmethod
+    def facts(self, recorder: Recorder) -> dict[str, Any]:
+        """What the summary says of hosts, at rank 0; all hosts call it together."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Nothing is asked of this host any more."""
 
     @property
     def _out(self) -> Path | None:
         """The run folder, where this host writes it."""
         return self.request.out if self.transport.rank == 0 else None
-
-    def _occurrences(self) -> dict[str, np.ndarray]:
-        """How often rows occur in an epoch. Rows that only `init` has come last and do not occur; output rows of
-        hierarchical softmax are no items, and nobody counted them.
-        """
-        both = self.request.model.objective == "negative"
-        return dict.fromkeys(("input", "output") if both else ("input",), self.prepared.counts)
 
     def _checkpoint(self) -> Checkpoint | None:
         """The checkpoint to go on from: every host reads the one that rank 0 has written."""
@@ -183,94 +187,20 @@ class Host:
             return None
         return load_checkpoint(file, self.request.settings)
 
-    def _restore(self, checkpoint: Checkpoint) -> None:
-        for name, table in self.tables.items():
-            rows = checkpoint.state.get(name)
-            if rows is None or rows.shape != table.rows.shape:
-                raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
-            table.rows[:] = rows
-
-    def _schedule(self, checkpoint: Checkpoint | None) -> EpochSchedule:
-        """This host's part of the data; where a run goes on, what is left of it."""
-        source, hosts, rank = self.prepared.source, self.transport.hosts, self.transport.rank
-        bounds = self.prepared.bounds or chunk_bounds(source.num_positions, hosts, source.boundary)
-        schedule = EpochSchedule(
-            start=bounds[rank], stop=bounds[rank + 1], epochs=self.request.epochs, unit=source.unit,
-            piece=piece_positions(source.unit, self.request.model.cost), threads=self.request.threads,
-            rounds=self.rounds, steps=1 if self.request.agree is None else self.request.agree.agreement.steps,
-        )  # fmt: skip
-        if checkpoint is None:
-            return schedule
-        place = checkpoint.place
-        if not any(place.rest):
-            return replace(schedule, first=(place.epoch, 0, 0))
-        ends = [ranges[-1][1] if ranges else bounds[host + 1] for host, ranges in enumerate(place.rest)]
-        if place.is_whole and place.rounds == self.rounds and ends == bounds[1:]:
-            at = place.rest[rank][0][0] if place.rest[rank] else bounds[rank + 1]
-            return replace(schedule, first=(place.epoch, place.rounds_done, at))
-        rest = [range_ for ranges in place.rest for range_ in ranges]
-        left = sum(stop - start for start, stop in rest) / source.num_positions
-        if self.prepared.bounds is None:
-            share = share_rest(rest, hosts, source.boundary)[rank]
-        else:
-            share = keep_rest(place.rest, self.prepared.bounds)[rank]
-        return replace(schedule, first=(place.epoch, 0, 0), rest=share, rest_progress=1.0 - left)
-
-    def _made(
-        self, agreed: dict[str, np.ndarray], recorder: Recorder, compile_seconds: float, facts: dict[str, Any]
-    ) -> Made:
-        return Made(self._embeddings(agreed), self._summary(recorder, compile_seconds) | facts, recorder.records)
-
-    def _embeddings(self, agreed: dict[str, np.ndarray]) -> Embeddings:
-        model = self.request.model
-        # The output rows of hierarchical softmax belong to the inner nodes of its tree, not to keys: they stay here.
-        output = agreed["output"] if model.objective == "negative" else None
-        return Embeddings(self.keys, agreed["input"], output, self.counts, meta={"model": model.as_dict()})
-
     def _end_epoch(self, epoch: int) -> None:
         """Show what there is so far to whom it interests, at rank 0."""
         agreed, hear = self.agreed(), self.request.on_epoch
         if agreed is not None and hear is not None:
-            hear(epoch + 1, self._embeddings(agreed))
+            hear(epoch + 1, self.made(agreed).embeddings)
 
-    def _facts(self, recorder: Recorder) -> dict[str, Any]:
-        """What only several hosts have to tell; {} for one that agrees with nobody. All hosts call it together."""
-        if isinstance(self.driver, Alone):
-            return {}
-        counters, driver = self.transport.counters, self.driver
-        own = {
-            "bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase(),
-            "seconds": driver.seconds, "share": driver.seconds / max(recorder.seconds, 1e-9),
-            "walk_seconds": driver.walk_seconds, "counts": driver.facts(),
-        }  # fmt: skip
-        found = self.transport.gather([text_part(json.dumps(own))], "facts")
-        if not found:
-            return {}
-        told = [json.loads(text_of(parts[0])) for parts in found.values()]
-        agree = self.request.agree
-        assert agree is not None
-
-        def mean(name: str) -> float:
-            return float(sum(host[name] for host in told) / len(told))
-
-        return {
-            "hosts": self.transport.hosts, "sync": agree.sync, "scheme": agree.form(self.transport.hosts),
-            "bits": agree.bits, "rounds": driver.rounds, "rounds_per_epoch": self.rounds,
-            "bytes_by_kind": _summed([host["bytes_by_kind"] for host in told]),
-            "bytes_by_phase": _summed([host["bytes_by_phase"] for host in told]),
-            "agree_seconds": mean("seconds"), "agree_share": mean("share"),
-            **({"walk_seconds": mean("walk_seconds")} if agree.partition is not None else {}),
-            **{name: _histogram([host["counts"][name] for host in told]) for name in told[0]["counts"]},
-        }  # fmt: skip
-
-    def _summary(self, recorder: Recorder, compile_seconds: float) -> dict[str, Any]:
-        request, prepared = self.request, self.prepared
+    def _summary(self, made: Made, recorder: Recorder, compile_seconds: float) -> dict[str, Any]:
+        request = self.request
         last = recorder.records[-1] if recorder.records else None
         train_seconds = last.seconds if last is not None else 0.0
         again, allowed = restarts()  # by torchrun; a parent that starts the hosts counts for itself
         return {
             "model": request.model.name,
-            "rows": len(self.keys),
+            "rows": len(made.embeddings),
             "dim": request.model.dim,
             "epochs": request.epochs,
             "threads": request.threads,
@@ -283,10 +213,32 @@ class Host:
             "seconds": time.perf_counter() - request.started,
             "peak_rss_bytes": peak_resident_bytes(),
             "peak_anon_bytes": max(recorder.peak_anonymous, resident_bytes()[0]),
-            "warnings": remarks(prepared.facts),
-            "data": prepared.facts,
+            "warnings": remarks(self.data_facts),
+            "data": self.data_facts,
             **({"restarts": again} if allowed else {}),
         }
+
+
+def resumed(
+    schedule: EpochSchedule, checkpoint: Checkpoint | None, rank: int, bounds: Sequence[int],
+    share: Callable[[Sequence[Any]], Any], num_positions: int,
+) -> EpochSchedule:  # fmt: skip
+    """The schedule of a host that goes on from a checkpoint.
+
+    bounds: host h trains positions [bounds[h], bounds[h + 1]) of an epoch; share: from what each of the former hosts
+    has left of it to what this one takes.
+    """
+    if checkpoint is None:
+        return schedule
+    place = checkpoint.place
+    if not any(place.rest):
+        return replace(schedule, first=(place.epoch, 0, 0))
+    ends = [ranges[-1][1] if ranges else bounds[host + 1] for host, ranges in enumerate(place.rest)]
+    if place.is_whole and place.rounds == schedule.rounds and ends == list(bounds[1:]):
+        at = place.rest[rank][0][0] if place.rest[rank] else bounds[rank + 1]
+        return replace(schedule, first=(place.epoch, place.rounds_done, at))
+    left = sum(stop - start for ranges in place.rest for start, stop in ranges) / num_positions
+    return replace(schedule, first=(place.epoch, 0, 0), rest=share(place.rest), rest_progress=1.0 - left)
 
 
 def first_other(transport: Transport, own: str, phase: str) -> int:
@@ -306,7 +258,7 @@ def _check_alike(checkpoint: Checkpoint | None, transport: Transport) -> None:
         )
 
 
-def _memories(state: dict[str, np.ndarray]) -> Sequence[dict[str, np.ndarray]]:
+def memories(state: dict[str, np.ndarray]) -> Sequence[dict[str, np.ndarray]]:
     """What each host remembered, by rank, from the NAME@RANK arrays of a checkpoint."""
     found: dict[int, dict[str, np.ndarray]] = {}
     for name, array in state.items():
@@ -316,13 +268,13 @@ def _memories(state: dict[str, np.ndarray]) -> Sequence[dict[str, np.ndarray]]:
     return [found[host] for host in sorted(found)]
 
 
-def _summed(counts: Sequence[dict[str, int]]) -> dict[str, int]:
+def summed(counts: Sequence[dict[str, int]]) -> dict[str, int]:
     total: Counter[str] = Counter()
     for count in counts:
         total.update(count)
     return dict(total)
 
 
-def _histogram(counts: Sequence[dict[str, int]]) -> dict[str, int]:
+def histogram(counts: Sequence[dict[str, int]]) -> dict[str, int]:
     """Counts by whole numbers, added up and in order."""
-    return dict(sorted(_summed(counts).items(), key=lambda item: (len(item[0]), item[0])))
+    return dict(sorted(summed(counts).items(), key=lambda item: (len(item[0]), item[0])))

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from any2vec.models.click_config import CLICK_MODELS, ClickModel
 from any2vec.models.config import SequenceModel
 
 MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2vec": "Node2Vec"}
@@ -18,12 +19,13 @@ MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2
 class TrainJob:
     """Arguments of `fit` that a file can hold: data and start vectors are paths."""
 
-    model: SequenceModel
+    model: SequenceModel | ClickModel
     data: list[str]
     arguments: dict[str, Any]
     """epochs, threads, seed, out, overwrite, resume, init, checkpoint_seconds, cache_dir"""
     text: Any = None
     graph: Any = None
+    schema: Any = None
     hosts: Any = None
 
     def to_json(self) -> str:
@@ -32,6 +34,7 @@ class TrainJob:
             for name, value in (("text", self.text), ("graph", self.graph), ("hosts", self.hosts))
         }
         arguments = {name: str(value) if isinstance(value, Path) else value for name, value in self.arguments.items()}
+        options["schema"] = None if self.schema is None else self.schema.to_dict()
         return json.dumps({"model": self.model.as_dict(), "data": self.data, "arguments": arguments} | options)
 
     @classmethod
@@ -40,16 +43,19 @@ class TrainJob:
         from any2vec.data.edges import GraphOptions
         from any2vec.data.text_options import TextOptions
         from any2vec.sync.options import HostOptions
+        from any2vec.sync.trainers import TrainerOptions
+        from any2vec.train.click_prepare import schema_from_dict
 
         found = json.loads(text)
         options = dict(found["model"])
         name = options.pop("model")
-        model = getattr(import_module(f"any2vec.models.{name}"), MODELS[name])(**options)
+        model = getattr(import_module(f"any2vec.models.{name}"), (MODELS | CLICK_MODELS)[name])(**options)
+        kind = TrainerOptions if name in CLICK_MODELS else HostOptions
 
         def made(kind: Any, key: str) -> Any:
             return None if found[key] is None else kind(**found[key])
 
         return cls(
             model=model, data=found["data"], arguments=found["arguments"], text=made(TextOptions, "text"),
-            graph=made(GraphOptions, "graph"), hosts=made(HostOptions, "hosts"),
+            graph=made(GraphOptions, "graph"), hosts=made(kind, "hosts"), schema=schema_from_dict(found["schema"]),
         )  # fmt: skip

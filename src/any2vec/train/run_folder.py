@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from any2vec._version import __version__
 from any2vec.data.storage import RESULT_FORMAT, atomic_file, storage_errors, write_json
@@ -15,7 +15,9 @@ from any2vec.errors import InputError, StorageError
 from any2vec.machine import describe
 from any2vec.train.checkpoint import FILE, check_settings, remove_checkpoint
 
-_RESULT = ("meta.json", "vectors.safetensors", "vocabulary.tsv")
+_RESULT = (
+    "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",
+)  # fmt: skip
 _ABOUT = "run.json"
 _BESIDE = ("progress.jsonl", "report.html", "report-map.png", "report-curves.png", "evaluation.jsonl")
 
@@ -65,13 +67,30 @@ def _remove(folder: Path, *names: str) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def write_result(out: Path, embeddings: Embeddings, summary: dict[str, Any], settings: dict[str, Any]) -> None:
+class Writable(Protocol):
+    """A part of a result that is a file of its own."""
+
+    def write(self, path: Path) -> None: ...
+
+
+def write_result(
+    out: Path,
+    embeddings: Embeddings,
+    summary: dict[str, Any],
+    settings: dict[str, Any],
+    parts: Mapping[str, Writable],
+) -> None:
     """Write what a run made, its facts and its machine; the checkpoint goes when the result is whole.
+
+    parts: what stands beside the vectors, by file name.
 
     Raises:
         StorageError: the disk is full or the folder cannot be written; the checkpoint stands.
     """
     _write_about(out, {"settings": settings, "summary": summary, "threads": summary["threads"]})
+    for name, part in parts.items():
+        with atomic_file(out / name) as temporary:
+            part.write(temporary)
     embeddings.save_into(out)
     remove_checkpoint(out / FILE)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from any2vec.cluster.launch import run_processes
 from any2vec.data.corpus import Corpus
@@ -19,12 +19,17 @@ from any2vec.data.files import STDIN
 from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError, InputError
 from any2vec.machine import usable_cores
-from any2vec.sync.options import HostOptions
+from any2vec.models.click_config import ClickModel
+from any2vec.models.config import SequenceModel
+from any2vec.sync.run_hosts import RunHosts
 from any2vec.train.checkpoint import FILE
 from any2vec.train.job import TrainJob
 from any2vec.train.prepare import Stage, open_graph
 from any2vec.train.run_folder import note_restarts, summary_of
 from any2vec.types import Progress
+
+if TYPE_CHECKING:
+    from any2vec.models.click_scorer import ClickScorer
 
 _WORKER = "any2vec.train.worker"
 _RAY_PATIENCE = 50.0
@@ -35,8 +40,10 @@ _log = logging.getLogger("any2vec")
 
 def train_in_processes(
     job: TrainJob, data: Any, callback: Callable[[Progress], None] | None, stage: Stage | None
-) -> tuple[Embeddings, dict[str, Any], list[Progress]]:
-    """(vectors, summary, records) of a job whose hosts are processes of this machine; job.data is filled in here.
+) -> tuple[Embeddings, dict[str, Any], list[Progress], ClickScorer | None]:
+    """(vectors, summary, records, scorer of a model of clicks) of a job whose hosts are processes of this machine.
+
+    job.data is filled in here.
 
     Each restart is told at once, as a warning of the logger "any2vec": a line on standard error, if nobody set it up.
 
@@ -62,13 +69,18 @@ def train_in_processes(
     out = job.arguments["out"]
     with _folder() as folder:
         result = folder / "result" if out is None else Path(out)
-        threads = job.arguments["threads"] or max(1, usable_cores() // job.hosts.hosts)
+        threads = job.arguments["threads"] or max(1, usable_cores() // job.hosts.num_ranks)
         arguments = job.arguments | {"out": str(result), "threads": threads, "init": _stored_init(job, folder)}
         restarts = _run(replace(_stored(job, data, folder, stage), arguments=arguments), folder, hear)
         if job.hosts.restarts:
             note_restarts(result, restarts)
         embeddings = Embeddings.load(result) if out is not None else Embeddings.load(result, mmap=False)
-        return embeddings, summary_of(result), records
+        scorer = None
+        if isinstance(job.model, ClickModel):
+            from any2vec.models.click_scorer import ClickScorer
+
+            scorer = ClickScorer.load(result)
+        return embeddings, summary_of(result), records, scorer
 
 
 def _told(line: str) -> dict[str, Any]:
@@ -117,19 +129,19 @@ def _with_way_on(error: HostError, allowed: int, kept_in: Path | None) -> HostEr
 
 def _start(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> None:
     """Start the hosts once, on this machine or on a Ray cluster, and wait for all of them."""
-    spread: HostOptions = job.hosts
-    assert spread.hosts is not None
+    spread: RunHosts = job.hosts
+    assert spread.num_ranks is not None
     if spread.ray is not None:
         from any2vec.cluster.ray_hosts import run_ray
 
         # The job itself travels: nodes need not see this process's temporary files.
         return run_ray(
-            spread.ray, spread.hosts, _WORKER, job.to_json(), hear, cpus_per_host=job.arguments["threads"],
+            spread.ray, spread.num_ranks, _WORKER, job.to_json(), hear, cpus_per_host=job.arguments["threads"],
             patience=max(_RAY_PATIENCE, spread.host_timeout),
         )  # fmt: skip
     file = folder / "job.json"
     file.write_text(job.to_json(), encoding="utf-8")
-    run_processes(spread.hosts, _WORKER, str(file), hear)
+    run_processes(spread.num_ranks, _WORKER, str(file), hear)
 
 
 @contextmanager
@@ -153,12 +165,12 @@ def _stored_init(job: TrainJob, folder: Path) -> str | None:
 
 def _stored(job: TrainJob, data: Any, folder: Path, stage: Stage | None) -> TrainJob:
     """The job with the place where the hosts find the data: as they lie, or stored for them."""
-    if isinstance(data, Corpus):
+    if isinstance(data, Corpus) or (isinstance(job.model, ClickModel) and hasattr(data, "path")):
         return replace(job, data=[str(data.path)])
     names = data if isinstance(data, list | tuple) else [data]
     if all(isinstance(name, str | Path) and str(name) != STDIN for name in names) and _are_files(names):
         return replace(job, data=[str(name) for name in names])
-    if job.model.is_graph:
+    if isinstance(job.model, SequenceModel) and job.model.is_graph:
         open_graph(data, job.graph, None, stage).save(folder / "graph")
         return replace(job, data=[str(folder / "graph")], graph=None)  # the options have done their work
     raise InputError(

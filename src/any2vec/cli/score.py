@@ -1,0 +1,63 @@
+"""`any2vec score`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from any2vec.cli.output import facts, guarded, number, print_json, show
+from any2vec.cluster.launch import check_torch
+from any2vec.data.storage import atomic_file
+
+
+def _score(
+    model: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a finished run.", show_default=False)],
+    rows: Annotated[
+        list[str], typer.Argument(metavar="ROWS...", help="Files like those of training.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="File for the probabilities, a line a row.", show_default=False),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")] = False,
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Rows scored at once.")] = 4096,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object of scores, no probabilities.")] = False,
+) -> None:
+    """How likely a click is for each row, by a model of clicks; and how good that is, where the label is there.
+
+    any2vec score clicks rows.tsv --out probabilities.txt
+
+    Without --out (and --json) the probabilities go to standard output.
+    """
+    check_torch("Models of clicks")
+    from any2vec.evaluate.clicks import evaluate_clicks
+    from any2vec.models.click_scorer import ClickScorer
+
+    scorer = ClickScorer.load(model)
+    found = list(scorer.score(rows[0] if len(rows) == 1 else rows, batch_size))
+    probability_N = np.concatenate([probabilities for probabilities, _ in found])
+    label_N = np.concatenate([labels for _, labels in found])
+    summary: dict[str, Any] = {"model": str(model), "rows": len(probability_N), "mean": float(probability_N.mean())}
+    is_known = ~np.isnan(label_N)
+    if is_known.any() and len(set(label_N[is_known].tolist())) == 2:
+        summary |= asdict(evaluate_clicks(label_N[is_known], probability_N[is_known]))
+    lines = "".join(f"{probability:.6g}\n" for probability in probability_N.tolist())
+    if out is not None:
+        with atomic_file(out, overwrite) as temporary:
+            temporary.write_text(lines, encoding="ascii")
+    if as_json:
+        print_json(summary)
+        return
+    if out is None:
+        typer.echo(lines, nl=False)
+        return
+    pairs = [("rows", number(summary["rows"])), ("mean", f"{summary['mean']:.4f}")]
+    pairs += [(name, f"{summary[name]:.4f}") for name in ("log_loss", "auc", "normalised_entropy") if name in summary]
+    show(facts("", [*pairs, ("written to", str(out))]))
+
+
+score = guarded(_score)

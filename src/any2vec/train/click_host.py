@@ -1,0 +1,205 @@
+"""One host of a run of a model of clicks: a trainer, or a server of rows or of dense layers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.embeddings import Embeddings
+from any2vec.errors import InputError
+from any2vec.models.click_learner import ClickLearner, chunks_of
+from any2vec.models.click_nets import make_net, start_values
+from any2vec.models.click_scorer import DENSE, ClickScorer
+from any2vec.models.click_worker import ClickWorker
+from any2vec.plan.chunks import share_rest
+from any2vec.plan.roles import Roles
+from any2vec.plan.schedule import EpochSchedule
+from any2vec.tables.batch_rows import BatchRows
+from any2vec.train.click_dense import make_dense
+from any2vec.train.click_prepare import PreparedClicks
+from any2vec.train.click_rows import make_rows
+from any2vec.train.host import FitRequest, Host, Made, histogram, memories, resumed, summed
+from any2vec.train.progress import Recorder
+from any2vec.types import Stats, Work
+
+
+@dataclass
+class Meeting:
+    """The driver: where a round ends all hosts stand still, and records, checkpoints and stops are possible."""
+
+    host: ClickHost
+    is_alone: bool
+
+    def before(self, work: Work) -> None:
+        """Workers fetch their rows themselves."""
+
+    def after(self, work: Work, stats: Stats) -> None:
+        if self.is_settled(work):
+            self.host.dense.settle()
+
+    def is_settled(self, work: Work) -> bool:
+        return self.is_alone or work.closes_round
+
+
+class RestingLearner:
+    """A server learns nothing: its works are empty."""
+
+    def run(self, work: Work) -> Stats:
+        return Stats(0, 0.0, 0)
+
+    def learning_rate(self, progress: float) -> float:
+        return 0.0
+
+    def close(self) -> None:
+        """It has no threads."""
+
+
+class ClickHost(Host):
+    """Its rows, its dense layers, its workers."""
+
+    def __init__(self, request: FitRequest, prepared: PreparedClicks, transport: Transport) -> None:
+        super().__init__(request, transport)
+        self.data = data = prepared.clicks
+        self.data_facts = prepared.facts
+        model, options, rank = request.model, request.agree, transport.rank
+        servers, sync_servers = (0, 0) if options is None else (options.servers, options.sync_servers)
+        self.roles = Roles.of(transport.hosts, servers, sync_servers)
+        if data.num_examples < self.roles.trainers:
+            raise InputError(f"{data.num_examples} examples are too few for {self.roles.trainers} trainers.")
+        self.rounds = 1 if options is None else options.rounds(transport.hosts)
+        workers = request.threads if self.roles.is_trainer(rank) else 0
+        stored = None if self.checkpoint is None else self.checkpoint.state["rows"]
+        self.rows = make_rows(model, data, request.seed, stored, workers, transport, self.roles, options)
+        nets = [make_net(model, len(data.dense_names), len(data.columns)) for _ in range(max(1, workers))]
+        self._net = nets[0]
+        value_Q = start_values(nets[0], request.seed)
+        self.dense = make_dense(model, value_Q, transport, self.roles, options)
+        if self.checkpoint is not None:
+            self.dense.recall(list(memories(self.checkpoint.state)), rank)
+        bounds = chunks_of(
+            data.num_examples, self.roles.trainers, transport.hosts - self.roles.trainers, model.batch_size
+        )
+        self.schedule = self._schedule(bounds)
+        self.learner = RestingLearner() if not workers else self._learner(nets, bounds)
+        self.driver = Meeting(self, options is None)
+
+    def compile(self) -> None:
+        """Nothing that is learned changes: the kernels run on a row of their own."""
+        from any2vec.train.click_rows import row_optimiser
+
+        torch.set_num_threads(1)  # each worker multiplies its own matrices
+        optimiser = row_optimiser(self.request.model)
+        table = np.zeros((1, optimiser.num_columns), np.float32)
+        rows = BatchRows.of(np.zeros(1, np.int64), np.array([0, 1]))
+        gradient = np.zeros((1, optimiser.width), np.float32)
+        optimiser.step(table, rows.row_U, rows.gradients(gradient + rows.pool(table, optimiser.width)))
+        self.rows.start()
+        self.dense.start()
+
+    def end(self) -> None:
+        for access in self.rows.accesses:
+            access.finish()
+        self.dense.end()
+
+    def agreed(self) -> dict[str, np.ndarray] | None:
+        self.rows.settle()
+        table, dense = self.rows.collect(), self.dense.model()
+        return None if table is None or dense is None else {"rows": table, "dense": dense.reshape(1, -1)}
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        return self.dense.memory
+
+    def made(self, agreed: dict[str, np.ndarray]) -> Made:
+        model, table = self.request.model, agreed["rows"]
+        dim = model.vector_dim
+        vectors = np.ascontiguousarray(table[:, : max(1, dim)])
+        weights = table[:, dim].copy() if dim and model.has_weights else None
+        dense, at = {}, 0
+        for name, parameter in self._net.named_parameters():
+            dense[name] = agreed["dense"][0, at : at + parameter.numel()].reshape(tuple(parameter.shape)).copy()
+            at += parameter.numel()
+        counts = np.asarray(self.data.counts_V)
+        embeddings = Embeddings(self.data.key_of_rows(), vectors, None, counts, meta={"model": model.as_dict()})
+        scorer = ClickScorer(model, self.data.encoder, vectors, weights, dense)
+        return Made(embeddings, scorer=scorer, parts={DENSE: scorer, **self.data.encoder.parts()})
+
+    def facts(self, recorder: Recorder) -> dict[str, Any]:
+        loss, rate = recorder.epoch_loss, self.data.num_clicks / self.data.num_examples
+        entropy = -(rate * math.log(rate) + (1 - rate) * math.log1p(-rate)) if 0 < rate < 1 else 0.0
+        judged = {} if loss is None or not entropy else {"normalised_entropy": loss / entropy}
+        if self.request.agree is None:
+            return judged
+        counters = self.transport.counters
+        own = {
+            "bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase(),
+            "rows": self.rows.facts(), "dense": self.dense.facts(),
+        }  # fmt: skip
+        found = self.transport.gather([text_part(json.dumps(own))], "facts")
+        if not found:
+            return {}
+        told = [json.loads(text_of(parts[0])) for parts in found.values()]
+        options = self.request.agree
+        return judged | {
+            "hosts": self.roles.trainers, "servers": self.roles.servers, "sync_servers": self.roles.sync_servers,
+            "sync": options.sync, "cache": options.cache, "rounds": self.rounds * self.request.epochs,
+            "bytes_by_kind": summed([host["bytes_by_kind"] for host in told]),
+            "bytes_by_phase": summed([host["bytes_by_phase"] for host in told]),
+            "rows_of_hosts": _added([host["rows"] for host in told]),
+            "dense_of_hosts": _added([host["dense"] for host in told]),
+        }  # fmt: skip
+
+    def finish(self) -> None:
+        self.dense.finish()
+        self.rows.finish()
+
+    def _learner(self, nets: list[Any], bounds: Sequence[int]) -> ClickLearner:
+        rank, agreement, model = self.transport.rank, self.dense.agreement, self.request.model
+        assert agreement is not None
+        workers = [
+            ClickWorker(
+                number, net, self.dense.replica.value, access, agreement, self.data.is_mean_F, place=self.rows.place
+            )
+            for number, (net, access) in enumerate(zip(nets, self.rows.accesses, strict=True))
+        ]
+        return ClickLearner(
+            self.data, workers, batch_size=model.batch_size, start=bounds[rank],
+            batches_per_epoch=-(-(bounds[rank + 1] - bounds[rank]) // model.batch_size),
+            learning_rate=model.learning_rate,
+        )  # fmt: skip
+
+    def _schedule(self, bounds: Sequence[int]) -> EpochSchedule:
+        rank, batch = self.transport.rank, self.request.model.batch_size
+        schedule = EpochSchedule(
+            start=bounds[rank], stop=bounds[rank + 1], epochs=self.request.epochs, unit=batch, piece=batch,
+            threads=max(1, self.request.threads), rounds=self.rounds,
+        )  # fmt: skip
+
+        def share(rest: Any) -> Any:
+            if not self.roles.is_trainer(rank):
+                return ()
+            ranges = [range_ for ranges in rest for range_ in ranges]
+            return share_rest(ranges, self.roles.trainers, lambda at: min(-(-at // batch) * batch, bounds[-1]))[rank]
+
+        return resumed(schedule, self.checkpoint, rank, bounds, share, self.data.num_examples)
+
+
+def _added(facts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Numbers added up over hosts, histograms too."""
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(name for host in facts for name in host):
+        values = [host[name] for host in facts if name in host]
+        if isinstance(values[0], dict):
+            found[name] = histogram(values)
+        elif isinstance(values[0], int | float):
+            found[name] = sum(values)
+        else:
+            found[name] = values
+    return found

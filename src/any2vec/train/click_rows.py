@@ -1,0 +1,175 @@
+"""The rows of a run of a model of clicks, as one host has them: its own, or those of servers, through a cache or not.
+
+Legend: V rows of the table, C columns (values and state), B rows of this host's block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from any2vec.cluster.message import Part
+from any2vec.cluster.transport import Transport
+from any2vec.kernels.rng import PURPOSE_INIT, stream_key
+from any2vec.kernels.row_start import start_rows
+from any2vec.models.click_config import ClickModel
+from any2vec.models.click_learner import ClickSource
+from any2vec.plan.lookups import measure_columns
+from any2vec.plan.placement import Column
+from any2vec.plan.placing import place_columns
+from any2vec.plan.roles import Roles
+from any2vec.sync.trainers import TrainerOptions
+from any2vec.tables.access import LocalRows, RowAccess
+from any2vec.tables.remote import RowClient
+from any2vec.tables.remote_rows import RemoteRows
+from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.server import RowServer
+from any2vec.tables.trained_block import TrainedBlock
+
+START_SPREAD = 0.05
+"""numbers of vectors start uniform within this"""
+_SAMPLE = 16
+"""batches from which look-up costs are measured"""
+
+
+class ClickData(ClickSource, Protocol):
+    """What a run needs to know of examples besides themselves, as `Clicks` has it."""
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+    num_rows_F: np.ndarray
+    offset_F: np.ndarray
+    is_mean_F: np.ndarray
+
+    @property
+    def num_rows(self) -> int: ...
+
+
+class HostRows(Protocol):
+    """This host's side of the rows of a run. What is marked collective, all hosts call together."""
+
+    @property
+    def accesses(self) -> Sequence[RowAccess]:
+        """One for each worker of this host."""
+
+    @property
+    def place(self) -> Callable[[np.ndarray], np.ndarray] | None:
+        """From rows of the table to those that the accesses know; None: they are the same."""
+
+    def start(self) -> None:
+        """Begin to serve."""
+
+    def settle(self) -> None:
+        """Every change of a row is where the row lives. Collective."""
+
+    def collect(self) -> np.ndarray | None:
+        """The table, float32 (V, C), at rank 0. Collective, after `settle`."""
+
+    def facts(self) -> dict[str, Any]:
+        """Counts of this host."""
+
+    def finish(self) -> None:
+        """Nobody asks for anything more. Collective."""
+
+
+def row_optimiser(model: ClickModel) -> RowOptimiser:
+    return RowOptimiser(model.width, model.optimiser, model.learning_rate)
+
+
+def fresh_rows(model: ClickModel, row_B: np.ndarray, seed: int) -> np.ndarray:
+    """Rows as they start, float32 (B, C): vectors uniform, weights and state 0; row_B int64: their numbers."""
+    table_BC = np.empty((len(row_B), row_optimiser(model).num_columns), np.float32)
+    start_rows(table_BC, row_B, model.vector_dim, stream_key(seed, PURPOSE_INIT), START_SPREAD)
+    return table_BC
+
+
+class OwnRows:
+    """A single host: the whole table."""
+
+    place: Callable[[np.ndarray], np.ndarray] | None = None
+
+    def __init__(self, model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int) -> None:
+        self.table = fresh_rows(model, np.arange(data.num_rows), seed) if stored is None else stored.copy()
+        self.accesses: list[RowAccess] = [LocalRows(self.table, row_optimiser(model))] * workers
+
+    def start(self) -> None:
+        """There is nobody to serve."""
+
+    def settle(self) -> None:
+        """All changes are in the table."""
+
+    def collect(self) -> np.ndarray | None:
+        return self.table
+
+    def facts(self) -> dict[str, Any]:
+        return {}
+
+    def finish(self) -> None:
+        """There is nobody to wait for."""
+
+
+class ServedRows:
+    """One host of several: the block that it owns, its server, and its workers' ways to all of them."""
+
+    def __init__(
+        self, model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int,
+        transport: Transport, roles: Roles, options: TrainerOptions,
+    ) -> None:  # fmt: skip
+        self.transport = transport
+        self.roles = roles
+        self.place: Callable[[np.ndarray], np.ndarray] | None = None
+        optimiser = row_optimiser(model)
+        columns = measured_columns(data, model.batch_size)
+        self.placement = place_columns(columns, len(roles.row_owners), 4 * optimiser.num_columns)
+        bounds = self.placement.bounds(transport.hosts, roles.row_owners[0])
+        own = np.arange(*bounds[transport.rank : transport.rank + 2])
+        row_B = self.placement.unplace(own)
+        self.table = fresh_rows(model, row_B, seed) if stored is None else stored[row_B]
+        self.block = TrainedBlock(self.table, optimiser)
+        self.server = RowServer(transport, {"rows": self.block}, trainers=range(roles.trainers))
+        self.clients = [RowClient(self.server, bounds, lane=lane) for lane in range(max(1, workers))]
+        self.accesses: list[RowAccess] = [
+            RemoteRows(client, self.placement, model.width, np.array([column.is_pooled for column in columns]))
+            for client in self.clients[:workers]
+        ]
+
+    def start(self) -> None:
+        self.server.start()
+
+    def settle(self) -> None:
+        for access in self.accesses:
+            access.flush()
+        self.transport.barrier("settle")
+
+    def collect(self) -> np.ndarray | None:
+        found = self.transport.gather([Part("rows", self.table.copy())] if len(self.table) else [], "gather")
+        if not found:
+            return None
+        placed_VC = np.concatenate([part.array for rank in sorted(found) for part in found[rank]])
+        return placed_VC[self.placement.place(np.arange(len(placed_VC)))]
+
+    def facts(self) -> dict[str, Any]:
+        return {"rows_held": len(self.table), "row_bytes_held": self.table.nbytes}
+
+    def finish(self) -> None:
+        self.clients[0].leave()
+
+
+def measured_columns(data: ClickData, batch_size: int) -> list[Column]:
+    """What each column costs, measured on batches spread over the data; the same on every host."""
+    starts = np.unique(np.linspace(0, max(0, data.num_examples - batch_size), _SAMPLE).astype(np.int64)).tolist()
+    batches = (data.batch(start, min(start + batch_size, data.num_examples)) for start in starts)
+    return measure_columns(data.columns, data.offset_F, ((batch.id_M, batch.start_P) for batch in batches))
+
+
+def make_rows(
+    model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int,
+    transport: Transport, roles: Roles, options: TrainerOptions | None,
+) -> HostRows:  # fmt: skip
+    """This host's side of the rows, as the options say. stored: the table to go on with; workers: 0 for a server."""
+    if options is None:
+        return OwnRows(model, data, seed, stored, workers)
+    return ServedRows(model, data, seed, stored, workers, transport, roles, options)
