@@ -446,6 +446,22 @@ def test_a_server_says_what_it_cannot_take() -> None:
     run_logical(2, work, patience=20)
 
 
+def test_an_answer_does_not_change_on_its_way() -> None:
+    """It is heard after a gradient has stepped the parameters."""
+
+    def work(transport: Transport) -> None:
+        agreement = served(transport, 1, [0], "async")
+        agreement.start()
+        agreement._tell_all("fetch", 0, 0)
+        agreement.apply(0, 0, gradient(0, 0))
+        agreement._hear_all(0)
+        assert np.array_equal(agreement.replica.value, start_values())
+        agreement.finish()
+        assert np.array_equal(agreement.replica.value, start_values() - RATE * gradient(0, 0))
+
+    run_logical(1, work, patience=20)
+
+
 def test_a_server_that_nobody_leaves_says_so() -> None:
     def work(transport: Transport) -> None:
         agreement = served(transport, 2, [0], "bounded", 0)
