@@ -56,6 +56,8 @@ class Teacher(NamedTuple):
 
     key: np.uint64
     num_factors: int
+    strength_F: np.ndarray
+    """float64 (F,): what a column's numbers are multiplied by"""
     hidden_XH: np.ndarray
     """float64 (X, H)"""
     out_H: np.ndarray
@@ -125,13 +127,11 @@ def add_numbers(key: np.uint64, row: int, share: float, number_N: np.ndarray) ->
 
 
 @jit
-def fill_categorical(
-    teacher: Teacher, num_columns: int, id_M: np.ndarray, start_P: np.ndarray, parts_B3: np.ndarray
-) -> None:
+def fill_categorical(teacher: Teacher, id_M: np.ndarray, start_P: np.ndarray, parts_B3: np.ndarray) -> None:
     """The linear and the pairwise part: sum of the bags' weights, and of the products of the factors of each two bags.
 
-    A bag's numbers (weight first, then factors) are the means of its ids'; of an empty bag 0. parts_B3[:, :2] (float64)
-    is written. The pairwise part is that of a factorisation machine (Rendle 2010, equation 5).
+    A bag's numbers (weight first, then factors) are the column's strength times the means of its ids'; of an empty bag
+    0. parts_B3[:, :2] (float64) is written. The pairwise part is that of a factorisation machine (Rendle 2010, equation 5).
     """
     num_used = teacher.num_factors + 1
     bag_N = np.empty((num_used + 3) // 4 * 4)
@@ -139,10 +139,13 @@ def fill_categorical(
     for b in range(parts_B3.shape[0]):
         squares = 0.0
         total_N[:] = 0.0
-        for bag in range(b * num_columns, (b + 1) * num_columns):
+        for column in range(teacher.strength_F.size):
+            bag = b * teacher.strength_F.size + column
             bag_N[:] = 0.0
             for at in range(start_P[bag], start_P[bag + 1]):
-                add_numbers(teacher.key, id_M[at], 1.0 / (start_P[bag + 1] - start_P[bag]), bag_N)
+                add_numbers(
+                    teacher.key, id_M[at], teacher.strength_F[column] / (start_P[bag + 1] - start_P[bag]), bag_N
+                )
             for n in range(num_used):
                 total_N[n] += bag_N[n]
             for n in range(1, num_used):

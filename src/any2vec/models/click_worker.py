@@ -17,12 +17,15 @@ from any2vec.models.click_nets import share_storage
 from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
 
+LEFT_OUT = 1 << 62
+"""as `any2vec.sync.dense` has it"""
+
 
 class Agreement(Protocol):
     """What a worker needs of `any2vec.sync.dense.DenseAgreement`."""
 
     def begin(self, worker: int, index: int) -> int:
-        """The step to which the gradients of batch `index` will belong; a later one: the batch is left out."""
+        """The step to which the gradients of batch `index` will belong, or LEFT_OUT."""
 
     def apply(self, worker: int, step: int, gradient_Q: np.ndarray) -> None:
         """Change the dense parameters."""
@@ -48,7 +51,8 @@ class ClickWorker:
         self.access = access
         self.agreement = agreement
         self._gradient_Q = np.zeros_like(value_Q)
-        self._is_mean_F = is_mean_F if is_mean_F.any() else None
+        self._is_mean_F = is_mean_F
+        self._has_means = bool(is_mean_F.any())
         self._scale = scale
         self._place = place
         share_storage(net, value_Q, self._gradient_Q)
@@ -56,27 +60,29 @@ class ClickWorker:
     def train(self, batch: ClickBatch, index: int) -> float | None:
         """Train on batch `index` of this trainer; the sum of the losses of its examples, None where it was left out."""
         step = self.agreement.begin(self.number, index)
-        if step > index:
+        if step == LEFT_OUT:
             return None
+        size = max(1, len(batch.label_B))
         rows = BatchRows.of(batch.id_M if self._place is None else self._place(batch.id_M), batch.start_P)
         pooled_BFW = self._pooled(rows, step, len(batch.label_B))
         self._gradient_Q[:] = 0.0
         logit_B = self.net(torch.from_numpy(batch.dense_BX), pooled_BFW)
         loss = nn.functional.binary_cross_entropy_with_logits(logit_B, torch.from_numpy(batch.label_B), reduction="sum")
-        loss.backward(torch.tensor(self._scale / len(batch.label_B)))
+        loss.backward(torch.tensor(self._scale / size))
         assert pooled_BFW.grad is not None
-        gradient_PW = pooled_BFW.grad.numpy().reshape(rows.num_bags, -1)
+        gradient_PW = pooled_BFW.grad.numpy().reshape(rows.num_bags, pooled_BFW.shape[2])
         self.access.push(rows, step, self._per_bag(rows, gradient_PW))
         self.agreement.apply(self.number, step, self._gradient_Q)
         return float(loss.detach())
 
     def _pooled(self, rows: BatchRows, step: int, size: int) -> torch.Tensor:
         sums_PW = self._per_bag(rows, self.access.pooled(rows, step))
-        return torch.from_numpy(sums_PW).view(size, rows.num_bags // size, -1).requires_grad_()
+        num_columns = len(self._is_mean_F)
+        return torch.from_numpy(sums_PW).view(size, num_columns, sums_PW.shape[1]).requires_grad_()
 
     def _per_bag(self, rows: BatchRows, value_PW: np.ndarray) -> np.ndarray:
         """Sums become means where a column has means, and gradients of means those of sums."""
-        if self._is_mean_F is None:
+        if not self._has_means:
             return value_PW
         count_P = np.maximum(np.diff(rows.start_P1), 1)
         count_P[~np.tile(self._is_mean_F, rows.num_bags // len(self._is_mean_F))] = 1

@@ -43,6 +43,8 @@ class EpochSchedule:
     threads: int = 1
     rounds: int = 1
     """rounds of an epoch, the same number on every host"""
+    length: int = 0
+    """positions of the host that has most: rounds are cut as its are; 0: as this one's"""
     steps: int = 1
     """pieces into which each part of a round is cut, wherever works end besides"""
     first: tuple[int, int, int] = (0, 0, 0)
@@ -77,7 +79,8 @@ class EpochSchedule:
         first_epoch, done, position = self.first
         for epoch in range(first_epoch, self.epochs):
             stretches, rounds = self._epoch(epoch)
-            for index, cut in enumerate(_rounds(stretches, rounds, self.unit)):
+            length = self.length if self.rest is None or epoch > first_epoch else 0
+            for index, cut in enumerate(_rounds(stretches, rounds, self.unit, length)):
                 if epoch == first_epoch and self.rest is None:
                     cut = tuple((max(start, min(position, stop)), stop) for start, stop in cut)
                 if epoch > first_epoch or index >= done or self.rest is not None:
@@ -103,9 +106,12 @@ class EpochSchedule:
         return tuple(found)
 
 
-def _rounds(stretches: Sequence[Stretch], rounds: int, unit: int) -> Iterator[tuple[Range, ...]]:
-    """Stretches cut into `rounds` nearly equal parts at multiples of unit: for each round one part of each stretch."""
-    total = sum(stretch.stop - stretch.start for stretch in stretches)
+def _rounds(stretches: Sequence[Stretch], rounds: int, unit: int, length: int) -> Iterator[tuple[Range, ...]]:
+    """Stretches cut into `rounds` nearly equal parts at multiples of unit: for each round one part of each stretch.
+
+    length: what they are cut as if they had; 0: what they have.
+    """
+    total = length or sum(stretch.stop - stretch.start for stretch in stretches)
     for number in range(rounds):
         low, high = total * number // rounds, total * (number + 1) // rounds
         before, parts = 0, []

@@ -146,23 +146,27 @@ class ServedCentre:
         self.client.leave(timeout)
 
     def pull(self, seen_Q: np.ndarray) -> np.ndarray:
-        found = self.client.call(_NAME, PULL, self._cut(seen_Q))
+        found = self._call(PULL, self._cut(seen_Q))
         sent, received = pull_bytes([len(part[0].array) for rank, part in found.items() if rank != self.transport.rank])
         self.sent += sent
         self.received += received
         return self._join(found)
 
     def read(self) -> np.ndarray:
-        return self._join(self.client.call(_NAME, READ, {rank: [] for rank in self._owned}))
+        return self._join(self._call(READ, {rank: [] for rank in self._owned}))
 
     def write(self, value_Q: np.ndarray) -> None:
-        self.client.call(_NAME, WRITE, self._cut(value_Q.copy()))
+        self._call(WRITE, self._cut(value_Q.copy()))
 
     def progress(self, is_done: bool) -> tuple[np.ndarray, np.ndarray]:
         first = next(iter(self._owned))
         ask = Part("control", np.array([is_done], np.int64))
-        told_T = self.client.call(_NAME, PROGRESS, {first: [ask]})[first][0].array
+        told_T = self._call(PROGRESS, {first: [ask]})[first][0].array
         return told_T[0], told_T[1] > 0
+
+    def _call(self, operation: int, outgoing: dict[int, list[Part]]) -> dict[int, tuple[Part, ...]]:
+        self.server.check()  # it hears of a lost host even where all that is asked for is here
+        return self.client.call(_NAME, operation, outgoing)
 
     def _cut(self, value_Q: np.ndarray) -> dict[int, list[Part]]:
         return {rank: [Part("dense", value_Q[part])] for rank, part in self._owned.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args, get_type_hints
 
 from any2vec.checks import check_number, check_whole
 from any2vec.errors import InputError
@@ -21,7 +21,7 @@ class Cache:
     kind: Literal["none", "het", "bagpipe"]
     number: int = 0
     """het: the bound, in updates; bagpipe: batches that the oracle looks ahead"""
-    policy: Literal["lru", "lfu", "promoted"] = "promoted"
+    policy: Literal["lru", "lfu", "lfu-promoted", "tinylfu"] = "tinylfu"
     """het: which rows stay"""
 
 
@@ -32,18 +32,18 @@ def parse_cache(text: str) -> Cache:
         InputError: it is none.
     """
     name, *values = text.split(":") if isinstance(text, str) else [""]
-    policies = ("lru", "lfu", "promoted")
+    policies = get_args(get_type_hints(Cache)["policy"])
     has_number = bool(values) and values[0].isdecimal()
     if (name, values) == ("none", []):
         return Cache("none")
     if name == "het" and has_number and (len(values) == 1 or values[1:] in ([policy] for policy in policies)):
         check_whole("bound of het", int(values[0]), 0, 2**31)
-        return Cache("het", int(values[0]), values[1] if values[1:] else "promoted")  # type: ignore[arg-type]
+        return Cache("het", int(values[0]), values[1] if values[1:] else "tinylfu")  # type: ignore[arg-type]
     if name == "bagpipe" and has_number and len(values) == 1:
         check_whole("look-ahead of bagpipe", int(values[0]), 1, MOST_AHEAD)
         return Cache("bagpipe", int(values[0]))
     raise InputError(
-        "cache must be none, het:BOUND[:lru|lfu|promoted] or bagpipe:BATCHES, like het:100 or bagpipe:200, "
+        "cache must be none, het:BOUND[:lru|lfu|lfu-promoted|tinylfu] or bagpipe:BATCHES, like het:100 or bagpipe:200, "
         f"got {text!r}."
     )
 
@@ -61,8 +61,8 @@ class TrainerOptions(RunHosts):
     """how dense layers agree: behind the training shadow-easgd, shadow-ma, shadow-bmuf; every K batches fr-easgd:K,
     fr-ma:K, fr-bmuf:K; at every batch bsp, m-of-n:M, bounded:S, async; or none"""
     cache: str = "none"
-    """rows that trainers keep close: none; het:BOUND (stale by so many updates at most); bagpipe:BATCHES (exact, with a
-    look ahead; for sync bsp)"""
+    """rows that trainers keep close: none; het:BOUND[:POLICY] (stale by so many updates at most; lru, lfu, lfu-promoted
+    or tinylfu say which rows stay); bagpipe:BATCHES (exact, with a look ahead; for sync bsp)"""
     cache_rows: float = 0.1
     """share of all rows that a trainer's cache holds, in (0, 1]"""
     rounds_per_epoch: int = 8
@@ -74,7 +74,7 @@ class TrainerOptions(RunHosts):
         check_whole("sync_servers", self.sync_servers, 0, MOST_PLANNED)
         check_whole("rounds_per_epoch", self.rounds_per_epoch, 1, 1_000_000)
         check_number("cache_rows", self.cache_rows, 0, 1, open_low=True)
-        kind = parse_cache(self.cache).kind
+        kind = self.row_cache.kind
         if kind == "bagpipe" and self.agreement.name != "bsp":
             raise InputError(
                 f"cache {self.cache} is exact, so all trainers go step by step: it goes with sync bsp, got {self.sync}."
@@ -86,6 +86,16 @@ class TrainerOptions(RunHosts):
     def agreement(self) -> ClickSync:
         """What `sync` stands for."""
         return parse_click_sync(self.sync)
+
+    @property
+    def row_cache(self) -> Cache:
+        """What `cache` stands for."""
+        return parse_cache(self.cache)
+
+    @property
+    def sums_gradients(self) -> bool:
+        """Whether a step takes the mean of all trainers' gradients."""
+        return self.agreement.name in ("bsp", "m-of-n")
 
     @property
     def is_in_step(self) -> bool:

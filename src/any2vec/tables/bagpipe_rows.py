@@ -49,7 +49,8 @@ class BagpipeRows:
         num_steps: of the trainer that has most.
         trainers: N; they are the ranks 0..N - 1.
         look_ahead: L, steps.
-        capacity: rows of the cache, the same for all trainers; None: all of the table, up to 1 GiB.
+        capacity: rows of the cache, the same for all trainers; None: as many as can ever be asked for (twice the table,
+            for a row that leaves and one that is fetched count at once), up to 1 GiB.
         clean_share: rows are written back every ceil(clean_share * L) steps.
         ahead: steps whose rows may stand fetched in the cache.
         first_step: where training goes on after a checkpoint.
@@ -62,7 +63,7 @@ class BagpipeRows:
     ) -> None:  # fmt: skip
         check_whole("ahead", ahead, 1, 1_000_000)
         if capacity is None:
-            capacity = max(1, min(int(client.bounds[-1]), _CACHE_BYTES // (4 * optimiser.num_columns)))
+            capacity = max(1, min(2 * int(client.bounds[-1]), _CACHE_BYTES // (4 * optimiser.num_columns)))
         self.transport = client.transport
         self.optimiser = optimiser
         self.trainers = trainers

@@ -20,6 +20,8 @@ from any2vec.kernels.rng import stream_key
 PART_SHARES = (0.5, 0.3, 0.2)
 """share of the logit's variance that comes from ids alone, from pairs of ids, from dense numbers"""
 MOST_EXAMPLES = 1 << 40
+COLUMN_DECAY = 0.75
+"""the k-th strongest column counts k**-0.75 times as much: without it no row's effect can be learned from few examples"""
 _HIDDEN = 8
 _CALIBRATION = 1 << 14
 """examples behind the stream's end that set the scale and the intercept"""
@@ -212,7 +214,7 @@ class PlantedClicks:
 
     def _parts(self, teacher: kernels.Teacher, batch: ClickBatch) -> np.ndarray:
         parts_B3 = np.empty((len(batch.label_B), 3))
-        kernels.fill_categorical(teacher, len(self.num_rows_F), batch.id_M, batch.start_P, parts_B3)
+        kernels.fill_categorical(teacher, batch.id_M, batch.start_P, parts_B3)
         kernels.fill_dense_part(teacher, batch.dense_BX, parts_B3)
         return parts_B3
 
@@ -223,12 +225,16 @@ class PlantedClicks:
 
     def _make_teacher(self, factors: int, rate: float, strength: float) -> kernels.Teacher:
         width = len(self.dense_names)
-        bits = np.empty(_HIDDEN * (width + 1), np.uint64)
+        weights, columns = _HIDDEN * (width + 1), len(self.num_rows_F)
+        bits = np.empty(weights + columns, np.uint64)
         kernels.fill_draws(self._key(kernels.PURPOSE_LAYOUT), bits)
-        numbers = (bits >> np.uint64(11)) / 2.0**52 - 1.0  # uniform in [-1, 1)
+        strength_F = (1.0 + np.argsort(np.argsort(bits[weights:], kind="stable"))) ** -COLUMN_DECAY
+        numbers = (bits[:weights] >> np.uint64(11)) / 2.0**52 - 1.0  # uniform in [-1, 1)
         hidden_XH = numbers[: width * _HIDDEN].reshape(width, _HIDDEN) * np.sqrt(3 / max(1, width))
         key = self._key(kernels.PURPOSE_FACTORS)
-        raw = kernels.Teacher(key, int(factors), hidden_XH, numbers[width * _HIDDEN :].copy(), np.ones(3), 0.0)
+        raw = kernels.Teacher(
+            key, int(factors), strength_F, hidden_XH, numbers[width * _HIDDEN :].copy(), np.ones(3), 0.0
+        )
         parts_B3 = self._parts(raw, self._inputs(MOST_EXAMPLES, MOST_EXAMPLES + _CALIBRATION))
         deviation_3 = parts_B3.std(axis=0)
         weight_3 = np.where(deviation_3 > 1e-9, np.sqrt(PART_SHARES) / np.maximum(deviation_3, 1e-9), 0.0)

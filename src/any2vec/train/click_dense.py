@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 
-from any2vec.cluster.transport import Transport
-from any2vec.errors import InputError
+from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.models.click_config import ClickModel
 from any2vec.plan.roles import Roles
 from any2vec.sync.centre import ServedCentre
 from any2vec.sync.circle import Circle
 from any2vec.sync.dense import DenseAgreement, NoAgreement
+from any2vec.sync.first_gradients import Told
+from any2vec.sync.gradient_make import make_gradients
 from any2vec.sync.replica_make import make_replicated
-from any2vec.sync.replica_names import Alone, Fixed, FixedEasgd, Shadow, ShadowEasgd
+from any2vec.sync.replica_names import (
+    Alone,
+    Async,
+    Bounded,
+    Bsp,
+    ClickSync,
+    Fixed,
+    FixedEasgd,
+    MOfN,
+    Shadow,
+    ShadowEasgd,
+)
 from any2vec.sync.trainers import TrainerOptions
 from any2vec.tables.replica import Replica
 
@@ -28,11 +41,14 @@ class Served(Protocol):
 
 
 class HostDense:
-    """One host's side. A server has no replica of its own: its agreement is None."""
+    """One host's side; its agreement is None where it has nothing to say."""
 
-    def __init__(self, agreement: DenseAgreement | None, replica: Replica, served: Served | None = None) -> None:
+    def __init__(
+        self, agreement: DenseAgreement | None, replica: Replica, is_trainer: bool, served: Served | None = None
+    ) -> None:
         self.agreement = agreement
         self.replica = replica
+        self._is_trainer = is_trainer
         self._served = served
 
     def start(self) -> None:
@@ -53,7 +69,7 @@ class HostDense:
 
     def model(self) -> np.ndarray | None:
         """The parameters that count, at rank 0. Collective."""
-        return None if self.agreement is None else self.agreement.model()
+        return self.agreement.model() if self.agreement is not None and self._is_trainer else None
 
     @property
     def memory(self) -> dict[str, np.ndarray]:
@@ -82,27 +98,37 @@ class HostDense:
     def finish(self) -> None:
         """Nobody asks for anything more. Collective."""
         if self._served is not None:
-            self._served.leave()
+            self._served.leave(LONG_WORK)
 
 
 def make_dense(
-    model: ClickModel, value_Q: np.ndarray, transport: Transport, roles: Roles, options: TrainerOptions | None
-) -> HostDense:
-    """This host's side of the dense layers; value_Q: as they start, float32 (Q,), kept.
+    model: ClickModel, value_Q: np.ndarray, transport: Transport, roles: Roles, options: TrainerOptions | None,
+    told: Told | None, examples: Callable[[int], int],
+) -> HostDense:  # fmt: skip
+    """This host's side of the dense layers.
+
+    Args:
+        value_Q: as they start, float32 (Q,), kept.
+        told: m-of-n, on the host that decides: who holds the rows' gradients.
+        examples: how many examples batch `index` of this trainer has.
 
     Raises:
         InputError: the agreement does not go with so many hosts.
     """
     replica = Replica(value_Q, model.optimiser, model.dense_rate)
-    how = Alone() if options is None else options.agreement
-    is_trainer = roles.is_trainer(transport.rank)
-    if isinstance(how, Alone) or (roles.ranks == 1 and isinstance(how, Shadow | Fixed)):
-        return HostDense(NoAgreement(replica, transport.rank) if is_trainer else None, replica)
+    how: ClickSync = Alone() if options is None else options.agreement
+    rank, trainers, owners = transport.rank, roles.trainers, list(roles.dense_owners)
+    is_trainer = roles.is_trainer(rank)
     if isinstance(how, Shadow | Fixed):
         centre = None
         if isinstance(how, ShadowEasgd | FixedEasgd):
-            centre = ServedCentre(transport, len(value_Q), list(roles.dense_owners), roles.trainers, how.alpha)
-        if not is_trainer:
-            return HostDense(None, replica, centre)
-        return HostDense(make_replicated(how, replica, Circle(transport, roles.trainers), centre), replica, centre)
-    raise InputError(f"sync {how.name} is not there yet.")
+            centre = ServedCentre(transport, len(value_Q), owners, trainers, how.alpha)
+        agreement = make_replicated(how, replica, Circle(transport, trainers), centre) if is_trainer else None
+        return HostDense(agreement, replica, is_trainer, centre)
+    if isinstance(how, Bsp | Bounded | Async | MOfN):
+        servers = owners[:1] if isinstance(how, MOfN) else [] if isinstance(how, Bsp) else owners
+        if not is_trainer and rank not in servers:
+            return HostDense(None, replica, False)
+        by_gradients = make_gradients(how, transport, replica, list(range(trainers)), owners, told, examples)
+        return HostDense(by_gradients, replica, is_trainer)
+    return HostDense(NoAgreement(replica, rank) if is_trainer else None, replica, is_trainer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import torch
 from any2vec.cluster.transport import Transport, text_of, text_part
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
-from any2vec.models.click_learner import ClickLearner, chunks_of
+from any2vec.models.click_learner import ClickLearner, Steps, chunks_of
 from any2vec.models.click_nets import make_net, start_values
 from any2vec.models.click_scorer import DENSE, ClickScorer
 from any2vec.models.click_worker import ClickWorker
@@ -41,8 +41,8 @@ class Meeting:
         """Workers fetch their rows themselves."""
 
     def after(self, work: Work, stats: Stats) -> None:
-        if self.is_settled(work):
-            self.host.dense.settle()
+        if self.is_settled(work) and not self.is_alone:
+            self.host.settle()
 
     def is_settled(self, work: Work) -> bool:
         return self.is_alone or work.closes_round
@@ -75,19 +75,21 @@ class ClickHost(Host):
             raise InputError(f"{data.num_examples} examples are too few for {self.roles.trainers} trainers.")
         self.rounds = 1 if options is None else options.rounds(transport.hosts)
         workers = request.threads if self.roles.is_trainer(rank) else 0
+        trainers = self.roles.trainers
+        bounds = chunks_of(data.num_examples, trainers, transport.hosts - trainers, model.batch_size)
+        self.steps = Steps(bounds=bounds, trainers=trainers, batch_size=model.batch_size, epochs=request.epochs)
+        self.schedule = self._schedule(bounds)
+        self.steps = replace(self.steps, first=self._first_step())
         stored = None if self.checkpoint is None else self.checkpoint.state["rows"]
-        self.rows = make_rows(model, data, request.seed, stored, workers, transport, self.roles, options)
+        self.rows = make_rows(model, data, request.seed, stored, workers, transport, self.roles, options, self.steps)
         nets = [make_net(model, len(data.dense_names), len(data.columns)) for _ in range(max(1, workers))]
         self._net = nets[0]
+        told = None if self.rows.way is None else self.rows.way.told
         value_Q = start_values(nets[0], request.seed)
-        self.dense = make_dense(model, value_Q, transport, self.roles, options)
+        self.dense = make_dense(model, value_Q, transport, self.roles, options, told, self._examples)
         if self.checkpoint is not None:
             self.dense.recall(list(memories(self.checkpoint.state)), rank)
-        bounds = chunks_of(
-            data.num_examples, self.roles.trainers, transport.hosts - self.roles.trainers, model.batch_size
-        )
-        self.schedule = self._schedule(bounds)
-        self.learner = RestingLearner() if not workers else self._learner(nets, bounds)
+        self.learner = self._learner(nets) if workers else RestingLearner()
         self.driver = Meeting(self, options is None)
 
     def compile(self) -> None:
@@ -102,6 +104,12 @@ class ClickHost(Host):
         optimiser.step(table, rows.row_U, rows.gradients(gradient + rows.pool(table, optimiser.width)))
         self.rows.start()
         self.dense.start()
+
+    def settle(self) -> None:
+        """All hosts stand still, and nothing is on its way: rows first, for what they tell may decide the rest."""
+        for access in self.rows.accesses:
+            access.flush()
+        self.dense.settle()
 
     def end(self) -> None:
         for access in self.rows.accesses:
@@ -160,26 +168,46 @@ class ClickHost(Host):
         self.dense.finish()
         self.rows.finish()
 
-    def _learner(self, nets: list[Any], bounds: Sequence[int]) -> ClickLearner:
-        rank, agreement, model = self.transport.rank, self.dense.agreement, self.request.model
+    def _learner(self, nets: list[Any]) -> ClickLearner:
+        agreement, options, model = self.dense.agreement, self.request.agree, self.request.model
         assert agreement is not None
+        scale = 1.0 / self.roles.trainers if options is not None and options.sums_gradients else 1.0
         workers = [
             ClickWorker(
-                number, net, self.dense.replica.value, access, agreement, self.data.is_mean_F, place=self.rows.place
+                number, net, self.dense.replica.value, access, agreement, self.data.is_mean_F, scale, self.rows.place
             )
             for number, (net, access) in enumerate(zip(nets, self.rows.accesses, strict=True))
         ]
-        return ClickLearner(
-            self.data, workers, batch_size=model.batch_size, start=bounds[rank],
-            batches_per_epoch=-(-(bounds[rank + 1] - bounds[rank]) // model.batch_size),
-            learning_rate=model.learning_rate,
-        )  # fmt: skip
+        fills_steps = options is not None and options.row_cache.kind == "bagpipe"
+        return ClickLearner(self.data, workers, self.steps, self.transport.rank, model.learning_rate, fills_steps)
+
+    def _examples(self, index: int) -> int:
+        """Examples of this trainer's batch `index`."""
+        start, stop = self.steps.range(self.transport.rank, index)
+        return stop - start
+
+    def _first_step(self) -> int:
+        """The step with which training begins: behind those of a checkpoint."""
+        if self.checkpoint is None:
+            return 0
+        place = self.checkpoint.place
+        if not any(place.rest):
+            return place.epoch * self.steps.per_epoch
+        if self.schedule.rest is not None and self.request.agree is not None:
+            if self.request.agree.row_cache.kind == "bagpipe":
+                raise InputError(
+                    "A checkpoint within an epoch of a run with cache bagpipe goes on with as many trainers as before."
+                )
+            return 0
+        first = min(ranges[0][0] for ranges in place.rest if ranges)
+        trainer = max(rank for rank in range(self.roles.trainers) if self.steps.bounds[rank] <= first)
+        return self.steps.of(trainer, place.epoch, first)
 
     def _schedule(self, bounds: Sequence[int]) -> EpochSchedule:
         rank, batch = self.transport.rank, self.request.model.batch_size
         schedule = EpochSchedule(
             start=bounds[rank], stop=bounds[rank + 1], epochs=self.request.epochs, unit=batch, piece=batch,
-            threads=max(1, self.request.threads), rounds=self.rounds,
+            threads=max(1, self.request.threads), rounds=self.rounds, length=self.steps.per_epoch * batch,
         )  # fmt: skip
 
         def share(rest: Any) -> Any:
@@ -199,7 +227,7 @@ def _added(facts: list[dict[str, Any]]) -> dict[str, Any]:
         if isinstance(values[0], dict):
             found[name] = histogram(values)
         elif isinstance(values[0], int | float):
-            found[name] = sum(values)
+            found[name] = sum(values) / (len(values) if name.endswith(("_mean", "_share")) else 1)
         else:
             found[name] = values
     return found

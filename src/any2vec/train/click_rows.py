@@ -11,22 +11,21 @@ from typing import Any, Protocol
 import numpy as np
 
 from any2vec.cluster.message import Part
-from any2vec.cluster.transport import Transport
+from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.kernels.rng import PURPOSE_INIT, stream_key
 from any2vec.kernels.row_start import start_rows
 from any2vec.models.click_config import ClickModel
-from any2vec.models.click_learner import ClickSource
+from any2vec.models.click_learner import ClickSource, Steps
 from any2vec.plan.lookups import measure_columns
 from any2vec.plan.placement import Column
 from any2vec.plan.placing import place_columns
 from any2vec.plan.roles import Roles
 from any2vec.sync.trainers import TrainerOptions
 from any2vec.tables.access import LocalRows, RowAccess
-from any2vec.tables.remote import RowClient
-from any2vec.tables.remote_rows import RemoteRows
+from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.row_optimiser import RowOptimiser
-from any2vec.tables.server import RowServer
-from any2vec.tables.trained_block import TrainedBlock
+from any2vec.tables.serving import served_facts
+from any2vec.train.row_ways import RowSetting, make_way
 
 START_SPREAD = 0.05
 """numbers of vectors start uniform within this"""
@@ -55,6 +54,9 @@ class HostRows(Protocol):
     def accesses(self) -> Sequence[RowAccess]:
         """One for each worker of this host."""
 
+    way: Any
+    """how the rows travel; None where they do not"""
+
     @property
     def place(self) -> Callable[[np.ndarray], np.ndarray] | None:
         """From rows of the table to those that the accesses know; None: they are the same."""
@@ -63,7 +65,7 @@ class HostRows(Protocol):
         """Begin to serve."""
 
     def settle(self) -> None:
-        """Every change of a row is where the row lives. Collective."""
+        """All hosts' accesses have flushed. Collective."""
 
     def collect(self) -> np.ndarray | None:
         """The table, float32 (V, C), at rank 0. Collective, after `settle`."""
@@ -90,6 +92,7 @@ class OwnRows:
     """A single host: the whole table."""
 
     place: Callable[[np.ndarray], np.ndarray] | None = None
+    way = None
 
     def __init__(self, model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int) -> None:
         self.table = fresh_rows(model, np.arange(data.num_rows), seed) if stored is None else stored.copy()
@@ -116,32 +119,36 @@ class ServedRows:
 
     def __init__(
         self, model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int,
-        transport: Transport, roles: Roles, options: TrainerOptions,
+        transport: Transport, roles: Roles, options: TrainerOptions, steps: Steps,
     ) -> None:  # fmt: skip
         self.transport = transport
-        self.roles = roles
-        self.place: Callable[[np.ndarray], np.ndarray] | None = None
         optimiser = row_optimiser(model)
         columns = measured_columns(data, model.batch_size)
-        self.placement = place_columns(columns, len(roles.row_owners), 4 * optimiser.num_columns)
-        bounds = self.placement.bounds(transport.hosts, roles.row_owners[0])
-        own = np.arange(*bounds[transport.rank : transport.rank + 2])
-        row_B = self.placement.unplace(own)
+        self.placement = placement = place_columns(columns, len(roles.row_owners), 4 * optimiser.num_columns)
+        own = np.arange(*placement.bounds(transport.hosts, roles.row_owners[0])[transport.rank :][:2])
+        row_B = placement.unplace(own)
         self.table = fresh_rows(model, row_B, seed) if stored is None else stored[row_B]
-        self.block = TrainedBlock(self.table, optimiser)
-        self.server = RowServer(transport, {"rows": self.block}, trainers=range(roles.trainers))
-        self.clients = [RowClient(self.server, bounds, lane=lane) for lane in range(max(1, workers))]
-        self.accesses: list[RowAccess] = [
-            RemoteRows(client, self.placement, model.width, np.array([column.is_pooled for column in columns]))
-            for client in self.clients[:workers]
-        ]
+
+        def fresh(placed_N: np.ndarray) -> np.ndarray:
+            return fresh_rows(model, placement.unplace(placed_N), seed)
+
+        def batch_rows(trainer: int, step: int) -> np.ndarray:
+            batch = steps.batch(data, trainer, step)
+            return BatchRows.of(placement.place(batch.id_M), batch.start_P).row_U
+
+        setting = RowSetting(
+            optimiser=optimiser, placement=placement, roles=roles, options=options, workers=workers, table=self.table,
+            fresh=fresh if stored is None else None, batch_rows=batch_rows, num_steps=steps.num_steps,
+            first_step=steps.first,
+        )  # fmt: skip
+        self.way = make_way(setting, transport)
+        self.accesses = self.way.accesses
+        self.place: Callable[[np.ndarray], np.ndarray] | None = placement.place if self.way.is_placed else None
 
     def start(self) -> None:
-        self.server.start()
+        self.way.server.start()
 
     def settle(self) -> None:
-        for access in self.accesses:
-            access.flush()
         self.transport.barrier("settle")
 
     def collect(self) -> np.ndarray | None:
@@ -152,10 +159,10 @@ class ServedRows:
         return placed_VC[self.placement.place(np.arange(len(placed_VC)))]
 
     def facts(self) -> dict[str, Any]:
-        return {"rows_held": len(self.table), "row_bytes_held": self.table.nbytes}
+        return {**served_facts(self.way.server), **self.way.facts()}
 
     def finish(self) -> None:
-        self.clients[0].leave()
+        self.way.main.leave(LONG_WORK)
 
 
 def measured_columns(data: ClickData, batch_size: int) -> list[Column]:
@@ -167,9 +174,9 @@ def measured_columns(data: ClickData, batch_size: int) -> list[Column]:
 
 def make_rows(
     model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int,
-    transport: Transport, roles: Roles, options: TrainerOptions | None,
+    transport: Transport, roles: Roles, options: TrainerOptions | None, steps: Steps,
 ) -> HostRows:  # fmt: skip
     """This host's side of the rows, as the options say. stored: the table to go on with; workers: 0 for a server."""
     if options is None:
         return OwnRows(model, data, seed, stored, workers)
-    return ServedRows(model, data, seed, stored, workers, transport, roles, options)
+    return ServedRows(model, data, seed, stored, workers, transport, roles, options, steps)
