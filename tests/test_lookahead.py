@@ -15,6 +15,9 @@ from any2vec.plan.cacher import SHARED, StepPlan, plan_steps
 from any2vec.plan.lookahead import NONE, UseWindow
 from naive.lookahead import Stream, expected, next_use
 
+# Without the compiler NumPy warns of uint64 arithmetic that is meant to wrap.
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+
 ROWS = 12
 LARGE = 10_000
 
