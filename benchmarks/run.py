@@ -34,7 +34,11 @@ from benchmarks.table import (
     plain,
 )  # fmt: skip
 
-TABLES = {"words-and-graphs": "benchmarks.words_and_graphs", "many-hosts": "benchmarks.many_hosts"}
+TABLES = {
+    "words-and-graphs": "benchmarks.words_and_graphs",
+    "many-hosts": "benchmarks.many_hosts",
+    "clicks": "benchmarks.clicks",
+}
 """name of a table -> the module that has it as TABLE; every issue that promises figures adds its own"""
 
 
