@@ -15,6 +15,8 @@ NAMES = {
     "Embeddings", "WordEmbedder", "NodeEmbedder",
     "Corpus", "TextOptions", "encode_text",
     "Graph", "GraphOptions", "read_graph",
+    "DLRM", "DeepFM", "FactorisationMachine", "LogisticRegression",
+    "Clicks", "ClickSchema", "ClickScorer", "TrainerOptions", "read_clicks",
     "Any2VecError", "InputError", "DataError", "StorageError", "FormatError", "Interrupted",
 }  # fmt: skip
 
@@ -36,7 +38,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = any2vec.no_such_name
 
 
-@pytest.mark.parametrize("model", ["SkipGram", "CBOW", "DeepWalk", "Node2Vec"])
+@pytest.mark.parametrize("model", ["SkipGram", "CBOW", "DeepWalk", "Node2Vec", "DLRM", "DeepFM"])
 def test_configs_are_frozen_and_keyword_only(model: str) -> None:
     config = getattr(any2vec, model)
     with pytest.raises(TypeError):

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+LEFT_OUT = 1 << 62
+"""step of a batch that comes too late for its own: nothing is computed for it"""
+
 
 class Csr(NamedTuple):
     """A graph in compressed sparse rows: the neighbours of node v are `indices[indptr[v]:indptr[v + 1]]`, ascending.

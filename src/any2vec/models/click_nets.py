@@ -5,6 +5,8 @@ Legend: B examples, X numbers of an example, F columns of categories, D dim, G =
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -138,6 +140,12 @@ def share_storage(net: nn.Module, value_Q: np.ndarray, gradient_Q: np.ndarray) -
         at += size
 
 
-def names_and_shapes(net: nn.Module) -> list[tuple[str, tuple[int, ...]]]:
-    """What stands where in the flat array, in order."""
-    return [(name, tuple(parameter.shape)) for name, parameter in net.named_parameters()]
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """Each worker multiplies its own matrices, so PyTorch's own threads stay out of it; as before afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -16,9 +16,7 @@ from any2vec.data.click_batch import ClickBatch
 from any2vec.models.click_nets import share_storage
 from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
-
-LEFT_OUT = 1 << 62
-"""as `any2vec.sync.dense` has it"""
+from any2vec.types import LEFT_OUT
 
 
 class Agreement(Protocol):

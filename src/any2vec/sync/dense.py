@@ -9,9 +9,6 @@ import numpy as np
 
 from any2vec.tables.replica import Replica
 
-LEFT_OUT = 1 << 62
-"""step of a batch that comes too late for its own: nothing is computed for it"""
-
 
 class DenseAgreement(Protocol):
     """One trainer's side. Its worker threads call `begin` and `apply` for each of their batches, at once.

@@ -13,7 +13,6 @@ import numpy as np
 from any2vec.cluster.transport import Transport
 from any2vec.errors import FormatError
 from any2vec.plan.partition import contiguous_bounds
-from any2vec.sync.dense import LEFT_OUT
 from any2vec.sync.first_gradients import FirstGradients, Told
 from any2vec.sync.gradient_rule import ACCEPTED, DROPPED, UNKNOWN, GradientRule
 from any2vec.sync.gradient_server import (
@@ -29,6 +28,7 @@ from any2vec.sync.gradient_server import (
 )
 from any2vec.sync.gradients_as_they_come import GradientsAsTheyCome
 from any2vec.tables.replica import Replica
+from any2vec.types import LEFT_OUT
 
 RuleOf = Callable[[Replica], GradientRule]
 """from what a server is to hold, its rule"""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -86,7 +87,7 @@ class Call:
             def host(transport: Transport) -> Made | None:
                 return self._host(request, prepared, init, transport).train()
 
-        with _single_blas_thread():
+        with self._single_threads():
             if self.hosts.logical_hosts is None:
                 made = host(LoneTransport())
             else:
@@ -105,7 +106,7 @@ class Call:
         with join(self._fingerprint(), self._link(), silence=self.hosts.host_timeout) as transport:
             if self.hosts.holds_parts:
                 graph = self._read_in_turn(transport, self._graph)
-                with _single_blas_thread():
+                with self._single_threads():
                     return self._run_part(transport, self._init(), local_hosts, graph)
             prepared, init = self._read_in_turn(transport, lambda: (self._prepared(), self._init()))
             request = self._request(prepared.facts, init, local_hosts)
@@ -113,7 +114,7 @@ class Call:
             if is_over:
                 return finished
             transport.counters = Counters()  # what follows is the run, counted alike on any transport
-            with _single_blas_thread():
+            with self._single_threads():
                 return self._host(request, prepared, init, transport).train()
 
     def _run_part(
@@ -195,6 +196,18 @@ class Call:
             return 1
         return max(1, usable_cores() // local_hosts)
 
+    @contextmanager
+    def _single_threads(self) -> Iterator[None]:
+        """Kernels and workers multiply small matrices on each of our own threads, which others' would fight."""
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(limits=1, user_api="blas"), ExitStack() as stack:
+            if isinstance(self.model, ClickModel):
+                from any2vec.models.click_nets import single_thread
+
+                stack.enter_context(single_thread())
+            yield
+
     def _link(self) -> LinkModel | None:
         return None if self.hosts.link is None else parse_link(self.hosts.link)
 
@@ -227,10 +240,3 @@ def _finished(request: FitRequest) -> Made | None:
     if request.resume and request.out is not None and is_finished(request.out):
         return Made(*open_finished(request.out, request.settings), [])
     return None
-
-
-def _single_blas_thread() -> Any:
-    """The kernels multiply small matrices on each of our own threads; BLAS threads of its own would fight them."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(limits=1, user_api="blas")

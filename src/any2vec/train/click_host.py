@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from any2vec.cluster.transport import Transport, text_of, text_part
 from any2vec.embeddings import Embeddings
@@ -96,7 +95,6 @@ class ClickHost(Host):
         """Nothing that is learned changes: the kernels run on a row of their own."""
         from any2vec.train.click_rows import row_optimiser
 
-        torch.set_num_threads(1)  # each worker multiplies its own matrices
         optimiser = row_optimiser(self.request.model)
         table = np.zeros((1, optimiser.num_columns), np.float32)
         rows = BatchRows.of(np.zeros(1, np.int64), np.array([0, 1]))
