@@ -119,6 +119,21 @@ def test_another_order_of_columns_gives_the_same_loads(order: list[int], servers
         assert mine.rows == theirs.rows and np.isclose(mine.cost, theirs.cost)
 
 
+@given(st.data(), st.integers(2, 5), st.sampled_from([1.0, 1e9]))
+@settings(deadline=None, max_examples=80)
+def test_columns_that_are_alike_in_part_may_stand_in_any_order(
+    data: st.DataObject, servers: int, tolerance: float
+) -> None:
+    """Few different sizes, so that columns tie in one load or in both."""
+    sizes = data.draw(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=6))
+    columns = [Column(name=f"c{f}", rows=6 * rows, distinct=float(cost)) for f, (rows, cost) in enumerate(sizes)]
+    order = data.draw(st.permutations(range(len(columns))))
+    expected = place_columns(columns, servers, ROW_BYTES, tolerance=tolerance).loads
+    found = place_columns([columns[f] for f in order], servers, ROW_BYTES, tolerance=tolerance).loads
+    assert [load.rows for load in found] == [load.rows for load in expected]
+    assert np.allclose([load.cost for load in found], [load.cost for load in expected])
+
+
 def test_measured_weights_say_where_a_column_is_cut() -> None:
     """Of a column whose first quarter has all the cost, each of two servers takes half of that, and half the rest."""
     column = Column(name="c", rows=400, distinct=1.0, weight_K=(1.0, 0.0, 0.0, 0.0))
@@ -181,13 +196,14 @@ def test_a_placement_as_json_says_who_holds_what() -> None:
 
 
 def test_look_ups_are_counted_on_a_sample() -> None:
-    """Two batches of two examples, column b with several ids."""
-    offsets = np.array([0, 5, 9])
+    """Two batches of two examples, column b with several ids, column c with one or none."""
+    offsets = np.array([0, 5, 9, 10])
     batches = [
-        (np.array([0, 5, 6, 0, 5]), np.array([0, 1, 3, 4, 5])),
-        (np.array([1, 2]), np.array([0, 1, 1, 2, 2])),
+        (np.array([0, 5, 6, 0, 5, 9]), np.array([0, 1, 3, 3, 4, 5, 6])),
+        (np.array([1, 2]), np.array([0, 1, 1, 1, 2, 2, 2])),
     ]
-    one, several = measure_columns(["a", "b"], offsets, batches)
+    one, several, maybe = measure_columns(["a", "b", "c"], offsets, batches)
+    assert maybe == Column(name="c", rows=1, lookups=1 / 4, distinct=1 / 4, weight_K=maybe.weight_K)
     assert one == Column(name="a", rows=5, lookups=1.0, distinct=3 / 4, weight_K=one.weight_K)
     assert several == Column(name="b", rows=4, lookups=3 / 4, distinct=2 / 4, is_pooled=True, weight_K=several.weight_K)
     assert one.cost == 2 * 3 / 4 and several.cost == 3 / 4 + 2 / 4

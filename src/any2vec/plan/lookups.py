@@ -28,7 +28,7 @@ def measure_columns(
         offset_F1: column f owns the rows [offset_F1[f], offset_F1[f + 1]).
 
     The batches should have the size that training will have: the larger, the fewer distinct rows an example has. A
-    column is pooled where a bag of it has not just one id.
+    column is pooled where a bag of it has several ids.
 
     Raises:
         InputError: there is no example.
@@ -42,7 +42,7 @@ def measure_columns(
         count_BF = np.diff(start_P1).reshape(-1, num_columns)
         examples += len(count_BF)
         lookup_F += count_BF.sum(0)
-        is_pooled_F |= (count_BF != 1).any(0)
+        is_pooled_F |= (count_BF > 1).any(0)
         row_U = np.unique(id_M)
         distinct_F += np.diff(np.searchsorted(row_U, offset_F1))
         for edge, count in zip(edges, seen, strict=True):
