@@ -145,15 +145,15 @@ def test_workers_go_on_while_a_sync_is_held(sync: str) -> None:
 
 
 def test_overwriting_loses_what_workers_do_during_a_slow_sync() -> None:
-    """A sync takes some 50 ms and an iteration a thousandth: nearly all that is learnt, is learnt during one."""
-    link = LinkModel(bandwidth=1e9, latency=0.025)
+    """A sync takes 100 ms, and an iteration a hundredth of that: most of what is learnt, is learnt during one."""
+    link = LinkModel(bandwidth=1e9, latency=0.05)
     excess, lost = {}, {}
     for sync in ("shadow-ma:1", "shadow-ma:0.5", "shadow-ma:0.2"):
         found = train_replicas(sync, 2, 400, problem=PROBLEM, link=link)
         excess[sync] = PROBLEM.excess(found.model)
         lost[sync] = found.facts[0]["lost_if_overwritten"], found.facts[0]["lost_by_merging"]
-    assert lost["shadow-ma:1"][0] == lost["shadow-ma:1"][1] > 0.3
-    assert lost["shadow-ma:0.5"][0] > 0.3 and lost["shadow-ma:0.5"][1] == pytest.approx(lost["shadow-ma:0.5"][0] / 2)
+    assert lost["shadow-ma:1"][0] == lost["shadow-ma:1"][1] > 0.1
+    assert lost["shadow-ma:0.5"][0] > 0.1 and lost["shadow-ma:0.5"][1] == pytest.approx(lost["shadow-ma:0.5"][0] / 2)
     assert excess["shadow-ma:1"] > 2 * excess["shadow-ma:0.2"]
 
 
@@ -214,6 +214,25 @@ def test_a_trainer_that_hangs_is_given_up(sync: str) -> None:
         assert "waited 0.3 s for logical host 1" in said
 
 
+def test_a_slow_trainer_is_not_given_up() -> None:
+    """Rank 1 takes twice as long as rank 0 has patience, but it goes on all the time."""
+
+    def host(transport: Transport) -> int:
+        agreement, centre = agreement_of(transport, "fr-easgd:1", 2)
+        assert centre is not None
+        centre.start()
+        agreement.start()
+        for index in range(20 * transport.rank):
+            time.sleep(0.1)
+            steps(agreement, 1, 1, index)
+        agreement.finish()
+        agreement.model()
+        centre.leave()
+        return agreement.facts()["syncs"]
+
+    assert run_logical(2, host, patience=1.0) == [1, 21]
+
+
 def test_workers_hear_what_ended_the_shadow() -> None:
     def host(transport: Transport) -> None:
         block = CentreBlock(31, 1, 0.5)  # of one parameter too few
@@ -242,9 +261,10 @@ def test_nothing_moves_while_all_stand_still(sync: str, quick_turns: None) -> No
         agreement.start()
         done, models = 0, []
         for _ in range(3):
-            count = 30 + 10 * transport.rank
-            steps(agreement, transport.rank, count, done)
-            done += count
+            until = agreement.facts()["syncs"] + 1 + transport.rank
+            while agreement.facts()["syncs"] < until:
+                steps(agreement, transport.rank, 5, done)
+                done += 5
             agreement.settle()
             before = agreement.replica.value.copy(), agreement.facts()["syncs"]
             memory, model = dict(agreement.memory), agreement.model()
@@ -267,7 +287,7 @@ def test_nothing_moves_while_all_stand_still(sync: str, quick_turns: None) -> No
         return models
 
     models = run_logical(3, host, patience=30)[0]
-    assert PROBLEM.excess(models[2]) < PROBLEM.excess(models[0]) < START
+    assert len(models) == 3 and all(PROBLEM.excess(model) < START for model in models)
 
 
 def test_a_settled_trainer_waits_for_one_that_still_works() -> None:
