@@ -36,6 +36,9 @@ def test_equal_to_plain_twin(options: dict[str, Any], start: int) -> None:
     table = (ids.threshold_R.tolist(), ids.alias_R.tolist())
     F = len(clicks.columns)
     num_single = F - options.get("multi_valued", 0)
+    ranked = [clicks.rows_by_popularity(f).tolist() for f in range(F)]
+    scale_of = {row: (1 + k / 100) ** -0.5 for rows in ranked for k, row in enumerate(rows)}
+    assert sorted(teacher.scale_F, reverse=True) == pytest.approx([k**-0.75 for k in range(1, F + 1)])
     batch, probability = clicks.batch(start, start + 50), clicks.probability(start, start + 50)
     for b in range(50):
         sizes = naive.lengths(key[kernels.PURPOSE_LENGTHS], start + b, num_single, F, ids.longest)
@@ -53,10 +56,9 @@ def test_equal_to_plain_twin(options: dict[str, Any], start: int) -> None:
         assert [batch.id_M[a:z].tolist() for a, z in pairwise(ends)] == bags
         np.testing.assert_allclose(batch.dense_BX[b], dense, rtol=1e-6, atol=1e-6)
         values = batch.dense_BX[b].astype(float).tolist()
-        parts = naive.parts(
-            key[kernels.PURPOSE_FACTORS], teacher.num_factors, bags, values, teacher.hidden_XH.tolist(),
-            teacher.out_H.tolist(),
-        )  # fmt: skip
+        scales = (teacher.scale_F.tolist(), scale_of.__getitem__)
+        layers = (teacher.hidden_XH.tolist(), teacher.out_H.tolist())
+        parts = naive.parts(key[kernels.PURPOSE_FACTORS], teacher.num_factors, *scales, bags, values, *layers)
         chance = naive.probability(parts, teacher.weight_3.tolist(), teacher.intercept)
         assert probability[b] == pytest.approx(chance, rel=1e-9)
         assert batch.label_B[b] == naive.label(key[kernels.PURPOSE_LABELS], start + b, chance)
@@ -150,7 +152,7 @@ def test_the_parts_have_their_shares() -> None:
     clicks = PlantedClicks(50_000, rows=1000)
     parts_B3 = clicks._parts(clicks._teacher, clicks.batch(0, 50_000)) * clicks._teacher.weight_3
     shares = parts_B3.var(axis=0)
-    np.testing.assert_allclose(shares / shares.sum(), [0.5, 0.3, 0.2], atol=0.03)
+    np.testing.assert_allclose(shares / shares.sum(), [0.6, 0.2, 0.2], atol=0.03)
 
 
 def test_no_signal_is_a_coin() -> None:
@@ -208,7 +210,9 @@ def test_the_file_reads_as_the_stream(tmp_path: Path) -> None:
     assert len(pairs) == len(set(ours.id_M.tolist())) == len(set(theirs.id_M.tolist()))
     header, first = (tmp_path / "clicks.tsv").read_text().splitlines()[:2]
     assert header.split("\t") == ["label", "I1", "I2", "I3", "I4", "I5", *clicks.columns]
-    assert len(first.split("\t")) == 13
+    values = first.split("\t")
+    bag = ours.id_M[: ours.start_P[7]] - np.repeat(clicks.offset_F[:7], np.diff(ours.start_P[:8]))
+    assert len(values) == 13 and [int(v) for cell in values[6:] for v in cell.split("|") if v] == bag.tolist()
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ def parse(description: str | None) -> argparse.Namespace:
     parser.add_argument("--dim", type=int, default=16)
     parser.add_argument("--batch", type=int, default=2048)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--learning-rate", type=float, default=0.02, help="of Adagrad, rows and dense layers")
+    parser.add_argument("--learning-rate", type=float, default=0.02, help="of the rows' Adagrad")
+    parser.add_argument("--dense-learning-rate", type=float, default=0.01, help="of the dense layers' Adagrad")
     parser.add_argument("--warm", type=int, default=5, help="steps before the clock starts")
     parser.add_argument("--steps", type=int, default=30, help="timed steps of each part")
     parser.add_argument("--train-steps", type=int, default=0, help="then train new weights so long; 0: no log-loss")
@@ -159,7 +160,7 @@ def train(tables: Tables, net: Any, examples: Examples, args: argparse.Namespace
     """Whole steps: rows, dense layers, both updates."""
     import torch
 
-    optimiser = torch.optim.Adagrad(net.parameters(), lr=args.learning_rate)
+    optimiser = torch.optim.Adagrad(net.parameters(), lr=args.dense_learning_rate)
     for number in range(steps):
         ids, dense, labels = examples.step(number)
         batch = tables.batch(ids)
@@ -175,7 +176,7 @@ def time_free_rows(net: Any, examples: Examples, args: argparse.Namespace, num_t
     """The whole step as if rows cost nothing: pooled vectors are given, and their gradient is made and dropped."""
     import torch
 
-    optimiser = torch.optim.Adagrad(net.parameters(), lr=args.learning_rate)
+    optimiser = torch.optim.Adagrad(net.parameters(), lr=args.dense_learning_rate)
     pooled = (torch.randn(args.batch, num_tables, args.dim) * 0.01).requires_grad_()
     for number in range(args.warm + args.steps):
         _, dense, labels = examples.step(number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from naive.rng import below, draw, draw_alias, unit
 
@@ -54,15 +54,20 @@ def numbers(key: int, row: int, count: int) -> list[float]:
 def parts(
     key: int,
     num_factors: int,
+    scale: Sequence[float],
+    scale_of: Callable[[int], float],
     ids: Sequence[Sequence[int]],
     values: Sequence[float],
     hidden: Sequence[Sequence[float]],
     out: Sequence[float],
 ) -> tuple[float, float, float]:
-    """The linear, pairwise (over all pairs of bags) and dense part of an example's logit; hidden is (X, H)."""
+    """The linear, pairwise (over all pairs of bags) and dense part of an example's logit; hidden is (X, H), scale by
+    column, scale_of by row of the table."""
     means = []
-    for bag in ids:
-        rows = [numbers(key, row, num_factors + 1) for row in bag]
+    for column, bag in enumerate(ids):
+        rows = [
+            [scale[column] * scale_of(row) * number for number in numbers(key, row, num_factors + 1)] for row in bag
+        ]
         means.append(
             [sum(column) / len(bag) for column in zip(*rows, strict=True)] if bag else [0.0] * (num_factors + 1)
         )

@@ -56,8 +56,10 @@ class Teacher(NamedTuple):
 
     key: np.uint64
     num_factors: int
-    strength_F: np.ndarray
+    scale_F: np.ndarray
     """float64 (F,): what a column's numbers are multiplied by"""
+    scale_R: np.ndarray
+    """float64 (R,): what a row's numbers are multiplied by, in the order of `Ids.threshold_R`"""
     hidden_XH: np.ndarray
     """float64 (X, H)"""
     out_H: np.ndarray
@@ -127,11 +129,12 @@ def add_numbers(key: np.uint64, row: int, share: float, number_N: np.ndarray) ->
 
 
 @jit
-def fill_categorical(teacher: Teacher, id_M: np.ndarray, start_P: np.ndarray, parts_B3: np.ndarray) -> None:
+def fill_categorical(teacher: Teacher, ids: Ids, id_M: np.ndarray, start_P: np.ndarray, parts_B3: np.ndarray) -> None:
     """The linear and the pairwise part: sum of the bags' weights, and of the products of the factors of each two bags.
 
-    A bag's numbers (weight first, then factors) are the column's strength times the means of its ids'; of an empty bag
-    0. parts_B3[:, :2] (float64) is written. The pairwise part is that of a factorisation machine (Rendle 2010, equation 5).
+    A row's numbers (weight first, then factors) count times its column's scale and that of its rank; a bag's are the
+    means of its ids', of an empty bag 0. parts_B3[:, :2] (float64) is written. The pairwise part is that of a
+    factorisation machine (Rendle 2010, equation 5).
     """
     num_used = teacher.num_factors + 1
     bag_N = np.empty((num_used + 3) // 4 * 4)
@@ -139,13 +142,15 @@ def fill_categorical(teacher: Teacher, id_M: np.ndarray, start_P: np.ndarray, pa
     for b in range(parts_B3.shape[0]):
         squares = 0.0
         total_N[:] = 0.0
-        for column in range(teacher.strength_F.size):
-            bag = b * teacher.strength_F.size + column
+        for column in range(teacher.scale_F.size):
+            bag = b * teacher.scale_F.size + column
             bag_N[:] = 0.0
+            share = teacher.scale_F[column] / max(1, start_P[bag + 1] - start_P[bag])
             for at in range(start_P[bag], start_P[bag + 1]):
-                add_numbers(
-                    teacher.key, id_M[at], teacher.strength_F[column] / (start_P[bag + 1] - start_P[bag]), bag_N
-                )
+                place = id_M[at] - ids.offset_F[column] - FIRST_VALUE - ids.shift_F[column]
+                if place < 0:
+                    place += teacher.scale_R.size
+                add_numbers(teacher.key, id_M[at], share * teacher.scale_R[place], bag_N)
             for n in range(num_used):
                 total_N[n] += bag_N[n]
             for n in range(1, num_used):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from any2vec.testing.planted_clicks import BayesScores, PlantedClicks
+from any2vec.testing.bayes import BayesScores
+from any2vec.testing.planted_clicks import PlantedClicks
 
 __all__ = ["BayesScores", "PlantedClicks"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,29 +15,19 @@ from any2vec.errors import InputError
 from any2vec.kernels import planted as kernels
 from any2vec.kernels.alias import build_alias
 from any2vec.kernels.rng import stream_key
+from any2vec.testing.bayes import BayesScores, bayes_scores
 
-PART_SHARES = (0.5, 0.3, 0.2)
+PART_SHARES = (0.6, 0.2, 0.2)
 """share of the logit's variance that comes from ids alone, from pairs of ids, from dense numbers"""
-MOST_EXAMPLES = 1 << 40
 COLUMN_DECAY = 0.75
-"""the k-th strongest column counts k**-0.75 times as much: without it no row's effect can be learned from few examples"""
+HEAD = 100
+"""The k-th strongest column counts k**-COLUMN_DECAY times as much, and the k-th most popular row (1 + k / HEAD)**-0.5
+times: else most of what the teacher knows would be about rows too rare for a million examples to tell."""
+MOST_EXAMPLES = 1 << 40
 _HIDDEN = 8
 _CALIBRATION = 1 << 14
 """examples behind the stream's end that set the scale and the intercept"""
 _CHUNK = 1 << 16
-
-
-@dataclass(frozen=True)
-class BayesScores:
-    """What the true probabilities score, in expectation over labels: the floor of log-loss, the ceiling of AUC."""
-
-    log_loss: float
-    """nats an example"""
-    auc: float
-    normalised_entropy: float
-    """log-loss over the entropy of the mean probability"""
-    rate: float
-    """mean probability of a click"""
 
 
 class PlantedClicks:
@@ -47,9 +36,9 @@ class PlantedClicks:
     Column f's rows have probability k**-zipf / sum, where k is their rank of popularity; ranks are permuted by the
     seed. The teacher's logit is an intercept, a weight of each id, the products of the factors of each two columns
     (a factorisation machine, Rendle 2010), and a layer of rectifiers over the dense numbers; its numbers of an id are
-    hashed from the id, never stored. The parts are scaled on a sample of 16,384 examples, so that their variances are
-    as PART_SHARES and the logit's standard deviation is `strength`; the intercept is solved there for the rate. Both
-    are met but for the error of that sample.
+    hashed from the id, never stored; columns and rare rows differ in weight (COLUMN_DECAY, HEAD). The parts are scaled
+    on a sample of 16,384 examples, so that their variances are as PART_SHARES and the logit's standard deviation is
+    `strength`; the intercept is solved there for the rate. Both are met but for the error of that sample.
 
     A learner sees it as it sees files of clicks: row 0 of a column (missing) and row 1 (rare) do not occur.
     Deterministic; memory O(rows of a column) + O(ids of a batch).
@@ -65,7 +54,7 @@ class PlantedClicks:
         dense: int = 13,
         multi_valued: int = 0,
         longest: int = 5,
-        factors: int = 4,
+        factors: int = 2,
         rate: float = 0.25,
         strength: float = 1.5,
         seed: int = 1,
@@ -164,10 +153,7 @@ class PlantedClicks:
         """
         if stop - start < 2:
             raise InputError(f"bayes needs a range of two examples or more, got [{start}, {stop}).")
-        p = np.sort(self.probability(start, stop))
-        rate = float(p.mean())
-        loss = float(_entropy(p).mean())
-        return BayesScores(loss, _expected_auc(p), loss / float(_entropy(np.array([rate]))[0]), rate)
+        return bayes_scores(self.probability(start, stop))
 
     def rows_by_popularity(self, column: int) -> np.ndarray:
         """Rows of a column in the table of all, the most popular first: int64 (rows,). InputError: no such column."""
@@ -214,7 +200,7 @@ class PlantedClicks:
 
     def _parts(self, teacher: kernels.Teacher, batch: ClickBatch) -> np.ndarray:
         parts_B3 = np.empty((len(batch.label_B), 3))
-        kernels.fill_categorical(teacher, batch.id_M, batch.start_P, parts_B3)
+        kernels.fill_categorical(teacher, self._ids, batch.id_M, batch.start_P, parts_B3)
         kernels.fill_dense_part(teacher, batch.dense_BX, parts_B3)
         return parts_B3
 
@@ -228,12 +214,14 @@ class PlantedClicks:
         weights, columns = _HIDDEN * (width + 1), len(self.num_rows_F)
         bits = np.empty(weights + columns, np.uint64)
         kernels.fill_draws(self._key(kernels.PURPOSE_LAYOUT), bits)
-        strength_F = (1.0 + np.argsort(np.argsort(bits[weights:], kind="stable"))) ** -COLUMN_DECAY
+        scale_F = (1.0 + np.argsort(np.argsort(bits[weights:], kind="stable"))) ** -COLUMN_DECAY
+        scale_R = np.empty(len(self._order_R))
+        scale_R[self._order_R] = (1.0 + np.arange(len(scale_R)) / HEAD) ** -0.5
         numbers = (bits[:weights] >> np.uint64(11)) / 2.0**52 - 1.0  # uniform in [-1, 1)
         hidden_XH = numbers[: width * _HIDDEN].reshape(width, _HIDDEN) * np.sqrt(3 / max(1, width))
         key = self._key(kernels.PURPOSE_FACTORS)
         raw = kernels.Teacher(
-            key, int(factors), strength_F, hidden_XH, numbers[width * _HIDDEN :].copy(), np.ones(3), 0.0
+            key, int(factors), scale_F, scale_R, hidden_XH, numbers[width * _HIDDEN :].copy(), np.ones(3), 0.0
         )
         parts_B3 = self._parts(raw, self._inputs(MOST_EXAMPLES, MOST_EXAMPLES + _CALIBRATION))
         deviation_3 = parts_B3.std(axis=0)
@@ -283,20 +271,3 @@ def chunks(start: int, stop: int) -> Iterator[tuple[int, int]]:
     """The range in pieces that are made at once."""
     for begin in range(start, stop, _CHUNK):
         yield begin, min(begin + _CHUNK, stop)
-
-
-def _entropy(p: np.ndarray) -> np.ndarray:
-    """Of a coin, in nats."""
-    from scipy.special import entr
-
-    entropy: np.ndarray = entr(p) + entr(1.0 - p)
-    return entropy
-
-
-def _expected_auc(p: np.ndarray) -> float:
-    """Of true probabilities as scores, over pairs of different examples; p ascends."""
-    quiet = np.concatenate([[0.0], np.cumsum(1.0 - p)])
-    first, last = np.searchsorted(p, p, "left"), np.searchsorted(p, p, "right")
-    own = p * (1.0 - p)
-    right = p @ (0.5 * (quiet[first] + quiet[last])) - 0.5 * own.sum()
-    return float(right / (p.sum() * quiet[-1] - own.sum()))
