@@ -100,6 +100,11 @@ class ClickLearner:
                 self.workers[0].train(self.source.batch(work.stop, work.stop), step)
         return stats
 
+    @property
+    def updates(self) -> int:
+        """Changes of rows that this trainer has made: distinct rows of its batches, added up."""
+        return sum(worker.updates for worker in self.workers)
+
     def learning_rate(self, progress: float) -> float:
         """Learning rate at a share of the run: always the same; the optimisers scale their steps."""
         return self._rate

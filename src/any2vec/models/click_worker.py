@@ -51,6 +51,8 @@ class ClickWorker:
         self._gradient_Q = np.zeros_like(value_Q)
         self._is_mean_F = is_mean_F
         self._has_means = bool(is_mean_F.any())
+        self.updates = 0
+        """of rows"""
         self._scale = scale
         self._place = place
         share_storage(net, value_Q, self._gradient_Q)
@@ -70,6 +72,7 @@ class ClickWorker:
         assert pooled_BFW.grad is not None
         gradient_PW = pooled_BFW.grad.numpy().reshape(rows.num_bags, pooled_BFW.shape[2])
         self.access.push(rows, step, self._per_bag(rows, gradient_PW))
+        self.updates += len(rows.row_U)
         self.agreement.apply(self.number, step, self._gradient_Q)
         return float(loss.detach())
 

@@ -25,6 +25,7 @@ from any2vec.train.click_dense import make_dense
 from any2vec.train.click_prepare import PreparedClicks
 from any2vec.train.click_rows import make_rows
 from any2vec.train.host import FitRequest, Host, Made, histogram, memories, resumed, summed
+from any2vec.train.losses import note_loss, updates_lost
 from any2vec.train.progress import Recorder
 from any2vec.types import Stats, Work
 
@@ -90,6 +91,8 @@ class ClickHost(Host):
             self.dense.recall(list(memories(self.checkpoint.state)), rank)
         self.learner = self._learner(nets) if workers else RestingLearner()
         self.driver = Meeting(self, options is None)
+        self._kept_updates = 0
+        """of rows, by this trainer, that are in a checkpoint"""
 
     def compile(self) -> None:
         """Nothing that is learned changes: the kernels run on a row of their own."""
@@ -102,6 +105,10 @@ class ClickHost(Host):
         optimiser.step(table, rows.row_U, rows.gradients(gradient + rows.pool(table, optimiser.width)))
         self.rows.start()
         self.dense.start()
+
+    def abandon(self) -> None:
+        if self.request.out is not None and isinstance(self.learner, ClickLearner):
+            note_loss(self.request.out, self.transport.rank, self.learner.updates - self._kept_updates)
 
     def settle(self) -> None:
         """All hosts stand still, and nothing is on its way: rows first, for what they tell may decide the rest."""
@@ -116,6 +123,8 @@ class ClickHost(Host):
 
     def agreed(self) -> dict[str, np.ndarray] | None:
         self.rows.settle()
+        if isinstance(self.learner, ClickLearner):
+            self._kept_updates = self.learner.updates
         table, dense = self.rows.collect(), self.dense.model()
         return None if table is None or dense is None else {"rows": table, "dense": dense.reshape(1, -1)}
 
@@ -152,8 +161,9 @@ class ClickHost(Host):
         if not found:
             return {}
         told = [json.loads(text_of(parts[0])) for parts in found.values()]
-        options = self.request.agree
-        return judged | {
+        options, out = self.request.agree, self.request.out
+        lost = 0 if out is None else updates_lost(out)
+        return judged | ({"updates_lost": lost} if lost else {}) | {
             "hosts": self.roles.trainers, "servers": self.roles.servers, "sync_servers": self.roles.sync_servers,
             "sync": options.sync, "cache": options.cache, "rounds": self.rounds * self.request.epochs,
             "bytes_by_kind": summed([host["bytes_by_kind"] for host in told]),
@@ -225,7 +235,8 @@ def _added(facts: list[dict[str, Any]]) -> dict[str, Any]:
         if isinstance(values[0], dict):
             found[name] = histogram(values)
         elif isinstance(values[0], int | float):
-            found[name] = sum(values) / (len(values) if name.endswith(("_mean", "_share")) else 1)
+            is_mean = name.endswith(("_mean", "_share"))
+            found[name] = sum(values) / len(values) if is_mean else sum(values)
         else:
             found[name] = values
     return found

@@ -17,7 +17,7 @@ from any2vec.cluster.launch import restarts
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport, control, text_of, text_part
 from any2vec.embeddings import Embeddings
-from any2vec.errors import JobError
+from any2vec.errors import HostError, JobError
 from any2vec.machine import peak_resident_bytes, resident_bytes
 from any2vec.plan.schedule import EpochSchedule
 from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint
@@ -118,6 +118,9 @@ class Host(ABC):
             with stop_signals(keeper):  # while the result is written, too: a run that is done is not lost
                 try:
                     run(self.schedule, self.learner, self.driver, keeper.heard)
+                except HostError:
+                    self.abandon()
+                    raise
                 finally:
                     self.learner.close()
                 self.end()
@@ -149,6 +152,10 @@ class Host(ABC):
     @abstractmethod
     def compile(self) -> None:
         """Compile what the run needs, or load it from the cache."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Another host is lost, and the run with it."""
 
     @abstractmethod
     def end(self) -> None:

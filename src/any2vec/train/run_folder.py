@@ -14,6 +14,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError, StorageError
 from any2vec.machine import describe
 from any2vec.train.checkpoint import FILE, check_settings, remove_checkpoint
+from any2vec.train.losses import forget_losses
 
 _RESULT = (
     "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",
@@ -59,6 +60,7 @@ def clear_folder(out: Path) -> None:
     """
     with storage_errors(out):
         _remove(out, *_RESULT, _ABOUT, *_BESIDE)
+        forget_losses(out)
         remove_checkpoint(out / FILE)
 
 
@@ -92,6 +94,7 @@ def write_result(
         with atomic_file(out / name) as temporary:
             part.write(temporary)
     embeddings.save_into(out)
+    forget_losses(out)
     remove_checkpoint(out / FILE)
 
 

@@ -64,6 +64,9 @@ class SequenceHost(Host):
         if self.request.agree is not None:
             compile_merges(self.request.model.dim, self.request.agree.bits)
 
+    def abandon(self) -> None:
+        """The checkpoint has all that can be kept."""
+
     def end(self) -> None:
         """The last round has ended: the hosts agree."""
 

@@ -24,6 +24,7 @@ from any2vec.models.config import SequenceModel
 from any2vec.sync.run_hosts import RunHosts
 from any2vec.train.checkpoint import FILE
 from any2vec.train.job import TrainJob
+from any2vec.train.losses import updates_lost
 from any2vec.train.prepare import Stage, open_graph
 from any2vec.train.run_folder import note_restarts, summary_of
 from any2vec.types import Progress
@@ -110,6 +111,8 @@ def _run(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> int:
                 raise _with_way_on(error, allowed, out if has_checkpoint else None) from error
             restarts += 1
             where = "the last checkpoint" if has_checkpoint else "the beginning, for there is no checkpoint yet"
+            if lost := updates_lost(out):
+                where += f" ({lost:,} updates of rows are lost in all)"
             _log.warning("%s; starting again from %s (%d of %d).", str(error).rstrip("."), where, restarts, allowed)
         job = replace(job, arguments=job.arguments | {"resume": True, "overwrite": False})
 
