@@ -60,6 +60,9 @@ def test_kernels_equal_their_twins(size: int) -> None:
         now = value.copy()
         kernels.merge_towards(now, other, share)
         assert np.array_equal(now, naive.merge_towards(value, other, share))
+        now = value.copy()
+        kernels.merge_shift(now, other, third, share)
+        assert np.array_equal(now, naive.merge_shift(value, other, third, share))
         now, difference = value.copy(), np.empty_like(value)
         kernels.move_centre(now, other, share, difference)
         expected = naive.move_centre(value, other, share)
@@ -92,8 +95,10 @@ def test_share_1_takes_the_target_bit_by_bit() -> None:
 
 RULES = {
     "shadow-easgd:0.3": ("easgd", {"share": 0.3}),
-    "shadow-ma:0.4": ("ma", {"share": 0.4}),
-    "shadow-bmuf:0.6:eta=0.8:momentum=0.5": ("bmuf", {"share": 0.6, "eta": 0.8, "momentum": 0.5}),
+    "shadow-ma:0.4": ("ma", {"share": 0.4, "merge": "shift"}),
+    "shadow-ma:0.4:blend": ("ma", {"share": 0.4, "merge": "blend"}),
+    "shadow-bmuf:0.6:eta=0.8:momentum=0.5": ("bmuf", {"share": 0.6, "merge": "shift", "eta": 0.8, "momentum": 0.5}),
+    "shadow-bmuf:0.6:blend": ("bmuf", {"share": 0.6, "merge": "blend", "eta": 1.0, "momentum": 0.0}),
 }
 
 
@@ -141,7 +146,7 @@ def test_a_phase_that_comes_too_early_is_an_error(phases: int) -> None:
 
 def test_averages_of_workers_that_stand_still_are_exact() -> None:
     start = values(5, 103)
-    replay = Replay(names.ShadowMa(alpha=1.0), sgd(start))
+    replay = Replay(names.ShadowMa(alpha=1.0, merge="blend"), sgd(start))
     replay.sync_all()
     expected = np.mean(np.array(start, np.float64), axis=0).astype(np.float32)
     for replica in replay.replicas:
@@ -169,7 +174,7 @@ def test_elastic_syncs_keep_the_sum_of_centre_and_replicas() -> None:
         assert any(not np.array_equal(start[0], replica.value) for replica in replay.replicas)
 
 
-@pytest.mark.parametrize("sync", ["shadow-easgd:1e-9", "shadow-ma:1e-9", "shadow-bmuf:1e-9"])
+@pytest.mark.parametrize("sync", ["shadow-easgd:1e-9", "shadow-ma:1e-9", "shadow-bmuf:1e-9:blend"])
 def test_a_share_of_nothing_leaves_replicas_independent(sync: str) -> None:
     start = values(1)[0]
     replay, alone = Replay(parse_click_sync(sync), sgd([start] * 3)), sgd([start] * 3)  # type: ignore[arg-type]
@@ -200,7 +205,7 @@ def test_what_workers_do_during_a_sync_is_lost_by_the_share_alone(share: float) 
     """Trainer 0 goes 3 before its snapshot and 4 before its merge, on one line; trainer 1 stands still."""
     step = np.zeros(SIZE, np.float32)
     step[2] = -1
-    replay = Replay(names.ShadowMa(alpha=share), sgd([np.zeros(SIZE, np.float32)] * 2, 1.0))
+    replay = Replay(names.ShadowMa(alpha=share, merge="blend"), sgd([np.zeros(SIZE, np.float32)] * 2, 1.0))
     for count in (3, 4):
         for _ in range(count):
             replay.step(0, step)
@@ -213,6 +218,23 @@ def test_what_workers_do_during_a_sync_is_lost_by_the_share_alone(share: float) 
     facts = replay.syncings[0].facts()
     assert facts["lost_if_overwritten"] == 4 / 7 and facts["lost_by_merging"] == share * 4 / 7
     assert facts["sync_gap"] == {"7": 1} and facts["syncs"] == 1 and facts["iterations"] == 7
+
+
+def test_shifted_replicas_keep_their_mean_whatever_workers_do_meanwhile() -> None:
+    """Whole numbers: nothing is rounded. Steps between the phases add what they add."""
+    rng = np.random.default_rng(8)
+    start = whole(4)
+    replay, total = Replay(names.ShadowMa(alpha=0.5), sgd(start, 1.0)), sum(start)
+    for _ in range(3):
+        for _ in range(replay.phases):
+            for trainer in range(4):
+                step = rng.integers(-4, 4, SIZE).astype(np.float32)
+                replay.step(trainer, step)
+                total -= step
+                replay.sync(trainer)
+        assert np.array_equal(sum(replica.value for replica in replay.replicas), total)
+    facts = replay.syncings[0].facts()
+    assert facts["lost_by_merging"] == 0 < facts["lost_if_overwritten"]
 
 
 def test_elastic_syncs_lose_nothing_of_what_workers_do_meanwhile() -> None:
@@ -433,6 +455,7 @@ PARSED = {
     "shadow-easgd:0.3": names.ShadowEasgd(alpha=0.3),
     "shadow-easgd:0.3:least=5": names.ShadowEasgd(alpha=0.3, least=5),
     "shadow-ma:1": names.ShadowMa(alpha=1.0),
+    "shadow-ma:blend:0.3": names.ShadowMa(alpha=0.3, merge="blend"),
     "shadow-bmuf:0.4:eta=0.9:momentum=0.5": names.ShadowBmuf(alpha=0.4, eta=0.9, momentum=0.5),
     "fr-easgd:5": names.FixedEasgd(every=5),
     "fr-easgd:30:0.2": names.FixedEasgd(every=30, alpha=0.2),
@@ -465,7 +488,7 @@ def test_names_of_agreements(text: str) -> None:
         ("shadow-easgd:0", r"alpha of shadow-easgd must be a number in \(0, 0.5\]"),
         ("shadow-ma:nan", "alpha of shadow-ma must be a number"),
         ("shadow-ma:1.1", r"in \(0, 1\], got 1.1"),
-        ("shadow-ma:x", "takes, behind colons, alpha=NUMBER, least=WHOLE; got 'x'"),
+        ("shadow-ma:x", "takes, behind colons, alpha=NUMBER, merge=shift\\|blend, least=WHOLE; got 'x'"),
         ("shadow-ma:least=0", "least of shadow-ma must be a whole number from 1"),
         ("shadow-bmuf:momentum=1", "momentum of shadow-bmuf"),
         ("shadow-bmuf:eta=0", "eta of shadow-bmuf"),

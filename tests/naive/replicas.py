@@ -15,6 +15,11 @@ def merge_towards(value: np.ndarray, target: np.ndarray, share: float) -> np.nda
     return np.array([(ONE - a) * x + a * y for x, y in zip(value, target, strict=True)], np.float32)
 
 
+def merge_shift(value: np.ndarray, target: np.ndarray, seen: np.ndarray, share: float) -> np.ndarray:
+    a = np.float32(share)
+    return np.array([x + a * (y - s) for x, y, s in zip(value, target, seen, strict=True)], np.float32)
+
+
 def merge_difference(value: np.ndarray, difference: np.ndarray) -> np.ndarray:
     return np.array([x - y for x, y in zip(value, difference, strict=True)], np.float32)
 
@@ -114,4 +119,8 @@ class Trainers:
                     seen, self.told["eta"], self.told["momentum"], self.velocity, self.known
                 )
             self.results[number] = self.known
-        self.values[trainer] = merge_towards(value, self.results[number], self.told["share"])
+        result, share = self.results[number], self.told["share"]
+        if self.told["merge"] == "shift":
+            self.values[trainer] = merge_shift(value, result, self.seen[trainer, number], share)
+        else:
+            self.values[trainer] = merge_towards(value, result, share)

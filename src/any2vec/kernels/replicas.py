@@ -31,6 +31,14 @@ def merge_towards(value_Q: np.ndarray, target_Q: np.ndarray, share: float) -> No
 
 
 @jit
+def merge_shift(value_Q: np.ndarray, target_Q: np.ndarray, seen_Q: np.ndarray, share: float) -> None:
+    """value += share * (target - seen), float32."""
+    part = np.float32(share)
+    for q in range(value_Q.size):
+        value_Q[q] += part * (target_Q[q] - seen_Q[q])
+
+
+@jit
 def merge_difference(value_Q: np.ndarray, difference_Q: np.ndarray) -> None:
     """value -= difference."""
     for q in range(value_Q.size):
@@ -92,6 +100,7 @@ def compile_all() -> None:
     none, total = np.empty(0, np.float32), np.empty(0, np.float64)
     copy_replica(none, none)
     merge_towards(none, none, 0.5)
+    merge_shift(none, none, none, 0.5)
     merge_difference(none, none)
     move_centre(none, none, 0.5, none)
     add_replica(total, none)

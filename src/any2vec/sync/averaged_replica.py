@@ -1,9 +1,14 @@
 """Replicas that all trainers average, and what they make of the mean: model averaging, and what extends it.
 
 Each trainer owns a slice of the parameters: it gets the slice of all snapshots, adds them up in rank order in float64,
-and tells all of the result. Trainers wait for each other, their workers do not: what a worker does meanwhile is kept
-but for a share, replica = (1 - share) replica + share result (ShadowSync; Zheng et al. 2020). With share 1 that is the
-foreground algorithm, which assigns.
+and tells all of the result. Trainers wait for each other, their workers do not. How a replica, which they have moved
+meanwhile, then goes over to the result:
+
+    blend  (1 - share) replica + share result      ShadowSync (Zheng et al. 2020): takes back a share of what they did;
+                                                   with share 1 it is the foreground algorithm, which assigns
+    shift  replica + share (result - snapshot)     ours: takes back nothing; the same where workers stand still
+
+A slow sync spans most of the workers' time, so a blend takes back about `share` of all that they learn.
 
 Each message to an owner says whether its sender works, stands still or has finished, so all know the same of a round.
 
@@ -14,12 +19,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from any2vec.cluster.message import Part, size_of
 from any2vec.cluster.transport import control
-from any2vec.kernels.replicas import add_replica, copy_replica, mean_replica, merge_towards
+from any2vec.kernels.replicas import add_replica, copy_replica, mean_replica, merge_shift, merge_towards
 from any2vec.plan.partition import contiguous_bounds
 from any2vec.sync.circle import Circle
 from any2vec.sync.replica_rule import FINISHED, STANDING, WORKING, Phase
@@ -33,11 +39,14 @@ class Averaged(ABC):
         share: how far a replica goes over to the result in a sync, (0, 1]; in the last one it goes all the way.
     """
 
-    def __init__(self, replica: Replica, circle: Circle, share: float = 0.5) -> None:
+    def __init__(
+        self, replica: Replica, circle: Circle, share: float = 0.5, how: Literal["shift", "blend"] = "shift"
+    ) -> None:
         self.rank = circle.rank
         self.replica = replica
         self.circle = circle
         self.share = share
+        self.how = how
         self.seen = replica.value.copy()
         self.target = replica.value.copy()
         """the last result, float32 (Q,)"""
@@ -49,7 +58,7 @@ class Averaged(ABC):
 
     @property
     def takes_back(self) -> float:
-        return self.share
+        return 0.0 if self.how == "shift" else self.share
 
     @property
     def communicate(self) -> tuple[Phase, ...]:
@@ -105,7 +114,11 @@ class Averaged(ABC):
             self.target[where] = self.circle.numbers(rank, part, where.stop - where.start)
 
     def merge(self) -> None:
-        merge_towards(self.replica.value, self.target, 1.0 if self._agreed == FINISHED else self.share)
+        value, is_last = self.replica.value, self._agreed == FINISHED
+        if self.how == "shift" and not is_last:
+            merge_shift(value, self.target, self.seen, self.share)
+        else:
+            merge_towards(value, self.target, 1.0 if is_last else self.share)
 
     def stand(self) -> None:
         """All have heard of it in the round before."""
@@ -147,7 +160,7 @@ class Averaged(ABC):
 
 
 class ModelAveraging(Averaged):
-    """S-MA, and FR-MA with share 1: the result is the mean. The model is the mean of the replicas."""
+    """S-MA, and FR-MA with a blend of share 1: the result is the mean. The model is the mean of the replicas."""
 
     def model(self) -> np.ndarray | None:
         if self.rank:

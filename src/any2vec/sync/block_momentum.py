@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from any2vec.tables.replica import Replica
 
 
 class BlockMomentum(Averaged):
-    """S-BMUF, and FR-BMUF with share 1: velocity = momentum velocity + rate (mean - global); global += velocity.
+    """S-BMUF, and FR-BMUF with a blend of share 1.
 
+    velocity = momentum velocity + rate (mean - global); global += velocity.
     All replicas start from the global model, and it is the model. Each trainer keeps its slice of the velocity.
 
     Args:
@@ -23,9 +25,10 @@ class BlockMomentum(Averaged):
     """
 
     def __init__(
-        self, replica: Replica, circle: Circle, share: float = 0.5, rate: float = 1.0, momentum: float = 0.0
-    ) -> None:
-        super().__init__(replica, circle, share)
+        self, replica: Replica, circle: Circle, share: float = 0.5, how: Literal["shift", "blend"] = "shift",
+        rate: float = 1.0, momentum: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__(replica, circle, share, how)
         self.rate = rate
         self.momentum = momentum
         own = self.slice_of(self.rank)

@@ -24,10 +24,10 @@ def make_rule(how: names.Shadow | names.Fixed, replica: Replica, circle: Circle,
         if centre is None:
             raise InputError(f"sync {how.name} needs a centre, on one server for it or more.")
         return ElasticReplica(replica, circle, centre)
-    share = how.alpha if isinstance(how, names.ShadowMa | names.ShadowBmuf) else 1.0
+    share, merge = (how.alpha, how.merge) if isinstance(how, names.ShadowMa | names.ShadowBmuf) else (1.0, "blend")
     if isinstance(how, names.ShadowBmuf | names.FixedBmuf):
-        return BlockMomentum(replica, circle, share, how.eta, how.momentum)
-    return ModelAveraging(replica, circle, share)
+        return BlockMomentum(replica, circle, share, merge, how.eta, how.momentum)
+    return ModelAveraging(replica, circle, share, merge)
 
 
 def make_replicated(

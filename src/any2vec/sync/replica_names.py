@@ -7,7 +7,7 @@ A value belongs to the first option that takes it, or to the one that it names: 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from any2vec.checks import check_number, check_whole
 from any2vec.errors import InputError
@@ -54,7 +54,10 @@ class ShadowMa(Shadow):
 
     name: ClassVar[str] = "shadow-ma"
     alpha: float = 0.5
-    """how far a replica goes over to the mean in a sync, (0, 1]; 1 overwrites it"""
+    """how far a replica goes over to the mean in a sync, (0, 1]"""
+    merge: Literal["shift", "blend"] = "shift"
+    """shift: keep all that workers did while the sync ran; blend: but for a share of alpha, as published; with alpha 1
+    that is overwriting"""
     least: int = 1
     """iterations of a trainer from one sync to the next, at least"""
 
@@ -69,7 +72,9 @@ class ShadowBmuf(Shadow):
 
     name: ClassVar[str] = "shadow-bmuf"
     alpha: float = 0.5
-    """how far a replica goes over to the global model in a sync, (0, 1]; 1 overwrites it"""
+    """how far a replica goes over to the global model in a sync, (0, 1]"""
+    merge: Literal["shift", "blend"] = "shift"
+    """as of shadow-ma"""
     eta: float = 1.0
     """how far the global model goes towards the mean, (0, 2]"""
     momentum: float = 0.0
