@@ -11,7 +11,7 @@ import typer
 
 from any2vec import machine
 from any2vec.cli.bar import Bar
-from any2vec.cli.job import MODELS, Job, make_job, sequence_flags
+from any2vec.cli.job import ALL_MODELS, Job, job_flags, make_job
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import columns, duration, facts, guarded, note, number, print_json, show, size
 from any2vec.errors import InputError
@@ -34,7 +34,7 @@ def _plan(
         list[str] | None, typer.Argument(metavar="INPUT...", help="As for train.", show_default=False)
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help=f"{', '.join(MODELS)}.", show_default=False)
+        str | None, typer.Option("--model", "-m", help=f"{', '.join(ALL_MODELS)}.", show_default=False)
     ] = None,
     rows: Annotated[
         str | None,
@@ -47,6 +47,15 @@ def _plan(
     zipf: Annotated[
         float, typer.Option("--zipf", help="... and the exponent of Zipf's law.", rich_help_panel=_SHAPE)
     ] = 1.0,
+    num_columns: Annotated[
+        int | None,
+        typer.Option("--columns", min=1, help="Of clicks: columns of categories, 26 ...", rich_help_panel=_SHAPE,
+                     show_default=False),
+    ] = None,
+    num_dense: Annotated[
+        int | None,
+        typer.Option("--numbers", min=0, help="... and of numbers, 13.", rich_help_panel=_SHAPE, show_default=False),
+    ] = None,
     items_per_s: Annotated[
         str | None,
         typer.Option(
@@ -93,12 +102,24 @@ def _plan(
 
     if rows is None and not inputs and config is None:
         raise InputError("Say what to plan for: an INPUT, or --rows and --tokens.")
-    job = make_job(inputs, model, None, config, values, needs_input=rows is None, models=MODELS)
+    job = make_job(inputs, model, None, config, values, needs_input=rows is None)
     if rows is not None and inputs:
         raise InputError("Give an INPUT, or --rows and --tokens, not both.")
     if rows is None and tokens is not None:
         raise InputError("--tokens goes with --rows; an INPUT has its own.")
     pace = None if items_per_s is None else float(quantity("--items-per-s", items_per_s, 1, 10**15))
+    if job.is_clicks:
+        from any2vec.cli.plan_clicks import plan_clicks
+
+        total = None if rows is None else quantity("--rows", rows, 2, MOST_ROWS)
+        with Bar(quiet) as bar:
+            plan_clicks(
+                job, total, 26 if num_columns is None else num_columns, 13 if num_dense is None else num_dense, zipf,
+                pace, bar.stage, as_json,
+            )  # fmt: skip
+        return
+    if num_columns is not None or num_dense is not None:
+        raise InputError(f"--columns and --numbers are for models of clicks, not {job.name}; leave them out.")
     limit = 0.0 if memory_bandwidth is None else float(quantity("--memory-bandwidth", memory_bandwidth, 1, 10**18))
     threads = job.run.threads or machine.usable_cores()
     costs = Costs(threads=agree_threads or threads)
@@ -131,7 +152,7 @@ def _plan(
         note("The time that walkers travel is left out.", quiet)
 
 
-plan = with_flags(guarded(_plan), sequence_flags())
+plan = with_flags(guarded(_plan), job_flags())
 
 
 def quantity(flag: str, text: str, low: int, high: int) -> int:

@@ -61,9 +61,11 @@ class Exchange:
 class HetCache:
     """Thread-safe.
 
-    What a read may miss: `pull_bound` updates that the owner had when it was asked, and of each other trainer
-    push_bound + 2 n - 1 that the owner did not have, where n is the number of its workers (push_bound + 1 with one);
-    of its own trainer nothing, but what its other threads have in hand. An update is one batch's change of one row.
+    What a read may miss: `pull_bound` updates that the owner had when it was asked, and of each other trainer with n
+    workers n (push_bound + n) that the owner did not have: push_bound + 1 with one worker, the bound and the batch at
+    hand. Of its own trainer's updates nothing with one worker; with more, those of rows that are not cached (any more)
+    while another worker's message carries them, and until the next refresh. An update is what one batch changes in one
+    row, however often the row stands in it.
 
     Args:
         capacity: rows kept, 0 or more; with 0 all rows pass by, which is no cache.

@@ -24,8 +24,6 @@ class OwnedBags(NamedTuple):
     """how many of the owner's ids are in it, 1 or more"""
     id_end_H1: np.ndarray
     bag_end_H1: np.ndarray
-    rows_H: np.ndarray
-    """how many different rows of each host's own are in them"""
 
     def of(self, host: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(slots, ids in each bag, the bags) of a host; empty where it owns none."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -48,11 +47,6 @@ class RowClient:
         self._number = 0
         self._under_way: dict[int, int] = {}
         """number of a push or tick that is not answered yet -> whom it was sent to, oldest first"""
-        self._updates: dict[int, int] = {}
-        """number of a push that is not answered yet -> rows that it changes"""
-        self.acknowledged: Counter[int] = Counter()
-        """host -> updates of its rows that this client has sent and that have taken effect: a row that a push changes
-        is one update"""
         self._answers: dict[int, tuple[Part, ...]] = {}
         """what came while another answer was waited for"""
         self._lock = threading.RLock()
@@ -95,10 +89,8 @@ class RowClient:
                 if host == self.transport.rank:
                     if len(slots):
                         self.server.push(name, slots, values, clock, is_delta)
-                        self.acknowledged[host] += len(slots)
                 elif len(slots):
                     request = self._request("push", name, clock, int(is_delta))
-                    self._updates[request.number] = len(slots)
                     parts = [pack_ids(slots, self._size(host)), *pack_rows(values, bits)]
                     self._send(host, request, parts)
 
@@ -189,10 +181,8 @@ class RowClient:
                 parts = [_narrow(slots), _narrow(counts), *pack_rows(gradient_PD[bag_Q])]
                 if host == self.transport.rank:
                     self.server.call(name, PUSH_BAGS, parts, ANY_TIME)
-                    self.acknowledged[host] += int(bags.rows_H[host])
                 else:
                     request = self._request("call", name, ANY_TIME, PUSH_BAGS)
-                    self._updates[request.number] = int(bags.rows_H[host])
                     self._send(host, request, parts, is_awaited=False)
 
     def call(
@@ -327,11 +317,8 @@ class RowClient:
         message = self.transport.recv(host, channel=channel, timeout=_LONGER * self.server.patience)
         number, parts, error = read_answer(host, message.parts)
         is_push = self._under_way.pop(number, None) is not None
-        updates = self._updates.pop(number, 0)
         if error is not None:
             raise error
-        if updates:
-            self.acknowledged[host] += updates
         if not is_push and number != UNKNOWN:
             self._answers[number] = parts
 

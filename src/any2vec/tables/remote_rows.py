@@ -70,7 +70,6 @@ class RemoteRows:
         self._is_pulled_S = ~self._is_pooled_F[arrays.column_S]
         # Shard by shard in the order of rows: who owns it, and what makes a row a place in the owner's block.
         owner_S = np.searchsorted(client.bounds, arrays.first_S + arrays.shift_S, "right") - 1
-        self._owner_of_S = owner_S
         self._start_S = arrays.first_S[arrays.by_row_S]
         self._owner_S = owner_S[arrays.by_row_S]
         self._slot_shift_S = (arrays.shift_S - client.bounds[owner_S])[arrays.by_row_S]
@@ -131,15 +130,13 @@ class RemoteRows:
                 f"Rows {rows.row_U[0]} to {rows.row_U[-1]} were asked for; the table has rows 0 to {num_rows - 1}."
             )
         low_S = np.searchsorted(rows.row_U, arrays.first_S)
-        all_S = np.searchsorted(rows.row_U, arrays.stop_S) - low_S
-        size_S = np.where(self._is_pulled_S, all_S, 0)
+        size_S = np.where(self._is_pulled_S, np.searchsorted(rows.row_U, arrays.stop_S) - low_S, 0)
         placed_K, where_U = np.empty(int(size_S.sum()), np.int64), np.zeros(len(rows.row_U), np.int32)
         place_groups(rows.row_U, low_S, size_S, arrays.shift_S, placed_K, where_U)
-        bags = self._deal(rows, all_S - size_S) if self._is_pooled_F.any() else None
+        bags = self._deal(rows) if self._is_pooled_F.any() else None
         return _Routes(low_S, size_S, placed_K, where_U, bags)
 
-    def _deal(self, rows: BatchRows, pooled_S: np.ndarray) -> OwnedBags:
-        """pooled_S: how many rows of each shard are in bags that servers pool."""
+    def _deal(self, rows: BatchRows) -> OwnedBags:
         hosts, size = len(self.client.bounds) - 1, len(rows.id_M)
         slot_M, bag_M, count_M = (np.empty(size, np.int64) for _ in range(3))
         id_end_H1, bag_end_H1 = np.zeros(hosts + 1, np.int64), np.zeros(hosts + 1, np.int64)
@@ -147,7 +144,5 @@ class RemoteRows:
             rows.id_M, rows.start_P1, self._is_pooled_F, self._start_S, self._slot_shift_S, self._owner_S,
             slot_M, bag_M, count_M, id_end_H1, bag_end_H1,
         )  # fmt: skip
-        rows_H = np.zeros(hosts, np.int64)
-        np.add.at(rows_H, self._owner_of_S, pooled_S)
         ids, bags = id_end_H1[-1], bag_end_H1[-1]
-        return OwnedBags(slot_M[:ids], bag_M[:bags], count_M[:bags], id_end_H1, bag_end_H1, rows_H)
+        return OwnedBags(slot_M[:ids], bag_M[:bags], count_M[:bags], id_end_H1, bag_end_H1)

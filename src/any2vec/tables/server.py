@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -60,8 +60,6 @@ class RowServer:
         """why the server ended before its time"""
         self.served: Counter[str] = Counter()
         """requests of other hosts, and rows that they pulled, ids that they had pooled, rows that they pushed"""
-        self._chore: tuple[float, Callable[[], None]] = IDLE, lambda: None
-        self._chore_due = IDLE + time.monotonic()
         self._in_step = in_step
         self._changed = threading.Condition()
         """guards the clocks and who waits"""
@@ -73,13 +71,6 @@ class RowServer:
     def start(self) -> None:
         """Begin to serve; what was asked before waits in the inbox."""
         self._thread.start()
-
-    def every(self, seconds: float, work: Callable[[], None]) -> None:
-        """Have the serving thread do `work` between two requests, every so many seconds; say so before `start`.
-
-        Requests wait meanwhile, so nobody else's push changes a row. An error of the work ends the server.
-        """
-        self._chore, self._chore_due = (seconds, work), time.monotonic() + seconds
 
     def join(self, timeout: float | None = None) -> None:
         """Wait until every other host has left, at most `timeout` seconds; None: `patience`.
@@ -170,7 +161,6 @@ class RowServer:
         """Serve until all others have left. The thread's own function."""
         try:
             while self._present:
-                self._do_chore()
                 message = self._next()
                 if message is not None:
                     self._take(message)
@@ -179,22 +169,15 @@ class RowServer:
                 self.error = HostError(f"The row server of rank {self.transport.rank} ended: {error}")
                 self._changed.notify_all()
 
-    def _do_chore(self) -> None:
-        if time.monotonic() >= self._chore_due:
-            seconds, work = self._chore
-            work()
-            self._chore_due = time.monotonic() + seconds
-
     def _next(self) -> Message | None:
-        """The next request; None when somebody's patience ended, or a chore is due, before one came."""
+        """The next request; None when somebody's patience ended before one came."""
         with self._changed:
-            until = min([self._chore_due, *(deadline for deadline, _, _ in self._waiting)])
+            until = min((deadline for deadline, _, _ in self._waiting), default=None)
+        timeout = IDLE if until is None else max(0.0, until - time.monotonic())
         try:
-            timeout = max(0.0, until - time.monotonic())
             return self.transport.recv(None, channel=self.name + "?", timeout=timeout)
         except HostError:
-            # No time limit that has passed: a host is lost.
-            if not self._refuse_late() and time.monotonic() < self._chore_due:
+            if not self._refuse_late():  # so it was no time limit: a host is lost
                 raise
             return None
 

@@ -1,24 +1,11 @@
-"""A host that only serves rows: what it runs, and what it can tell of itself."""
+"""What a host that serves rows can tell of itself."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from any2vec.cluster.transport import LONG_WORK
-from any2vec.tables.remote import RowClient
 from any2vec.tables.server import RowServer
 from any2vec.tables.trained_block import TrainedBlock
-
-
-def serve(client: RowClient) -> dict[str, int]:
-    """Start this host's server, ask for nothing, and return `served_facts` when all others have left.
-
-    Raises:
-        HostError: a host is lost before it has left, or the server ended by an error.
-    """
-    client.server.start()
-    client.leave(LONG_WORK)
-    return served_facts(client.server)
 
 
 def served_facts(server: RowServer) -> dict[str, int]:
