@@ -18,7 +18,7 @@ from any2vec.tables.remote import RowClient
 from any2vec.tables.remote_rows import RemoteRows
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.server import RowServer
-from any2vec.tables.serving import serve
+from any2vec.tables.serving import served_facts
 from any2vec.tables.trained_block import TrainedBlock
 
 WIDTH, TRAINERS, SERVERS = 2, 2, 2
