@@ -73,7 +73,7 @@ batches = st.lists(
 """(rows of a batch, whether it is let go of before the next one, rows dropped then)"""
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(policy=st.sampled_from(POLICIES), capacity=st.integers(0, 12), trace=batches)
 def test_policies_are_those_of_the_plain_twin(
     policy: str, capacity: int, trace: list[tuple[list[int], bool, list[int]]]
@@ -154,6 +154,34 @@ def test_tinylfu_forgets_slowly() -> None:
     residency.place(np.arange(4))
     residency.place(np.arange(4))
     assert (residency.count_K[slots] == 63 // 2 + 1).all()
+
+
+def test_what_tinylfu_remembers_of_rows_that_are_gone_fades_too() -> None:
+    """A row that passed by 9 times in the first epoch of counts is worth 4 in the next: it needs more than 8 uses to
+    take the slot of one that was used 17 times, then 8."""
+    residency = Residency(1)
+    for _ in range(17):
+        residency.release(residency.place(ids_of(1)).slot_U)
+    for _ in range(9):
+        assert residency.place(ids_of(2)).slot_U[0] == -1
+    for other in range(100, 100 + 64 - 17 - 9):
+        assert residency.place(ids_of(other)).slot_U[0] == -1
+    assert residency.count_K[0] == 8
+    for _ in range(4):
+        assert residency.place(ids_of(2)).slot_U[0] == -1
+    assert residency.place(ids_of(2)).slot_U[0] == 0
+
+
+def test_a_permanent_row_that_is_dropped_makes_room_for_another() -> None:
+    residency = Residency(10, "lfu-promoted")
+    for _ in range(PROMOTE_AFTER):
+        residency.release(residency.place(np.arange(10)).slot_U)
+    assert residency.permanent_K.sum() == 9
+    residency.drop(np.arange(4))
+    assert 5 <= residency.permanent_K.sum() <= 6
+    for _ in range(PROMOTE_AFTER):
+        residency.release(residency.place(20 + np.arange(4)).slot_U)
+    assert residency.permanent_K.sum() == 9
 
 
 def test_memory_goes_with_the_slots() -> None:

@@ -1,11 +1,11 @@
 """Rows whose owner tells caches which of theirs are too old: HET's server side.
 
-Source: HET (Miao et al. 2022, PVLDB 15(2), section 4): a clock for each embedding at server and worker, reads and
-writes that may be late by a bounded number of updates, pushes and pulls in one message. Theirs and ours: the owner's
-clock adds up (a push that holds n updates moves it by n), as in their released code; changes are values to add, and
-they are taken before the questions of the same message are answered. Ours: an update is what one batch changes in a
-row, not one occurrence of its id; state of the optimiser stands in the row and is added up as the values are; ids and
-versions travel as varints; and a fresh row, which nobody has changed, is not sent to those who can make it themselves.
+Source: HET (Miao et al. 2022, PVLDB 15(2), and its released code in Hetu): a clock for each embedding at server and
+worker, reads and writes that may be late by a bounded number of updates, pushes and pulls in one message. As in the
+code, the owner's clock adds up (a push that holds n updates moves it by n), changes are values to add, and they are
+taken before the questions of the same message are answered. Ours: an update is what one batch changes in a row, not one
+occurrence of its id; state of the optimiser stands in the row and is added up as the values are; ids and versions
+travel as varints; and a fresh row, which nobody has changed, is not sent to those who can make it themselves.
 
 Legend: B rows of the block, C columns, N pushes, A questions, S rows that are sent.
 """

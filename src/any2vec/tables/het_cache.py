@@ -9,9 +9,9 @@ as one. The lock is held while a message is put together and while an answer is 
 way. A row is in one message of the trainer at most: whoever needs a row that another one has asked for waits for that
 answer, and reads it.
 
-Source: HET (Miao et al. 2022, PVLDB 15(2), section 4): versions, pull bound, push bound, changes pushed on eviction,
-one message for pushes and pulls, a clean row dropped silently. Ours: base and pending apart, the optimiser's state in
-the row, threads that share a cache, and a row of the batch at hand that cannot be evicted.
+Source: HET (Miao et al. 2022, PVLDB 15(2), and its released code in Hetu): versions, pull bound, push bound, changes
+pushed on eviction, one message for pushes and pulls, a clean row dropped silently. Ours: base and pending apart, the
+optimiser's state in the row, threads that share a cache, and a row of the batch at hand that cannot be evicted.
 
 Legend: K slots, U rows of a batch, N pushes of a message, A questions, S rows sent, C columns, W values.
 """
