@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
@@ -16,7 +17,16 @@ from any2vec.kernels import replicas as kernels
 from any2vec.sync import replica_names as names
 from any2vec.sync.averaged_replica import ModelAveraging
 from any2vec.sync.block_momentum import BlockMomentum
-from any2vec.sync.centre import ServedCentre, centre_bounds, pull_bytes
+from any2vec.sync.centre import (
+    MOST_PIECES,
+    PULL,
+    SMALLEST,
+    CentreBlock,
+    ServedCentre,
+    centre_bounds,
+    pieces_of,
+    pull_bytes,
+)
 from any2vec.sync.circle import Circle, average_bytes
 from any2vec.sync.dense import DenseAgreement
 from any2vec.sync.fixed_rate import FixedRate
@@ -360,10 +370,11 @@ def test_the_memory_of_bmuf_fits_any_number_of_trainers() -> None:
             assert np.array_equal(rules[0].model(), known)
 
 
+@pytest.mark.parametrize("size", [101, 3 * SMALLEST + 5])
 @pytest.mark.parametrize("owners", [(2,), (2, 3), (0,), (0, 1), (1, 2, 4)])
-def test_bytes_of_a_sync_with_the_centre(owners: tuple[int, ...]) -> None:
+def test_bytes_of_a_sync_with_the_centre(owners: tuple[int, ...], size: int) -> None:
     """Two trainers, up to three servers; trainer 1 pulls three times, and says what came over its transport."""
-    size, hosts = 101, max(2, max(owners) + 1)
+    hosts = max(2, max(owners) + 1)
 
     def host(transport: Transport) -> Any:
         centre = ServedCentre(transport, size, owners, 2, 0.5)
@@ -385,6 +396,42 @@ def test_bytes_of_a_sync_with_the_centre(owners: tuple[int, ...]) -> None:
     expected = pull_bytes([int(cut) for rank, cut in zip(owners, cuts, strict=True) if rank != 1])
     assert run_logical(hosts, host, patience=10)[1] == (3 * expected[0], 3 * expected[1])
     assert expected[0] >= 4 * sum(cut for rank, cut in zip(owners, cuts, strict=True) if rank != 1)
+
+
+def test_pieces_cover_a_slice() -> None:
+    """As few as they need be, at most so many, each next to the one before."""
+    for size, count in ((1, 1), (SMALLEST, 1), (SMALLEST + 1, 2), (5 * SMALLEST, 5), (10**7, MOST_PIECES)):
+        pieces = pieces_of(size)
+        assert len(pieces) == count and pieces[0].start == 0 and pieces[-1].stop == size
+        assert all(one.stop == other.start for one, other in itertools.pairwise(pieces))
+
+
+@pytest.mark.parametrize("owners", [(1,), (0, 1), (1, 2)])
+def test_a_pull_in_pieces_moves_the_centre_as_one(owners: tuple[int, ...]) -> None:
+    size = 2 * len(owners) * SMALLEST + 7
+    start, seen = values(2, size)
+
+    def host(transport: Transport) -> Any:
+        centre = ServedCentre(transport, size, owners, 1, 0.25)
+        centre.start()
+        found = None
+        if transport.rank == 0:
+            centre.write(start)
+            found = centre.pull(seen), centre.read(), centre.progress(False)[0].tolist()
+        centre.leave(10)
+        return found
+
+    difference, centre, pulls = run_logical(1 + max(owners), host, patience=10)[0]
+    expected = np.float32(0.25) * (seen - start)
+    assert np.array_equal(difference, expected) and np.array_equal(centre, start + expected) and pulls == [1]
+
+
+@pytest.mark.parametrize(("first", "count"), [(-1, 4), (6, 5), (10, 1), (0, 11)])
+def test_a_piece_beyond_the_centre_is_refused(first: int, count: int) -> None:
+    block = CentreBlock(10, 1, 0.5)
+    with pytest.raises(InputError, match=rf"has 10 float32 numbers; got float32 \({count},\) from {first} on"):
+        block.call(PULL, 0, [Part("dense", np.ones(count, np.float32)), Part("control", np.array([first]))])
+    assert not block.value.any() and not block.told_T.any()
 
 
 @pytest.mark.parametrize("size", [1, 3, 101])

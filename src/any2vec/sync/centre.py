@@ -1,12 +1,13 @@
 """The centre of elastic averaging: one more copy of the dense parameters, in slices on the hosts that own them.
 
-Legend: Q parameters, S of a slice, T trainers.
+Legend: Q parameters, S of a slice, P of a piece of it, T trainers.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -20,8 +21,12 @@ from any2vec.tables.remote import RowClient
 from any2vec.tables.server import RowServer
 
 PULL, READ, WRITE, PROGRESS = range(1, 5)
-"""operations: a slice for the difference; nothing for the slice; a slice for nothing; whether the asker has finished
-for how often each trainer has pulled and whether it has finished, int64 (2, T)"""
+"""operations: a slice, or a piece of it and where it begins, for the difference; nothing for the slice; a slice for
+nothing; whether the asker has finished for how often each trainer has pulled and whether it has finished, int64 (2, T)
+"""
+SMALLEST, MOST_PIECES = 1 << 13, 16
+"""numbers of a piece, and pieces of a slice, for which a pull asks at once: while one comes back the next is on its
+way, so that a slow link is used in both directions, and syncs follow each other up to twice as fast"""
 _NAME = "centre"
 
 
@@ -83,11 +88,13 @@ class CentreBlock:
         """PULL, READ, WRITE and PROGRESS."""
         with self._lock:
             if operation == PULL:
-                seen_S = self._slice(parts)
-                difference_S = np.empty_like(seen_S)
-                move_centre(self.value, seen_S, self.share, difference_S)
-                self.told_T[0, trainer] += 1
-                return [Part("dense", difference_S)]
+                first = int(parts[1].array[0]) if len(parts) == 2 else 0
+                seen_P = parts[0].array if len(parts) == 2 else self._slice(parts)
+                value_P = self._piece(first, seen_P)
+                difference_P = np.empty_like(seen_P)
+                move_centre(value_P, seen_P, self.share, difference_P)
+                self.told_T[0, trainer] += first == 0
+                return [Part("dense", difference_P)]
             if operation == READ:
                 return [Part("dense", self.value.copy())]
             if operation == WRITE:
@@ -103,6 +110,16 @@ class CentreBlock:
 
     def copy(self) -> np.ndarray:
         return self.value[:, None].copy()
+
+    def _piece(self, first: int, seen_P: np.ndarray) -> np.ndarray:
+        """The numbers from `first` on, as many as a piece has."""
+        value_P = self.value[max(0, first) :][: len(seen_P)]
+        if first < 0 or value_P.shape != seen_P.shape or seen_P.dtype != np.float32:
+            raise InputError(
+                f"The slice of the centre has {len(self.value)} float32 numbers; got {seen_P.dtype} {seen_P.shape} "
+                f"from {first} on."
+            )
+        return value_P
 
     def _slice(self, parts: Sequence[Part]) -> np.ndarray:
         array = parts[0].array if parts else np.empty(0)
@@ -132,6 +149,9 @@ class ServedCentre:
         bounds = centre_bounds(size, owners, transport.hosts)
         self._owned = {rank: slice(bounds[rank], bounds[rank + 1]) for rank in sorted(owners)}
         self._owned = {rank: part for rank, part in self._owned.items() if part.stop > part.start}
+        sizes = {rank: part.stop - part.start for rank, part in self._owned.items()}
+        self._pieces = {rank: pieces_of(size) for rank, size in sizes.items()}
+        self._bytes = pull_bytes([size for rank, size in sizes.items() if rank != transport.rank])
         own = bounds[transport.rank + 1] - bounds[transport.rank]
         self.block = CentreBlock(own, trainers, share)
         self.server = RowServer(transport, {_NAME: self.block}, name=name, trainers=range(trainers))
@@ -146,10 +166,17 @@ class ServedCentre:
         self.client.leave(timeout)
 
     def pull(self, seen_Q: np.ndarray) -> np.ndarray:
-        found = self._call(PULL, self._cut(seen_Q))
-        sent, received = pull_bytes([len(part[0].array) for rank, part in found.items() if rank != self.transport.rank])
-        self.sent += sent
-        self.received += received
+        self.server.check()
+        asked = [
+            (rank, self._ask(rank, piece, seen_Q)) for rank, pieces in self._pieces.items() for piece in pieces
+        ]
+        answers = iter(self.client.call_each(_NAME, PULL, asked))
+        found = {
+            rank: [Part("dense", np.concatenate([next(answers)[0].array for _ in pieces]))]
+            for rank, pieces in self._pieces.items()
+        }
+        self.sent += self._bytes[0]
+        self.received += self._bytes[1]
         return self._join(found)
 
     def read(self) -> np.ndarray:
@@ -168,10 +195,14 @@ class ServedCentre:
         self.server.check()  # it hears of a lost host even where all that is asked for is here
         return self.client.call(_NAME, operation, outgoing)
 
+    def _ask(self, rank: int, piece: slice, seen_Q: np.ndarray) -> list[Part]:
+        """What pulls a piece of a slice."""
+        return [Part("dense", seen_Q[self._owned[rank]][piece]), Part("control", np.array([piece.start], np.int64))]
+
     def _cut(self, value_Q: np.ndarray) -> dict[int, list[Part]]:
         return {rank: [Part("dense", value_Q[part])] for rank, part in self._owned.items()}
 
-    def _join(self, found: dict[int, tuple[Part, ...]]) -> np.ndarray:
+    def _join(self, found: Mapping[int, Sequence[Part]]) -> np.ndarray:
         whole_Q = np.empty(self.client.bounds[-1], np.float32)
         for rank, part in self._owned.items():
             array = found[rank][0].array
@@ -219,7 +250,14 @@ def centre_bounds(size: int, owners: Sequence[int], hosts: int) -> list[int]:
     return [cuts[count] for count in before.tolist()]
 
 
+def pieces_of(size: int) -> list[slice]:
+    """How a slice of so many numbers, 1 or more, is cut for a pull."""
+    bounds = contiguous_bounds(size, min(MOST_PIECES, -(-size // SMALLEST)))
+    return [slice(*ends) for ends in pairwise(bounds)]
+
+
 def pull_bytes(sizes: Sequence[int]) -> tuple[int, int]:
     """(bytes sent, bytes received) when a trainer pulls slices of these sizes from other hosts, heads included."""
-    request, answer = overhead(2) + 48, overhead(2) + 16
-    return sum(request + 4 * size for size in sizes), sum(answer + 4 * size for size in sizes)
+    pieces = sum(len(pieces_of(size)) for size in sizes)
+    request, answer = overhead(3) + 48 + 8, overhead(2) + 16
+    return pieces * request + 4 * sum(sizes), pieces * answer + 4 * sum(sizes)

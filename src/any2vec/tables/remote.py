@@ -196,20 +196,28 @@ class RowClient:
             InputError: a block knows no such operation, or finds the parts at fault.
             HostError: as `pull`.
         """
+        return dict(zip(outgoing, self.call_each(name, operation, list(outgoing.items()), clock), strict=True))
+
+    def call_each(
+        self, name: str, operation: int, outgoing: Sequence[tuple[int, Sequence[Part]]], clock: int = ANY_TIME
+    ) -> list[tuple[Part, ...]]:
+        """As `call`, of (host, parts) one after the other: a host may be asked several times at once.
+
+        Raises:
+            InputError, HostError: as `call`.
+        """
         with self._lock:
             asked = {}
-            for host, parts in outgoing.items():
+            for place, (host, parts) in enumerate(outgoing):
                 if host != self.transport.rank:
                     request = self._request("call", name, clock, operation)
                     self._send(host, request, parts)
-                    asked[host] = request.number
-            found: dict[int, tuple[Part, ...]] = {}
-            for host, parts in outgoing.items():
-                if host == self.transport.rank:
-                    found[host] = tuple(self.server.call(name, operation, parts, clock))
-                else:
-                    found[host] = self._wait(host, asked[host])
-            return found
+                    asked[place] = request.number
+            return [
+                self._wait(host, asked[place]) if place in asked
+                else tuple(self.server.call(name, operation, parts, clock))
+                for place, (host, parts) in enumerate(outgoing)
+            ]  # fmt: skip
 
     def tick(self, clock: int) -> None:
         """Tell all servers that everything of round `clock` has been pushed."""
