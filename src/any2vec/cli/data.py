@@ -71,6 +71,39 @@ def get_set(
         show(facts("", [("folder", str(folder)), ("files", ", ".join(path.name for path in files))]))
 
 
+@data.command("plant")
+@guarded
+def plant(
+    out: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the files go.", show_default=False)],
+    examples: Annotated[int, typer.Option("--examples", min=10, help="To train on; a fifth more to score.")] = 50_000,
+    columns_: Annotated[int, typer.Option("--columns", min=2, help="Columns of categories.")] = 8,
+    rows: Annotated[int, typer.Option("--rows", min=2, help="Categories of each column.")] = 1000,
+    zipf: Annotated[float, typer.Option("--zipf", help="Exponent of their popularity.")] = 1.1,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of every draw.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Write clicks that are made up by a known rule, so that the best possible score is known.
+
+    any2vec data plant clicks
+
+    any2vec train clicks/train.tsv --model deepfm --schema clicks/train.toml --out model
+    """
+    from any2vec.testing.planted_clicks import PlantedClicks
+
+    more = examples // 5
+    clicks = PlantedClicks(examples + more, columns=columns_, rows=rows, zipf=zipf, dense=4, seed=seed)
+    schema = clicks.write_tsv(out / "train.tsv", 0, examples)
+    clicks.write_tsv(out / "test.tsv", examples, examples + more)
+    best = asdict(clicks.bayes(examples, examples + more))
+    if as_json:
+        print_json({"folder": str(out), "schema": str(schema), "best": best})
+        return
+    pairs = [("train on", f"{out / 'train.tsv'}, {examples:,} examples"), ("schema", str(schema))]
+    pairs += [("score", f"{out / 'test.tsv'}, {more:,} examples")]
+    pairs += [("best log-loss", f"{best['log_loss']:.4f} there, AUC {best['auc']:.4f}: nothing can foretell more")]
+    show(facts("", pairs))
+
+
 def _known(one: Any) -> dict[str, Any]:
     from any2vec.data.catalogue import local_folder
 

@@ -84,7 +84,7 @@ def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     sent = sum(summary["bytes_by_kind"].values())
     if "cache" in summary:
         servers = summary["servers"] + summary["sync_servers"]
-        beside = f" and {servers} servers" if servers else ""
+        beside = f" and {servers} server{'s' * (servers > 1)}" if servers else ""
         agreed = f"{summary['sync']}, cache {summary['cache']}"
         return [("hosts", f"{summary['hosts']} trainers{beside}, {size(sent)} between them"), ("agreement", agreed)]
     agreed = f"{summary['sync']}, {summary['rounds']:,} rounds, {summary['agree_share']:.0%} of the time"
