@@ -99,7 +99,8 @@ def _print_summary(job: Job, summary: dict[str, Any], result: Any) -> None:
     )
     loss = f"{summary['loss']:.4f}" if summary.get("loss") is not None else "not measured"
     if "normalised_entropy" in summary:
-        loss += f", normalised entropy {summary['normalised_entropy']:.4f}, each example before it is learned from"
+        seen = ", each example before it is learned from" if summary["epochs"] == 1 else " in the last pass"
+        loss += f", normalised entropy {summary['normalised_entropy']:.4f}{seen}"
     pairs = [
         ("vectors", f"{summary['rows']:,} {rows} × {summary['dim']}"),
         ("loss", loss),

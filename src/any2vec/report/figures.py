@@ -137,7 +137,7 @@ def draw_curves(progress: list[dict[str, Any]], theme: Theme) -> bytes:
     with _style(theme):
         figure = Figure(figsize=(10, 3.4), layout="constrained")
         left, right = figure.subplots(1, 2)
-        _curve(left, progress, "loss", "loss per positive example", theme.line)
+        _curve(left, progress, "loss", "mean loss", theme.line)
         _curve(right, progress, "items_per_s", "items per second", theme.second)
         right.set_ylim(0, 1.06 * right.get_ylim()[1])  # from zero, and the highest mark whole
         right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))

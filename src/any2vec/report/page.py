@@ -137,7 +137,7 @@ def _tiles(summary: dict[str, Any], embeddings: Embeddings) -> str:
     for key, words, form in (
         ("items_per_s", "items per second", short_number),
         ("train_seconds", "seconds of training", lambda value: f"{value:,.1f}"),
-        ("loss", "loss per positive example", lambda value: f"{value:.4f}"),
+        ("loss", "mean loss", lambda value: f"{value:.4f}"),
         ("peak_rss_bytes", "peak memory", size_text),
         ("hosts", "hosts", str),
         ("bytes", "bytes between hosts", size_text),

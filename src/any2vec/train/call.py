@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -237,6 +237,11 @@ def _settled(request: FitRequest, transport: Transport) -> tuple[bool, Made | No
 
 def _finished(request: FitRequest) -> Made | None:
     """What a former run has left in the folder, where this one is to go on from it and nothing is left to do."""
-    if request.resume and request.out is not None and is_finished(request.out):
-        return Made(*open_finished(request.out, request.settings), [])
-    return None
+    if not request.resume or request.out is None or not is_finished(request.out):
+        return None
+    made = Made(*open_finished(request.out, request.settings), [])
+    if not isinstance(request.model, ClickModel):
+        return made
+    from any2vec.models.click_scorer import ClickScorer
+
+    return replace(made, scorer=ClickScorer.load(request.out))

@@ -41,15 +41,22 @@ class Served(Protocol):
 
 
 class HostDense:
-    """One host's side; its agreement is None where it has nothing to say."""
+    """One host's side; its agreement is None where it has nothing to say.
+
+    Args:
+        served: what this host has of a common copy, beside the agreement.
+        starts_alike: all trainers start from the same parameters.
+    """
 
     def __init__(
-        self, agreement: DenseAgreement | None, replica: Replica, is_trainer: bool, served: Served | None = None
-    ) -> None:
+        self, agreement: DenseAgreement | None, replica: Replica, is_trainer: bool, served: Served | None = None,
+        starts_alike: bool = False,
+    ) -> None:  # fmt: skip
         self.agreement = agreement
         self.replica = replica
         self._is_trainer = is_trainer
         self._served = served
+        self._starts_alike = starts_alike
 
     def start(self) -> None:
         if self._served is not None:
@@ -81,10 +88,11 @@ class HostDense:
         return {name: array.reshape(1, -1) for name, array in own.items() if array.size}
 
     def recall(self, memories: list[dict[str, np.ndarray]], rank: int) -> None:
-        """Go on from what a former run had; a trainer that it had not starts as its rank 0 was."""
+        """Go on from what a former run had; as its rank 0 was, where a trainer is new, or all are to be alike."""
         if self.agreement is None or not memories:
             return
-        mine = memories[rank if rank < len(memories) and "replica" in memories[rank] else 0]
+        has_own = not self._starts_alike and rank < len(memories) and "replica" in memories[rank]
+        mine = memories[rank if has_own else 0]
         self.replica.value[:] = mine["replica"][0]
         self.replica.count = int(mine["replica.count"][0, 0])
         for name, state in self.replica.state.items():
@@ -130,5 +138,5 @@ def make_dense(
         if not is_trainer and rank not in servers:
             return HostDense(None, replica, False)
         by_gradients = make_gradients(how, transport, replica, list(range(trainers)), owners, told, examples)
-        return HostDense(by_gradients, replica, is_trainer)
+        return HostDense(by_gradients, replica, is_trainer, starts_alike=True)
     return HostDense(NoAgreement(replica, rank) if is_trainer else None, replica, is_trainer)

@@ -20,8 +20,8 @@ from any2vec.models.click_worker import ClickWorker
 from any2vec.plan.chunks import share_rest
 from any2vec.plan.roles import Roles
 from any2vec.plan.schedule import EpochSchedule
-from any2vec.tables.batch_rows import BatchRows
 from any2vec.train.click_dense import make_dense
+from any2vec.train.click_pace import warm_up
 from any2vec.train.click_prepare import PreparedClicks
 from any2vec.train.click_rows import make_rows
 from any2vec.train.host import FitRequest, Host, Made, histogram, memories, resumed, summed
@@ -95,14 +95,8 @@ class ClickHost(Host):
         """of rows, by this trainer, that are in a checkpoint"""
 
     def compile(self) -> None:
-        """Nothing that is learned changes: the kernels run on a row of their own."""
-        from any2vec.train.click_rows import row_optimiser
-
-        optimiser = row_optimiser(self.request.model)
-        table = np.zeros((1, optimiser.num_columns), np.float32)
-        rows = BatchRows.of(np.zeros(1, np.int64), np.array([0, 1]))
-        gradient = np.zeros((1, optimiser.width), np.float32)
-        optimiser.step(table, rows.row_U, rows.gradients(gradient + rows.pool(table, optimiser.width)))
+        if isinstance(self.learner, ClickLearner):
+            warm_up(self.request.model, len(self.data.dense_names), len(self.data.columns))
         self.rows.start()
         self.dense.start()
 
@@ -204,7 +198,8 @@ class ClickHost(Host):
         if self.schedule.rest is not None and self.request.agree is not None:
             if self.request.agree.row_cache.kind == "bagpipe":
                 raise InputError(
-                    "A checkpoint within an epoch of a run with cache bagpipe goes on with as many trainers as before."
+                    "A run with cache bagpipe goes on from the middle of an epoch with as many trainers, servers and "
+                    "rounds as before; resume with those, or with cache none."
                 )
             return 0
         first = min(ranges[0][0] for ranges in place.rest if ranges)

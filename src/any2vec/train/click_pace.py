@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,25 +11,26 @@ from any2vec.data.click_batch import ClickBatch
 from any2vec.models.click_config import ClickModel
 from any2vec.train.click_rows import fresh_rows, row_optimiser
 
+if TYPE_CHECKING:
+    from any2vec.models.click_worker import ClickWorker
+
 _ROWS = 10_000
 """of each column, at most: their way from memory is part of what is measured"""
 _SECONDS = 1.5
 
 
+def warm_up(model: ClickModel, num_dense: int, num_columns: int) -> None:
+    """Compile every kernel of a worker, or load it from the cache, and let PyTorch make what it makes at first use."""
+    worker = _worker(model, num_dense, num_columns, 2)
+    worker.train(_batch(np.random.default_rng(1), 2, num_dense, num_columns, 2), 0)
+
+
 def examples_per_s(model: ClickModel, num_dense: int, num_columns: int, rows: int) -> float:
     """Measured for a second or two on made-up examples; the kernels are compiled before. rows: of a column."""
-    from any2vec.models.click_nets import make_net, single_thread, start_values
-    from any2vec.models.click_worker import ClickWorker
-    from any2vec.sync.dense import NoAgreement
-    from any2vec.tables.access import LocalRows
-    from any2vec.tables.replica import Replica
+    from any2vec.models.click_nets import single_thread
 
     rows = min(rows, _ROWS)
-    net = make_net(model, num_dense, num_columns)
-    value_Q = start_values(net, 1)
-    access = LocalRows(fresh_rows(model, np.arange(rows * num_columns), 1), row_optimiser(model))
-    replica = Replica(value_Q, model.optimiser, model.dense_rate)
-    worker = ClickWorker(0, net, value_Q, access, NoAgreement(replica), np.zeros(num_columns, np.bool_))
+    worker = _worker(model, num_dense, num_columns, rows)
     batches = [_batch(np.random.default_rng(seed), model.batch_size, num_dense, num_columns, rows) for seed in range(8)]
     with single_thread():
         worker.train(batches[0], 0)
@@ -44,6 +46,21 @@ def num_dense_parameters(model: ClickModel, num_dense: int, num_columns: int) ->
     from any2vec.models.click_nets import make_net, start_values
 
     return len(start_values(make_net(model, num_dense, num_columns), 1))
+
+
+def _worker(model: ClickModel, num_dense: int, num_columns: int, rows: int) -> ClickWorker:
+    """A worker with rows of its own, which agrees with nobody."""
+    from any2vec.models.click_nets import make_net, start_values
+    from any2vec.models.click_worker import ClickWorker
+    from any2vec.sync.dense import NoAgreement
+    from any2vec.tables.access import LocalRows
+    from any2vec.tables.replica import Replica
+
+    net = make_net(model, num_dense, num_columns)
+    value_Q = start_values(net, 1)
+    access = LocalRows(fresh_rows(model, np.arange(rows * num_columns), 1), row_optimiser(model))
+    replica = Replica(value_Q, model.optimiser, model.dense_rate)
+    return ClickWorker(0, net, value_Q, access, NoAgreement(replica), np.zeros(num_columns, np.bool_))
 
 
 def _batch(rng: np.random.Generator, size: int, num_dense: int, num_columns: int, rows: int) -> ClickBatch:

@@ -240,8 +240,8 @@ def resumed(
     place = checkpoint.place
     if not any(place.rest):
         return replace(schedule, first=(place.epoch, 0, 0))
-    ends = [ranges[-1][1] if ranges else bounds[host + 1] for host, ranges in enumerate(place.rest)]
-    if place.is_whole and place.rounds == schedule.rounds and ends == list(bounds[1:]):
+    is_alike = place.is_whole and place.rounds == schedule.rounds and len(place.rest) == len(bounds) - 1
+    if is_alike and all(not left or left[-1][1] == end for left, end in zip(place.rest, bounds[1:], strict=True)):
         at = place.rest[rank][0][0] if place.rest[rank] else bounds[rank + 1]
         return replace(schedule, first=(place.epoch, place.rounds_done, at))
     left = sum(stop - start for ranges in place.rest for start, stop in ranges) / num_positions

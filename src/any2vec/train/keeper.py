@@ -65,8 +65,8 @@ class Keeper:
         left = Part("control", np.array(_left(work), np.int64).reshape(-1, 2))
         found = self.transport.gather([control(*news), left], "report")
         order, number = self._decide(work, found)
-        verdict = self.transport.share([control(order, number)], "report")[0].array
-        order, number = int(verdict[0]), int(verdict[1])
+        verdict = self.transport.share([control(order, number, work.progress_to)], "report")[0].array
+        order, number, progress = int(verdict[0]), int(verdict[1]), float(verdict[2])  # of rank 0: it always trains
         if order & _SHOW:
             began = time.perf_counter()
             self.keeping.end_epoch(work.epoch)
@@ -78,7 +78,7 @@ class Keeper:
                 self.transport.barrier("saved")  # who leaves earlier looks like a lost host to rank 0, which writes
             where = f"{self.keeping.file} holds the work so far, --resume goes on from it"
             kept = where if order & _SAVE else "nothing was kept"
-            raise Interrupted(f"Stopped by {signal.Signals(number).name} at {work.progress_to:.1%}; {kept}.")
+            raise Interrupted(f"Stopped by {signal.Signals(number).name} at {progress:.1%}; {kept}.")
 
     def _decide(self, work: Work, found: dict[int, tuple[Part, ...]]) -> tuple[int, int]:
         """(what all hosts do now, the signal that asks for it), said by rank 0."""

@@ -109,9 +109,14 @@ def _bagpipe(setting: RowSetting, transport: Transport) -> RowWay:
     client = RowClient(server, _bounds(setting))
     if not setting.workers:
         return RowWay(server, client, [], is_placed=True)
+
+    def batch_rows(trainer: int, step: int) -> np.ndarray:
+        """Steps are those of the agreement, which counts from where this run begins."""
+        return setting.batch_rows(trainer, setting.first_step + step)
+
     access = BagpipeRows(
-        client, _NAME, setting.optimiser, setting.batch_rows, setting.num_steps, trainers=setting.roles.trainers,
-        look_ahead=setting.options.row_cache.number, first_step=setting.first_step,
+        client, _NAME, setting.optimiser, batch_rows, setting.num_steps - setting.first_step,
+        trainers=setting.roles.trainers, look_ahead=setting.options.row_cache.number,
     )  # fmt: skip
     return RowWay(server, client, [access], is_placed=True, facts=access.facts)
 
