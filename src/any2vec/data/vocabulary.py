@@ -38,13 +38,17 @@ class Keys(Sequence[str]):
         return self.arena[self.offsets[row] : self.offsets[row + 1]].tobytes().decode("utf-8", "replace")
 
     def __iter__(self) -> Iterator[str]:
+        return (key.decode("utf-8", "replace") for key in self.stored())
+
+    def stored(self) -> Iterator[bytes]:
+        """The keys' bytes, none of which need decoding to be compared."""
         chunk = 1 << 16
         for first in range(0, len(self), chunk):
             offsets = self.offsets[first : first + chunk + 1].tolist()
             text = self.arena[offsets[0] : offsets[-1]].tobytes()
             base = offsets[0]
             for start, stop in pairwise(offsets):
-                yield text[start - base : stop - base].decode("utf-8", "replace")
+                yield text[start - base : stop - base]
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Keys):

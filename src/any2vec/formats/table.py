@@ -95,6 +95,8 @@ def check_contents(table: Table, where: str, error: type[Any2VecError] = FormatE
 
 def check_writable(keys: Sequence[str]) -> None:
     """InputError for a key that has no UTF-8 form (half a surrogate pair)."""
+    if hasattr(keys, "stored"):  # bytes were decoded, which leaves no half
+        return
     for key in keys:
         try:
             _ = key.isascii() or key.encode()
