@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="models of clicks need torch")
-
 import any2vec
+import needs_torch
 from any2vec.data.click_batch import ClickBatch
 from any2vec.errors import InputError
 from any2vec.kernels.pair_dots import pair_dots, pair_dots_back
@@ -25,6 +24,7 @@ from any2vec.train.click_rows import fresh_rows, row_optimiser
 from any2vec.types import LEFT_OUT
 from naive import clicks as naive
 
+torch = needs_torch.torch
 OFFSET_F = np.array([0, 6, 11, 18, 27])
 MEANS = [False, False, False, True]
 """two columns of one value, one whose bags are sums, one whose bags are means"""
@@ -249,12 +249,16 @@ def test_rows_start_by_their_number_whoever_makes_them() -> None:
     assert 0.04 < np.abs(table[:, :5]).max() <= 0.05 and not np.array_equal(fresh_rows(model, np.arange(50), 8), table)
 
 
-@pytest.mark.parametrize(("text", "sizes"), [("", ()), ("7", (7,)), ("512-256-64", (512, 256, 64)), ("65536", (65536,))])
+@pytest.mark.parametrize(
+    ("text", "sizes"), [("", ()), ("7", (7,)), ("512-256-64", (512, 256, 64)), ("65536", (65536,))]
+)
 def test_sizes_of_layers(text: str, sizes: tuple[int, ...]) -> None:
     assert layer_sizes("top", text) == sizes
 
 
-@pytest.mark.parametrize("text", ["0", "-8", "8-", "8--8", "a", "1.5", "65537", "²", " 8", "-".join(["1"] * 17), 8, None])
+@pytest.mark.parametrize(
+    "text", ["0", "-8", "8-", "8--8", "a", "1.5", "65537", "²", " 8", "-".join(["1"] * 17), 8, None]
+)
 def test_sizes_of_layers_that_are_not_legal(text: Any) -> None:
     with pytest.raises(InputError, match=r"^top must be up to 16 layer sizes from 1 to 65,536 like 512-256-64, got"):
         any2vec.DLRM(top=text)
@@ -298,9 +302,8 @@ def test_options_that_are_not_legal(options: dict[str, Any], said: str) -> None:
 def test_logistic_regression_has_one_number_a_row() -> None:
     with pytest.raises(InputError, match="dim of logistic is 1, the weight of a category, got 8; leave it out"):
         any2vec.LogisticRegression(dim=8)
-    assert (any2vec.LogisticRegression().width, any2vec.FactorisationMachine(dim=8).width, any2vec.DLRM(dim=8).width) == (
-        1, 9, 8,
-    )  # fmt: skip
+    widths = [any2vec.LogisticRegression().width, any2vec.FactorisationMachine(dim=8).width, any2vec.DLRM(dim=8).width]
+    assert widths == [1, 9, 8]
 
 
 @pytest.mark.parametrize(("rate", "dense"), [(None, 0.005), (0.3, 0.3)])

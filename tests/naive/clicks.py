@@ -44,9 +44,7 @@ def machine(numbers: torch.Tensor, pooled: torch.Tensor, linear: torch.Tensor, b
     return logit
 
 
-def logits(
-    name: str, dense: dict[str, torch.Tensor], numbers: torch.Tensor, pooled: torch.Tensor
-) -> torch.Tensor:
+def logits(name: str, dense: dict[str, torch.Tensor], numbers: torch.Tensor, pooled: torch.Tensor) -> torch.Tensor:
     """float64 (B,) from numbers (B, X) and pooled rows (B, F, W)."""
     if name == "dlrm":
         if not numbers.shape[1]:

@@ -109,7 +109,11 @@ class Clicks:
         )
 
     def batch(self, start: int, stop: int) -> ClickBatch:
-        """The examples [start, stop), 0 <= start <= stop <= num_examples, as arrays of their own."""
+        """The examples [start, stop), 0 <= start <= stop <= num_examples, as arrays of their own.
+
+        Raises:
+            InputError: the range is another. FormatError: the files are damaged.
+        """
         if not 0 <= start <= stop <= self.num_examples:
             raise InputError(f"A batch needs 0 <= start <= stop <= {self.num_examples:,}, got {start:,} and {stop:,}.")
         part = slice(start, stop)
@@ -117,8 +121,19 @@ class Clicks:
             (values[offsets[start] : offsets[stop]], np.diff(offsets[start : stop + 1]))
             for values, offsets in self.bags
         ]
+        self._check(self.ids[part], bags)
         label_B = self.labels[part].astype(np.float32)
         return batch_of(label_B, self.dense[part].copy(), self.ids[part], bags, self.offset_F)
+
+    def _check(self, id_BF: np.ndarray, bags: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        """FormatError for ids beyond the rows of their column: kernels would take foreign memory for rows."""
+        most_F = id_BF.view(np.uint32).max(axis=0, initial=0).tolist()
+        most_F += [int(values.view(np.uint32).max(initial=0)) for values, _ in bags]
+        is_cut = all(int(lengths.min(initial=0)) >= 0 and lengths.sum() == len(values) for values, lengths in bags)
+        beyond = [name for name, most, rows in zip(self.columns, most_F, self.num_rows_F, strict=True) if most >= rows]
+        if beyond or not is_cut:
+            where = f"column {beyond[0]!r} has an id beyond its rows" if beyond else "bags do not fit their ids"
+            raise FormatError(f"{self.path} is damaged: {where}; remove that folder, and read the clicks again.")
 
     def key_of_rows(self) -> Keys:
         """What each row of the table stands for: `column=value`, `column=<missing>`, `column=<rare>`; `column#bucket`

@@ -41,6 +41,16 @@ def click_model(options: dict[str, Any]) -> ClickModel:
     return model
 
 
+def _check_shapes(expected: dict[str, tuple[int, ...]], stored: dict[str, tuple[int, ...]]) -> None:
+    """Raise FormatError unless both are the same."""
+    for name in sorted(expected | stored):
+        wanted, found = expected.get(name, "nothing"), stored.get(name, "nothing")
+        if wanted != found:
+            raise FormatError(
+                f"The model and the schema ask for {name} of shape {wanted}, and {found} is stored; train again."
+            )
+
+
 class ClickScorer:
     """Foretells clicks.
 
@@ -67,9 +77,13 @@ class ClickScorer:
         columns = encoder.schema.columns
         self._is_mean_F = np.array([column.is_multi_valued and column.pooling == "mean" for column in columns])
         self._net = make_net(model, len(encoder.schema.dense), len(columns))
-        expected = {name: tuple(parameter.shape) for name, parameter in self._net.named_parameters()}
-        if {name: array.shape for name, array in dense.items()} != expected or len(vector_VD) != encoder.offset_F[-1]:
-            raise FormatError("The dense layers, or the rows, do not fit the model and the schema; train again.")
+        num_rows = int(encoder.offset_F[-1])
+        expected = {name: tuple(value.shape) for name, value in self._net.named_parameters()}
+        expected |= {"vectors": (num_rows, model.dim)}
+        if model.has_weights and model.vector_dim:
+            expected |= {"weights": (num_rows,)}
+        stored = {"vectors": vector_VD, **dense} | ({} if weight_V is None else {"weights": weight_V})
+        _check_shapes(expected, {name: array.shape for name, array in stored.items()})
         with torch.no_grad():
             for name, parameter in self._net.named_parameters():
                 parameter.copy_(torch.from_numpy(dense[name]))
@@ -131,9 +145,11 @@ class ClickScorer:
         try:
             tensors, metadata = read_safetensors(folder / DENSE, mmap=False, ranks=(1, 2))
             model = click_model(json.loads(metadata["any2vec"])["model"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InputError | FormatError):
-                raise FormatError(f"{folder / DENSE} is damaged: {error}") from error
+        except (FormatError, InputError) as error:
+            raise FormatError(f"{folder / DENSE} is damaged: {error}") from error
+        except KeyError as error:
+            raise FormatError(f"{folder / DENSE} is damaged: its metadata lack {error}; train again.") from error
+        except (OSError, ValueError, TypeError) as error:
             raise FormatError(f"{folder / DENSE} is damaged: {error}; train again.") from error
         dense = {name.removeprefix("dense."): array for name, array in tensors.items() if name.startswith("dense.")}
         vectors = np.ascontiguousarray(embeddings.vectors)
