@@ -167,9 +167,7 @@ class ServedCentre:
 
     def pull(self, seen_Q: np.ndarray) -> np.ndarray:
         self.server.check()
-        asked = [
-            (rank, self._ask(rank, piece, seen_Q)) for rank, pieces in self._pieces.items() for piece in pieces
-        ]
+        asked = [(rank, self._ask(rank, piece, seen_Q)) for rank, pieces in self._pieces.items() for piece in pieces]
         answers = iter(self.client.call_each(_NAME, PULL, asked))
         found = {
             rank: [Part("dense", np.concatenate([next(answers)[0].array for _ in pieces]))]
