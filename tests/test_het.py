@@ -567,6 +567,23 @@ def test_a_worker_whose_message_fails_ends_the_others() -> None:
         sound.flush()
 
 
+def test_a_row_is_in_one_message_at_most() -> None:
+    """Its changes wait until the answer about it has come, or the answer could take them back; then they leave."""
+    cache = HetCache(10, SGD, 5, 0)
+    nothing, row = (np.zeros(1, bool), ids_of(), np.empty((0, WIDTH), np.float32)), np.zeros((1, WIDTH), np.float32)
+    first = cache.begin(ids_of(1))
+    cache.end(first, np.ones(1, bool), ids_of(7), row)
+    second = cache.begin(ids_of(1))
+    assert second.ask_A.tolist() == [1] and second.known_A.tolist() == [7]
+    cache.change(first, row + 3)
+    third = cache.begin(ids_of(2))
+    assert not len(third.push_N)
+    assert cache.end(second, *nothing).tolist() == [[3.0] * WIDTH]
+    fourth = cache.begin(ids_of(4))
+    assert fourth.push_N.tolist() == [1] and fourth.change_NC.tolist() == [[3.0] * WIDTH]
+    assert cache.version_K[second.slot_U].tolist() == [8]
+
+
 def test_a_worker_that_hangs_is_told_of() -> None:
     cache = HetCache(10, SGD, 1, patience=0.05)
     cache.begin(ids_of(1, 2))
