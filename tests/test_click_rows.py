@@ -73,6 +73,32 @@ def test_sums_over_bags_and_gradients_of_rows_are_the_plain_twins(bags: list[lis
     assert batch.row_U.tolist() == rows and np.array_equal(batch.gradients(gradients), sums)
 
 
+@pytest.mark.parametrize("width", [1, 4, 15, 16, 17, 32, 50])
+def test_rows_of_any_width_are_summed_and_stepped_as_the_plain_twins_do(width: int) -> None:
+    """Whole registers, parts of them, and both; no number beyond the values is read as one, or changed."""
+    rng = np.random.default_rng(width)
+    bags = [rng.integers(0, 20, size).tolist() for size in rng.integers(0, 5, 60)]
+    batch, gradients = batch_of(bags), numbers((60, width), 1)
+    for kind, rule in (("sgd", naive.sgd), ("adagrad", naive.adagrad)):
+        optimiser: Any = RowOptimiser(width, kind, 0.1)
+        table = np.abs(numbers((21, optimiser.num_columns)))
+        rows, sums = naive.summed(gradients, bags)
+        start, state = table.copy(), width + optimiser.num_state
+        assert np.array_equal(LocalRows(table, optimiser).pooled(batch, 0), naive.pooled(table, bags, width))
+        LocalRows(table, optimiser).push(batch, 0, gradients)
+        more = () if kind == "sgd" else (optimiser.epsilon,)
+        for row, change in zip(rows, sums.astype(np.float64), strict=True):
+            assert np.allclose(table[row, :state], rule(start[row].astype(np.float64), change, 0.1, *more), atol=1e-5)
+        rest = np.setdiff1d(np.arange(21), rows)
+        assert 20 in rest and np.array_equal(table[rest], start[rest])
+
+
+def test_gradients_in_any_order_of_memory() -> None:
+    batch, gradients = batch_of([[1, 2], [2], [3, 1]]), numbers((3, 2 * WIDTH))[:, ::2]
+    assert not gradients.flags.c_contiguous
+    assert np.array_equal(batch.gradients(gradients), batch.gradients(gradients.copy()))
+
+
 # Optimisers of rows
 
 RULES: dict[str, Any] = {

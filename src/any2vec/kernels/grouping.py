@@ -53,16 +53,16 @@ def cut_groups(
     member_M[first_M1[u]:first_M1[u + 1]] are the positions of row u, and place_M[m] is the u of position m. row_M and
     first_M1 int64, place_M int32.
     """
-    found = 0
-    for m in range(member_M.size):
+    found, last = 0, np.int64(-1)
+    first_M1[0] = 0
+    for m in range(member_M.size):  # without a branch: whether a row is new is hard to foresee
         position = member_M[m]
         row = id_M[position]
-        if m == 0 or row != row_M[found - 1]:
-            row_M[found] = row
-            first_M1[found] = m
-            found += 1
+        found += int(row != last)
+        last = row
+        row_M[found - 1] = row
+        first_M1[found] = m + 1
         place_M[position] = found - 1
-    first_M1[found] = member_M.size
     return found
 
 
@@ -70,5 +70,9 @@ def cut_groups(
 def bags_of(start_P1: np.ndarray, bag_M: np.ndarray) -> None:
     """bag_M[m] = the bag p with start_P1[p] <= m < start_P1[p + 1]; bag_M int32."""
     for p in range(start_P1.size - 1):
-        for m in range(start_P1[p], start_P1[p + 1]):
+        first, stop = start_P1[p], start_P1[p + 1]
+        if stop == first + 1:  # most columns hold one id
+            bag_M[first] = p
+            continue
+        for m in range(first, stop):
             bag_M[m] = p

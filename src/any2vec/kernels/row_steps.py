@@ -10,6 +10,7 @@ import numpy as np
 
 from any2vec.kernels.jit import jit
 from any2vec.kernels.prefetch import prefetch_row
+from any2vec.kernels.row_words import square_of, step_row
 from any2vec.kernels.scalar import bounded
 
 _AHEAD = 16
@@ -19,13 +20,10 @@ _ONE = np.float32(1.0)
 @jit
 def sgd_rows(table_VC: np.ndarray, slot_U: np.ndarray, gradient_UW: np.ndarray, rate: float) -> None:
     """row -= rate * gradient."""
-    width, step = gradient_UW.shape[1], np.float32(rate)
     for u in range(slot_U.size):
         if u + _AHEAD < slot_U.size:
             prefetch_row(table_VC, slot_U[u + _AHEAD])
-        row = slot_U[u]
-        for w in range(width):
-            table_VC[row, w] = bounded(table_VC[row, w] - step * gradient_UW[u, w])
+        step_row(table_VC, slot_U[u], gradient_UW, u, np.float32(rate))
 
 
 @jit
@@ -41,14 +39,9 @@ def adagrad_rows(
         if u + _AHEAD < slot_U.size:
             prefetch_row(table_VC, slot_U[u + _AHEAD])
         row = slot_U[u]
-        square = np.float32(0.0)
-        for w in range(width):
-            square += gradient_UW[u, w] * gradient_UW[u, w]
-        total = table_VC[row, width] + square / np.float32(width)
+        total = table_VC[row, width] + square_of(gradient_UW, u) / np.float32(width)
         table_VC[row, width] = total
-        step = np.float32(rate) / (np.sqrt(total) + np.float32(epsilon))
-        for w in range(width):
-            table_VC[row, w] = bounded(table_VC[row, w] - step * gradient_UW[u, w])
+        step_row(table_VC, row, gradient_UW, u, np.float32(rate) / (np.sqrt(total) + np.float32(epsilon)))
 
 
 @jit
@@ -67,9 +60,7 @@ def adam_rows(
         if u + _AHEAD < slot_U.size:
             prefetch_row(table_VC, slot_U[u + _AHEAD])
         row = slot_U[u]
-        square = np.float32(0.0)
-        for w in range(width):
-            square += gradient_UW[u, w] * gradient_UW[u, w]
+        square = square_of(gradient_UW, u)
         count = table_VC[row, 2 * width + 1] + _ONE
         table_VC[row, 2 * width + 1] = count
         moment = second * table_VC[row, 2 * width] + (_ONE - second) * square / np.float32(width)

@@ -24,14 +24,10 @@ from any2vec.kernels.vectors import (
     ZERO,
     at,
     data_of,
-    first_lanes,
+    each_register,
     fma,
-    load,
-    load_lanes,
     rows_of,
     splat,
-    store,
-    store_lanes,
     sum_of_lanes,
 )  # fmt: skip
 
@@ -74,21 +70,6 @@ def scatter_lists(ids_H: np.ndarray, rows_H: np.ndarray, size_H: np.ndarray, tab
             )
 
 
-def _each_register(builder: Any, dim: Any, work: Any) -> None:
-    """work(column, load, store) for each register of a row of `dim` numbers; the last one may be a part."""
-    whole = builder.and_(dim, I64(-WIDTH))
-    rest = builder.sub(dim, whole)
-    with for_range_slice(builder, I64(0), whole, I64(WIDTH), intp=I64) as (column, _):
-        work(column, load, store)
-    lanes = first_lanes(builder, rest)
-    with builder.if_then(builder.icmp_signed(">", rest, I64(0))):
-        work(
-            whole,
-            lambda builder, pointer: load_lanes(builder, pointer, lanes),
-            lambda builder, value, pointer: store_lanes(builder, value, pointer, lanes),
-        )
-
-
 @intrinsic
 def _take_rows(
     typing_context: Any, table_VD: Any, id_N: Any, local_NP: Any, norm_N: Any, other_NP: Any, dot_N: Any
@@ -116,7 +97,7 @@ def _take_rows(
                 for partner, (_, total) in zip(partners, results, strict=True):
                     builder.store(fma(builder, value, partner, builder.load(total)), total)
 
-            _each_register(builder, dim, copy)
+            each_register(builder, dim, copy)
             for target, total in results:
                 builder.store(sum_of_lanes(builder, builder.load(total)), builder.gep(target, [n]))
         return context.get_dummy_value()
@@ -145,7 +126,7 @@ def _give_rows(typing_context: Any, change_NP: Any, factor_N: Any, id_N: Any, ta
                 value = builder.select(builder.fcmp_ordered("<", value, high), value, high)
                 store(builder, builder.select(builder.fcmp_ordered(">", value, low), value, low), target)
 
-            _each_register(builder, dim, add)
+            each_register(builder, dim, add)
         return context.get_dummy_value()
 
     return types.void(change_NP, factor_N, id_N, table_VD), generate

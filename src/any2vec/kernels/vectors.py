@@ -118,6 +118,21 @@ def sum_of_lanes(builder: Any, value: Any) -> Any:
     return builder.call(function, [F32(0.0), value], fastmath=("reassoc",))
 
 
+def each_register(builder: Any, dim: Any, work: Any) -> None:
+    """work(column, load, store) for each register of a row of `dim` numbers; the last one may be a part."""
+    whole = builder.and_(dim, I64(-WIDTH))
+    rest = builder.sub(dim, whole)
+    with for_range_slice(builder, I64(0), whole, I64(WIDTH), intp=I64) as (column, _):
+        work(column, load, store)
+    lanes = first_lanes(builder, rest)
+    with builder.if_then(builder.icmp_signed(">", rest, I64(0))):
+        work(
+            whole,
+            lambda builder, pointer: load_lanes(builder, pointer, lanes),
+            lambda builder, value, pointer: store_lanes(builder, value, pointer, lanes),
+        )
+
+
 def by_registers(builder: Any, padded: Any, work: Any) -> None:
     """work(column, vectors) for stretches of a padded row that fit into STRETCH registers.
 

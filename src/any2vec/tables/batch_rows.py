@@ -55,5 +55,5 @@ class BatchRows(NamedTuple):
     def gradients(self, gradient_PW: np.ndarray) -> np.ndarray:
         """Gradients of the distinct rows, float32 (U, W), from those of the bags' sums."""
         sum_UW = np.empty((len(self.row_U), gradient_PW.shape[1]), np.float32)
-        sum_gradients(gradient_PW, self.bag_M, self.member_M, self.first_U1, sum_UW)
+        sum_gradients(np.ascontiguousarray(gradient_PW), self.bag_M, self.member_M, self.first_U1, sum_UW)
         return sum_UW
