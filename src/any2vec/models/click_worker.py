@@ -36,13 +36,15 @@ class ClickWorker:
         net: a module of its own, over the dense parameters that all workers share.
         value_Q: those, float32 (Q,).
         is_mean_F: bool (F,): columns whose bags are means; those of the others are sums.
-        scale: of every gradient: 1 / trainers where hosts agree step by step, else 1.
+        scale: of every gradient: 1 / trainers where a step takes the mean of all trainers' gradients, else 1.
         place: from rows of the table, int64 (M,), to those that `access` knows; None: they are the same.
+        row_scale: of gradients of rows besides, where rows alone step by such a mean.
     """
 
     def __init__(
         self, number: int, net: nn.Module, value_Q: np.ndarray, access: RowAccess, agreement: Agreement,
         is_mean_F: np.ndarray, scale: float = 1.0, place: Callable[[np.ndarray], np.ndarray] | None = None,
+        row_scale: float = 1.0,
     ) -> None:  # fmt: skip
         self.number = number
         self.net = net
@@ -54,6 +56,7 @@ class ClickWorker:
         self.updates = 0
         """of rows"""
         self._scale = scale
+        self._row_scale = np.float32(row_scale)
         self._place = place
         share_storage(net, value_Q, self._gradient_Q)
 
@@ -71,6 +74,8 @@ class ClickWorker:
         loss.backward(torch.tensor(self._scale / size))
         assert pooled_BFW.grad is not None
         gradient_PW = pooled_BFW.grad.numpy().reshape(rows.num_bags, pooled_BFW.shape[2])
+        if self._row_scale != 1:
+            gradient_PW = gradient_PW * self._row_scale
         self.access.push(rows, step, self._per_bag(rows, gradient_PW))
         self.updates += len(rows.row_U)
         self.agreement.apply(self.number, step, self._gradient_Q)

@@ -62,7 +62,8 @@ class TrainerOptions(RunHosts):
     fr-ma:K, fr-bmuf:K; at every batch bsp, m-of-n:M, bounded:S, async; or none"""
     cache: str = "none"
     """rows that trainers keep close: none; het:BOUND[:POLICY] (stale by so many updates at most; lru, lfu, lfu-promoted
-    or tinylfu say which rows stay); bagpipe:BATCHES (exact, with a look ahead; for sync bsp)"""
+    or tinylfu say which rows stay); bagpipe:BATCHES (exact, with a look ahead: rows go step by step on all
+    trainers; with sync bsp everything does)"""
     cache_rows: float = 0.1
     """share of all rows that a trainer's cache holds, in (0, 1]"""
     rounds_per_epoch: int = 8
@@ -74,13 +75,11 @@ class TrainerOptions(RunHosts):
         check_whole("sync_servers", self.sync_servers, 0, MOST_PLANNED)
         check_whole("rounds_per_epoch", self.rounds_per_epoch, 1, 1_000_000)
         check_number("cache_rows", self.cache_rows, 0, 1, open_low=True)
-        kind = self.row_cache.kind
-        if kind == "bagpipe" and self.agreement.name != "bsp":
+        if self.row_cache.kind != "none" and self.agreement.name == "m-of-n":
             raise InputError(
-                f"cache {self.cache} is exact, so all trainers go step by step: it goes with sync bsp, got {self.sync}."
+                f"sync {self.sync} drops gradients that come too late, and a cache {self.cache} has changed its rows by "
+                "then; use cache none."
             )
-        if kind == "het" and self.agreement.name in ("bsp", "m-of-n", "bounded"):
-            raise InputError(f"cache {self.cache} reads stale rows, which sync {self.sync} does not; use cache none.")
 
     @property
     def agreement(self) -> ClickSync:
@@ -98,9 +97,14 @@ class TrainerOptions(RunHosts):
         return self.agreement.name in ("bsp", "m-of-n")
 
     @property
+    def sums_rows(self) -> bool:
+        """Whether rows step by the mean of all trainers' gradients, all together."""
+        return self.sums_gradients or self.row_cache.kind == "bagpipe"
+
+    @property
     def is_in_step(self) -> bool:
         """Whether a trainer has one worker alone, for its steps are told to others one by one."""
-        return self.agreement.name in ("bsp", "m-of-n", "bounded")
+        return self.agreement.name in ("bsp", "m-of-n", "bounded") or self.row_cache.kind == "bagpipe"
 
     @property
     def num_ranks(self) -> int | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from any2vec.cluster.transport import Transport, text_of, text_part
 from any2vec.embeddings import Embeddings
-from any2vec.errors import InputError
+from any2vec.errors import FormatError, InputError
 from any2vec.models.click_learner import ClickLearner, Steps, chunks_of
 from any2vec.models.click_nets import make_net, start_values
 from any2vec.models.click_scorer import DENSE, ClickScorer
@@ -20,10 +20,11 @@ from any2vec.models.click_worker import ClickWorker
 from any2vec.plan.chunks import share_rest
 from any2vec.plan.roles import Roles
 from any2vec.plan.schedule import EpochSchedule
+from any2vec.train.checkpoint import FILE
 from any2vec.train.click_dense import make_dense
 from any2vec.train.click_pace import warm_up
 from any2vec.train.click_prepare import PreparedClicks
-from any2vec.train.click_rows import make_rows
+from any2vec.train.click_rows import make_rows, row_optimiser
 from any2vec.train.host import FitRequest, Host, Made, histogram, memories, resumed, summed
 from any2vec.train.losses import note_loss, updates_lost
 from any2vec.train.progress import Recorder
@@ -80,8 +81,9 @@ class ClickHost(Host):
         self.steps = Steps(bounds=bounds, trainers=trainers, batch_size=model.batch_size, epochs=request.epochs)
         self.schedule = self._schedule(bounds)
         self.steps = replace(self.steps, first=self._first_step())
-        stored = None if self.checkpoint is None else self.checkpoint.state["rows"]
-        self.rows = make_rows(model, data, request.seed, stored, workers, transport, self.roles, options, self.steps)
+        self.rows = make_rows(
+            model, data, request.seed, self._stored(), workers, transport, self.roles, options, self.steps
+        )
         nets = [make_net(model, len(data.dense_names), len(data.columns)) for _ in range(max(1, workers))]
         self._net = nets[0]
         told = None if self.rows.way is None else self.rows.way.told
@@ -173,15 +175,30 @@ class ClickHost(Host):
     def _learner(self, nets: list[Any]) -> ClickLearner:
         agreement, options, model = self.dense.agreement, self.request.agree, self.request.model
         assert agreement is not None
-        scale = 1.0 / self.roles.trainers if options is not None and options.sums_gradients else 1.0
+        share = 1.0 / self.roles.trainers
+        scale = share if options is not None and options.sums_gradients else 1.0
+        row_scale = share / scale if options is not None and options.sums_rows else 1.0
+        value_Q, is_mean_F, place = self.dense.replica.value, self.data.is_mean_F, self.rows.place
         workers = [
-            ClickWorker(
-                number, net, self.dense.replica.value, access, agreement, self.data.is_mean_F, scale, self.rows.place
-            )
+            ClickWorker(number, net, value_Q, access, agreement, is_mean_F, scale, place, row_scale)
             for number, (net, access) in enumerate(zip(nets, self.rows.accesses, strict=True))
         ]
         fills_steps = options is not None and options.row_cache.kind == "bagpipe"
         return ClickLearner(self.data, workers, self.steps, self.transport.rank, model.learning_rate, fills_steps)
+
+    def _stored(self) -> np.ndarray | None:
+        """The table of the checkpoint, if there is one.
+
+        Raises:
+            FormatError: it is not of this model and schema.
+        """
+        if self.checkpoint is None:
+            return None
+        found = self.checkpoint.state.get("rows")
+        expected = (self.data.num_rows, row_optimiser(self.request.model).num_columns)
+        if found is None or found.shape != expected:
+            raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
+        return found
 
     def _examples(self, index: int) -> int:
         """Examples of this trainer's batch `index`."""

@@ -74,6 +74,6 @@ def check_clicks(hosts: RunHosts, threads: int, text: Any, graph: Any, init: Any
             raise InputError(f"{name} does not apply to models of clicks; leave it out.")
     if isinstance(hosts, TrainerOptions) and hosts.is_in_step and hosts.is_spread and threads > 1:
         raise InputError(
-            f"sync {hosts.sync} goes step by step, with one thread a trainer, got threads = {threads}; "
-            "start more hosts instead."
+            f"sync {hosts.sync} with cache {hosts.cache} goes step by step, with one thread a trainer, got threads = "
+            f"{threads}; start more hosts instead."
         )
