@@ -578,6 +578,8 @@ def test_a_row_is_in_one_message_at_most() -> None:
     cache.change(first, row + 3)
     third = cache.begin(ids_of(2))
     assert not len(third.push_N)
+    flush = cache.begin_flush(0, 10)
+    assert not len(flush.push_N) and flush.awaited == {second.number, third.number}
     assert cache.end(second, *nothing).tolist() == [[3.0] * WIDTH]
     fourth = cache.begin(ids_of(4))
     assert fourth.push_N.tolist() == [1] and fourth.change_NC.tolist() == [[3.0] * WIDTH]
