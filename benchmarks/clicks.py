@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from benchmarks import clicks_cache, clicks_paper, clicks_quality
 from benchmarks.table import Table
 
-TABLE = Table(name="clicks", title="Click models with embedding servers", rows=())
+TABLE = Table(
+    name="clicks",
+    title="Click models with embedding servers",
+    rows=(*clicks_quality.ROWS, *clicks_cache.ROWS, *clicks_paper.ROWS),
+)

@@ -1,0 +1,152 @@
+"""The row about what synchronisation behind the workers costs in quality: many logical trainers, one pass, held out.
+
+Every trainer sees 1/N of the examples once, so a model of more trainers is worse, however they agree; what is judged is
+whether the shadow is worse than the same rule carried out by the workers themselves, every 5 iterations.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.bench import Bench
+from benchmarks.click_runs import planted_runs
+from benchmarks.table import Measure, Reading, Row
+
+RULES = ("easgd", "ma", "bmuf")
+TRAINERS = (1, 2, 4, 8, 16)
+SEEDS = (1, 2, 3)
+EVERY = 5
+STREAM = {"columns": 8, "rows": 1000, "dense": 4, "zipf": 1.2}
+TRAIN, TEST = 200_000, 100_000
+"""examples of a seed's slice of the stream, and of the next one, on which its models are scored"""
+OPTIONS = {
+    "dim": 8, "bottom": "32", "top": "64-32", "batch_size": 128, "learning_rate": 0.05, "dense_learning_rate": 0.02,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Lead:
+    """Normalised entropy of the shadow less that of its twin at a fixed rate: below 0 the shadow is better."""
+
+    mean: float
+    """over seeds and numbers of trainers"""
+    error: float
+    """its standard error"""
+    by_trainers: dict[int, float]
+    """means over seeds"""
+    error_of_one: float
+    """standard error of each of those"""
+
+
+def lead(shadow: Mapping[int, Sequence[float]], fixed: Mapping[int, Sequence[float]]) -> Lead:
+    """Paired: both sides of a difference have the seed, the slices and the number of trainers in common.
+
+    Args: {trainers: normalised entropies in the order of seeds}. The variance of a difference is pooled over numbers
+    of trainers (K of them, S seeds each: K (S - 1) degrees of freedom), for three seeds alone say little about it; what
+    differs between numbers of trainers is no error, and is not counted as one.
+    """
+    pairs = {count: [one - two for one, two in zip(shadow[count], fixed[count], strict=True)] for count in shadow}
+    means = {count: statistics.fmean(found) for count, found in pairs.items()}
+    seeds = min(len(found) for found in pairs.values())
+    spread = statistics.fmean(statistics.variance(found) for found in pairs.values()) if seeds > 1 else 0.0
+    error_of_one = math.sqrt(spread / seeds)
+    return Lead(statistics.fmean(means.values()), error_of_one / math.sqrt(len(means)), means, error_of_one)
+
+
+def shadow_quality(bench: Bench) -> list[Reading]:
+    """Normalised entropy of three rules, behind the workers and every 5 iterations."""
+    seeds, trainers = (SEEDS[:1], TRAINERS[:2]) if bench.quick else (SEEDS, TRAINERS)
+    found = {(seed, count): _runs(bench, seed, count) for count in trainers for seed in seeds}
+    entropies = {
+        name: {count: [found[seed, count]["entropy"][name] for seed in seeds] for count in trainers}
+        for name in (*map(shadow, RULES), *map(fixed, RULES))
+    }
+    one = [found[seed, 1]["entropy"]["one trainer"] for seed in seeds]
+    floor = [found[seed, 1]["floor"] for seed in seeds]
+    bench.runs |= {"stream": STREAM, "options": OPTIONS, "train": TRAIN, "test": TEST, "seeds": list(seeds)}
+    bench.runs["entropy"] = entropies | {"one trainer": {1: one}, "Bayes floor": {1: floor}}
+    bench.runs["syncs"] = {f"seed {seed}, {count} trainers": run["syncs"] for (seed, count), run in found.items()}
+    readings = [_reading(rule, entropies, found) for rule in RULES]
+    most = max(trainers)
+    cost = {name: statistics.fmean(by_count[most]) - statistics.fmean(one) for name, by_count in entropies.items()}
+    text = ", ".join(f"{name} {value:+.4f}" for name, value in cost.items())
+    alone = statistics.fmean(one)
+    bounds = f"one trainer {alone:.4f}, Bayes floor {statistics.fmean(floor):.4f}; {most} trainers less one: {text}"
+    return [*readings, Reading(value=alone, text=bounds)]
+
+
+def shadow(rule: str) -> str:
+    return f"shadow-{rule}"
+
+
+def fixed(rule: str) -> str:
+    return f"fr-{rule}:{EVERY}"
+
+
+def _reading(rule: str, entropies: Any, found: Any) -> Reading:
+    """One rule's figures."""
+    ours, theirs = entropies[shadow(rule)], entropies[fixed(rule)]
+    known = lead(ours, theirs)
+    means = [statistics.fmean(statistics.fmean(values) for values in side.values()) for side in (ours, theirs)]
+    by_count = ", ".join(f"{count}: {value:+.4f}" for count, value in known.by_trainers.items())
+    gaps = {count: [] for count in ours}
+    for (_, count), run in found.items():
+        gaps[count].append(run["syncs"][shadow(rule)]["gap"])
+    told = ", ".join(f"{statistics.fmean(values):.1f}" for values in gaps.values())
+    return Reading(
+        value=known.mean,
+        target=2 * known.error,
+        text=f"{means[0]:.4f} / FR-{EVERY} {means[1]:.4f}: {known.mean:+.5f} ± {known.error:.5f}; "
+        f"by trainers {by_count} (each ± {known.error_of_one:.4f}); measured gaps {told}",
+    )
+
+
+def _runs(bench: Bench, seed: int, count: int) -> dict[str, Any]:
+    """All rules with so many trainers on one seed's slices, in one process."""
+    size, held = (TRAIN // 40, TEST // 10) if bench.quick else (TRAIN, TEST)
+    start = (seed - 1) * (size + held)
+    names = [*map(shadow, RULES), *map(fixed, RULES)]
+    hosts: list[dict[str, Any] | None] = [{"logical_hosts": count, "sync": name} for name in names]
+    if count == 1:
+        names, hosts = [*names, "one trainer"], [*hosts, None]
+    cut = (start, start + size), (start + size, start + size + held)
+    found = planted_runs(bench, STREAM, *cut, OPTIONS, hosts, seed)
+    runs = dict(zip(names, found["runs"], strict=True))
+    syncs = {name: _syncs(run["dense_of_hosts"], count) for name, run in runs.items() if "dense_of_hosts" in run}
+    return {
+        "entropy": {name: run["normalised_entropy"] for name, run in runs.items()},
+        "floor": found["bayes"]["normalised_entropy"],
+        "syncs": syncs,
+    }
+
+
+def _syncs(facts: Mapping[str, Any], count: int) -> dict[str, float]:
+    """What was measured of syncs, a trainer."""
+    return {"gap": facts["sync_gap_mean"], "syncs": facts["syncs"] / count, "iterations": facts["iterations"] / count}
+
+
+ROWS = (
+    Row(
+        name="shadow-quality",
+        measures=(
+            *(
+                Measure(
+                    name=f"one pass of {TRAIN:,} planted examples, 1 to 16 logical trainers, 3 seeds, held-out "
+                    f"normalised entropy: {shadow(rule)} less {fixed(rule)}",
+                    relation="<=", wording="≤ 2 standard errors",
+                )
+                for rule in RULES
+            ),
+            Measure(
+                name="the same of one trainer, of true probabilities, and what 16 trainers cost",
+                relation="", wording="reported",
+            ),
+        ),
+        run=shadow_quality,
+        minutes=25,
+    ),
+)  # fmt: skip

@@ -1,0 +1,77 @@
+"""Bagpipe against synchronous training without a cache, on logical hosts. One JSON line: numbers that differ, by run.
+
+Compared bit by bit: the whole table as its servers hold it, optimiser state included, and the dense layers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import numpy as np
+from any2vec_clicks import Slice
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stream", required=True, help="arguments of PlantedClicks, a JSON object")
+    parser.add_argument("--examples", type=int, required=True)
+    parser.add_argument("--options", required=True, help="of DLRM, a JSON object")
+    parser.add_argument("--optimisers", nargs="+", required=True)
+    parser.add_argument("--trainers", type=int, nargs="+", required=True)
+    parser.add_argument("--servers", type=int, nargs="+", required=True)
+    parser.add_argument("--look-ahead", type=int, nargs="+", required=True)
+    args = parser.parse_args()
+
+    from any2vec.testing.planted_clicks import PlantedClicks
+
+    data = Slice(PlantedClicks(args.examples, **json.loads(args.stream)), 0, args.examples)
+    runs = []
+    for optimiser in args.optimisers:
+        for trainers in args.trainers:
+            for servers in args.servers:
+                options = json.loads(args.options) | {"optimiser": optimiser}
+                spread = {"logical_hosts": trainers, "servers": servers, "sync": "bsp"}
+                exact, _ = trained(data, options, spread | {"cache": "none"})
+                for look_ahead in args.look_ahead:
+                    found, facts = trained(data, options, spread | {"cache": f"bagpipe:{look_ahead}"})
+                    differ = {
+                        name: int((bits(found[name]) != bits(array)).sum()) for name, array in exact.items()
+                    }  # fmt: skip
+                    runs.append(
+                        {
+                            "optimiser": optimiser, "trainers": trainers, "servers": servers, "look_ahead": look_ahead,
+                            "differ": differ, "of": {name: array.size for name, array in exact.items()}, "rows": facts,
+                        }
+                    )  # fmt: skip
+    print(json.dumps({"runs": runs}))
+
+
+def trained(data: Slice, options: Any, hosts: Any) -> tuple[dict[str, np.ndarray], Any]:
+    """({"rows": float32 (V, C), "dense": float32 (1, Q)} as all have agreed, counts of the rows' ways)."""
+    import any2vec
+    from any2vec.sync.trainers import TrainerOptions
+    from any2vec.train.click_host import ClickHost
+
+    kept: list[dict[str, np.ndarray]] = []
+    made = ClickHost.made
+
+    def keep(self: Any, agreed: dict[str, np.ndarray]) -> Any:  # a result has no state of the optimiser any more
+        kept.append({name: array.copy() for name, array in agreed.items()})
+        return made(self, agreed)
+
+    ClickHost.made = keep  # type: ignore[method-assign]
+    try:
+        result = any2vec.fit(any2vec.DLRM(**options), data, threads=1, seed=1, hosts=TrainerOptions(**hosts))
+    finally:
+        ClickHost.made = made  # type: ignore[method-assign]
+    return kept[0], result.summary["rows_of_hosts"]
+
+
+def bits(array: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(array).view(np.uint32)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""How rows of the clicks table judge, on numbers that are known."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from benchmarks.clicks_paper import COLUMNS, ROWS_IN_ALL, Sizes
+from benchmarks.clicks_quality import lead
+
+
+def test_the_error_of_a_lead_is_what_seeds_differ_by_not_what_trainers_do() -> None:
+    """Differences of 1 and 3 at one trainer, of 11 and 13 at two: each pair has variance 2, whatever their means."""
+    found = lead({1: [2.0, 5.0], 2: [12.0, 15.0]}, {1: [1.0, 2.0], 2: [1.0, 2.0]})
+    assert found.mean == 7.0 and found.by_trainers == {1: 2.0, 2: 12.0}
+    assert found.error_of_one == pytest.approx(math.sqrt(2 / 2))
+    assert found.error == pytest.approx(math.sqrt(2 / 4))
+
+
+def test_what_both_sides_have_in_common_is_no_error() -> None:
+    found = lead({1: [0.5, 0.9, 0.7]}, {1: [0.6, 1.0, 0.8]})
+    assert found.mean == pytest.approx(-0.1) and found.error == pytest.approx(0)
+
+
+def test_columns_on_paper_have_a_billion_rows_and_ids_of_their_own() -> None:
+    import numpy as np
+
+    stream = Sizes(pooled=2)
+    assert stream.offset_F1[-1] == ROWS_IN_ALL and len(stream.size_F) == COLUMNS
+    id_M, start_P1 = stream.batch(np.random.default_rng(0))
+    column_M = np.repeat(np.arange(len(start_P1) - 1) % COLUMNS, np.diff(start_P1))
+    assert (id_M >= stream.offset_F1[column_M]).all() and (id_M < stream.offset_F1[column_M + 1]).all()
+    assert np.diff(start_P1).reshape(-1, COLUMNS)[:, :2].max() == 20
