@@ -77,8 +77,8 @@ class TrainerOptions(RunHosts):
         check_number("cache_rows", self.cache_rows, 0, 1, open_low=True)
         if self.row_cache.kind != "none" and self.agreement.name == "m-of-n":
             raise InputError(
-                f"sync {self.sync} drops gradients that come too late, and a cache {self.cache} has changed its rows by "
-                "then; use cache none."
+                f"sync {self.sync} drops gradients that come too late, and a cache {self.cache} has its rows changed "
+                "by then; use cache none."
             )
 
     @property
