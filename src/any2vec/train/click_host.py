@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.cluster.launch import restarts
 from any2vec.cluster.transport import Transport, text_of, text_part
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError
@@ -103,8 +104,11 @@ class ClickHost(Host):
         self.dense.start()
 
     def abandon(self) -> None:
-        if self.request.out is not None and isinstance(self.learner, ClickLearner):
-            note_loss(self.request.out, self.transport.rank, self.learner.updates - self._kept_updates)
+        out, options = self.request.out, self.request.agree
+        if out is None or not isinstance(self.learner, ClickLearner):
+            return
+        if (out / FILE).exists() or options.restarts or restarts()[1]:  # else nobody goes on, and the folder goes away
+            note_loss(out, self.transport.rank, self.learner.updates - self._kept_updates)
 
     def settle(self) -> None:
         """All hosts stand still, and nothing is on its way: rows first, for what they tell may decide the rest."""

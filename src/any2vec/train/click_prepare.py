@@ -34,13 +34,14 @@ def prepare_clicks(
         InputError: a schema is missing, or does not fit the encoded data.
         DataError: the files cannot be read, or do not fit the schema.
     """
-    from any2vec.data.clicks import read_clicks
+    from any2vec.data.clicks import Clicks, read_clicks
 
     def told(done: int, total: int | None) -> None:
         if stage is not None:
             stage("reading", done, total)
 
-    clicks = data if hasattr(data, "batch") else read_clicks(data, schema, cache_dir=cache_dir, progress=told)
+    is_stream = hasattr(data, "batch") and not isinstance(data, Clicks)
+    clicks = data if is_stream else read_clicks(data, schema, cache_dir=cache_dir, progress=told)
     facts = {
         "kind": "clicks", "num_examples": clicks.num_examples, "num_clicks": clicks.num_clicks,
         "columns": list(clicks.columns), "dense": list(clicks.dense_names), "num_rows": clicks.num_rows,
