@@ -106,11 +106,11 @@ class UseWindow:
     def _make_room(self, count: int) -> np.ndarray:
         """Numbers for so many uses, int64; the ring and the map grow where they would be too full."""
         number_G = np.arange(self._first[-1], self._first[-1] + count)
-        kept_K = np.arange(self._first[0], self._first[-1])
         size = len(self._next_A)
-        while size < len(kept_K) + count:
+        while size < self._first[-1] - self._first[0] + count:
             size *= 2
         if size > len(self._next_A):
+            kept_K = np.arange(self._first[0], self._first[-1])
             old = kept_K & self._mask
             for name in ("_next_A", "_note_A"):
                 grown = np.empty(size, np.int64)

@@ -24,7 +24,7 @@ PULL, READ, WRITE, PROGRESS = range(1, 5)
 """operations: a slice, or a piece of it and where it begins, for the difference; nothing for the slice; a slice for
 nothing; whether the asker has finished for how often each trainer has pulled and whether it has finished, int64 (2, T)
 """
-SMALLEST, MOST_PIECES = 1 << 13, 16
+SMALLEST, MOST_PIECES = 1 << 14, 16
 """numbers of a piece, and pieces of a slice, for which a pull asks at once: while one comes back the next is on its
 way, so that a slow link is used in both directions, and syncs follow each other up to twice as fast"""
 _NAME = "centre"

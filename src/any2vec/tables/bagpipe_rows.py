@@ -86,6 +86,8 @@ class BagpipeRows:
         """of the step between `pooled` and `push`"""
         self._later: tuple[Exchange, np.ndarray] | None = None
         """what is being exchanged behind the step, and this trainer's part, float32"""
+        self._unsent: np.ndarray | None = None
+        """that part, until the next step begins: what trainers wait for, rows and dense layers, goes first"""
         self._done = 0
         """steps of this run; plans count them, too"""
         self._is_started = False
@@ -100,6 +102,7 @@ class BagpipeRows:
             InputError: the batch is not the one that `batch_ids` told of, or the cache is too small.
             HostError: a server or a trainer is lost.
         """
+        self._send_later()
         self._plan = plan = self._next_plan()
         planned = self.first_step + plan.step
         if planned != step or not np.array_equal(plan.row_U, rows.row_U):
@@ -186,12 +189,9 @@ class BagpipeRows:
         now_JW, later_JW = gradient_UW[plan.now.own_J], gradient_UW[plan.later.own_J]
         for peer in self._peers():  # also where there is nothing: no trainer may be two steps before another
             self.transport.send(peer, [Part("rows", now_JW)], NOW, NOW)
-        if len(later_JW):
-            for peer in self._peers():
-                self.transport.send(peer, [Part("rows", later_JW)], LATER, LATER)
         self._finish_later()
         self._step(plan.now, now_JW, NOW, self._peers())
-        self._later = plan.later, later_JW
+        self._later, self._unsent = (plan.later, later_JW), later_JW
         never_K = plan.slot_U[plan.never_J]
         self._apply(plan.row_U[plan.never_J], never_K, gradient_UW[plan.never_J])
         self._is_own[never_K] = True
@@ -203,8 +203,16 @@ class BagpipeRows:
         self._num_slots = plan.num_slots
         self._count(plan)
 
+    def _send_later(self) -> None:
+        """Give the others what travels while the next step is computed."""
+        later_JW, self._unsent = self._unsent, None
+        if later_JW is not None and len(later_JW):
+            for peer in self._peers():
+                self.transport.send(peer, [Part("rows", later_JW)], LATER, LATER)
+
     def _finish_later(self) -> None:
         """Step the rows whose gradients were exchanged behind the last step."""
+        self._send_later()
         if self._later is not None:
             exchange, own_JW = self._later
             self._later = None
