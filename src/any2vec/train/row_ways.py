@@ -17,6 +17,7 @@ from any2vec.sync.replica_names import Bounded, Bsp, MOfN
 from any2vec.sync.trainers import TrainerOptions
 from any2vec.tables.access import RowAccess
 from any2vec.tables.bagpipe_rows import BagpipeRows
+from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.clocked_rows import ClockedRows
 from any2vec.tables.held_block import HeldBlock
 from any2vec.tables.held_rows import HeldRows, HeldRowsTold
@@ -71,6 +72,27 @@ class RowWay:
     facts: Callable[[], dict[str, Any]] = field(default=dict)
 
 
+class OwnSteps:
+    """Rows that go step by step on their own: the agreement about the dense layers may count otherwise."""
+
+    def __init__(self, access: RowAccess, first_step: int) -> None:
+        self.access = access
+        self.step = first_step
+
+    def pooled(self, rows: BatchRows, step: int) -> np.ndarray:
+        return self.access.pooled(rows, self.step)
+
+    def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
+        self.access.push(rows, self.step, gradient_PW)
+        self.step += 1
+
+    def flush(self) -> None:
+        self.access.flush()
+
+    def finish(self) -> None:
+        self.access.finish()
+
+
 def make_way(setting: RowSetting, transport: Transport) -> RowWay:
     """This host's end of the way that the options name. Every host makes one."""
     how, cache = setting.options.agreement, setting.options.row_cache
@@ -109,16 +131,11 @@ def _bagpipe(setting: RowSetting, transport: Transport) -> RowWay:
     client = RowClient(server, _bounds(setting))
     if not setting.workers:
         return RowWay(server, client, [], is_placed=True)
-
-    def batch_rows(trainer: int, step: int) -> np.ndarray:
-        """Steps are those of the agreement, which counts from where this run begins."""
-        return setting.batch_rows(trainer, setting.first_step + step)
-
-    access = BagpipeRows(
-        client, _NAME, setting.optimiser, batch_rows, setting.num_steps - setting.first_step,
-        trainers=setting.roles.trainers, look_ahead=setting.options.row_cache.number,
+    rows = BagpipeRows(
+        client, _NAME, setting.optimiser, setting.batch_rows, setting.num_steps, trainers=setting.roles.trainers,
+        look_ahead=setting.options.row_cache.number, first_step=setting.first_step,
     )  # fmt: skip
-    return RowWay(server, client, [access], is_placed=True, facts=access.facts)
+    return RowWay(server, client, [OwnSteps(rows, setting.first_step)], is_placed=True, facts=rows.facts)
 
 
 def _clocked(setting: RowSetting, transport: Transport, bound: int) -> RowWay:
