@@ -26,6 +26,10 @@ TRAIN, TEST = 200_000, 100_000
 OPTIONS = {
     "dim": 8, "bottom": "32", "top": "64-32", "batch_size": 128, "learning_rate": 0.05, "dense_learning_rate": 0.02,
 }  # fmt: skip
+CODE = (
+    "kernels/replicas.py", "sync/averaged_replica.py", "sync/block_momentum.py", "sync/elastic_replica.py",
+    "sync/fixed_rate.py", "sync/replica_*.py", "sync/shadow.py", "sync/syncing.py", "tables/replica.py",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,7 @@ def _runs(bench: Bench, seed: int, count: int) -> dict[str, Any]:
     if count == 1:
         names, hosts = [*names, "one trainer"], [*hosts, None]
     cut = (start, start + size), (start + size, start + size + held)
-    found = planted_runs(bench, STREAM, *cut, OPTIONS, hosts, seed)
+    found = planted_runs(bench, STREAM, *cut, OPTIONS, hosts, seed, CODE)
     runs = dict(zip(names, found["runs"], strict=True))
     syncs = {name: _syncs(run["dense_of_hosts"], count) for name, run in runs.items() if "dense_of_hosts" in run}
     return {
