@@ -10,9 +10,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -73,6 +74,12 @@ class Network:
         """Unplug a host."""
         _do("ip", "link", "set", self.veth(host), "down")
 
+    def cap(self, host: int, rate: str) -> None:
+        """Cap the link of one host, in both directions, to a rate like 50mbit from here on."""
+        cap = ("root", "tbf", "rate", rate, "burst", BURST, "latency", QUEUE)
+        _do("tc", "qdisc", "replace", "dev", self.veth(host), *cap)
+        _do("tc", "-n", self.name(host), "qdisc", "replace", "dev", "eth0", *cap)
+
     def sent(self) -> list[int]:
         """Bytes that each host has sent over its link, headers included, as the kernel counts them."""
         found = []
@@ -93,23 +100,63 @@ class Network:
             finally:
                 server.kill()
 
+    def run(
+        self,
+        command: Sequence[object],
+        environment: Mapping[str, str],
+        seconds: float,
+        wrap: Callable[[int, list[str]], list[str]] = lambda host, command: command,
+    ) -> list[str]:
+        """What a command prints on each host, by rank, once all have ended well. None of them outlives this call.
+
+        Raises:
+            NotMeasuredError: one failed, or ran longer than `seconds`.
+        """
+        with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+            paths = [Path(folder) / f"{host}.err" for host in range(self.hosts)]
+            outs = [stack.enter_context(tempfile.TemporaryFile("w+")) for _ in range(self.hosts)]
+            processes = []
+            try:
+                for host in range(self.hosts):
+                    errors = stack.enter_context(paths[host].open("w"))
+                    inside = wrap(host, self.inside(host, list(map(str, command))))
+                    processes.append(self._popen(host, inside, outs[host], errors, environment))
+                codes = wait_for(processes, seconds)
+            finally:
+                for process in processes:
+                    process.kill()
+                    process.wait()
+            if any(codes):
+                bad = next((host for host, code in enumerate(codes) if code), 0)
+                raise NotMeasuredError(f"hosts in namespaces ended with {codes}: {last_line(paths[bad])[:300]}")
+            for out in outs:
+                out.seek(0)
+            return [out.read() for out in outs]
+
+    def _popen(
+        self, host: int, command: Sequence[str], out: IO[str] | int, errors: IO[str], environment: Mapping[str, str]
+    ) -> subprocess.Popen[str]:
+        """Start a process of a host as torchrun would."""
+        own = {
+            "WORLD_SIZE": str(self.hosts), "RANK": str(host), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
+            "GLOO_SOCKET_IFNAME": "eth0", "MASTER_ADDR": self.address(0), "MASTER_PORT": str(PORT),
+        }  # fmt: skip
+        return subprocess.Popen(
+            command, cwd=ROOT, text=True, stdin=subprocess.DEVNULL, stdout=out, stderr=errors,
+            env=os.environ | ONE_BLAS_THREAD | dict(environment) | own,
+        )  # fmt: skip
+
     def start(
         self, arguments: Sequence[object], errors: Sequence[IO[str]], out: IO[str], environment: Mapping[str, str]
     ) -> list[subprocess.Popen[str]]:
         """Start `any2vec arguments` once on each host, as torchrun would; rank 0's standard output goes to `out`."""
         command = [sys.executable, "-m", "any2vec", *map(str, arguments)]
-        common = {
-            "WORLD_SIZE": str(self.hosts), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "GLOO_SOCKET_IFNAME": "eth0",
-            "MASTER_ADDR": self.address(0), "MASTER_PORT": str(PORT),
-        }  # fmt: skip
         return [
-            subprocess.Popen(
-                self.inside(host, command), cwd=ROOT, text=True, stdin=subprocess.DEVNULL,
-                stdout=out if host == 0 else subprocess.DEVNULL, stderr=errors[host],
-                env=os.environ | ONE_BLAS_THREAD | dict(environment) | common | {"RANK": str(host)},
+            self._popen(
+                host, self.inside(host, command), out if host == 0 else subprocess.DEVNULL, errors[host], environment
             )
             for host in range(self.hosts)
-        ]  # fmt: skip
+        ]
 
 
 @contextmanager
@@ -155,9 +202,7 @@ def _add_host(made: Network, host: int, bridge: str, rate: str | None) -> None:
     _do("ip", "-n", name, "link", "set", "eth0", "up", "gso_max_segs", "1")
     _do("ip", "-n", name, "link", "set", "lo", "up")
     if rate is not None:
-        cap = ("root", "tbf", "rate", rate, "burst", BURST, "latency", QUEUE)
-        _do("tc", "qdisc", "add", "dev", veth, *cap)
-        _do("tc", "-n", name, "qdisc", "add", "dev", "eth0", *cap)
+        made.cap(host, rate)
 
 
 def wait_for(processes: Sequence[subprocess.Popen[str]], seconds: float) -> list[int | None]:
