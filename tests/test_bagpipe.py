@@ -364,6 +364,32 @@ def test_gradients_travel_without_ids() -> None:
         assert facts["now_share"] + facts["later_share"] + facts["never_share"] == pytest.approx(1)
 
 
+def test_what_can_wait_leaves_with_the_next_step() -> None:
+    """Dense gradients, which trainers exchange between two steps, find the line free."""
+    one = job("sgd", 2)
+
+    def host(transport: Transport) -> list[tuple[int, int, int]]:
+        access, found = access_of(transport, one), []
+
+        def messages() -> int:
+            counted = transport.counters.bytes_by_phase()
+            return int(counted.get("later", 0))
+
+        for step, rows in enumerate(one.batches[transport.rank]):
+            before = messages()
+            pooled = access.pooled(rows, step)
+            reading = messages()
+            access.push(rows, step, gradient(pooled, transport.rank, step))
+            found.append((before, reading, messages()))
+        access.finish()
+        access.client.leave()
+        return found
+
+    for found in run_logical(2, host, patience=30.0):
+        assert all(pushed == reading for _, reading, pushed in found)
+        assert found[0][1] == 0 and sum(reading > before for before, reading, _ in found) > len(found) // 2
+
+
 def test_what_is_written_back_travels_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two rows each."""
     monkeypatch.setattr(bagpipe_lanes, "_PIECE", 2 * 4 * (WIDTH + 1))
