@@ -130,6 +130,7 @@ class BagpipeRows:
         Raises:
             HostError: a server or a trainer is lost.
         """
+        self._begin()
         self._finish_later()
         slots = np.flatnonzero(self._mark[: self._num_slots])
         row_K = self._mark[slots] - 1
@@ -176,11 +177,14 @@ class BagpipeRows:
             "waited_for_fetch_seconds": self._fetcher.waited, "waited_for_trainers_seconds": self._waited,
         }  # fmt: skip
 
-    def _next_plan(self) -> StepPlan:
+    def _begin(self) -> None:
         if not self._is_started:
             self._is_started = True
             self._janitor.start()
             self._fetcher.start()
+
+    def _next_plan(self) -> StepPlan:
+        self._begin()
         self._janitor.check()
         return self._fetcher.next()
 

@@ -75,11 +75,12 @@ class ClickHost(Host):
         self.roles = Roles.of(transport.hosts, servers, sync_servers)
         if data.num_examples < self.roles.trainers:
             raise InputError(f"{data.num_examples} examples are too few for {self.roles.trainers} trainers.")
-        self.rounds = 1 if options is None else options.rounds(transport.hosts)
         workers = request.threads if self.roles.is_trainer(rank) else 0
         trainers = self.roles.trainers
         bounds = chunks_of(data.num_examples, trainers, transport.hosts - trainers, model.batch_size)
         self.steps = Steps(bounds=bounds, trainers=trainers, batch_size=model.batch_size, epochs=request.epochs)
+        # No more than batches: then all trainers have the same number in each round but the last of an epoch.
+        self.rounds = 1 if options is None else min(options.rounds(transport.hosts), self.steps.per_epoch)
         self.schedule = self._schedule(bounds)
         self.steps = replace(self.steps, first=self._first_step())
         self.rows = make_rows(
