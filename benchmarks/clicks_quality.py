@@ -49,16 +49,29 @@ class Lead:
 def lead(shadow: Mapping[int, Sequence[float]], fixed: Mapping[int, Sequence[float]]) -> Lead:
     """Paired: both sides of a difference have the seed, the slices and the number of trainers in common.
 
-    Args: {trainers: normalised entropies in the order of seeds}. The variance of a difference is pooled over numbers
-    of trainers (K of them, S seeds each: K (S - 1) degrees of freedom), for three seeds alone say little about it; what
-    differs between numbers of trainers is no error, and is not counted as one.
+    Args: {trainers: normalised entropies in the order of seeds}. What differs between numbers of trainers is no error,
+    and is not counted as one: the variance of the mean is that of each number's mean, added up. Three seeds alone say
+    little about a single number of trainers, so for those the variance is pooled over all that are more than one (one
+    trainer agrees with nobody, and hardly differs).
     """
     pairs = {count: [one - two for one, two in zip(shadow[count], fixed[count], strict=True)] for count in shadow}
     means = {count: statistics.fmean(found) for count, found in pairs.items()}
     seeds = min(len(found) for found in pairs.values())
-    spread = statistics.fmean(statistics.variance(found) for found in pairs.values()) if seeds > 1 else 0.0
-    error_of_one = math.sqrt(spread / seeds)
-    return Lead(statistics.fmean(means.values()), error_of_one / math.sqrt(len(means)), means, error_of_one)
+    spread = {count: statistics.variance(found) if seeds > 1 else 0.0 for count, found in pairs.items()}
+    many = [found for count, found in spread.items() if count > 1] or [0.0]
+    error = math.sqrt(sum(spread.values()) / seeds) / len(means)
+    return Lead(statistics.fmean(means.values()), error, means, math.sqrt(statistics.fmean(many) / seeds))
+
+
+def chance(one: Mapping[int, Sequence[float]], other: Mapping[int, Sequence[float]]) -> float:
+    """Standard deviation of a run whose rule, seed and slices are the same: threads take turns as they happen to."""
+    pairs = [
+        (first - second) ** 2
+        for count in one
+        if count > 1
+        for first, second in zip(one[count], other[count], strict=True)
+    ]
+    return math.sqrt(statistics.fmean(pairs) / 2)
 
 
 def shadow_quality(bench: Bench) -> list[Reading]:
@@ -74,12 +87,18 @@ def shadow_quality(bench: Bench) -> list[Reading]:
     bench.runs |= {"stream": STREAM, "options": OPTIONS, "train": TRAIN, "test": TEST, "seeds": list(seeds)}
     bench.runs["entropy"] = entropies | {"one trainer": {1: one}, "Bayes floor": {1: floor}}
     bench.runs["syncs"] = {f"seed {seed}, {count} trainers": run["syncs"] for (seed, count), run in found.items()}
+    bench.runs["seconds of training, other work beside it"] = sum(run["seconds"] for run in found.values())
     readings = [_reading(rule, entropies, found) for rule in RULES]
     most = max(trainers)
     cost = {name: statistics.fmean(by_count[most]) - statistics.fmean(one) for name, by_count in entropies.items()}
     text = ", ".join(f"{name} {value:+.4f}" for name, value in cost.items())
     alone = statistics.fmean(one)
-    bounds = f"one trainer {alone:.4f}, Bayes floor {statistics.fmean(floor):.4f}; {most} trainers less one: {text}"
+    # Without momentum both are the mean of the replicas: two runs of one rule.
+    noise = chance(entropies[fixed("ma")], entropies[fixed("bmuf")])
+    bounds = (
+        f"one trainer {alone:.4f}, Bayes floor {statistics.fmean(floor):.4f}; {most} trainers less one: {text}; "
+        f"a run again, by chance of its threads: ± {noise:.4f}"
+    )
     return [*readings, Reading(value=alone, text=bounds)]
 
 
@@ -124,6 +143,7 @@ def _runs(bench: Bench, seed: int, count: int) -> dict[str, Any]:
     return {
         "entropy": {name: run["normalised_entropy"] for name, run in runs.items()},
         "floor": found["bayes"]["normalised_entropy"],
+        "seconds": sum(run["seconds"] for run in runs.values()),
         "syncs": syncs,
     }
 

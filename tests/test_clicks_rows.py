@@ -6,15 +6,22 @@ import math
 
 import pytest
 from benchmarks.clicks_paper import COLUMNS, ROWS_IN_ALL, Sizes
-from benchmarks.clicks_quality import lead
+from benchmarks.clicks_quality import chance, lead
 
 
 def test_the_error_of_a_lead_is_what_seeds_differ_by_not_what_trainers_do() -> None:
-    """Differences of 1 and 3 at one trainer, of 11 and 13 at two: each pair has variance 2, whatever their means."""
-    found = lead({1: [2.0, 5.0], 2: [12.0, 15.0]}, {1: [1.0, 2.0], 2: [1.0, 2.0]})
-    assert found.mean == 7.0 and found.by_trainers == {1: 2.0, 2: 12.0}
-    assert found.error_of_one == pytest.approx(math.sqrt(2 / 2))
-    assert found.error == pytest.approx(math.sqrt(2 / 4))
+    """Differences of 1 and 3 at two trainers, of 11 and 15 at four: variances 2 and 8, whatever their means."""
+    found = lead({2: [2.0, 5.0], 4: [12.0, 17.0]}, {2: [1.0, 2.0], 4: [1.0, 2.0]})
+    assert found.mean == 7.5 and found.by_trainers == {2: 2.0, 4: 13.0}
+    assert found.error == pytest.approx(math.sqrt(2 / 2 + 8 / 2) / 2)
+    assert found.error_of_one == pytest.approx(math.sqrt((2 + 8) / 2 / 2))
+
+
+def test_one_trainer_counts_in_the_mean_and_says_nothing_of_chance_among_many() -> None:
+    found = lead({1: [4.0, 4.0], 2: [2.0, 5.0]}, {1: [1.0, 1.0], 2: [1.0, 2.0]})
+    assert found.mean == 2.5 and found.error == pytest.approx(math.sqrt(2 / 2) / 2)
+    assert found.error_of_one == pytest.approx(1.0)
+    assert chance({1: [9.0], 2: [1.0, 4.0]}, {1: [0.0], 2: [3.0, 4.0]}) == pytest.approx(1.0)
 
 
 def test_what_both_sides_have_in_common_is_no_error() -> None:
