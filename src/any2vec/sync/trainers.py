@@ -75,7 +75,8 @@ class TrainerOptions(RunHosts):
         check_whole("sync_servers", self.sync_servers, 0, MOST_PLANNED)
         check_whole("rounds_per_epoch", self.rounds_per_epoch, 1, 1_000_000)
         check_number("cache_rows", self.cache_rows, 0, 1, open_low=True)
-        if self.row_cache.kind != "none" and self.agreement.name == "m-of-n":
+        agreement, cache = self.agreement, self.row_cache  # both are looked at, whatever the other is
+        if agreement.name == "m-of-n" and cache.kind != "none":
             raise InputError(
                 f"sync {self.sync} drops gradients that come too late, and a cache {self.cache} has its rows changed "
                 "by then; use cache none."
