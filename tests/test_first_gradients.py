@@ -15,6 +15,7 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
+from any2vec.sync.dense import DenseAgreement
 from any2vec.sync.first_gradients import FirstGradients
 from any2vec.sync.gradient_rule import ACCEPTED, DROPPED, UNKNOWN
 from any2vec.sync.served_gradients import ServedGradients
@@ -27,7 +28,7 @@ from any2vec.tables.remote import RowClient
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.server import RowServer
-from any2vec.types import LEFT_OUT, DenseAgreement
+from any2vec.types import LEFT_OUT
 from gradient_cases import (
     KINDS,
     RATE,
