@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from benchmarks import clicks_cache, clicks_paper, clicks_quality
+from benchmarks import clicks_cache, clicks_links, clicks_paper, clicks_quality, clicks_slow
 from benchmarks.table import Table
 
 TABLE = Table(
     name="clicks",
     title="Click models with embedding servers",
-    rows=(*clicks_quality.ROWS, *clicks_cache.ROWS, *clicks_paper.ROWS),
+    rows=(
+        *clicks_quality.ROWS,
+        *clicks_cache.ROWS,
+        *clicks_links.ROWS,
+        *clicks_slow.ROWS,
+        *clicks_paper.ROWS,
+    ),
 )
