@@ -241,6 +241,18 @@ def test_what_was_trained_scores_alike_from_memory_from_its_folder_and_at_the_co
     assert ran.exit_code == 0 and np.allclose([float(line) for line in ran.stdout.splitlines()], fresh, rtol=1e-5)
 
 
+@each
+def test_without_numbers(model: ClickModel, files: PlantedFiles, tmp_path: Path) -> None:
+    """Some dense parameters are then none at all."""
+    schema = tmp_path / "schema.toml"
+    lines = files.schema.read_text().splitlines()
+    schema.write_text("\n".join(line for line in lines if not line.startswith("dense =")))
+    result = files.fit(model, schema=schema, out=tmp_path / "run")
+    assert files.judge(any2vec.ClickScorer.load(tmp_path / "run")) == files.judge(result.scorer)
+    went_on = files.fit(model, schema=schema, out=tmp_path / "run", resume=True)
+    assert same(result, went_on)
+
+
 def test_scores_do_not_depend_on_the_batch(files: PlantedFiles, done: any2vec.FitResult) -> None:
     whole, small = (
         [np.concatenate(parts) for parts in zip(*done.scorer.score(files.test, batch_size), strict=True)]

@@ -73,19 +73,21 @@ class ClickScorer:
         self.encoder = encoder
         self.vectors = vector_VD
         self.weights = weight_V
-        self.dense = dense
         columns = encoder.schema.columns
         self._is_mean_F = np.array([column.is_multi_valued and column.pooling == "mean" for column in columns])
         self._net = make_net(model, len(encoder.schema.dense), len(columns))
         num_rows = int(encoder.offset_F[-1])
-        expected = {name: tuple(value.shape) for name, value in self._net.named_parameters()}
+        # Files leave out what has no numbers: the linear part of a schema without numbers, say.
+        parameters = {name: value for name, value in self._net.named_parameters() if value.numel()}
+        self.dense = dense = {name: array for name, array in dense.items() if array.size}
+        expected = {name: tuple(value.shape) for name, value in parameters.items()}
         expected |= {"vectors": (num_rows, model.dim)}
         if model.has_weights and model.vector_dim:
             expected |= {"weights": (num_rows,)}
         stored = {"vectors": vector_VD, **dense} | ({} if weight_V is None else {"weights": weight_V})
         _check_shapes(expected, {name: array.shape for name, array in stored.items()})
         with torch.no_grad():
-            for name, parameter in self._net.named_parameters():
+            for name, parameter in parameters.items():
                 parameter.copy_(torch.from_numpy(dense[name]))
 
     def score(self, data: Any, batch_size: int = 4096) -> Iterator[tuple[np.ndarray, np.ndarray]]:

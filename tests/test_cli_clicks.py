@@ -1,0 +1,310 @@
+"""Models of clicks at the command line: train, score, and one clear sentence for whatever is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+import any2vec
+from any2vec.cli.app import app
+from any2vec.data.click_schema import KNOWN
+from any2vec.sync.replica_names import CLICK_SYNCS
+from any2vec.testing.planted_clicks import PlantedClicks
+
+pytest.importorskip("torch", reason="models of clicks need torch")
+DLRM = ["--model", "dlrm", "--dim", "4", "--bottom", "8", "--top", "8", "--threads", "1", "--quiet"]
+PLANTED = [*DLRM, "--schema", "clicks.toml"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with clicks.tsv, its schema, rows.tsv of the same kind, and a finished run of each kind of model."""
+    folder = tmp_path_factory.mktemp("made")
+    clicks = PlantedClicks(900, columns=4, rows=20, dense=3, multi_valued=1, seed=5)
+    clicks.write_tsv(folder / "clicks.tsv", 0, 600)
+    clicks.write_tsv(folder / "rows.tsv", 600)
+    any2vec.fit(any2vec.DLRM(dim=4, bottom="8", top="8"), folder / "clicks.tsv", schema=folder / "clicks.toml",
+                threads=1, out=folder / "run", cache_dir=folder / "cache")  # fmt: skip
+    return folder
+
+
+@pytest.fixture
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy, which is the working folder."""
+    shutil.copytree(made, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("ANY2VEC_CACHE", str(tmp_path / "here" / "cache"))
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path / "here"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def done(*arguments: str) -> str:
+    """Standard output of a command that ends well."""
+    found = run(*arguments)
+    assert found.exit_code == 0, found.output
+    return str(found.stdout)
+
+
+def refused(*arguments: str) -> str:
+    """The one sentence of a command that is refused: exit code 2, nothing on standard output."""
+    found = run(*arguments)
+    assert found.exit_code == 2, found.output
+    assert not found.stdout and found.stderr.startswith("Error: ") and found.stderr.count("\n") == 1
+    return str(found.stderr)
+
+
+def edit(change: Any, source: str = "clicks.tsv", target: str = "bad.tsv") -> str:
+    """Write a file whose lines are changed; its name."""
+    lines = Path(source).read_text().splitlines()
+    Path(target).write_text("".join(line + "\n" for line in change(lines)))
+    return target
+
+
+# ---- what works
+
+
+def test_a_planted_stream_from_file_to_scores(here: Path) -> None:
+    summary = json.loads(done("train", "clicks.tsv", *PLANTED, "--out", "out", "--json"))
+    assert (summary["model"], summary["items"], summary["out"]) == ("dlrm", 600, "out")
+    assert 0.5 < summary["normalised_entropy"] < 2
+    told = json.loads(done("score", "out", "rows.tsv", "--json"))
+    assert {"rows", "mean", "log_loss", "auc", "normalised_entropy", "calibration"} <= set(told) and told["rows"] == 300
+    lines = done("score", "out", "rows.tsv").splitlines()
+    assert len(lines) == 300 and np.mean([float(line) for line in lines]) == pytest.approx(told["mean"], abs=1e-4)
+    shown = done("score", "out", "rows.tsv", "rows.tsv", "--out", "p.txt")
+    assert Path("p.txt").read_text().splitlines() == [*lines, *lines]
+    assert "600" in shown and "auc" in shown
+    assert "exists" in refused("score", "out", "rows.tsv", "--out", "p.txt")
+    done("score", "out", "rows.tsv", "--out", "p.txt", "--overwrite")
+    assert Path("p.txt").read_text().splitlines() == lines
+
+
+def test_what_is_told_of_one_host_and_of_several(here: Path) -> None:
+    one = done("train", "clicks.tsv", *PLANTED, "--out", "one")
+    assert "each example before it is learned from" in " ".join(one.split()) and "trainers" not in one
+    twice = done("train", "clicks.tsv", *PLANTED, "--out", "twice", "--epochs", "2")
+    assert "before it is learned from" not in twice
+    hosts = ["--logical-hosts", "2", "--servers", "1", "--sync", "fr-ma:3", "--cache", "het:5"]
+    several = " ".join(done("train", "clicks.tsv", *PLANTED, "--out", "several", *hosts).split())
+    assert "2 trainers and 1 server, " in several and "fr-ma:3, cache het:5" in several
+
+
+def test_options_in_a_file(here: Path) -> None:
+    """A flag wins over it; what it says is what flags would say."""
+    Path("job.toml").write_text(
+        'model = "fm"\ninput = "clicks.tsv"\nschema = "clicks.toml"\nout = "out"\ndim = 4\nlogical-hosts = 2\n'
+        'servers = 1\nsync = "bsp"\ncache = "bagpipe:7"\nrounds-per-epoch = 2\nbatch_size = 50\nthreads = 1\n'
+    )
+    summary = json.loads(done("train", "--config", "job.toml", "--quiet", "--json", "--dim", "3"))
+    assert [summary[name] for name in ("model", "dim", "hosts", "servers", "sync", "cache")] == [
+        "fm", 3, 2, 1, "bsp", "bagpipe:7",
+    ]  # fmt: skip
+    flags = ["--logical-hosts", "2", "--servers", "1", "--sync", "bsp", "--cache", "bagpipe:7", "--batch-size", "50"]
+    done("train", "clicks.tsv", "--model", "fm", "--schema", "clicks.toml", "--out", "again", "--dim", "3", *flags,
+         "--rounds-per-epoch", "2", "--threads", "1", "--quiet")  # fmt: skip
+    first, again = (any2vec.Embeddings.load(name).vectors for name in ("out", "again"))
+    assert np.array_equal(first, again)
+    Path("job.toml").write_text('model = "fm"\ninput = "clicks.tsv"\nschema = "clicks.toml"\nout = "x"\nserver = 1\n')
+    assert "there is no option 'server'; did you mean 'servers'?" in refused("train", "--config", "job.toml")
+
+
+def criteo(random: np.random.Generator, number: int) -> str:
+    numbers = ["" if value < 3 else str(value) for value in random.integers(0, 90, 13)]
+    values = ["" if value < 3 else f"{value:08x}" for value in random.integers(0, 40, 26)]
+    return "\t".join([str(number % 2), *numbers, *values])
+
+
+def avazu(random: np.random.Generator, number: int) -> str:
+    hour = f"1410{21 + number % 9}{number % 24:02d}"
+    return ",".join([f"{number}", str(number % 2), hour, *map(str, random.integers(0, 40, 21))])
+
+
+@pytest.mark.parametrize(("name", "line", "keys"), [("criteo", criteo, "C26#"), ("avazu", avazu, "hour#")])
+def test_formats_known_by_name(name: str, line: Any, keys: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a header; avazu has no numbers at all. With fewer rows than they have, for millions are slow to name."""
+    monkeypatch.setitem(KNOWN[name], "hash_rows", 200)
+    random = np.random.default_rng(1)
+    Path("data").write_text("".join(line(random, number) + "\n" for number in range(300)))
+    done("train", "data", "--model", "logistic", "--schema", name, "--threads", "1", "--out", "out", "--quiet")
+    assert json.loads(done("score", "out", "data", "--json"))["num_examples"] == 300
+    found = [str(key) for key in any2vec.Embeddings.load("out").keys]
+    assert len(found) == {"criteo": 26, "avazu": 22}[name] * 200 and any(key.startswith(keys) for key in found)
+
+
+def test_labels_of_one_kind_are_scored_without_a_comparison(here: Path) -> None:
+    edit(lambda lines: [lines[0], *("1" + line[1:] for line in lines[1:])], "rows.tsv", "ones.tsv")
+    assert set(json.loads(done("score", "run", "ones.tsv", "--json"))) == {"model", "rows", "mean"}
+    edit(lambda lines: [line.split("\t", 1)[1] for line in lines], "rows.tsv", "none.tsv")
+    assert done("score", "run", "none.tsv") == done("score", "run", "rows.tsv")
+
+
+@pytest.mark.parametrize("command", ["train", "score"])
+def test_every_help_fits(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = done(command, "--help")
+    assert max(map(len, shown.splitlines())) <= 100
+    words = {"train": ["--schema", "--servers", "--sync-servers", "--cache", "--bottom", "--dense-learning-rate"]}
+    for word in words.get(command, ["--out", "--json", "--batch-size"]):
+        assert word in shown
+    for sync in CLICK_SYNCS if command == "train" else ():
+        assert sync in shown
+
+
+# ---- what is refused: nothing is left behind
+
+TRAIN = ["train", "clicks.tsv", *PLANTED, "--out", "out"]
+HOSTS = ["--logical-hosts", "2"]
+OPTIONS: list[tuple[list[str], str]] = [
+    (["train", "clicks.tsv", *DLRM, "--out", "out"], "A schema is needed to read clicks; give criteo, avazu, or a TO"),
+    ([*TRAIN, "--schema", "critoe"], "There is no schema 'critoe'; give a TOML file, or one of criteo, avazu"),
+    ([*TRAIN, "--model", "dlmr"], "There is no model 'dlmr' here; did you mean 'dlrm'?"),
+    ([*TRAIN, "--model", "fm"], "--bottom is not an option of fm; it belongs to dlrm"),
+    ([*TRAIN, "--layers", "8"], "--layers is not an option of dlrm; it belongs to deepfm"),
+    ([*TRAIN, "--window", "3"], "--window is not an option of dlrm"),
+    ([*TRAIN, "--scheme", "rep-opt"], "--scheme is not an option of dlrm"),
+    ([*TRAIN, "--top", "8-x"], "top must be up to 16 layer sizes from 1 to 65,536 like 512-256-64, got '8-x'"),
+    ([*TRAIN, "--optimiser", "rmsprop"], "--optimiser must be one of adagrad, adam, sgd"),
+    ([*TRAIN, "--batch-size", "0"], "batch_size must be a whole number from 1 to 1,048,576, got 0"),
+    ([*TRAIN, "--init", "run"], "init does not apply to models of clicks"),
+    ([*TRAIN, "--servers", "1"], "--servers (servers = 1) is for several hosts; say how many, --hosts N or"),
+    ([*TRAIN, "--sync", "bsp"], "--sync (sync = 'bsp') is for several hosts"),
+    ([*TRAIN, "--cache", "het:9"], "--cache (cache = 'het:9') is for several hosts"),
+    ([*TRAIN, *HOSTS, "--sync", "shadow"], "sync of a click model must be one of none, shadow-easgd, shadow-ma"),
+    ([*TRAIN, *HOSTS, "--sync", "elastic"], "sync of a click model must be one of none, shadow-easgd, shadow-ma"),
+    ([*TRAIN, *HOSTS, "--cache", "het"], "cache must be none, het:BOUND[:lru|lfu|lfu-promoted|tinylfu] or bagpipe:B"),
+    ([*TRAIN, *HOSTS, "--cache", "het:5", "--sync", "m-of-n"], "use cache none"),
+    ([*TRAIN, *HOSTS, "--sync", "m-of-n:3"], "takes 3 gradients a step, of 2 trainers; ask for fewer"),
+    ([*TRAIN, *HOSTS, "--sync", "bsp", "--threads", "2"], "goes step by step, with one thread a trainer, got threads"),
+    ([*TRAIN, *HOSTS, "--hosts", "2"], "choose one of the two"),
+    (["train", "clicks.tsv", "--model", "logistic", "--schema", "clicks.toml", "--out", "out", "--dim", "8"],
+     "dim of logistic is 1, the weight of a category, got 8; leave it out"),
+    (["train", "clicks.tsv", "--model", "cbow", "--schema", "clicks.toml", "--out", "out"], "--schema is not an opti"),
+    (["train", "nothing.tsv", *PLANTED, "--out", "out"], "There is no file or folder nothing.tsv"),
+    (["score", "nothing", "rows.tsv"], "nothing holds no model of clicks; give the folder of a finished run of one"),
+    (["score", ".", "rows.tsv"], ". holds no model of clicks"),
+    (["score", "run", "nothing.tsv"], "There is no file nothing.tsv"),
+    (["score", "run"], "Missing argument 'ROWS...'"),
+    (["score", "run", "rows.tsv", "--batch-size", "0"], "--batch-size must be"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "said"), OPTIONS, ids=[said[:40] for _, said in OPTIONS])
+def test_options_that_are_not_legal(arguments: list[str], said: str, here: Path) -> None:
+    assert said in refused(*arguments)
+    assert not Path("out").exists()
+
+
+def without(name: str) -> Any:
+    """Lines without a column."""
+
+    def change(lines: list[str]) -> list[str]:
+        at = lines[0].split("\t").index(name)
+        return ["\t".join(parts[:at] + parts[at + 1 :]) for parts in (line.split("\t") for line in lines)]
+
+    return change
+
+
+def with_value(name: str, value: str) -> Any:
+    """Lines of which the sixth has another value."""
+
+    def change(lines: list[str]) -> list[str]:
+        parts = lines[5].split("\t")
+        parts[lines[0].split("\t").index(name)] = value
+        return [*lines[:5], "\t".join(parts), *lines[6:]]
+
+    return change
+
+
+ROWS: list[tuple[str, Any, str]] = [
+    ("a column of categories", without("C2"), "bad.tsv has no column 'C2'; known are label, I1, I2, I3, C1, C3, T1"),
+    ("a column of bags", without("T1"), "bad.tsv has no column 'T1'"),
+    ("a column of numbers", without("I2"), "bad.tsv has no column 'I2'"),
+    ("label 2", with_value("label", "2"), "bad.tsv, line 6: the label must be 0 or 1, got 2 in column 'label'"),
+    ("label text", with_value("label", "yes"), "bad.tsv, line 6: "),
+    ("NaN", with_value("I1", "nan"), "bad.tsv, line 6: column 'I1' holds nan; numbers must be finite"),
+    ("infinite", with_value("I1", "-inf"), "bad.tsv, line 6: column 'I1' holds -inf; numbers must be finite"),
+    ("a word", with_value("I3", "abc"), "bad.tsv, line 6: column 'I3' holds 'abc', which is no number"),
+    ("a short line", lambda lines: [*lines[:5], "1\t2", *lines[6:]], "bad.tsv, line 6: 2 columns, but the first line"),
+    ("no rows", lambda lines: lines[:1], "bad.tsv holds no rows; give a file with at least one"),
+    ("nothing", lambda lines: [], "bad.tsv is empty; give a file with content"),
+]
+
+
+@pytest.mark.parametrize("command", ["train", "score"])
+@pytest.mark.parametrize(("change", "said"), [case[1:] for case in ROWS], ids=[case[0] for case in ROWS])
+def test_rows_that_are_not_as_the_schema_says(change: Any, said: str, command: str, here: Path) -> None:
+    edit(change)
+    arguments = ["train", "bad.tsv", *PLANTED] if command == "train" else ["score", "run", "bad.tsv"]
+    assert said in refused(*arguments, "--out", "out")
+    assert not Path("out").exists()
+
+
+def test_training_needs_labels(here: Path) -> None:
+    edit(without("label"))
+    assert "bad.tsv has no column 'label'" in refused("train", "bad.tsv", *PLANTED, "--out", "out")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("dense = 3\n", "In the schema bad.toml: dense must be a list of names of columns, got 3"),
+        ('categorical = ["C1"]\nlabel = "C1"\n', "the label 'C1' is named as an input, too"),
+        ('dense = ["I1"]\n', "a schema needs at least one column in categorical or multi_valued"),
+        ('categorical = ["C1"]\n', "dlrm needs two columns of categories, or one and numbers"),
+        ("dense = [\n", "bad.toml"),
+    ],
+)
+def test_schemas_that_are_not_legal(text: str, said: str, here: Path) -> None:
+    Path("bad.toml").write_text(text)
+    assert said in refused("train", "clicks.tsv", *DLRM, "--schema", "bad.toml", "--out", "out")
+    assert not Path("out").exists()
+
+
+def test_a_run_that_is_over_is_held_against_what_is_asked_for(here: Path) -> None:
+    """The same: it stands. Another schema, other rows, other options: each is named."""
+    before = Path("run/dense.safetensors").read_bytes()
+    same = ["train", "clicks.tsv", *PLANTED, "--out", "run"]
+    assert "--overwrite" in refused(*same)
+    done(*same, "--resume")
+    Path("other.toml").write_text(Path("clicks.toml").read_text().replace("'mean'", "'sum'"))
+    assert "run is of a run with data.digest" in refused(*same, "--resume", "--schema", "other.toml")
+    assert "data.num_examples = 600, this one has 300" in refused("train", "rows.tsv", *same[2:], "--resume")
+    assert "model.dim = 4, this one has 5" in refused(*same, "--resume", "--dim", "5")
+    assert Path("run/dense.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda b: b[:50], "is damaged: dense.safetensors: not a safetensors file, or cut short"),
+        (lambda b: b.replace(b"dlrm", b"dlrx"), "There is no model of clicks called 'dlrx'"),
+        (
+            lambda b: b.replace(b'\\"top\\"', b'\\"tip\\"'),
+            "dlrm has no option 'tip'; it is of another version of any2v",
+        ),
+        (lambda b: b.replace(b'\\"dim\\": 4', b'\\"dim\\": 5'), "is stored; train again"),
+    ],
+)
+def test_a_damaged_run(damage: Any, said: str, here: Path) -> None:
+    file = Path("run/dense.safetensors")
+    before = file.read_bytes()
+    file.write_bytes(damage(before))
+    assert file.read_bytes() != before and said in refused("score", "run", "rows.tsv", "--out", "out")
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("name", ["schema.json", "values.parquet", "meta.json", "vectors.safetensors"])
+def test_a_run_that_lacks_a_file(name: str, here: Path) -> None:
+    (here / "run" / name).unlink()
+    assert "run" in refused("score", "run", "rows.tsv")
