@@ -371,18 +371,17 @@ def test_what_can_wait_leaves_with_the_next_step() -> None:
     def host(transport: Transport) -> list[tuple[int, int, int]]:
         access, found = access_of(transport, one), []
 
-        def messages() -> int:
-            counted = transport.counters.bytes_by_phase()
-            return int(counted.get("later", 0))
+        def sent() -> int:
+            return int(transport.counters.bytes_by_phase().get("later", 0))
 
         for step, rows in enumerate(one.batches[transport.rank]):
-            before = messages()
+            before = sent()
             pooled = access.pooled(rows, step)
-            reading = messages()
+            reading = sent()
             access.push(rows, step, gradient(pooled, transport.rank, step))
-            found.append((before, reading, messages()))
+            found.append((before, reading, sent()))
         access.finish()
-        access.client.leave()
+        access._janitor._client.leave()
         return found
 
     for found in run_logical(2, host, patience=30.0):

@@ -62,7 +62,7 @@ class Call:
     checkpoint_seconds: float
     text: TextOptions | None
     graph: GraphOptions | None
-    schema: ClickSchema | None
+    schema: ClickSchema | None = None
     cache_dir: Path | None
     hosts: RunHosts
     started: float
