@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from benchmarks import clicks_cache, clicks_links, clicks_paper, clicks_quality, clicks_slow
+from benchmarks import clicks_cache, clicks_links, clicks_paper, clicks_quality, clicks_real, clicks_rows, clicks_slow
 from benchmarks.table import Table
 
 TABLE = Table(
     name="clicks",
     title="Click models with embedding servers",
     rows=(
+        *clicks_rows.ROWS,
         *clicks_quality.ROWS,
         *clicks_cache.ROWS,
         *clicks_links.ROWS,
         *clicks_slow.ROWS,
+        *clicks_real.ROWS,
         *clicks_paper.ROWS,
     ),
 )
