@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import clicks_cache, clicks_links, clicks_paper, clicks_quality, clicks_real, clicks_rows, clicks_slow
+from benchmarks import clicks_cache, clicks_links, clicks_paper, clicks_quality, clicks_real, clicks_rows
 from benchmarks.table import Table
 
 TABLE = Table(
@@ -13,7 +13,6 @@ TABLE = Table(
         *clicks_quality.ROWS,
         *clicks_cache.ROWS,
         *clicks_links.ROWS,
-        *clicks_slow.ROWS,
         *clicks_real.ROWS,
         *clicks_paper.ROWS,
     ),
