@@ -279,7 +279,7 @@ ROWS = (
             ),
         ),
         run=het_bytes,
-        minutes=40,
+        minutes=25,
     ),
     Row(
         name="bagpipe-exact",
