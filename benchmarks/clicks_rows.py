@@ -29,7 +29,7 @@ class Sizes:
 
 
 FULL, QUICK = Sizes(100_000, 2048, 240, 50, 30), Sizes(1000, 128, 20, 10, 10)
-RATES = ("--learning-rate", 0.02, "--dense-learning-rate", 0.005)
+RATES = {"--learning-rate": 0.02, "--dense-learning-rate": 0.005}
 PAIRS, SEEDS = 5, 3
 """pairs of runs; how many of them, a seed each, learn beside being timed"""
 THREADS = (1, 2)
@@ -120,10 +120,9 @@ def _runs(bench: Bench, peers: dict[str, tuple[str, str]]) -> dict[int, Any]:
             for threads in THREADS:
                 # A smoke run may meet a busy machine, on which OpenMP's threads wait for each other for minutes.
                 theirs = 1 if bench.quick else threads
-                run = {
-                    name: side(*_arguments(bench, folder, threads if name == "any2vec" else theirs, pair)).result
-                    for name, side in sides.items()
-                }
+                ours = _arguments(bench, folder, threads, pair, threads**-0.5)
+                given = {name: _arguments(bench, folder, theirs, pair) for name in peers} | {"any2vec": ours}
+                run = {name: side(*given[name]).result for name, side in sides.items()}
                 found.setdefault(threads, []).append(run)
         return found
 
@@ -139,13 +138,17 @@ def _peer(bench: Bench, script: str, engine: str) -> Callable[..., Done]:
     return lambda *given: bench.ours(script, *given)
 
 
-def _arguments(bench: Bench, folder: Path, threads: int, pair: int) -> tuple[object, ...]:
+def _arguments(bench: Bench, folder: Path, threads: int, pair: int, scale: float = 1.0) -> tuple[object, ...]:
+    """scale: of the learning rates; any2vec's workers share a batch, and rates of adaptive optimisers follow the root
+    of the batch's size (Malladi et al. 2022).
+    """
     files = [("--" + name, folder / f"{name}.npy") for name in ("ids", "dense", "labels")]
     size = _sizes(bench)
     learning = ("--train-steps", size.train) if pair < SEEDS else ()
+    rates = (part for name, rate in RATES.items() for part in (name, rate * scale))
     options = (
         "--rows", size.rows + 2, "--dim", DIM, "--batch", size.batch, "--steps", size.steps,
-        "--test", size.test * size.batch, *RATES, "--seed", pair + 1,
+        "--test", size.test * size.batch, *rates, "--seed", pair + 1,
     )  # fmt: skip
     return *(part for file in files for part in file), *options, "--threads", threads, *learning
 

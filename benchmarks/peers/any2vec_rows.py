@@ -1,6 +1,7 @@
 """Click models in any2vec beside dlrm_peer's: rows alone, whole steps, whole steps with free rows. One JSON line.
 
-Each thread is a Hogwild worker with batches of its own; seconds are those of all workers over their batches.
+Each thread is a Hogwild worker with batches of its own. Together they hold a batch of `--batch` examples: two workers
+take 1024 where a peer takes 2048, so as many examples are under way, and seconds are those of `--batch` examples.
 """
 
 from __future__ import annotations
@@ -28,17 +29,19 @@ class Problem:
         from any2vec.models.dlrm import DLRM
 
         self.args, self.examples = args, Examples(args)
+        self.size = args.batch // args.threads
+        """examples of a worker's batch"""
         self.num_columns, self.num_dense = self.examples.ids.shape[1], self.examples.dense.shape[1]
-        self.start_P1 = np.arange(args.batch * self.num_columns + 1)
+        self.start_P1 = np.arange(self.size * self.num_columns + 1)
         self.model = DLRM(
-            dim=args.dim, bottom="-".join(map(str, BOTTOM)), top="-".join(map(str, TOP)), batch_size=args.batch,
+            dim=args.dim, bottom="-".join(map(str, BOTTOM)), top="-".join(map(str, TOP)), batch_size=self.size,
             learning_rate=args.learning_rate, dense_learning_rate=args.dense_learning_rate,
         )  # fmt: skip
 
     def batch(self, start: int) -> Any:
         from any2vec.data.click_batch import ClickBatch
 
-        part = slice(start, start + self.args.batch)
+        part = slice(start, start + self.size)
         ids = self.examples.ids[part] + np.arange(self.num_columns) * self.args.rows
         return ClickBatch(
             np.array(self.examples.labels[part]), np.array(self.examples.dense[part]), ids.reshape(-1), self.start_P1
@@ -46,8 +49,8 @@ class Problem:
 
     def batches(self, first: int, count: int) -> list[Any]:
         """Of steps; after the last whole one the first comes again."""
-        whole = self.examples.num_train // self.args.batch
-        return [self.batch(step % whole * self.args.batch) for step in range(first, first + count)]
+        whole = self.examples.num_train // self.size
+        return [self.batch(step % whole * self.size) for step in range(first, first + count)]
 
     def new_rows(self) -> Any:
         from any2vec.tables.access import LocalRows
@@ -76,7 +79,7 @@ class Problem:
         from any2vec.models.click_worker import foretell
         from any2vec.tables.batch_rows import BatchRows
 
-        losses, first, size = [], self.examples.num_train, self.args.batch
+        losses, first, size = [], self.examples.num_train, self.size
         for start in range(first, first + self.args.test - size + 1, size):
             batch = self.batch(start)
             sums_PW = rows.pooled(BatchRows.of(batch.id_M, batch.start_P), 0)
@@ -91,7 +94,7 @@ def free_worker(problem: Problem) -> Any:
 
     from any2vec.models.click_worker import ClickWorker
 
-    shape = (problem.args.batch, problem.num_columns, problem.args.dim)
+    shape = (problem.size, problem.num_columns, problem.args.dim)
     fixed_BFD = (np.random.default_rng(problem.args.seed).standard_normal(shape) * 0.01).astype(np.float32)
 
     class FreeWorker(ClickWorker):
@@ -117,7 +120,7 @@ class Team:
         self.pool = ThreadPoolExecutor(threads)
 
     def seconds(self, work: Callable[[int, Any], Any], batches: Sequence[Any]) -> float:
-        """Seconds a batch; work(thread, batch) does one."""
+        """Seconds of a batch of each thread; work(thread, batch) does one."""
         left, lock = iter(batches), threading.Lock()
 
         def take(thread: int) -> None:
@@ -130,7 +133,7 @@ class Team:
 
         began = time.perf_counter()
         list(self.pool.map(take, range(self.threads)))
-        return (time.perf_counter() - began) / len(batches)
+        return (time.perf_counter() - began) / len(batches) * self.threads
 
 
 def main() -> None:
@@ -144,7 +147,7 @@ def main() -> None:
     torch.set_num_threads(1)  # threads are workers
     problem, team, size = Problem(args), Team(args.threads), STRETCH * args.threads
     rows = problem.new_rows()
-    shape = (args.batch * problem.num_columns, args.dim)
+    shape = (problem.size * problem.num_columns, args.dim)
     gradient_PW = (torch.randn(shape, generator=torch.Generator().manual_seed(args.seed)) * 1e-3).numpy()
 
     def rows_alone(thread: int, batch: Any) -> None:
@@ -173,8 +176,9 @@ def main() -> None:
     if args.train_steps and args.test >= args.batch:
         rows = problem.new_rows()
         workers = problem.new_workers(ClickWorker, rows)
-        for first in range(0, args.train_steps, size):
-            batches = problem.batches(first, min(size, args.train_steps - first))
+        steps = args.train_steps * args.threads
+        for first in range(0, steps, size):
+            batches = problem.batches(first, min(size, steps - first))
             team.seconds(lambda thread, batch: workers[thread].train(batch, 0), batches)
         result |= {"train_steps": args.train_steps, "test_log_loss": problem.log_loss(workers[0], rows)}
     print(json.dumps(result))
