@@ -23,7 +23,8 @@ from any2vec.tables.access import LocalRows, RowAccess
 from any2vec.tables.bagpipe_lanes import Janitor
 from any2vec.tables.bagpipe_rows import BagpipeRows
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.in_step_rows import InStepRows, in_step_block
+from any2vec.tables.clocked_rows import ClockedRows
+from any2vec.tables.in_step_block import in_step_block
 from any2vec.tables.remote import RowClient
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.server import RowServer
@@ -113,7 +114,7 @@ def in_step(job: Job) -> np.ndarray:
         server.start()
         client = RowClient(server, job.bounds)
         if transport.rank < job.trainers:
-            train(InStepRows(client, "rows", job.optimiser, len(job.batches[0])), job, transport.rank)
+            train(ClockedRows(client), job, transport.rank)
         client.leave()
         return table
 
@@ -337,7 +338,7 @@ def test_a_small_cache_keeps_less_and_makes_the_same(trainers: int) -> None:
     assert_equal(large, one)
     tight, wide = small.facts[0], large.facts[0]
     assert tight["most_rows_held"] <= capacity < wide["most_rows_held"]
-    assert tight["mean_look_ahead"] < wide["mean_look_ahead"] == 20
+    assert tight["look_ahead_mean"] < wide["look_ahead_mean"] == 20
     assert tight["fetched_share"] > wide["fetched_share"]
 
 

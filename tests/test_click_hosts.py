@@ -250,6 +250,16 @@ def test_stale_rows_save_bytes(files: PlantedFiles) -> None:
     assert none["bytes_by_kind"]["rows"] > 2 * het["bytes_by_kind"]["rows"] > 0
 
 
+@pytest.mark.parametrize("cache", ["het:10", "bagpipe:5"])
+def test_cached_rows_stay_cached_where_trainers_meet(cache: str, files: PlantedFiles) -> None:
+    """Meeting more often sends no row more; a stop would."""
+    rare, often = (
+        files.fit(hosts={"logical_hosts": 1, "servers": 1, "sync": "none", "cache": cache, "rounds_per_epoch": rounds})
+        for rounds in (1, 8)
+    )
+    assert same(rare, often) and rare.summary["bytes_by_kind"]["rows"] == often.summary["bytes_by_kind"]["rows"]
+
+
 def test_dense_bytes_of_synchronous_steps_are_what_they_must_be(files: PlantedFiles) -> None:
     """Two trainers, Q parameters: each sends the other's part of its gradient and its part of the sum, 13 times; but
     the second has 12 batches."""
@@ -260,6 +270,14 @@ def test_dense_bytes_of_synchronous_steps_are_what_they_must_be(files: PlantedFi
 
 
 # ---- processes
+
+
+@processes
+def test_one_trainer_beside_a_server(files: PlantedFiles) -> None:
+    """Two processes, though --hosts says one."""
+    options = {"servers": 1, "sync": "none"}
+    carried, logical = (files.fit(hosts=options | {kind: 1}) for kind in ("hosts", "logical_hosts"))
+    assert same(carried, logical) and carried.summary["hosts"] == carried.summary["servers"] == 1
 
 
 @processes

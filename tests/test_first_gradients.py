@@ -21,9 +21,10 @@ from any2vec.sync.gradient_rule import ACCEPTED, DROPPED, UNKNOWN
 from any2vec.sync.served_gradients import ServedGradients
 from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
+from any2vec.tables.clocked_rows import ClockedRows
 from any2vec.tables.held_block import HeldBlock
 from any2vec.tables.held_rows import HeldRows, HeldRowsTold
-from any2vec.tables.in_step_rows import InStepRows, in_step_block
+from any2vec.tables.in_step_block import in_step_block
 from any2vec.tables.remote import RowClient
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimiser import RowOptimiser
@@ -382,7 +383,7 @@ def test_rows_of_n_of_n_are_the_bits_of_synchronous_ones(hosts: int, center: int
             server = RowServer(transport, {"rows": block}, bound=0, in_step=True, trainers=range(3))
             server.start()
             client = RowClient(server, row_bounds(3, transport.hosts))
-            access = InStepRows(client, "rows", optimiser, 5)
+            access = ClockedRows(client)
             agreement = bsp(transport, 3) if rank < 3 else None
         if agreement is not None:
             agreement.start()

@@ -23,7 +23,7 @@ from any2vec.sync.served_gradients import ServedGradients
 from any2vec.sync.summed_gradients import SummedGradients
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.clocked_rows import ClockedRows
-from any2vec.tables.in_step_rows import in_step_block
+from any2vec.tables.in_step_block import in_step_block
 from any2vec.tables.remote import RowClient
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimiser import RowOptimiser
@@ -236,7 +236,7 @@ def test_no_read_is_staler_than_the_bound(bound: int, servers: list[int], data: 
                 agreement.apply(0, step, own_Q)
                 index += 1
             if number == 0:
-                access.flush()
+                access.rest()
                 agreement.settle()
         access.finish()
 
@@ -291,7 +291,7 @@ def test_synchronous_rows_go_on_after_rounds_of_different_lengths(kind: Any) -> 
                 access.push(every, step, rough(rank, step)[:8].reshape(4, 2))
                 agreement.apply(0, step, gradient(rank, step))
                 index += 1
-            access.flush()
+            access.rest()
             agreement.settle()
         access.finish()
         agreement.finish()

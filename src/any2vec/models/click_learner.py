@@ -79,8 +79,6 @@ class ClickLearner:
         self.workers = workers
         self.steps = steps
         self.trainer = trainer
-        self.left_out = 0
-        """examples whose batch came too late for its step"""
         self._rate = learning_rate
         self._fills_steps = fills_steps
         self._lock = threading.Lock()
@@ -126,11 +124,8 @@ class ClickLearner:
             stop = min(at + self.steps.batch_size, work.stop)
             loss = worker.train(self.source.batch(at, stop), self.steps.of(self.trainer, work.epoch, at))
             items += stop - at
-            if loss is None:
-                with self._lock:
-                    self.left_out += stop - at
-                continue
-            loss_sum, examples = loss_sum + loss, examples + stop - at
+            if loss is not None:  # else the batch came too late for its step; the agreement counts those
+                loss_sum, examples = loss_sum + loss, examples + stop - at
 
 
 def chunks_of(num_examples: int, trainers: int, others: int, batch_size: int) -> list[int]:

@@ -21,8 +21,8 @@ from any2vec.cluster.message import KINDS, overhead
 from any2vec.plan.partition import contiguous_bounds
 
 TABLES = ("input", "output")
-NEWS_BYTES, VERDICT_BYTES, RANGE_BYTES = 40, 16, 16
-"""of a report: five numbers to rank 0, its answer of two, and each range of positions that a host has left"""
+NEWS_BYTES, VERDICT_BYTES, RANGE_BYTES = 40, 24, 16
+"""of a report: five numbers to rank 0, its answer of three, and each range of positions that a host has left"""
 
 _ids_size = np.vectorize(ids_size, otypes=[np.int64])
 _rows_parts = np.vectorize(rows_parts, otypes=[np.int64])

@@ -68,7 +68,11 @@ class ShadowMa(Shadow):
 
 @dataclass(frozen=True)
 class ShadowBmuf(Shadow):
-    """A global model that follows the mean, without a server (any2vec.sync.block_momentum)."""
+    """A global model that follows the mean, without a server (any2vec.sync.block_momentum).
+
+    With an eta of 1 and no momentum the global model is the last mean: the steps are those of shadow-ma, and only the
+    model that is kept differs. Momentum sets the two apart.
+    """
 
     name: ClassVar[str] = "shadow-bmuf"
     alpha: float = 0.5

@@ -20,8 +20,11 @@ class RowAccess(Protocol):
     def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
         """Change the rows by the gradients of the bags' sums, float32 (P, W)."""
 
+    def rest(self) -> None:
+        """All trainers stand still before they go on; changes may stay here."""
+
     def flush(self) -> None:
-        """Bring whatever changes are still here to where the rows live: a checkpoint is taken."""
+        """All trainers rest: bring whatever changes are still here to where the rows live, for they are collected."""
 
     def finish(self) -> None:
         """No batch follows: flush, and end."""
@@ -45,6 +48,9 @@ class LocalRows:
 
     def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
         self.optimiser.step(self.table, rows.row_U, rows.gradients(gradient_PW))
+
+    def rest(self) -> None:
+        """Nothing is under way."""
 
     def flush(self) -> None:
         """Nothing is elsewhere."""

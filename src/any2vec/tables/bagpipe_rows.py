@@ -124,6 +124,9 @@ class BagpipeRows:
             raise InputError(f"Gradients of step {step} are pushed, and its rows have not been read just before.")
         self._change(self._plan, rows.gradients(gradient_PW))
 
+    def rest(self) -> None:
+        """Changed rows are written back when their time is over."""
+
     def flush(self) -> None:
         """Write all changed rows back; they stay in the cache. All trainers come here between the same two steps.
 
@@ -173,7 +176,7 @@ class BagpipeRows:
         return {
             "steps": self._done, **shares, "fetched_rows": self._fetcher.fetched, "written_rows": self._janitor.written,
             "most_rows_held": self._most_held, "cache_bytes": self._num_slots * self.cache.strides[0],
-            "mean_look_ahead": self._counts["horizon"] / max(1, self._done),
+            "look_ahead_mean": self._counts["horizon"] / max(1, self._done),
             "waited_for_fetch_seconds": self._fetcher.waited, "waited_for_trainers_seconds": self._waited,
         }  # fmt: skip
 

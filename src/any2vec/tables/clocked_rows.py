@@ -15,7 +15,7 @@ class ClockedRows(PulledRows):
     def _pushed(self, step: int) -> None:
         self.client.tick(step)
 
-    def flush(self) -> None:
+    def rest(self) -> None:
         """All trainers come here: their steps go on from the same number, however many each has made."""
         self._say(REST)
 

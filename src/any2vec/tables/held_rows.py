@@ -22,11 +22,11 @@ class HeldRows(PulledRows):
     def _pushed(self, step: int) -> None:
         self.client.drain()
 
-    def flush(self) -> None:
+    def rest(self) -> None:
         """Nothing is under way; what is held takes effect by the time the agreement of dense parameters has settled."""
 
     def finish(self) -> None:
-        """As `flush`."""
+        """As `rest`."""
 
 
 class HeldRowsTold:

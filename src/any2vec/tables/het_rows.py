@@ -74,6 +74,9 @@ class HetRows:
         self.cache.change(exchange, changed_UC)
         self._exchange = None
 
+    def rest(self) -> None:
+        """Changes reach the owners within their bounds; where trainers meet is no bound."""
+
     def flush(self) -> None:
         """Bring the changes of this host to the rows' owners; returns when they are there.
 

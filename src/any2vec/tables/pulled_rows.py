@@ -46,8 +46,11 @@ class PulledRows(ABC):
         """Everything of a step has been sent."""
 
     @abstractmethod
+    def rest(self) -> None:
+        """Before the agreement of dense parameters settles; what was pushed takes effect by the time it has."""
+
     def flush(self) -> None:
-        """Before the agreement of dense parameters settles."""
+        """Nothing is kept here."""
 
     @abstractmethod
     def finish(self) -> None:

@@ -111,6 +111,9 @@ class RemoteRows:
         if routes.bags is not None:
             self.client.push_bags(self.name, routes.bags, gradient_PW, step)
 
+    def rest(self) -> None:
+        """Pushes take effect as they come."""
+
     def flush(self) -> None:
         """Wait until every push has taken effect.
 

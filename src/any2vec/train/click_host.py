@@ -97,6 +97,7 @@ class ClickHost(Host):
         self.driver = Meeting(self, options is None)
         self._kept_updates = 0
         """of rows, by this trainer, that are in a checkpoint"""
+        self._has_ended = False
 
     def compile(self) -> None:
         if isinstance(self.learner, ClickLearner):
@@ -114,15 +115,18 @@ class ClickHost(Host):
     def settle(self) -> None:
         """All hosts stand still, and nothing is on its way: rows first, for what they tell may decide the rest."""
         for access in self.rows.accesses:
-            access.flush()
+            access.rest()
         self.dense.settle()
 
     def end(self) -> None:
         for access in self.rows.accesses:
             access.finish()
         self.dense.end()
+        self._has_ended = True
 
     def agreed(self) -> dict[str, np.ndarray] | None:
+        for access in () if self._has_ended else self.rows.accesses:
+            access.flush()
         self.rows.settle()
         if isinstance(self.learner, ClickLearner):
             self._kept_updates = self.learner.updates
@@ -252,7 +256,7 @@ def _added(facts: list[dict[str, Any]]) -> dict[str, Any]:
         if isinstance(values[0], dict):
             found[name] = histogram(values)
         elif isinstance(values[0], int | float):
-            is_mean = name.endswith(("_mean", "_share"))
+            is_mean = name.endswith(("_mean", "_share")) or name.startswith("lost_")
             found[name] = sum(values) / len(values) if is_mean else sum(values)
         else:
             found[name] = values

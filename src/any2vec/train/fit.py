@@ -147,7 +147,8 @@ def fit(
     epochs = model.default_epochs if epochs is None else int(epochs)
     if folder is not None and resume and not joined():  # hosts that have joined look at it together
         check_resumable(folder, {"model": model.as_dict(), "epochs": epochs, "seed": int(seed)})
-    if ((spread.hosts or 1) > 1 or spread.ray is not None) and not joined():
+    is_several = spread.hosts is not None and (spread.num_ranks or 1) > 1
+    if (is_several or spread.ray is not None) and not joined():
         check_torch()
         job = TrainJob(
             model=model, data=[], text=text, graph=graph, schema=wanted, hosts=spread,

@@ -24,7 +24,7 @@ from any2vec.tables.held_rows import HeldRows, HeldRowsTold
 from any2vec.tables.het_block import HetBlock
 from any2vec.tables.het_cache import HetCache
 from any2vec.tables.het_rows import HetRows
-from any2vec.tables.in_step_rows import in_step_block
+from any2vec.tables.in_step_block import in_step_block
 from any2vec.tables.remote import RowClient
 from any2vec.tables.remote_rows import RemoteRows
 from any2vec.tables.row_optimiser import RowOptimiser
@@ -85,6 +85,9 @@ class OwnSteps:
     def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
         self.access.push(rows, self.step, gradient_PW)
         self.step += 1
+
+    def rest(self) -> None:
+        self.access.rest()
 
     def flush(self) -> None:
         self.access.flush()
