@@ -50,7 +50,12 @@ class PulledRows(ABC):
         """Before the agreement of dense parameters settles; what was pushed takes effect by the time it has."""
 
     def flush(self) -> None:
-        """Nothing is kept here."""
+        """Wait until the servers have taken what was pushed.
+
+        Raises:
+            InputError, HostError: as `RowClient.drain`.
+        """
+        self.client.drain()
 
     @abstractmethod
     def finish(self) -> None:
