@@ -29,7 +29,6 @@ from benchmarks.table import (
     Table,
     exit_code,
     figures,
-    markdown,
     missing,
     plain,
 )  # fmt: skip
@@ -49,9 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{row.name:24}{row.minutes:4.0f} min  {row.measures[0].name}" for row in table.rows))
         return 0
     stored = results.load(table.name)
-    if options.show or options.markdown:
-        lines, notes = results.latest(table, stored), results.provenance(stored)
-        print(markdown(lines, notes) if options.markdown else "\n".join([plain(lines), *notes]))
+    if options.show:
+        lines = results.latest(table, stored)
+        print("\n".join([plain(lines), *results.provenance(stored)]))
         return exit_code(lines)
     try:
         rows = [table.row(name) for name in options.row] if options.row else list(table.rows)
@@ -104,7 +103,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="smoke run on tiny data, nothing judged or written")
     parser.add_argument("--list", action="store_true", help="list the rows and their rough times")
     parser.add_argument("--show", action="store_true", help="print the committed table; measure nothing")
-    parser.add_argument("--markdown", action="store_true", help="the same as Markdown, for the README")
     return parser
 
 

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from any2vec.cluster.codec import ids_size
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.message import overhead
 from any2vec.cluster.threads import run_logical
@@ -28,7 +27,6 @@ from any2vec.tables.in_step_block import in_step_block
 from any2vec.tables.remote import RowClient
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.server import RowServer
-from any2vec.tables.traded_ids import TradedIds
 from any2vec.tables.trained_block import StoredBlock
 
 # Without the compiler NumPy warns of uint64 arithmetic that is meant to wrap.
@@ -170,7 +168,7 @@ class Ran(NamedTuple):
 
 
 def bagpipe(
-    job: Job, delay: Callable[[int, int], float] | None = None, trades: bool = False, link: LinkModel | None = None,
+    job: Job, delay: Callable[[int, int], float] | None = None, link: LinkModel | None = None,
 ) -> Ran:  # fmt: skip
     """With a cache; delay(rank, number of the order): seconds that a trainer's writing back takes longer."""
     changed: list[set[int]] = [set() for _ in range(job.trainers)]
@@ -184,9 +182,8 @@ def bagpipe(
         client = RowClient(server, job.bounds)
         facts: dict[str, Any] = {}
         if rank < job.trainers:
-            ids: Any = TradedIds(transport, job.trainers, lambda step: job.ids(rank, step), ROWS) if trades else job.ids
             access = Telling(
-                client, "rows", job.optimiser, ids, len(job.batches[0]), trainers=job.trainers,
+                client, "rows", job.optimiser, job.ids, len(job.batches[0]), trainers=job.trainers,
                 look_ahead=job.look_ahead, capacity=job.capacity, clean_share=job.clean_share, ahead=job.ahead,
             )  # fmt: skip
             access.changed = changed[rank]
@@ -340,16 +337,6 @@ def test_a_small_cache_keeps_less_and_makes_the_same(trainers: int) -> None:
     assert tight["most_rows_held"] <= capacity < wide["most_rows_held"]
     assert tight["look_ahead_mean"] < wide["look_ahead_mean"] == 20
     assert tight["fetched_share"] > wide["fetched_share"]
-
-
-def test_trainers_tell_each_other_their_ids() -> None:
-    """60 rows are told of in 8 bytes, or 2 bytes each where they are few; rank 1 sends to two others."""
-    one = job("adam", 3, servers=1)
-    ran = bagpipe(one, trades=True)
-    assert_equal(ran, one)
-    told = sum(2 * ids_size(len(one.ids(1, step)), ROWS) for step in range(STEPS))
-    assert ran.bytes[1]["oracle"] == told + 2 * STEPS * overhead(1)
-    assert "oracle" not in ran.bytes[3]
 
 
 def test_gradients_travel_without_ids() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import results, run
+from benchmarks import pages, results, run
 from benchmarks.bench import Bench
 from benchmarks.memory import write_planted
 from benchmarks.roofline import count_work
@@ -171,3 +171,10 @@ def test_planted_text_keeps_every_word(tmp_path: Path) -> None:
     uses = [words.count(f"word{row}") for row in range(50)]
     assert len(words) == 300
     assert min(uses) >= 5 and uses[0] == max(uses)
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+def test_pages_show_the_committed_figures(page: Path) -> None:
+    """Nobody edits them by hand; `python benchmarks/pages.py` writes them."""
+    text = page.read_text(encoding="utf-8")
+    assert pages.filled(text) == text and text.count(": begin (python benchmarks/pages.py) -->") == len(run.TABLES)

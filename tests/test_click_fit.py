@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,16 @@ def test_who_goes_on_ends_as_if_never_stopped(way: str, progress: float, files: 
     assert same(went_on, never_stopped)
     assert went_on.summary["items"] == 2 * files.num_train
     assert not (out / "checkpoint.safetensors").exists()
+
+
+@pytest.mark.parametrize("way", ["shadow-easgd/none", "bsp/bagpipe:6"])
+def test_a_stopped_run_leaves_no_thread_behind(way: str, files: PlantedFiles, tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    sync, cache = way.split("/")
+    interrupted(files, tmp_path / "out", 0.3, hosts={"logical_hosts": 2, "sync": sync, "cache": cache})
+    for thread in set(threading.enumerate()) - before:
+        thread.join(20)
+        assert not thread.is_alive(), thread.name
 
 
 @pytest.mark.parametrize("optimiser", ["adam", "sgd"])

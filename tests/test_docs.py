@@ -28,7 +28,7 @@ ELSEWHERE = {
     ".venv/bin/pre-commit install": "by test_pre_commit_hooks_are_local",
 }
 """commands that are not run here -> what runs them"""
-BENCHMARK = re.compile(r"python benchmarks/(run|roofline)\.py\b")
+BENCHMARK = re.compile(r"python benchmarks/(run|roofline|pages)\.py\b")
 
 
 def blocks(page: Path, language: str) -> list[str]:

@@ -16,8 +16,8 @@ NAMES = {
     "Corpus", "TextOptions", "encode_text",
     "Graph", "GraphOptions", "read_graph",
     "DLRM", "DeepFM", "FactorisationMachine", "LogisticRegression",
-    "Clicks", "ClickSchema", "ClickScorer", "TrainerOptions", "read_clicks",
-    "Any2VecError", "InputError", "DataError", "StorageError", "FormatError", "Interrupted",
+    "Clicks", "ClickSchema", "ClickScorer", "HostOptions", "TrainerOptions", "read_clicks",
+    "Any2VecError", "InputError", "DataError", "StorageError", "FormatError", "HostError", "Interrupted",
 }  # fmt: skip
 
 

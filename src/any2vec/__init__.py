@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from any2vec.data.graph import Graph
     from any2vec.data.text import TextOptions, encode_text
     from any2vec.embeddings import Embeddings
-    from any2vec.errors import Any2VecError, DataError, FormatError, InputError, Interrupted, StorageError
+    from any2vec.errors import (
+        Any2VecError,
+        DataError,
+        FormatError,
+        HostError,
+        InputError,
+        Interrupted,
+        StorageError,
+    )
     from any2vec.estimators import NodeEmbedder, WordEmbedder
     from any2vec.models.cbow import CBOW
     from any2vec.models.click_scorer import ClickScorer
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
     from any2vec.models.logistic import LogisticRegression
     from any2vec.models.node2vec import Node2Vec
     from any2vec.models.skipgram import SkipGram
+    from any2vec.sync.options import HostOptions
     from any2vec.sync.trainers import TrainerOptions
     from any2vec.train.fit import FitResult, fit
     from any2vec.types import Progress
@@ -41,13 +50,13 @@ _HOMES = {
     "Corpus": "data.corpus", "GraphOptions": "data.edges", "read_graph": "data.edges", "Graph": "data.graph",
     "TextOptions": "data.text", "encode_text": "data.text", "Embeddings": "embeddings",
     "Any2VecError": "errors", "DataError": "errors", "FormatError": "errors", "InputError": "errors",
-    "Interrupted": "errors", "StorageError": "errors",
+    "HostError": "errors", "Interrupted": "errors", "StorageError": "errors",
     "NodeEmbedder": "estimators", "WordEmbedder": "estimators",
     "SkipGram": "models.skipgram", "CBOW": "models.cbow", "DeepWalk": "models.deepwalk",
     "Node2Vec": "models.node2vec", "DLRM": "models.dlrm", "DeepFM": "models.deepfm",
     "FactorisationMachine": "models.fm", "LogisticRegression": "models.logistic",
     "Clicks": "data.clicks", "ClickSchema": "data.click_schema", "ClickScorer": "models.click_scorer",
-    "read_clicks": "data.clicks", "TrainerOptions": "sync.trainers",
+    "read_clicks": "data.clicks", "HostOptions": "sync.options", "TrainerOptions": "sync.trainers",
     "FitResult": "train.fit", "fit": "train.fit", "Progress": "types",
 }  # fmt: skip
 

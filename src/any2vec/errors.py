@@ -5,7 +5,8 @@
     ├── DataError        a file or a stream holds what cannot be read            (also a ValueError)
     ├── StorageError     a folder or file cannot be written, or is taken         (also an OSError)
     ├── FormatError      a folder or file is not any2vec's, too new, or damaged  (also a ValueError)
-    ├── HostError        a host is lost, silent, or does not run the same job
+    ├── HostError        a host is lost or silent
+    │   ├── JobError     hosts do not run the same job, or one was given bad input
     │   └── MessageError what a host sent arrived damaged
     └── Interrupted      Ctrl-C or SIGTERM; what was trained is in a checkpoint
 

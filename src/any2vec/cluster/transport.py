@@ -21,8 +21,8 @@ from any2vec.errors import Any2VecError, HostError
 PATIENCE = 1800.0
 """seconds that a host waits for a message of another that is alive; silence of a dead one is noticed much earlier"""
 LONG_WORK = 1e6
-"""the same where the other one alone has work to do whose length nobody knows, as reading the data: for ever, as hosts
-go"""
+"""the same where nobody knows how long the other one's own work takes, as reading the data, or when it will ask, as a
+server's trainers: for ever, as hosts go"""
 
 
 class Transport(ABC):

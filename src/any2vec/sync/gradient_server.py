@@ -19,15 +19,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from any2vec.cluster.message import Part
-from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.cluster.transport import LONG_WORK, Transport, text_of, text_part
 from any2vec.errors import Any2VecError, HostError, InputError
 from any2vec.sync.gradient_rule import GradientRule
 
 OPEN, FETCH, GIVE, SETTLE, FINISH = "open", "fetch", "give", "settle", "finish"
 VERBS = (OPEN, FETCH, GIVE, SETTLE, FINISH)
 REFUSED = "refused"
-_IDLE = 1e6
-"""seconds that a server waits for a request: for ever, as hosts go"""
 
 
 def request(verb: str, lane: int, number: int, dense_Q: np.ndarray | None = None) -> list[Part]:
@@ -77,7 +75,7 @@ class GradientServer:
         """Begin to serve; what was asked before waits in the inbox."""
         self._thread.start()
 
-    def join(self, timeout: float = _IDLE) -> None:
+    def join(self, timeout: float = LONG_WORK) -> None:
         """Wait until every trainer has finished, at most `timeout` seconds.
 
         Raises:
@@ -96,7 +94,7 @@ class GradientServer:
     def wait_settled(self, number: int) -> None:
         """Wait until all trainers have stood still so often; HostError where the server ends before."""
         with self._changed:
-            self._changed.wait_for(lambda: self.settled >= number or self.error is not None, _IDLE)
+            self._changed.wait_for(lambda: self.settled >= number or self.error is not None, LONG_WORK)
         self.check()
 
     def hear_own(self, lane: int) -> tuple[str, Sequence[Part]]:
@@ -200,7 +198,7 @@ class GradientServer:
         """Serve until all other trainers have finished. The thread's own function."""
         try:
             while not self._finished >= self.trainers - {self.transport.rank}:
-                message = self.transport.recv(None, channel=self.name + "?", timeout=_IDLE)
+                message = self.transport.recv(None, channel=self.name + "?", timeout=LONG_WORK)
                 self.take(message.sender, message.parts)
         except Exception as error:
             with self._changed:

@@ -92,8 +92,12 @@ class Janitor:
             HostError: a trainer or a server is lost.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._cleans > number or self._error or self._is_over)
+            is_told = self._changed.wait_for(
+                lambda: self._cleans > number or self._error or self._is_over, 2 * self.transport.patience
+            )
         self.check()
+        if not is_told:
+            raise HostError(f"Rank {self.transport.rank} has waited too long for rows to be written back.")
         if self._is_over:
             raise HostError(f"Rank {self.transport.rank} has ended its training.")
         for peer in self._heard:

@@ -45,7 +45,7 @@ class BagpipeRows:
         name: of the table.
         batch_ids: (trainer, step) -> int64 (U,), the distinct rows of that batch, ascending; empty behind the
             trainer's last. Asked, step after step, by a thread of its own, `look_ahead` + `ahead` steps before the
-            trainer comes to them. `TradedIds` is one for trainers that can read their own data only.
+            trainer comes to them.
         num_steps: of the trainer that has most.
         trainers: N; they are the ranks 0..N - 1.
         look_ahead: L, steps.

@@ -15,7 +15,7 @@ import numpy as np
 
 from any2vec.cluster.codec import pack_rows, unpack_ids, unpack_rows
 from any2vec.cluster.message import Message, Part
-from any2vec.cluster.transport import Transport
+from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.errors import HostError, InputError, MessageError
 from any2vec.tables.clocks import Clocks
 from any2vec.tables.request import (
@@ -29,9 +29,6 @@ from any2vec.tables.request import (
     refusal,
 )
 from any2vec.tables.served_block import ServedBlock
-
-IDLE = 1e6
-"""seconds that a server waits for a request: for ever, as hosts go"""
 
 
 class RowServer:
@@ -173,7 +170,7 @@ class RowServer:
         """The next request; None when somebody's patience ended before one came."""
         with self._changed:
             until = min((deadline for deadline, _, _ in self._waiting), default=None)
-        timeout = IDLE if until is None else max(0.0, until - time.monotonic())
+        timeout = LONG_WORK if until is None else max(0.0, until - time.monotonic())
         try:
             return self.transport.recv(None, channel=self.name + "?", timeout=timeout)
         except HostError:

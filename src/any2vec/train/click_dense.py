@@ -28,6 +28,7 @@ from any2vec.sync.replica_names import (
     Shadow,
     ShadowEasgd,
 )
+from any2vec.sync.shadow import ShadowSync
 from any2vec.sync.trainers import TrainerOptions
 from any2vec.tables.replica import Replica
 
@@ -73,6 +74,11 @@ class HostDense:
         """No batch follows."""
         if self.agreement is not None:
             self.agreement.finish()
+
+    def abandon(self) -> None:
+        """Whatever works behind the training ends."""
+        if isinstance(self.agreement, ShadowSync):
+            self.agreement.abandon()
 
     def model(self) -> np.ndarray | None:
         """The parameters that count, at rank 0. Collective."""

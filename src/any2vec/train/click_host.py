@@ -13,7 +13,7 @@ import numpy as np
 from any2vec.cluster.launch import restarts
 from any2vec.cluster.transport import Transport, text_of, text_part
 from any2vec.embeddings import Embeddings
-from any2vec.errors import FormatError, InputError
+from any2vec.errors import FormatError, HostError, InputError
 from any2vec.models.click_learner import ClickLearner, Steps, chunks_of
 from any2vec.models.click_nets import make_net, start_values
 from any2vec.models.click_scorer import DENSE, ClickScorer
@@ -105,7 +105,14 @@ class ClickHost(Host):
         self.rows.start()
         self.dense.start()
 
-    def abandon(self) -> None:
+    def abandon(self, error: BaseException) -> None:
+        self.rows.abandon()
+        self.dense.abandon()
+        if isinstance(error, HostError):
+            self._note_loss()
+
+    def _note_loss(self) -> None:
+        """Leave word of the updates that are in no checkpoint, for whoever goes on."""
         out, options = self.request.out, self.request.agree
         if out is None or not isinstance(self.learner, ClickLearner):
             return

@@ -73,6 +73,9 @@ class HostRows(Protocol):
     def facts(self) -> dict[str, Any]:
         """Counts of this host."""
 
+    def abandon(self) -> None:
+        """Whatever works behind the accesses ends, whatever is left to do."""
+
     def finish(self) -> None:
         """Nobody asks for anything more. Collective."""
 
@@ -109,6 +112,9 @@ class OwnRows:
 
     def facts(self) -> dict[str, Any]:
         return {}
+
+    def abandon(self) -> None:
+        """Nothing works behind."""
 
     def finish(self) -> None:
         """There is nobody to wait for."""
@@ -160,6 +166,9 @@ class ServedRows:
 
     def facts(self) -> dict[str, Any]:
         return {**served_facts(self.way.server), **self.way.facts()}
+
+    def abandon(self) -> None:
+        self.way.abandon()
 
     def finish(self) -> None:
         self.way.main.leave(LONG_WORK)

@@ -17,7 +17,7 @@ from any2vec.cluster.launch import restarts
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport, control, text_of, text_part
 from any2vec.embeddings import Embeddings
-from any2vec.errors import HostError, JobError
+from any2vec.errors import JobError
 from any2vec.machine import peak_resident_bytes, resident_bytes
 from any2vec.plan.schedule import EpochSchedule
 from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint
@@ -118,15 +118,15 @@ class Host(ABC):
             with stop_signals(keeper):  # while the result is written, too: a run that is done is not lost
                 try:
                     run(self.schedule, self.learner, self.driver, keeper.heard)
-                except HostError:
-                    self.abandon()
+                    self.end()
+                    agreed = self.agreed()
+                    facts = self.facts(recorder)
+                    self.finish()
+                except BaseException as error:
+                    self.abandon(error)
                     raise
                 finally:
                     self.learner.close()
-                self.end()
-                agreed = self.agreed()
-                facts = self.facts(recorder)
-                self.finish()
                 made = None if agreed is None else self.made(agreed)
                 if made is not None:
                     made = replace(
@@ -154,8 +154,8 @@ class Host(ABC):
         """Compile what the run needs, or load it from the cache."""
 
     @abstractmethod
-    def abandon(self) -> None:
-        """Another host is lost, and the run with it."""
+    def abandon(self, error: BaseException) -> None:
+        """The run ends by an error (a `HostError`: another host is lost): whatever works behind it ends, too."""
 
     @abstractmethod
     def end(self) -> None:

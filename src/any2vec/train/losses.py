@@ -7,6 +7,8 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
+from any2vec.data.storage import atomic_file
+
 _FILES = "lost-*.json"
 
 
@@ -18,7 +20,8 @@ def note_loss(out: Path, rank: int, updates: int) -> None:
     with suppress(OSError):
         out.mkdir(parents=True, exist_ok=True)
         file = out / f"lost-{rank}-{uuid.uuid4().hex[:12]}.json"
-        file.write_text(json.dumps({"rank": rank, "updates": updates}), encoding="ascii")
+        with atomic_file(file) as temporary:
+            temporary.write_text(json.dumps({"rank": rank, "updates": updates}), encoding="ascii")
 
 
 def updates_lost(out: Path) -> int:

@@ -70,6 +70,8 @@ class RowWay:
     told: HeldRowsTold | None = None
     """on the host that decides which trainers count"""
     facts: Callable[[], dict[str, Any]] = field(default=dict)
+    abandon: Callable[[], None] = lambda: None
+    """ends whatever works behind the accesses"""
 
 
 class OwnSteps:
@@ -138,7 +140,9 @@ def _bagpipe(setting: RowSetting, transport: Transport) -> RowWay:
         client, _NAME, setting.optimiser, setting.batch_rows, setting.num_steps, trainers=setting.roles.trainers,
         look_ahead=setting.options.row_cache.number, first_step=setting.first_step,
     )  # fmt: skip
-    return RowWay(server, client, [OwnSteps(rows, setting.first_step)], is_placed=True, facts=rows.facts)
+    return RowWay(
+        server, client, [OwnSteps(rows, setting.first_step)], is_placed=True, facts=rows.facts, abandon=rows.end
+    )
 
 
 def _clocked(setting: RowSetting, transport: Transport, bound: int) -> RowWay:

@@ -64,7 +64,7 @@ class SequenceHost(Host):
         if self.request.agree is not None:
             compile_merges(self.request.model.dim, self.request.agree.bits)
 
-    def abandon(self) -> None:
+    def abandon(self, error: BaseException) -> None:
         """The checkpoint has all that can be kept."""
 
     def end(self) -> None:
