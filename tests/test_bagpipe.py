@@ -23,7 +23,7 @@ from any2vec.tables.bagpipe_lanes import Janitor
 from any2vec.tables.bagpipe_rows import BagpipeRows
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.clocked_rows import ClockedRows
-from any2vec.tables.in_step_block import in_step_block
+from any2vec.tables.in_step_block import InStepBlock
 from any2vec.tables.remote import RowClient
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.server import RowServer
@@ -107,7 +107,7 @@ def in_step(job: Job) -> np.ndarray:
 
     def host(transport: Transport) -> np.ndarray:
         table = start_table(job.optimiser)[slice(*job.bounds[transport.rank : transport.rank + 2])].copy()
-        blocks = {"rows": in_step_block(table, job.optimiser)}
+        blocks = {"rows": InStepBlock(table, job.optimiser)}
         server = RowServer(transport, blocks, bound=0, in_step=True, trainers=range(job.trainers))
         server.start()
         client = RowClient(server, job.bounds)

@@ -149,6 +149,36 @@ def test_who_goes_on_ends_as_if_never_stopped(way: str, progress: float, files: 
     assert not (out / "checkpoint.safetensors").exists()
 
 
+def test_stale_rows_are_in_the_checkpoint(files: PlantedFiles, tmp_path: Path) -> None:
+    """What a cache holds back comes to the servers before they are stored; later roundings apart."""
+    hosts, out = {"logical_hosts": 1, "servers": 1, "sync": "none", "cache": "het:100"}, tmp_path / "out"
+    interrupted(files, out, 0.5, hosts=hosts)
+    went_on, never_stopped = files.fit(hosts=hosts, out=out, resume=True, epochs=2), files.fit(hosts=hosts, epochs=2)
+    assert np.allclose(went_on.embeddings.vectors, never_stopped.embeddings.vectors, atol=1e-4)
+    assert np.allclose(dense_of(went_on), dense_of(never_stopped), atol=1e-4)
+
+
+SERVED = {"logical_hosts": 1, "servers": 1, "sync_servers": 2, "sync": "async"}
+
+
+@pytest.mark.parametrize("optimiser", ["adagrad", "adam"])
+@pytest.mark.parametrize(("before", "after"), [(SERVED, None), (None, SERVED)], ids=["from servers", "to servers"])
+def test_the_state_of_optimisers_moves_between_servers_and_trainers(
+    before: Any, after: Any, optimiser: Any, files: PlantedFiles, tmp_path: Path
+) -> None:
+    """One trainer takes the same steps, whoever holds the dense layers."""
+    model = any2vec.DLRM(dim=4, bottom="8", top="8", batch_size=32, optimiser=optimiser)
+    interrupted(files, tmp_path / "out", 0.5, model=model, hosts=before)
+    went_on = files.fit(model, after, out=tmp_path / "out", resume=True, epochs=2)
+    assert np.allclose(dense_of(went_on), dense_of(files.fit(model, epochs=2)), atol=1e-5)
+
+
+def test_a_run_that_diverges_says_so(files: PlantedFiles, tmp_path: Path) -> None:
+    model = any2vec.DLRM(dim=4, bottom="8", top="8", batch_size=32, optimiser="sgd", dense_learning_rate=10.0)
+    with pytest.raises(InputError, match="has diverged; lower learning_rate"):
+        files.fit(model, out=tmp_path / "out", epochs=50)
+
+
 @pytest.mark.parametrize("way", ["shadow-easgd/none", "bsp/bagpipe:6"])
 def test_a_stopped_run_leaves_no_thread_behind(way: str, files: PlantedFiles, tmp_path: Path) -> None:
     before = set(threading.enumerate())

@@ -353,3 +353,33 @@ def test_a_run_goes_on_after_its_server_was_killed(files: PlantedFiles, tmp_path
     assert result.summary.get("updates_lost", 0) >= 0 and not list(out.glob("lost-*.json"))
     whole = files.fit(hosts={"logical_hosts": 2, "servers": 1, "rounds_per_epoch": 2, "sync": "bsp"}, epochs=20)
     assert same(result, whole)
+
+
+@processes
+@pytest.mark.parametrize("rank", [2, 0], ids=["server", "first trainer"])
+def test_a_run_begins_anew_that_lost_a_host_before_its_first_checkpoint(
+    rank: int, files: PlantedFiles, tmp_path: Path
+) -> None:
+    out, hosts = tmp_path / "out", SERVED | {"sync": "bsp", "restarts": 1}
+    killer = Killer(rank, 0.0)
+    result = files.fit(hosts=hosts, out=out, callback=killer, epochs=20)
+    assert killer.killed_at and result.summary["restarts"] == 1
+    assert result.summary["items"] == 20 * files.num_train and not list(out.glob("lost-*.json"))
+    assert any2vec.Embeddings.load(out).keys is not None
+
+
+@processes
+def test_a_trainer_alone_is_started_again(files: PlantedFiles, tmp_path: Path) -> None:
+    killer = Killer(0, 0.0)
+    hosts = {"hosts": 1, "restarts": 1, "sync": "none"}
+    result = files.fit(hosts=hosts, out=tmp_path / "out", callback=killer, epochs=20)
+    assert killer.killed_at and result.summary["restarts"] == 1
+
+
+@processes
+def test_trainers_in_step_have_one_thread_on_machines_with_many_cores(
+    files: PlantedFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("any2vec.train.call.usable_cores", lambda: 8)
+    result = files.fit(hosts={"hosts": 2, "sync": "bsp"}, threads=0)
+    assert result.summary["threads"] == 1

@@ -24,7 +24,7 @@ from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.clocked_rows import ClockedRows
 from any2vec.tables.held_block import HeldBlock
 from any2vec.tables.held_rows import HeldRows, HeldRowsTold
-from any2vec.tables.in_step_block import in_step_block
+from any2vec.tables.in_step_block import InStepBlock
 from any2vec.tables.remote import RowClient
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimiser import RowOptimiser
@@ -379,7 +379,7 @@ def test_rows_of_n_of_n_are_the_bits_of_synchronous_ones(hosts: int, center: int
             agreement = served(transport, 3, [center], "m-of-n", told=told)
         else:
             low, high = row_bounds(3, transport.hosts)[rank : rank + 2]
-            block = in_step_block(whole_table(optimiser)[low:high].copy(), optimiser)
+            block = InStepBlock(whole_table(optimiser)[low:high].copy(), optimiser)
             server = RowServer(transport, {"rows": block}, bound=0, in_step=True, trainers=range(3))
             server.start()
             client = RowClient(server, row_bounds(3, transport.hosts))
@@ -397,7 +397,7 @@ def test_rows_of_n_of_n_are_the_bits_of_synchronous_ones(hosts: int, center: int
         if agreement is not None:
             agreement.finish()
         client.leave()
-        return block.table if is_held else block._merger.table
+        return block.table
 
     for is_held in (True, False):
         assert np.array_equal(np.concatenate(run_logical(hosts, partial(work, is_held=is_held), patience=20)), expected)

@@ -23,7 +23,7 @@ from any2vec.sync.served_gradients import ServedGradients
 from any2vec.sync.summed_gradients import SummedGradients
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.clocked_rows import ClockedRows
-from any2vec.tables.in_step_block import in_step_block
+from any2vec.tables.in_step_block import InStepBlock
 from any2vec.tables.remote import RowClient
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimiser import RowOptimiser
@@ -279,7 +279,7 @@ def test_synchronous_rows_go_on_after_rounds_of_different_lengths(kind: Any) -> 
     def work(transport: Transport) -> np.ndarray:
         rank, index = transport.rank, 0
         bounds = [0, 1, 3, 4]
-        block = in_step_block(np.zeros((bounds[rank + 1] - bounds[rank], optimiser.num_columns), np.float32), optimiser)
+        block = InStepBlock(np.zeros((bounds[rank + 1] - bounds[rank], optimiser.num_columns), np.float32), optimiser)
         server = RowServer(transport, {"rows": block}, bound=0, in_step=True)
         server.start()
         agreement, access = bsp(transport, 3), ClockedRows(RowClient(server, bounds))

@@ -62,8 +62,8 @@ def test_pulled_rows_are_those_of_the_table(hosts: int) -> None:
     def work(client: RowClient) -> None:
         rng = np.random.default_rng(client.transport.rank)
         for size in (0, 1, 7, ROWS, 60):
-            ids = rng.integers(0, ROWS, size)
-            assert np.array_equal(client.table("b").pull(ids), whole_table(1)[ids])
+            ids = np.unique(rng.integers(0, ROWS, size))
+            assert np.array_equal(client.pull({"b": ids})["b"], whole_table(1)[ids])
         both = client.pull({"a": np.arange(ROWS), "b": np.array([3])})
         assert np.array_equal(both["a"], whole_table(0)) and np.array_equal(both["b"], whole_table(1)[[3]])
 
@@ -76,13 +76,13 @@ def test_changes_of_many_hosts_add_up_and_versions_count_them(in_flight: int) ->
 
     def changes(rank: int) -> list[tuple[np.ndarray, np.ndarray]]:
         rng = np.random.default_rng(rank)
-        sizes = rng.integers(0, ROWS, pushes)
-        return [(rng.integers(0, ROWS, n), rng.integers(-9, 9, (n, DIM)).astype(np.float32)) for n in sizes]
+        every = [np.unique(rng.integers(0, ROWS, n)) for n in rng.integers(0, ROWS, pushes)]
+        return [(ids, rng.integers(-9, 9, (len(ids), DIM)).astype(np.float32)) for ids in every]
 
     def work(client: RowClient) -> tuple[np.ndarray, np.ndarray]:
         for ids, delta in changes(client.transport.rank):
-            client.table("a").push(ids, delta)
-            client.table("a").pull(ids)
+            client.push("a", ids, delta, 0)
+            client.pull({"a": ids})
         client.drain()
         client.transport.barrier()
         found = client.pull_versions("a", np.arange(ROWS))
@@ -92,8 +92,8 @@ def test_changes_of_many_hosts_add_up_and_versions_count_them(in_flight: int) ->
     expected, versions = whole_table(0), np.zeros(ROWS, np.int64)
     for rank in range(hosts):
         for ids, delta in changes(rank):
-            np.add.at(expected, ids, delta)
-            versions[np.unique(ids)] += 1
+            expected[ids] += delta
+            versions[ids] += 1
     for rows, counted in serve(hosts, work, in_flight=in_flight):
         assert np.array_equal(rows, expected) and np.array_equal(counted, versions)
 
@@ -135,37 +135,6 @@ def test_a_host_reads_what_it_has_written() -> None:
             assert np.array_equal(client.pull({"a": mine})["a"], expected)
 
     serve(3, work)
-
-
-@pytest.mark.parametrize("hosts", [1, 2, 4])
-@pytest.mark.parametrize("how", ["sum", "mean"])
-def test_pools_are_numpys(hosts: int, how: Any) -> None:
-    def work(client: RowClient) -> None:
-        rng = np.random.default_rng(client.transport.rank)
-        for bags in (0, 1, 9):
-            counts = rng.integers(0, 6, bags)
-            ids = rng.integers(0, ROWS, counts.sum())
-            offsets = np.cumsum(counts) - counts
-            expected = np.zeros((bags, DIM), np.float32)
-            for bag, (start, count) in enumerate(zip(offsets, counts, strict=True)):
-                total = whole_table(1)[ids[start : start + count]].sum(axis=0)
-                expected[bag] = total / max(count, 1) if how == "mean" else total
-            assert np.allclose(client.table("b").pool(ids, offsets, how), expected, rtol=1e-6)
-
-    serve(hosts, work)
-
-
-def test_pooled_sums_travel_and_not_rows() -> None:
-    """Host 0 pools 20 rows of host 1 into one bag: one row comes back."""
-
-    def work(client: RowClient) -> int:
-        if client.transport.rank == 0:
-            client.pool("a", np.repeat(np.arange(20, 23), 10), np.array([0]), "sum")
-        client.drain()
-        client.transport.barrier()
-        return client.transport.counters.bytes_by_kind()["rows"]
-
-    assert serve(2, work, bounds=[0, 20, ROWS]) == [0, 4 * DIM]
 
 
 def test_bytes_are_counted_by_kind() -> None:

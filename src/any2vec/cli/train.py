@@ -86,11 +86,19 @@ def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         servers = summary["servers"] + summary["sync_servers"]
         beside = f" and {servers} server{'s' * (servers > 1)}" if servers else ""
         agreed = f"{summary['sync']}, cache {summary['cache']}"
-        return [("hosts", f"{summary['hosts']} trainers{beside}, {size(sent)} between them"), ("agreement", agreed)]
+        hosts = f"{summary['hosts']} trainers{beside}, {size(sent)} between them"
+        return [*_restart_lines(summary), ("hosts", hosts), ("agreement", agreed)]
     agreed = f"{summary['sync']}, {summary['rounds']:,} rounds, {summary['agree_share']:.0%} of the time"
     walked = [("walking", f"{duration(summary['walk_seconds'])} of it")] if "walk_seconds" in summary else []
+    hosts = f"{summary['hosts']}, {size(sent)} between them"
+    return [*walked, *_restart_lines(summary), ("hosts", hosts), ("agreement", agreed)]
+
+
+def _restart_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """How often hosts were started again, and what that has cost."""
     again = [("restarts", f"{summary['restarts']:,}")] if summary.get("restarts") else []
-    return [*walked, *again, ("hosts", f"{summary['hosts']}, {size(sent)} between them"), ("agreement", agreed)]
+    lost = summary.get("updates_lost", 0)
+    return [*again, *([("lost", f"{lost:,} updates of rows, by the trainers that were left")] if lost else [])]
 
 
 def _print_summary(job: Job, summary: dict[str, Any], result: Any) -> None:

@@ -1,4 +1,4 @@
-"""CBOW: the mean of the context predicts the centre word (Mikolov et al. 2013, arXiv 1301.3781, section 3.1)."""
+"""CBOW, a model of words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from any2vec.models.config import SequenceModel
 
 @dataclass(frozen=True, kw_only=True)
 class CBOW(SequenceModel):
-    """Continuous bag of words over sentences, with negative sampling or hierarchical softmax."""
+    """CBOW: the mean of the context predicts the centre word (Mikolov et al. 2013, arXiv 1301.3781, section 3.1).
+
+    Continuous bag of words over sentences, with negative sampling or hierarchical softmax.
+
+    Raises:
+        InputError: an option is not legal.
+    """
 
     name: ClassVar[str] = "cbow"
     start_spread: ClassVar[float] = 6.0

@@ -95,7 +95,7 @@ class ClickLearner:
         if self._fills_steps and work.closes_round and work.round.ends_epoch:
             done = self.steps.of(self.trainer, work.epoch, work.stop)
             for step in range(done, (work.epoch + 1) * self.steps.per_epoch):
-                self.workers[0].train(self.source.batch(work.stop, work.stop), step)
+                self.workers[0].rest(step)
         return stats
 
     @property

@@ -5,6 +5,7 @@ Legend: B examples, F columns, P = B F bags, W values of a row, Q dense paramete
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Protocol
 
@@ -13,6 +14,7 @@ import torch
 from torch import nn
 
 from any2vec.data.click_batch import ClickBatch
+from any2vec.errors import InputError
 from any2vec.models.click_nets import share_storage
 from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
@@ -61,7 +63,11 @@ class ClickWorker:
         share_storage(net, value_Q, self._gradient_Q)
 
     def train(self, batch: ClickBatch, index: int) -> float | None:
-        """Train on batch `index` of this trainer; the sum of the losses of its examples, None where it was left out."""
+        """Train on batch `index` of this trainer; the sum of the losses of its examples, None where it was left out.
+
+        Raises:
+            InputError: the loss is no number any more; rows and dense layers are as they were.
+        """
         step = self.agreement.begin(self.number, index)
         if step == LEFT_OUT:
             return None
@@ -71,6 +77,12 @@ class ClickWorker:
         self._gradient_Q[:] = 0.0
         logit_B = self.net(torch.from_numpy(batch.dense_BX), pooled_BFW)
         loss = nn.functional.binary_cross_entropy_with_logits(logit_B, torch.from_numpy(batch.label_B), reduction="sum")
+        loss_sum = float(loss.detach())
+        if not math.isfinite(loss_sum):
+            raise InputError(
+                f"The loss of batch {index} is {loss_sum}: the training has diverged; lower learning_rate or "
+                "dense_learning_rate."
+            )
         loss.backward(torch.tensor(self._scale / size))
         assert pooled_BFW.grad is not None
         gradient_PW = pooled_BFW.grad.numpy().reshape(rows.num_bags, pooled_BFW.shape[2])
@@ -79,7 +91,12 @@ class ClickWorker:
         self.access.push(rows, step, self._per_bag(rows, gradient_PW))
         self.updates += len(rows.row_U)
         self.agreement.apply(self.number, step, self._gradient_Q)
-        return float(loss.detach())
+        return loss_sum
+
+    def rest(self, step: int) -> None:
+        """Take part in a step of the rows without examples."""
+        rows = BatchRows.of(np.empty(0, np.int64), np.zeros(1, np.int64))
+        self.access.push(rows, step, self.access.pooled(rows, step))
 
     def _pooled(self, rows: BatchRows, step: int, size: int) -> torch.Tensor:
         sums_PW = self._per_bag(rows, self.access.pooled(rows, step))

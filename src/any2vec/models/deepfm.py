@@ -1,4 +1,4 @@
-"""DeepFM (Guo et al. 2017): a factorisation machine and a network over the same vectors, added up."""
+"""DeepFM, a model of clicks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from any2vec.models.click_config import ClickModel, layer_sizes
 
 @dataclass(frozen=True, kw_only=True)
 class DeepFM(ClickModel):
-    """Factorisation machine + deep network."""
+    """DeepFM (Guo et al. 2017): a factorisation machine and a network over the same vectors, added up.
+
+    Raises:
+        InputError: an option is not legal.
+    """
 
     name: ClassVar[str] = "deepfm"
 

@@ -1,4 +1,4 @@
-"""DeepWalk: skip-gram over uniform random walks (Perozzi, Al-Rfou, Skiena 2014, arXiv 1403.6652)."""
+"""DeepWalk, a model of graph nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from any2vec.models.config import WalkModel
 
 @dataclass(frozen=True, kw_only=True)
 class DeepWalk(WalkModel):
-    """Skip-gram over first-order walks; edges are followed in proportion to their weights."""
+    """DeepWalk: skip-gram over uniform random walks (Perozzi, Al-Rfou, Skiena 2014, arXiv 1403.6652).
+
+    Skip-gram over first-order walks; edges are followed in proportion to their weights.
+
+    Raises:
+        InputError: an option is not legal.
+    """
 
     name: ClassVar[str] = "deepwalk"
 

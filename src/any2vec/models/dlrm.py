@@ -1,4 +1,4 @@
-"""DLRM (Naumov et al. 2019): rows and a network over the numbers meet in dot products, a second network judges."""
+"""The deep learning recommendation model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from any2vec.models.click_config import ClickModel, layer_sizes
 
 @dataclass(frozen=True, kw_only=True)
 class DLRM(ClickModel):
-    """Deep learning recommendation model."""
+    """DLRM (Naumov et al. 2019): rows and a network over the numbers meet in dot products, a second network judges.
+
+    Raises:
+        InputError: an option is not legal.
+    """
 
     name: ClassVar[str] = "dlrm"
     has_weights: ClassVar[bool] = False

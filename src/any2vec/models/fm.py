@@ -1,4 +1,4 @@
-"""Factorisation machine (Rendle 2010): a linear part, and the dot products of all pairs of columns."""
+"""The factorisation machine, a model of clicks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from any2vec.models.click_config import ClickModel
 
 @dataclass(frozen=True, kw_only=True)
 class FactorisationMachine(ClickModel):
-    """Second order: pairs of columns."""
+    """Factorisation machine (Rendle 2010): a linear part, and the dot products of all pairs of columns.
+
+    Raises:
+        InputError: an option is not legal.
+    """
 
     name: ClassVar[str] = "fm"
     dense_share: ClassVar[float] = 1.0

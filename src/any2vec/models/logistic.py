@@ -1,4 +1,4 @@
-"""Logistic regression over categories and numbers: the floor that other models are to beat."""
+"""Logistic regression, a model of clicks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from any2vec.models.click_config import ClickModel
 
 @dataclass(frozen=True, kw_only=True)
 class LogisticRegression(ClickModel):
-    """One weight for each category and number. Its vectors are these weights, of dim 1."""
+    """Logistic regression over categories and numbers: the floor that other models are to beat.
+
+    One weight for each category and number. Its vectors are these weights, of dim 1.
+
+    Raises:
+        InputError: an option is not legal.
+    """
 
     name: ClassVar[str] = "logistic"
     dense_share: ClassVar[float] = 1.0

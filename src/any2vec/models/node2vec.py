@@ -1,4 +1,4 @@
-"""node2vec: skip-gram over second-order random walks (Grover and Leskovec 2016, arXiv 1607.00653, section 3.2)."""
+"""node2vec, a model of graph nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from any2vec.models.config import WalkModel
 
 @dataclass(frozen=True, kw_only=True)
 class Node2Vec(WalkModel):
-    """Skip-gram over walks that remember the node they came from."""
+    """node2vec: skip-gram over second-order random walks (Grover and Leskovec 2016, arXiv 1607.00653, section 3.2).
+
+    Skip-gram over walks that remember the node they came from.
+
+    Raises:
+        InputError: an option is not legal.
+    """
 
     name: ClassVar[str] = "node2vec"
 

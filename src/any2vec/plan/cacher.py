@@ -331,7 +331,7 @@ class Cacher:
         if count > self.capacity:
             raise InputError(
                 f"A cache of {self.capacity} rows is too small: steps {step} and {step + 1} use {count} rows at once; "
-                "make it larger, or the batches smaller."
+                "look fewer batches ahead, or make the batches smaller."
             )
 
 

@@ -34,7 +34,7 @@ def make_gradients(
     """This host's `DenseAgreement`: of a trainer, and of each server of dense parameters (bsp: trainers alone).
 
     Rows that go with it: bsp and bounded `ClockedRows`, m-of-n `HeldRows`, async `RemoteRows`. Where trainers meet,
-    rows flush before the agreement settles, and finish before it finishes.
+    rows rest before the agreement settles, and finish before it finishes.
 
     Args:
         replica, examples: as for `ServedGradients`.

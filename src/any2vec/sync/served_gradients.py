@@ -146,15 +146,20 @@ class ServedGradients:
         return {} if self.server is None else self.server.state()
 
     def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """Before `start`. The number of servers may be another one.
+        """Before `start`, and after the replica has what it goes on with. The number of servers may be another one.
 
         Raises:
             FormatError: the memories are not those of servers of so many parameters.
         """
         told = [memory for memory in memories if "value" in memory]
-        if self.server is None or not told:
+        if self.server is None:
             return
         held = self.server.rule.replica
+        if not told:  # trainers have stepped for themselves
+            held.count = self.replica.count
+            for name, array in held.state.items():
+                array[:] = self._own(self.replica.state[name])
+            return
         arrays = {"value": held.value, **held.state}
         for name, array in arrays.items():
             whole = np.concatenate([memory.get(name, np.empty(0, np.float32)) for memory in told])

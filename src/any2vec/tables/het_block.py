@@ -45,10 +45,16 @@ class HetBlock(StoredBlock):
 
     def __init__(self, table_BC: np.ndarray, optimiser: RowOptimiser, is_fresh: bool = False) -> None:
         super().__init__(table_BC, optimiser)
-        if not is_fresh:
-            self.version_B += 1
+        self._begun = 0 if is_fresh else 1
+        """version with which each row begins"""
+        self.version_B += self._begun
         self._lock = threading.Lock()
         self._gaps = np.zeros(_MOST, np.int64)
+
+    @property
+    def updates(self) -> int:
+        """How many updates the rows have taken, as caches have counted them."""
+        return super().updates - self._begun * self.num_rows
 
     def call(self, operation: int, trainer: int, parts: Sequence[Part]) -> list[Part]:
         """EXCHANGE, and what trained blocks can do.

@@ -80,6 +80,9 @@ class HetRows:
     def flush(self) -> None:
         """Bring the changes of this host to the rows' owners; returns when they are there.
 
+        What is pushed later, and how it is rounded, depends on when that was: after a checkpoint the last bits of a run
+        may be others.
+
         What other workers have in hand at this moment stays with them, so a checkpoint is taken while they rest.
         """
         self._let_go()

@@ -46,6 +46,18 @@ class GradientSum:
         return slot_K
 
 
-def in_step_block(table_BC: np.ndarray, optimiser: RowOptimiser) -> RowBlock:
-    """The block of a server that is made with bound 0 and in_step; trainers reach it by `ClockedRows`."""
-    return RowBlock(GradientSum(table_BC, optimiser), in_step=True)
+class InStepBlock(RowBlock):
+    """The block of a server that is made with bound 0 and in_step; trainers reach it by `ClockedRows`.
+
+    Args:
+        table_BC, optimiser: as `GradientSum` has them.
+    """
+
+    def __init__(self, table_BC: np.ndarray, optimiser: RowOptimiser) -> None:
+        super().__init__(GradientSum(table_BC, optimiser), in_step=True)
+        self.table = table_BC
+
+    @property
+    def memory(self) -> dict[str, int]:
+        found = super().memory
+        return found | {"state": self.table.nbytes - found["values"]}

@@ -8,13 +8,12 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 import numpy as np
 
 from any2vec.cluster.codec import pack_ids, pack_rows, unpack_rows
 from any2vec.cluster.message import Part
-from any2vec.errors import InputError
+from any2vec.errors import HostError, InputError
 from any2vec.tables.owned_bags import PUSH_BAGS, OwnedBags
 from any2vec.tables.request import ANY_TIME, UNKNOWN, WITH_VERSIONS, Request, answers_on, read_answer
 from any2vec.tables.server import RowServer
@@ -50,9 +49,6 @@ class RowClient:
         self._answers: dict[int, tuple[Part, ...]] = {}
         """what came while another answer was waited for"""
         self._lock = threading.RLock()
-
-    def table(self, name: str) -> RemoteTable:
-        return RemoteTable(self, name)
 
     def pull(self, wanted: Mapping[str, np.ndarray], clock: int = ANY_TIME, bits: int = 32) -> dict[str, np.ndarray]:
         """Rows of several tables at once: name -> float32 (K, D).
@@ -94,37 +90,6 @@ class RowClient:
                     parts = [pack_ids(slots, self._size(host)), *pack_rows(values, bits)]
                     self._send(host, request, parts)
 
-    def pool(
-        self, name: str, ids: np.ndarray, offset_P: np.ndarray, how: Literal["sum", "mean"], clock: int = ANY_TIME
-    ) -> np.ndarray:
-        """float32 (P, D): bag p is the sum or the mean of the rows ids[offset_P[p] : offset_P[p + 1]], 0 where empty.
-
-        Each owner adds up its own rows, so one row for each bag and owner travels. ids int64 (M,) in any order, also
-        repeated; offset_P int64 (P,) ascending, the first 0.
-
-        Raises:
-            InputError: an id is not of the table, or the offsets do not cut the ids.
-            HostError: as `pull`.
-        """
-        offsets = np.append(offset_P, len(ids))
-        if how not in ("sum", "mean") or (np.diff(offsets) < 0).any() or offsets[0] != 0:
-            raise InputError(f"Bags are sums or means, cut at ascending offsets from 0 on; got {how!r}, {offset_P}.")
-        count_P = np.diff(offsets)
-        bag_M = np.repeat(np.arange(len(count_P)), count_P)
-        with self._lock:
-            asked = [self._ask_pool(host, name, ids, bag_M, clock) for host in range(self.transport.hosts)]
-            pooled_PD = np.zeros((len(count_P), self.server.blocks[name].dim), np.float64)
-            for host, (number, slots, bags, counts) in enumerate(asked):
-                if not len(slots):
-                    continue
-                if host == self.transport.rank:
-                    pooled_PD[bags] += self.server.pool(name, slots, counts, clock)
-                else:
-                    pooled_PD[bags] += self._wait(host, number)[0].array
-        if how == "mean":
-            pooled_PD /= np.maximum(count_P, 1)[:, None]
-        return pooled_PD.astype(np.float32)
-
     def look_up(
         self, name: str, ids: np.ndarray, bags: OwnedBags | None, clock: int = ANY_TIME
     ) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
@@ -160,12 +125,14 @@ class RowClient:
                 if host == own and part.stop > part.start:
                     rows.append(self.server.pull(name, ids[part] - self.bounds[own], clock)[0])
                 elif host in pulled:
-                    rows.append(unpack_rows(self._wait(host, pulled[host])))
+                    found = unpack_rows(self._wait(host, pulled[host]))
+                    rows.append(self._checked(host, name, found, part.stop - part.start))
             for host, (slots, counts, bag_Q) in enumerate(shares):
                 if host == own and len(slots):
                     sums.append((bag_Q, self.server.pool(name, slots, counts, clock)))
                 elif host in pooled:
-                    sums.append((bag_Q, unpack_rows(self._wait(host, pooled[host]))))
+                    found = unpack_rows(self._wait(host, pooled[host]))
+                    sums.append((bag_Q, self._checked(host, name, found, len(bag_Q))))
             return rows[1] if len(rows) == 2 else np.concatenate(rows), sums
 
     def push_bags(self, name: str, bags: OwnedBags, gradient_PD: np.ndarray, clock: int = 0) -> None:
@@ -273,22 +240,19 @@ class RowClient:
                         own_clock = clock if part.stop > part.start else ANY_TIME
                         found[name].append(self.server.pull(name, ids[part] - self.bounds[host], own_clock))
                     elif (name, host) in asked:
-                        found[name].append(_read(self._wait(host, asked[name, host].number), option))
+                        rows, versions = _read(self._wait(host, asked[name, host].number), option)
+                        found[name].append((self._checked(host, name, rows, part.stop - part.start), versions))
             return found
 
-    def _ask_pool(
-        self, host: int, name: str, ids: np.ndarray, bag_M: np.ndarray, clock: int
-    ) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
-        """(number of the request, slots, which bags have any, how many each) of what a host is asked to pool."""
-        if ids.size and (ids.min() < 0 or ids.max() >= self.bounds[-1]):
-            raise _not_there(name, ids, int(self.bounds[-1]))
-        is_theirs = (ids >= self.bounds[host]) & (ids < self.bounds[host + 1])
-        slots = ids[is_theirs] - self.bounds[host]
-        bags, counts = np.unique(bag_M[is_theirs], return_counts=True)
-        request = self._request("pool", name, clock)
-        if len(slots) and host != self.transport.rank:
-            self._send(host, request, [_narrow(slots), _narrow(counts)])
-        return request.number, slots, bags, counts
+    def _checked(self, host: int, name: str, found: np.ndarray, count: int) -> np.ndarray:
+        """What another host gave, once it is known to be what kernels may read by address."""
+        expected = count, self.server.blocks[name].dim
+        if found.shape != expected or found.dtype != np.float32:
+            raise HostError(
+                f"Rank {host} gave {found.dtype} rows of shape {found.shape} of table {name!r} where float32 of "
+                f"{expected} were asked for: the hosts do not run the same job."
+            )
+        return found
 
     def _split(self, name: str, ids: np.ndarray) -> list[slice]:
         """Which of ascending ids each host owns."""
@@ -329,32 +293,6 @@ class RowClient:
             raise error
         if not is_push and number != UNKNOWN:
             self._answers[number] = parts
-
-
-class RemoteTable:
-    """One table of a `RowClient`; ids int64 in any order, also repeated."""
-
-    def __init__(self, client: RowClient, name: str) -> None:
-        self.client = client
-        self.name = name
-
-    def pull(self, ids: np.ndarray, clock: int = ANY_TIME) -> np.ndarray:
-        """float32 (K, D); each row travels once. Raises as `RowClient.pull`."""
-        unique, place_K = np.unique(ids, return_inverse=True)
-        return self.client.pull({self.name: unique}, clock)[self.name][place_K]
-
-    def push(self, ids: np.ndarray, delta_KD: np.ndarray, clock: int = 0) -> None:
-        """Add changes, float32 (K, D), to rows; those of one row are added up first, in float32, in their order."""
-        unique, place_K = np.unique(ids, return_inverse=True)
-        sum_UD = np.zeros((len(unique), delta_KD.shape[1]), np.float32)
-        np.add.at(sum_UD, place_K, delta_KD)
-        self.client.push(self.name, unique, sum_UD, clock)
-
-    def pool(
-        self, ids: np.ndarray, offset_P: np.ndarray, how: Literal["sum", "mean"], clock: int = ANY_TIME
-    ) -> np.ndarray:
-        """Sums or means of bags, float32 (P, D), as `RowClient.pool`."""
-        return self.client.pool(self.name, ids, offset_P, how, clock)
 
 
 def _read(parts: Sequence[Part], option: int) -> tuple[np.ndarray, np.ndarray]:

@@ -72,6 +72,16 @@ class RowBlock:
     def dim(self) -> int:
         return int(self._merger.rows.shape[1])
 
+    @property
+    def updates(self) -> int:
+        """How often rows have changed: each push, in step all of a round, counts once for each of its rows."""
+        return int(self.version_B.sum())
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes that the rows take: values, state, versions."""
+        return {"values": self._merger.rows.nbytes, "state": 0, "versions": self.version_B.nbytes}
+
     def read(self, slot_K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(float32 (K, D), their versions int64 (K,)), copies."""
         self._check(slot_K)

@@ -184,17 +184,11 @@ class Call:
             "init": None if init is None else start_digest(init),
         }  # fmt: skip
         return FitRequest(
-            model=self.model, epochs=self.epochs, threads=self.threads or self._own_threads(local_hosts),
+            model=self.model, epochs=self.epochs, threads=self.threads or own_threads(self.hosts, local_hosts),
             seed=self.seed, out=self.out, resume=self.resume, checkpoint_seconds=self.checkpoint_seconds,
             callback=self.callback, stage=self.stage, on_epoch=self.on_epoch,
             agree=self.hosts if self.hosts.is_spread or joined() else None, settings=settings, started=self.started,
         )  # fmt: skip
-
-    def _own_threads(self, local_hosts: int) -> int:
-        """Threads of a host that nobody gave a number."""
-        if isinstance(self.hosts, TrainerOptions) and self.hosts.is_in_step:
-            return 1
-        return max(1, usable_cores() // local_hosts)
 
     @contextmanager
     def _single_threads(self) -> Iterator[None]:
@@ -245,3 +239,10 @@ def _finished(request: FitRequest) -> Made | None:
     from any2vec.models.click_scorer import ClickScorer
 
     return replace(made, scorer=ClickScorer.load(request.out))
+
+
+def own_threads(hosts: RunHosts, local_hosts: int) -> int:
+    """Threads of a host that nobody gave a number; local_hosts share this machine's cores."""
+    if isinstance(hosts, TrainerOptions) and hosts.is_in_step:
+        return 1
+    return max(1, usable_cores() // local_hosts)

@@ -28,6 +28,7 @@ from any2vec.sync.replica_names import (
     Shadow,
     ShadowEasgd,
 )
+from any2vec.sync.replica_rule import joined
 from any2vec.sync.shadow import ShadowSync
 from any2vec.sync.trainers import TrainerOptions
 from any2vec.tables.replica import Replica
@@ -46,7 +47,7 @@ class HostDense:
 
     Args:
         served: what this host has of a common copy, beside the agreement.
-        starts_alike: all trainers start from the same parameters.
+        starts_alike: all trainers start from the same parameters, those that were agreed.
     """
 
     def __init__(
@@ -93,17 +94,25 @@ class HostDense:
         own |= {f"replica.{name}": state for name, state in self.replica.state.items()} | self.agreement.memory
         return {name: array.reshape(1, -1) for name, array in own.items() if array.size}
 
-    def recall(self, memories: list[dict[str, np.ndarray]], rank: int) -> None:
-        """Go on from what a former run had; as its rank 0 was, where a trainer is new, or all are to be alike."""
+    def recall(self, memories: list[dict[str, np.ndarray]], agreed_Q: np.ndarray, rank: int) -> None:
+        """Go on from what a former run had, by rank.
+
+        agreed_Q: its parameters, float32 (Q,), for a trainer that is new, or where all are to be alike.
+        """
         if self.agreement is None or not memories:
             return
-        has_own = not self._starts_alike and rank < len(memories) and "replica" in memories[rank]
-        mine = memories[rank if has_own else 0]
-        self.replica.value[:] = mine["replica"][0]
-        self.replica.count = int(mine["replica.count"][0, 0])
-        for name, state in self.replica.state.items():
-            state[:] = mine[f"replica.{name}"][0]
         known = [{name: array[0] for name, array in one.items()} for one in memories]
+        has_own = not self._starts_alike and rank < len(known) and "replica" in known[rank]
+        mine = known[rank if has_own else 0]
+        self.replica.value[:] = mine["replica"] if has_own else agreed_Q
+        count, state = mine["replica.count"], {name: mine[f"replica.{name}"] for name in self.replica.state}
+        if not count[0]:  # servers have made the steps, and have the state
+            parts = {name: joined(name, known, len(agreed_Q)) for name in state}
+            state = {name: mine[f"replica.{name}"] if part is None else part for name, part in parts.items()}
+            count = next((one["count"] for one in known if "count" in one), count)
+        self.replica.count = int(count[0])
+        for name, array in self.replica.state.items():
+            array[:] = state[name]
         self.agreement.recall(known)
 
     def facts(self) -> dict[str, Any]:
@@ -145,4 +154,5 @@ def make_dense(
             return HostDense(None, replica, False)
         by_gradients = make_gradients(how, transport, replica, list(range(trainers)), owners, told, examples)
         return HostDense(by_gradients, replica, is_trainer, starts_alike=True)
-    return HostDense(NoAgreement(replica, rank) if is_trainer else None, replica, is_trainer)
+    agreement = NoAgreement(replica, rank) if is_trainer else None
+    return HostDense(agreement, replica, is_trainer, starts_alike=options is None)

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.launch import restarts
-from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.cluster.transport import LONG_WORK, Transport, text_of, text_part
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, HostError, InputError
 from any2vec.models.click_learner import ClickLearner, Steps, chunks_of
@@ -92,11 +91,11 @@ class ClickHost(Host):
         value_Q = start_values(nets[0], request.seed)
         self.dense = make_dense(model, value_Q, transport, self.roles, options, told, self._examples)
         if self.checkpoint is not None:
-            self.dense.recall(list(memories(self.checkpoint.state)), rank)
+            self.dense.recall(list(memories(self.checkpoint.state)), self._agreed_parameters(), rank)
         self.learner = self._learner(nets) if workers else RestingLearner()
         self.driver = Meeting(self, options is None)
-        self._kept_updates = 0
-        """of rows, by this trainer, that are in a checkpoint"""
+        self._kept_updates = self._collected_updates = 0
+        """of rows, by this trainer, that are in a checkpoint, and in what was collected for one last"""
         self._has_ended = False
 
     def compile(self) -> None:
@@ -113,14 +112,15 @@ class ClickHost(Host):
 
     def _note_loss(self) -> None:
         """Leave word of the updates that are in no checkpoint, for whoever goes on."""
-        out, options = self.request.out, self.request.agree
+        out = self.request.out
         if out is None or not isinstance(self.learner, ClickLearner):
             return
-        if (out / FILE).exists() or options.restarts or restarts()[1]:  # else nobody goes on, and the folder goes away
+        if (out / FILE).exists():  # else the run begins anew, in a folder that must be as it was
             note_loss(out, self.transport.rank, self.learner.updates - self._kept_updates)
 
     def settle(self) -> None:
-        """All hosts stand still, and nothing is on its way: rows first, for what they tell may decide the rest."""
+        """All hosts stand still: rows first, for what they tell may decide the rest."""
+        self._kept_updates = self._collected_updates  # what was collected where hosts met before is stored by now
         for access in self.rows.accesses:
             access.rest()
         self.dense.settle()
@@ -136,9 +136,15 @@ class ClickHost(Host):
             access.flush()
         self.rows.settle()
         if isinstance(self.learner, ClickLearner):
-            self._kept_updates = self.learner.updates
+            self._collected_updates = self.learner.updates
         table, dense = self.rows.collect(), self.dense.model()
         return None if table is None or dense is None else {"rows": table, "dense": dense.reshape(1, -1)}
+
+    def state(self) -> dict[str, np.ndarray] | None:
+        found = super().state()
+        # Nobody trains on, and changes rows of others, before all have copied theirs.
+        self.transport.barrier("state", timeout=LONG_WORK)
+        return found
 
     @property
     def memory(self) -> dict[str, np.ndarray]:
@@ -215,6 +221,18 @@ class ClickHost(Host):
         if found is None or found.shape != expected:
             raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
         return found
+
+    def _agreed_parameters(self) -> np.ndarray:
+        """Those of the checkpoint's dense layers, float32 (Q,).
+
+        Raises:
+            FormatError: they are not of this model.
+        """
+        assert self.checkpoint is not None
+        found = self.checkpoint.state.get("dense")
+        if found is None or found.shape != (1, len(self.dense.replica.value)):
+            raise FormatError(f"{FILE} does not hold the dense layers of this run; start again with --overwrite.")
+        return found[0]
 
     def _examples(self, index: int) -> int:
         """Examples of this trainer's batch `index`."""

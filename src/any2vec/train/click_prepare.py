@@ -73,7 +73,7 @@ def check_clicks(hosts: RunHosts, threads: int, text: Any, graph: Any, init: Any
     for name, value in (("text", text), ("graph", graph), ("init", init), ("on_epoch", on_epoch)):
         if value is not None:
             raise InputError(f"{name} does not apply to models of clicks; leave it out.")
-    if isinstance(hosts, TrainerOptions) and hosts.is_in_step and hosts.is_spread and threads > 1:
+    if isinstance(hosts, TrainerOptions) and hosts.is_in_step and threads > 1:
         raise InputError(
             f"sync {hosts.sync} with cache {hosts.cache} goes step by step, with one thread a trainer, got threads = "
             f"{threads}; start more hosts instead."

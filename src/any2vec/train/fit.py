@@ -147,7 +147,7 @@ def fit(
     epochs = model.default_epochs if epochs is None else int(epochs)
     if folder is not None and resume and not joined():  # hosts that have joined look at it together
         check_resumable(folder, {"model": model.as_dict(), "epochs": epochs, "seed": int(seed)})
-    is_several = spread.hosts is not None and (spread.num_ranks or 1) > 1
+    is_several = spread.hosts is not None and ((spread.num_ranks or 1) > 1 or spread.restarts > 0)
     if (is_several or spread.ray is not None) and not joined():
         check_torch()
         job = TrainJob(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.cluster.message import Part
-from any2vec.cluster.transport import Transport, control
+from any2vec.cluster.transport import LONG_WORK, Transport, control
 from any2vec.errors import Interrupted
 from any2vec.signals import stops_go_to
 from any2vec.train.checkpoint import Checkpoint, Place, save_checkpoint
@@ -63,9 +63,11 @@ class Keeper:
         own, self._own = self._own, Stats(0, 0.0, 0)
         news = (own.items, own.loss_sum, own.loss_examples, own.cpu_seconds, self.stop_signal)
         left = Part("control", np.array(_left(work), np.int64).reshape(-1, 2))
-        found = self.transport.gather([control(*news), left], "report")
+        # A server of rows comes here long before trainers do; who is lost or silent is noticed all the same.
+        found = self.transport.gather([control(*news), left], "report", timeout=LONG_WORK)
         order, number = self._decide(work, found)
-        verdict = self.transport.share([control(order, number, work.progress_to)], "report")[0].array
+        own_verdict = [control(order, number, work.progress_to)]
+        verdict = self.transport.share(own_verdict, "report", timeout=LONG_WORK)[0].array
         order, number, progress = int(verdict[0]), int(verdict[1]), float(verdict[2])  # of rank 0: it always trains
         if order & _SHOW:
             began = time.perf_counter()
@@ -75,7 +77,8 @@ class Keeper:
             self._save(work, tuple(tuple(map(tuple, parts[1].array.tolist())) for parts in found.values()))
         if order & _STOP:
             if order & _SAVE:
-                self.transport.barrier("saved")  # who leaves earlier looks like a lost host to rank 0, which writes
+                # Who leaves earlier looks like a lost host to rank 0, which writes.
+                self.transport.barrier("saved", timeout=LONG_WORK)
             where = f"{self.keeping.file} holds the work so far, --resume goes on from it"
             kept = where if order & _SAVE else "nothing was kept"
             raise Interrupted(f"Stopped by {signal.Signals(number).name} at {progress:.1%}; {kept}.")

@@ -44,7 +44,10 @@ def run(
     driver: Driver,
     report: Callable[[Work, Stats], None],
 ) -> None:
-    """Do all work of the schedule. `report` hears of each piece, and may stop the run by raising."""
+    """Do all work of the schedule.
+
+    `report` hears of each piece; it makes records and checkpoints, and stops a run by raising.
+    """
     for work in schedule:
         driver.before(work)
         stats = learner.run(work)

@@ -24,7 +24,7 @@ from any2vec.tables.held_rows import HeldRows, HeldRowsTold
 from any2vec.tables.het_block import HetBlock
 from any2vec.tables.het_cache import HetCache
 from any2vec.tables.het_rows import HetRows
-from any2vec.tables.in_step_block import in_step_block
+from any2vec.tables.in_step_block import InStepBlock
 from any2vec.tables.remote import RowClient
 from any2vec.tables.remote_rows import RemoteRows
 from any2vec.tables.row_optimiser import RowOptimiser
@@ -148,7 +148,7 @@ def _bagpipe(setting: RowSetting, transport: Transport) -> RowWay:
 def _clocked(setting: RowSetting, transport: Transport, bound: int) -> RowWay:
     table, optimiser, trainers = setting.table, setting.optimiser, range(setting.roles.trainers)
     if isinstance(setting.options.agreement, Bsp):
-        blocks = {_NAME: in_step_block(table, optimiser)}
+        blocks = {_NAME: InStepBlock(table, optimiser)}
         server = RowServer(transport, blocks, bound=0, in_step=True, trainers=trainers)
     else:
         server = RowServer(transport, {_NAME: TrainedBlock(table, optimiser)}, bound=bound, trainers=trainers)

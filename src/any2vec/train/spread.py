@@ -18,10 +18,10 @@ from any2vec.data.corpus import Corpus
 from any2vec.data.files import STDIN
 from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError, InputError
-from any2vec.machine import usable_cores
 from any2vec.models.click_config import ClickModel
 from any2vec.models.config import SequenceModel
 from any2vec.sync.run_hosts import RunHosts
+from any2vec.train.call import own_threads
 from any2vec.train.checkpoint import FILE
 from any2vec.train.job import TrainJob
 from any2vec.train.losses import updates_lost
@@ -70,7 +70,7 @@ def train_in_processes(
     out = job.arguments["out"]
     with _folder() as folder:
         result = folder / "result" if out is None else Path(out)
-        threads = job.arguments["threads"] or max(1, usable_cores() // job.hosts.num_ranks)
+        threads = job.arguments["threads"] or own_threads(job.hosts, job.hosts.num_ranks)
         arguments = job.arguments | {"out": str(result), "threads": threads, "init": _stored_init(job, folder)}
         restarts = _run(replace(_stored(job, data, folder, stage), arguments=arguments), folder, hear)
         if job.hosts.restarts:
