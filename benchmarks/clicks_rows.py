@@ -29,7 +29,10 @@ class Sizes:
 
 
 FULL, QUICK = Sizes(100_000, 2048, 240, 50, 30), Sizes(1000, 128, 20, 10, 10)
-RATES = {"--learning-rate": 0.02, "--dense-learning-rate": 0.005}
+RATES = {"any2vec": 0.014, "PyTorch": 0.014, "TorchRec": 0.01, "fbgemm": 0.01}
+"""learning rate of the rows, each side's best of 0.01, 0.014, 0.02 and 0.028 on one thread with seed 1 (docs/log.md)"""
+DENSE_SHARE = 0.25
+"""learning rate of the dense layers over that"""
 PAIRS, SEEDS = 5, 3
 """pairs of runs; how many of them, a seed each, learn beside being timed"""
 THREADS = (1, 2)
@@ -120,8 +123,11 @@ def _runs(bench: Bench, peers: dict[str, tuple[str, str]]) -> dict[int, Any]:
             for threads in THREADS:
                 # A smoke run may meet a busy machine, on which OpenMP's threads wait for each other for minutes.
                 theirs = 1 if bench.quick else threads
-                ours = _arguments(bench, folder, threads, pair, threads**-0.5)
-                given = {name: _arguments(bench, folder, theirs, pair) for name in peers} | {"any2vec": ours}
+                # any2vec's workers share a batch; rates of adaptive optimisers follow the root of a batch's size
+                # (Malladi et al. 2022).
+                ours = _arguments(bench, folder, threads, pair, RATES["any2vec"] * threads**-0.5)
+                given = {name: _arguments(bench, folder, theirs, pair, RATES[name]) for name in peers}
+                given["any2vec"] = ours
                 run = {name: side(*given[name]).result for name, side in sides.items()}
                 found.setdefault(threads, []).append(run)
         return found
@@ -138,14 +144,11 @@ def _peer(bench: Bench, script: str, engine: str) -> Callable[..., Done]:
     return lambda *given: bench.ours(script, *given)
 
 
-def _arguments(bench: Bench, folder: Path, threads: int, pair: int, scale: float = 1.0) -> tuple[object, ...]:
-    """scale: of the learning rates; any2vec's workers share a batch, and rates of adaptive optimisers follow the root
-    of the batch's size (Malladi et al. 2022).
-    """
+def _arguments(bench: Bench, folder: Path, threads: int, pair: int, rate: float) -> tuple[object, ...]:
     files = [("--" + name, folder / f"{name}.npy") for name in ("ids", "dense", "labels")]
     size = _sizes(bench)
     learning = ("--train-steps", size.train) if pair < SEEDS else ()
-    rates = (part for name, rate in RATES.items() for part in (name, rate * scale))
+    rates = ("--learning-rate", rate, "--dense-learning-rate", DENSE_SHARE * rate)
     options = (
         "--rows", size.rows + 2, "--dim", DIM, "--batch", size.batch, "--steps", size.steps,
         "--test", size.test * size.batch, *rates, "--seed", pair + 1,
