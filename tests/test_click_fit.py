@@ -18,7 +18,6 @@ from any2vec.cli.app import app
 from any2vec.data.clicks import read_clicks
 from any2vec.errors import FormatError, InputError, Interrupted
 from any2vec.models.click_config import ClickModel
-from any2vec.models.click_nets import start_values
 from any2vec.report.run import write_report
 from any2vec.sync.options import HostOptions
 from any2vec.testing.planted_clicks import BayesScores
@@ -175,6 +174,8 @@ def test_the_state_of_optimisers_moves_between_servers_and_trainers(
 
 
 def test_a_run_that_diverges_says_so(files: PlantedFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from any2vec.models.click_nets import start_values
+
     def diverged(*arguments: Any) -> np.ndarray:
         return np.full_like(start_values(*arguments), np.nan)
 
