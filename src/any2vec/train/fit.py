@@ -109,41 +109,20 @@ def fit(
     Memory: two float32 tables of rows x dim, plus the vocabulary; data are memory-mapped.
     """
     started = time.perf_counter()
-    is_clicks = isinstance(model, ClickModel)
-    if not isinstance(model, SequenceModel | ClickModel):
-        raise InputError(
-            "model must be SkipGram(...), CBOW(...), DeepWalk(...), Node2Vec(...), DLRM(...), DeepFM(...), "
-            f"FactorisationMachine(...) or LogisticRegression(...), got {model!r}."
-        )
     check_run(epochs, threads, seed, checkpoint_seconds)
-    kind: type[HostOptions] | type[TrainerOptions] = TrainerOptions if is_clicks else HostOptions
-    spread = kind(hosts=hosts) if isinstance(hosts, int) else hosts or kind()
-    if not isinstance(spread, kind):
-        raise InputError(f"hosts of {model.name} are {kind.__name__}(...), got {spread!r}.")
-    if is_clicks:
+    spread = _hosts_of(model, hosts)
+    if isinstance(model, ClickModel):
         check_torch("Models of clicks")
         check_clicks(spread, threads, text, graph, init, on_epoch)
     elif schema is not None:
         raise InputError(f"schema is for clicks, and {model.name} reads none; leave it out.")
     wanted = None if schema is None else schema_of(schema)
-    if not joined():
-        spread.check_alone()
     if isinstance(spread, HostOptions) and isinstance(model, SequenceModel):
         if spread.read == "parts":
             check_parts(model, data)
         if spread.partition is not None:
             check_partition(model, data)
-    again, allowed = restarts()  # by torchrun: the hosts then go on from the last checkpoint
-    folder, resume = None if out is None else Path(out), resume or again > 0
-    if folder is not None and is_first():
-        if not (overwrite or resume):
-            check_not_begun(folder)
-        check_folder_free(folder, overwrite or resume, RESULT_FORMAT)
-        _check_apart(init, folder)
-        if not resume and (spread.restarts or allowed):
-            clear_folder(folder)  # now, or a restart would take the former result for its own
-    if spread.restarts and folder is None:
-        raise InputError("Restarts go on from checkpoints: say where the run keeps them, out.")
+    folder, resume = _folder_of(out, overwrite, resume, spread, init)
     epochs = model.default_epochs if epochs is None else int(epochs)
     if folder is not None and resume and not joined():  # hosts that have joined look at it together
         check_resumable(folder, {"model": model.as_dict(), "epochs": epochs, "seed": int(seed)})
@@ -171,6 +150,40 @@ def fit(
     if made is None:  # this is another rank
         return FitResult(None, {}, [], None)  # type: ignore[arg-type]
     return FitResult(made.embeddings, made.summary, made.records, folder, made.scorer)
+
+
+def _hosts_of(model: Any, hosts: HostOptions | TrainerOptions | int | None) -> HostOptions | TrainerOptions:
+    """The hosts of a run of a model, checked; InputError where they, or the model, are no such thing."""
+    if not isinstance(model, SequenceModel | ClickModel):
+        raise InputError(
+            "model must be SkipGram(...), CBOW(...), DeepWalk(...), Node2Vec(...), DLRM(...), DeepFM(...), "
+            f"FactorisationMachine(...) or LogisticRegression(...), got {model!r}."
+        )
+    kind: type[HostOptions] | type[TrainerOptions] = TrainerOptions if isinstance(model, ClickModel) else HostOptions
+    spread = kind(hosts=hosts) if isinstance(hosts, int) else hosts or kind()
+    if not isinstance(spread, kind):
+        raise InputError(f"hosts of {model.name} are {kind.__name__}(...), got {spread!r}.")
+    if not joined():
+        spread.check_alone()
+    return spread
+
+
+def _folder_of(
+    out: str | Path | None, overwrite: bool, resume: bool, spread: HostOptions | TrainerOptions, init: Any
+) -> tuple[Path | None, bool]:
+    """The run folder, which may be written, and whether the run goes on from what is in it."""
+    again, allowed = restarts()  # by torchrun: the hosts then go on from the last checkpoint
+    folder, resume = None if out is None else Path(out), resume or again > 0
+    if folder is not None and is_first():
+        if not (overwrite or resume):
+            check_not_begun(folder)
+        check_folder_free(folder, overwrite or resume, RESULT_FORMAT)
+        _check_apart(init, folder)
+        if not resume and (spread.restarts or allowed):
+            clear_folder(folder)  # now, or a restart would take the former result for its own
+    if spread.restarts and folder is None:
+        raise InputError("Restarts go on from checkpoints: say where the run keeps them, out.")
+    return folder, resume
 
 
 def _check_apart(init: Any, out: Path) -> None:
