@@ -1,0 +1,348 @@
+"""A table on disk in partitions: read and written past the page cache, and never torn.
+
+Each partition is a file. A write makes a file of the partition's next version beside the one that counts; `commit`
+brings what was written to the disk and then replaces the one small file that names the versions that count, with what
+the caller wants to remember of that moment. So a store that is killed anywhere, in the middle of a write or of a
+commit, opens as it was at a commit, and every partition is checked against its digest when it is read.
+
+Legend: V rows of the table, R rows of a partition, C columns (values and their optimiser's state).
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import mmap
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import xxhash
+
+from any2vec.data.storage import atomic_file, atomic_folder, storage_errors
+from any2vec.errors import FormatError, StorageError
+
+STORE_FORMAT = "any2vec-partitions"
+_VERSION = 1
+_INDEX = "meta.json"
+_LOCK = "lock"
+_PAGE = 4096
+"""bytes; what is read and written past the page cache begins and ends at whole pages"""
+_PIECE = 8 << 20
+"""bytes of one call of the system"""
+
+
+class Partition(NamedTuple):
+    """The version of a partition that counts."""
+
+    version: int
+    digest: str
+    """XXH3 of its bytes, 128 bits, hexadecimal"""
+
+
+def aligned_rows(rows: int, columns: int) -> np.ndarray:
+    """Zeros, float32 (rows, columns), whose memory begins at a page and ends with one."""
+    size = max(_PAGE, _padded(4 * rows * columns))
+    return np.frombuffer(mmap.mmap(-1, size), np.float32)[: rows * columns].reshape(rows, columns)
+
+
+class PartitionStore:
+    """The partitions of one table. One thread may read while another writes other partitions; `commit` comes alone.
+
+    Use `create` or `open`. Counts: `loads` and `stores` of partitions, `bytes_read` and `bytes_written`.
+    """
+
+    def __init__(self, folder: Path, index: dict[str, Any], lock: int) -> None:
+        self.folder = folder
+        self.columns: int = index["columns"]
+        self.bounds: list[int] = index["bounds"]
+        """partition p has the rows [bounds[p], bounds[p + 1])"""
+        self.note: dict[str, Any] = index["note"]
+        """what the last commit remembered"""
+        self.loads = self.stores = self.bytes_read = self.bytes_written = 0
+        self._settled = [Partition(*found) for found in index["partitions"]]
+        self._current = list(self._settled)
+        self._lock = lock
+
+    @staticmethod
+    def create(
+        folder: Path | str, bounds: Sequence[int], columns: int, fill: Callable[[int, np.ndarray], None],
+        overwrite: bool = False, note: dict[str, Any] | None = None,
+    ) -> PartitionStore:  # fmt: skip
+        """A new store, of which nothing is seen before it is whole.
+
+        Args:
+            bounds: p + 1 ascending rows, from 0 to V.
+            fill: writes the first values of a partition: (its number, float32 (R, C), zeros).
+
+        Raises:
+            StorageError: the folder is taken or cannot be written, or the disk is full.
+        """
+        with atomic_folder(folder, overwrite, STORE_FORMAT) as made:
+            found = []
+            for number, (first, stop) in enumerate(pairwise(bounds)):
+                row_RC = aligned_rows(stop - first, columns)
+                fill(number, row_RC)
+                found.append(Partition(0, _digest(row_RC)))
+                with storage_errors(made):
+                    _write(made / _name(number, 0), row_RC)
+            _write_index(made, list(map(int, bounds)), columns, found, note or {})
+        return PartitionStore.open(folder)
+
+    @staticmethod
+    def open(folder: Path | str) -> PartitionStore:
+        """The store as its last commit left it; what was written later is removed.
+
+        Raises:
+            FormatError: there is no store, it is of another version, or files are missing or cut.
+            StorageError: another process has it open.
+        """
+        folder = Path(folder)
+        index = read_index(folder)
+        lock = _locked(folder)
+        store = PartitionStore(folder, index, lock)
+        problems = [text for number in range(store.num_partitions) if (text := store._short(number))]
+        if problems:
+            os.close(lock)
+            raise FormatError(f"The store {folder} is damaged: {'; '.join(problems)}.")
+        store._sweep()
+        return store
+
+    @property
+    def num_partitions(self) -> int:
+        return len(self.bounds) - 1
+
+    @property
+    def num_rows(self) -> int:
+        return self.bounds[-1]
+
+    def rows_of(self, number: int) -> int:
+        """R of a partition."""
+        return self.bounds[number + 1] - self.bounds[number]
+
+    def largest(self) -> int:
+        """R of the largest partition."""
+        return max(self.rows_of(number) for number in range(self.num_partitions))
+
+    def read(self, number: int, row_RC: np.ndarray) -> None:
+        """Read a partition into an array that `aligned_rows` made, of its size or the largest one's.
+
+        Raises:
+            FormatError: the file is cut, or its bytes are not those that were written.
+            StorageError: it cannot be read.
+        """
+        partition = self._current[number]
+        path = self.folder / _name(number, partition.version)
+        own_RC = row_RC[: self.rows_of(number)]
+        with storage_errors(path):
+            size = _read(path, own_RC)
+        if _digest(own_RC) != partition.digest:
+            raise FormatError(
+                f"Partition {number} of the store {self.folder} is damaged: its bytes are not those that were written."
+            )
+        self.loads += 1
+        self.bytes_read += size
+
+    def write(self, number: int, row_RC: np.ndarray) -> None:
+        """Write a partition, float32 (R or more, C) from `aligned_rows`; it counts once it is committed.
+
+        Raises:
+            StorageError: the disk is full, or cannot be written; the store is as it was.
+        """
+        own_RC = row_RC[: self.rows_of(number)]
+        before = self._current[number]
+        after = Partition(max(before.version, self._settled[number].version) + 1, _digest(own_RC))
+        path = self.folder / _name(number, after.version)
+        with storage_errors(path):
+            try:
+                size = _write(path, own_RC)
+            except OSError:
+                path.unlink(missing_ok=True)
+                raise
+        self._current[number] = after
+        if before != self._settled[number]:
+            (self.folder / _name(number, before.version)).unlink(missing_ok=True)
+        self.stores += 1
+        self.bytes_written += size
+
+    def commit(self, note: dict[str, Any]) -> None:
+        """Make all that was written count, and remember a note with it.
+
+        Raises:
+            StorageError: the disk is full, or cannot be written; the store is as it was at the last commit.
+        """
+        changed = [number for number in range(self.num_partitions) if self._current[number] != self._settled[number]]
+        with storage_errors(self.folder):
+            for number in changed:
+                _synced(self.folder / _name(number, self._current[number].version))
+            _synced(self.folder)
+        _write_index(self.folder, self.bounds, self.columns, self._current, note)
+        former, self._settled, self.note = self._settled, list(self._current), note
+        for number in changed:
+            (self.folder / _name(number, former[number].version)).unlink(missing_ok=True)
+
+    def check(self) -> Iterator[str]:
+        """What is wrong, one sentence each: every partition that counts is read."""
+        row_RC = aligned_rows(self.largest(), self.columns)
+        for number in range(self.num_partitions):
+            try:
+                self.read(number, row_RC)
+            except (FormatError, StorageError) as error:
+                yield str(error)
+
+    def close(self) -> None:
+        """Others may open it now; what was not committed is lost."""
+        os.close(self._lock)
+
+    def _short(self, number: int) -> str:
+        """What is wrong with a partition's file, as far as its size says; "" if nothing."""
+        path = self.folder / _name(number, self._settled[number].version)
+        wanted = _padded(4 * self.rows_of(number) * self.columns)
+        if not path.is_file():
+            return f"partition {number} ({path.name}) is missing"
+        size = path.stat().st_size
+        return "" if size == wanted else f"partition {number} ({path.name}) has {size:,} bytes, not {wanted:,}"
+
+    def _sweep(self) -> None:
+        """Remove what was written and never committed, or was replaced."""
+        counting = {_name(number, found.version) for number, found in enumerate(self._settled)}
+        for path in self.folder.glob("part-*"):
+            if path.name not in counting:
+                path.unlink(missing_ok=True)
+
+
+def read_index(folder: Path) -> dict[str, Any]:
+    """What a store says of itself.
+
+    Raises:
+        FormatError: it is none, of another version, or damaged.
+    """
+    path = folder / _INDEX
+    try:
+        index = json.loads(path.read_text(encoding="utf-8"))
+        if index["format"] != STORE_FORMAT:
+            raise FormatError(f"{folder} is no store of partitions: {path.name} says {index['format']!r}.")
+        if index["version"] != _VERSION:
+            raise FormatError(
+                f"The store {folder} has version {index['version']}, this any2vec reads version {_VERSION}; "
+                "read it with the any2vec that wrote it."
+            )
+        bounds, count = index["bounds"], len(index["partitions"])
+        is_sound = len(bounds) == count + 1 and bounds[0] == 0 and all(low <= high for low, high in pairwise(bounds))
+        if not is_sound or index["digest"] != _index_digest(index):
+            raise FormatError(f"The store {folder} is damaged: {path.name} is not what was written.")
+    except FormatError:
+        raise
+    except FileNotFoundError:
+        raise FormatError(f"{folder} is no store of partitions: it has no {_INDEX}.") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FormatError(f"The store {folder} is damaged: {path.name} cannot be read ({error}).") from error
+    return dict(index)
+
+
+def _write_index(
+    folder: Path, bounds: list[int], columns: int, partitions: Sequence[Partition], note: dict[str, Any]
+) -> None:
+    index: dict[str, Any] = {
+        "format": STORE_FORMAT, "version": _VERSION, "columns": columns, "bounds": bounds,
+        "partitions": [list(found) for found in partitions], "note": note,
+    }  # fmt: skip
+    with atomic_file(folder / _INDEX) as temporary:
+        temporary.write_text(json.dumps(index | {"digest": _index_digest(index)}), encoding="utf-8")
+
+
+def _index_digest(index: dict[str, Any]) -> str:
+    text = json.dumps({name: value for name, value in index.items() if name != "digest"}, sort_keys=True)
+    return xxhash.xxh3_128_hexdigest(text.encode())
+
+
+def _locked(folder: Path) -> int:
+    """A descriptor that keeps others out until it is closed, by whatever ends this process."""
+    with storage_errors(folder):
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise StorageError(f"The store {folder} is in use by another process; wait for it, or stop it.") from None
+    return lock
+
+
+def _name(number: int, version: int) -> str:
+    return f"part-{number:05}.{version}"
+
+
+def _padded(size: int) -> int:
+    return -(-size // _PAGE) * _PAGE
+
+
+def _bytes_of(row_RC: np.ndarray) -> memoryview:
+    """The array's memory up to the end of its last page; what stands behind the rows belongs to `aligned_rows`."""
+    whole = row_RC
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    return memoryview(whole).cast("B")[: _padded(row_RC.nbytes)]
+
+
+def _digest(row_RC: np.ndarray) -> str:
+    return xxhash.xxh3_128_hexdigest(memoryview(row_RC).cast("B")) if row_RC.size else ""
+
+
+def _opened(path: Path, flags: int) -> int:
+    """A descriptor past the page cache, where the file system knows how."""
+    try:
+        return os.open(path, flags | getattr(os, "O_DIRECT", 0), 0o666)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return os.open(path, flags, 0o666)
+
+
+def _read(path: Path, row_RC: np.ndarray) -> int:
+    """Bytes read."""
+    wanted = _bytes_of(row_RC)
+    descriptor = _opened(path, os.O_RDONLY)
+    try:
+        at = 0
+        while at < len(wanted):
+            count = os.preadv(descriptor, [wanted[at : at + _PIECE]], at)
+            if not count:
+                raise FormatError(f"{path} is cut: it has {at:,} bytes, not {len(wanted):,}.")
+            at += count
+        _forget(descriptor)
+        return at
+    finally:
+        os.close(descriptor)
+
+
+def _write(path: Path, row_RC: np.ndarray) -> int:
+    """Bytes written; they are on the disk once the file is synced."""
+    given = _bytes_of(row_RC)
+    descriptor = _opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    try:
+        at = 0
+        while at < len(given):
+            at += os.pwritev(descriptor, [given[at : at + _PIECE]], at)
+        return at
+    finally:
+        os.close(descriptor)
+
+
+def _synced(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+        _forget(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _forget(descriptor: int) -> None:
+    """Where there is no way past the page cache: let go of what is in it."""
+    with suppress(OSError, AttributeError):
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
