@@ -497,7 +497,7 @@ def test_standing_still_merges_nothing() -> None:
 # Names
 
 PARSED = {
-    "none": names.Alone(),
+    "none": names.NoSync(),
     "shadow-easgd": names.ShadowEasgd(),
     "shadow-easgd:0.3": names.ShadowEasgd(alpha=0.3),
     "shadow-easgd:0.3:least=5": names.ShadowEasgd(alpha=0.3, least=5),

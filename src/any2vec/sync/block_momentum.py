@@ -10,7 +10,7 @@ import numpy as np
 from any2vec.kernels.replicas import block_momentum
 from any2vec.sync.averaged_replica import Averaged
 from any2vec.sync.circle import Circle
-from any2vec.sync.replica_rule import joined
+from any2vec.sync.replica_rule import from_slices
 from any2vec.tables.replica import Replica
 
 
@@ -44,7 +44,7 @@ class BlockMomentum(Averaged):
 
     def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
         """Of any number of trainers: their slices, one behind the other, are the whole."""
-        known, velocity = (joined(name, memories, len(self.target)) for name in ("bmuf.global", "bmuf.velocity"))
+        known, velocity = (from_slices(name, memories, len(self.target)) for name in ("bmuf.global", "bmuf.velocity"))
         if known is not None:
             self.target[:] = known
             self.is_recalled = True

@@ -16,7 +16,7 @@ from any2vec.errors import HostError
 from any2vec.kernels.replicas import copy_replica, merge_difference
 from any2vec.sync.centre import Centre
 from any2vec.sync.circle import Circle
-from any2vec.sync.replica_rule import STANDING, WORKING, Phase, joined
+from any2vec.sync.replica_rule import STANDING, WORKING, Phase, from_slices
 from any2vec.tables.replica import Replica
 
 _KEPT = "easgd.centre"
@@ -116,7 +116,7 @@ class ElasticReplica:
         return {} if self._kept is None else {_KEPT: self._kept[None].copy()}
 
     def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        self._kept = joined(_KEPT, memories, len(self.replica.value)) if self.rank == 0 else None
+        self._kept = from_slices(_KEPT, memories, len(self.replica.value)) if self.rank == 0 else None
 
     def _keep(self) -> None:
         if self.rank == 0:

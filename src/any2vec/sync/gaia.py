@@ -30,7 +30,7 @@ from any2vec.plan.partition import contiguous_bounds
 from any2vec.sync.block import Block
 from any2vec.sync.members import Watch, exchange_among
 from any2vec.sync.names import Gaia
-from any2vec.sync.told import Change, Told, add_changes
+from any2vec.sync.site_rows import Change, SiteRows, add_changes
 from any2vec.types import Work
 
 _STEP, _HIGH, _LOW = 0.005, 1.1, 0.9
@@ -81,7 +81,7 @@ class ApproximatelySynchronous:
         self._cut = {name: contiguous_bounds(len(table), inside) for name, table in tables.items()}
         own = {name: table[slice(*self._cut[name][place : place + 2])] for name, table in tables.items()}
         self._blocks = {name: Block(rows, how.rule) for name, rows in own.items()}
-        self.told = {name: Told(rows) for name, rows in own.items()} if self.sites > 1 else {}
+        self.told = {name: SiteRows(rows) for name, rows in own.items()} if self.sites > 1 else {}
         self._watch = Watch(tables)
         self._number, self._progress = 0, 0.0
 
@@ -270,7 +270,7 @@ class ApproximatelySynchronous:
         return rows
 
 
-def _change(parts: list[Part], told: Told) -> Change:
+def _change(parts: list[Part], told: SiteRows) -> Change:
     """One table's changes off the front of a message."""
     slots, first = unpack_ids(parts.pop(0), len(told.base)), parts.pop(0)
     return slots, unpack_rows([first] if first.array.dtype == np.float32 else [first, parts.pop(0)])

@@ -22,7 +22,7 @@ class ClickSync(Named):
 
 
 @dataclass(frozen=True)
-class Alone(ClickSync):
+class NoSync(ClickSync):
     """Every trainer for itself; the model is rank 0's."""
 
     name: ClassVar[str] = "none"
@@ -181,7 +181,7 @@ class MOfN(ClickSync):
 _KINDS: dict[str, type[ClickSync]] = {
     kind.name: kind
     for kind in (
-        Alone, ShadowEasgd, ShadowMa, ShadowBmuf, FixedEasgd, FixedMa, FixedBmuf, Bsp, Bounded, Async, MOfN,
+        NoSync, ShadowEasgd, ShadowMa, ShadowBmuf, FixedEasgd, FixedMa, FixedBmuf, Bsp, Bounded, Async, MOfN,
     )
 }  # fmt: skip
 CLICK_SYNCS = tuple(_KINDS)

@@ -74,7 +74,7 @@ class ReplicaRule(Protocol):
         """Take up memories of a former run, by rank, before `start`."""
 
 
-def joined(name: str, memories: Sequence[dict[str, np.ndarray]], size: int) -> np.ndarray | None:
+def from_slices(name: str, memories: Sequence[dict[str, np.ndarray]], size: int) -> np.ndarray | None:
     """An array of `size` numbers whose slices ranks remembered in their order; None where they do not make it up."""
     slices = [np.asarray(memory[name], np.float32).reshape(-1) for memory in memories if name in memory]
     whole = np.concatenate(slices) if slices else np.empty(0, np.float32)

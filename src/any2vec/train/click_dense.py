@@ -17,7 +17,6 @@ from any2vec.sync.first_gradients import Told
 from any2vec.sync.gradient_make import make_gradients
 from any2vec.sync.replica_make import make_replicated
 from any2vec.sync.replica_names import (
-    Alone,
     Async,
     Bounded,
     Bsp,
@@ -25,10 +24,11 @@ from any2vec.sync.replica_names import (
     Fixed,
     FixedEasgd,
     MOfN,
+    NoSync,
     Shadow,
     ShadowEasgd,
 )
-from any2vec.sync.replica_rule import joined
+from any2vec.sync.replica_rule import from_slices
 from any2vec.sync.shadow import ShadowSync
 from any2vec.sync.trainers import TrainerOptions
 from any2vec.tables.replica import Replica
@@ -107,7 +107,7 @@ class HostDense:
         self.replica.value[:] = mine["replica"] if has_own else agreed_Q
         count, state = mine["replica.count"], {name: mine[f"replica.{name}"] for name in self.replica.state}
         if not count[0]:  # servers have made the steps, and have the state
-            parts = {name: joined(name, known, len(agreed_Q)) for name in state}
+            parts = {name: from_slices(name, known, len(agreed_Q)) for name in state}
             state = {name: mine[f"replica.{name}"] if part is None else part for name, part in parts.items()}
             count = next((one["count"] for one in known if "count" in one), count)
         self.replica.count = int(count[0])
@@ -139,7 +139,7 @@ def make_dense(
         InputError: the agreement does not go with so many hosts.
     """
     replica = Replica(value_Q, model.optimiser, model.dense_rate)
-    how: ClickSync = Alone() if options is None else options.agreement
+    how: ClickSync = NoSync() if options is None else options.agreement
     rank, trainers, owners = transport.rank, roles.trainers, list(roles.dense_owners)
     is_trainer = roles.is_trainer(rank)
     if isinstance(how, Shadow | Fixed):

@@ -13,7 +13,7 @@ Change = tuple[np.ndarray, np.ndarray]
 """slots of a block, int64 ascending, and the changes of these rows"""
 
 
-class Told:
+class SiteRows:
     """One table's rows at the owner of a block: what all sites know, and what this site has not told, or just told."""
 
     def __init__(self, rows_BD: np.ndarray) -> None:
