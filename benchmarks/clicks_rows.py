@@ -123,8 +123,7 @@ def _runs(bench: Bench, peers: dict[str, tuple[str, str]]) -> dict[int, Any]:
             for threads in THREADS:
                 # A smoke run may meet a busy machine, on which OpenMP's threads wait for each other for minutes.
                 theirs = 1 if bench.quick else threads
-                # any2vec's workers share a batch; rates of adaptive optimisers follow the root of a batch's size
-                # (Malladi et al. 2022).
+                # Several workers have smaller batches, and lower rates, so that they learn what one does (docs/log.md).
                 ours = _arguments(bench, folder, threads, pair, RATES["any2vec"] * threads**-0.5)
                 given = {name: _arguments(bench, folder, theirs, pair, RATES[name]) for name in peers}
                 given["any2vec"] = ours

@@ -1,7 +1,8 @@
 """Click models in any2vec beside dlrm_peer's: rows alone, whole steps, whole steps with free rows. One JSON line.
 
-Each thread is a Hogwild worker with batches of its own. Together they hold a batch of `--batch` examples: two workers
-take 1024 where a peer takes 2048, so as many examples are under way, and seconds are those of `--batch` examples.
+Each thread is a Hogwild worker with batches of its own. Two workers take 512 examples each where one takes `--batch`,
+2048: each works on rows and layers that the other changes meanwhile, and with fewer examples under way they learn what
+one worker does. Seconds are those of `--batch` examples.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Problem:
         from any2vec.models.dlrm import DLRM
 
         self.args, self.examples = args, Examples(args)
-        self.size = args.batch // args.threads
+        self.size = args.batch // args.threads**2
         """examples of a worker's batch"""
         self.num_columns, self.num_dense = self.examples.ids.shape[1], self.examples.dense.shape[1]
         self.start_P1 = np.arange(self.size * self.num_columns + 1)
@@ -120,7 +121,7 @@ class Team:
         self.pool = ThreadPoolExecutor(threads)
 
     def seconds(self, work: Callable[[int, Any], Any], batches: Sequence[Any]) -> float:
-        """Seconds of a batch of each thread; work(thread, batch) does one."""
+        """Seconds of a batch, over all threads; work(thread, batch) does one."""
         left, lock = iter(batches), threading.Lock()
 
         def take(thread: int) -> None:
@@ -133,7 +134,7 @@ class Team:
 
         began = time.perf_counter()
         list(self.pool.map(take, range(self.threads)))
-        return (time.perf_counter() - began) / len(batches) * self.threads
+        return (time.perf_counter() - began) / len(batches)
 
 
 def main() -> None:
@@ -145,7 +146,9 @@ def main() -> None:
     from any2vec.tables.batch_rows import BatchRows
 
     torch.set_num_threads(1)  # threads are workers
-    problem, team, size = Problem(args), Team(args.threads), STRETCH * args.threads
+    problem, team = Problem(args), Team(args.threads)
+    parts = args.batch // problem.size
+    size = STRETCH * parts
     rows = problem.new_rows()
     shape = (problem.size * problem.num_columns, args.dim)
     gradient_PW = (torch.randn(shape, generator=torch.Generator().manual_seed(args.seed)) * 1e-3).numpy()
@@ -168,7 +171,7 @@ def main() -> None:
         batches = problem.batches((stretch + 1) * size, size)
         for name, work in works.items():
             found[name].append(team.seconds(work, batches))
-    result: dict[str, Any] = {f"{name}_seconds": statistics.median(times) for name, times in found.items()}
+    result: dict[str, Any] = {f"{name}_seconds": parts * statistics.median(times) for name, times in found.items()}
     result["free_over_whole"] = statistics.median(
         free / whole for free, whole in zip(found["free_step"], found["step"], strict=True)
     )
@@ -176,7 +179,7 @@ def main() -> None:
     if args.train_steps and args.test >= args.batch:
         rows = problem.new_rows()
         workers = problem.new_workers(ClickWorker, rows)
-        steps = args.train_steps * args.threads
+        steps = args.train_steps * parts
         for first in range(0, steps, size):
             batches = problem.batches(first, min(size, steps - first))
             team.seconds(lambda thread, batch: workers[thread].train(batch, 0), batches)
