@@ -1,0 +1,144 @@
+"""Knowledge graphs: how high does a model rank the true head or tail of a held-out triple among all entities?
+
+Filtered, both sides, over all entities, as is usual (Bordes et al. 2013): other answers that are known to be true, from
+training, validation or test, do not count. A tie counts half, the realistic rank of Berrendorf et al. (2020): a model
+that scores everything alike ranks in the middle, not first.
+
+Letters: M triples, Q questions, B questions of a block, N entities, K known answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from any2vec.errors import DataError, InputError
+
+HITS = (1, 3, 10)
+_BLOCK_NUMBERS = 1 << 23
+"""scores of a block"""
+Scores = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""(known entities int64 (B,), relations int64 (B,)) -> scores of all entities, float32 (B, N), higher is better"""
+
+
+@dataclass(frozen=True)
+class TriplesResult:
+    """Scores of both sides together; all but mean_rank in 0..1."""
+
+    mrr: float
+    """mean of 1 / rank"""
+    hits_at_1: float
+    """share of questions whose rank is at most that"""
+    hits_at_3: float
+    hits_at_10: float
+    mean_rank: float
+    """1..N"""
+    mrr_head: float
+    mrr_tail: float
+    num_triples: int
+    num_unknown: int
+    """triples with an entity or relation that the model has no row for; their ranks are the middle of all"""
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"task": "triples", **asdict(self)}
+
+
+class Known:
+    """The answers that are true: for a pair of an entity and a relation, the entities on the other side.
+
+    Args:
+        given_M, relation_M, answer_M: int64 (M,) each.
+        num_relations: more than any relation.
+    """
+
+    def __init__(self, given_M: np.ndarray, relation_M: np.ndarray, answer_M: np.ndarray, num_relations: int) -> None:
+        self.num_relations = num_relations
+        question_M = self._question(given_M, relation_M)
+        order = np.lexsort((answer_M, question_M))
+        question_M, answer_M = question_M[order], answer_M[order]
+        is_first = np.ones(len(order), bool)
+        is_first[1:] = (np.diff(question_M) != 0) | (np.diff(answer_M) != 0)
+        self._question_K, self._answer_K = question_M[is_first], answer_M[is_first]
+
+    def pairs(self, given_B: np.ndarray, relation_B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(place in the block int64 (K,), answer int64 (K,)) of all known answers to these questions."""
+        question_B = self._question(given_B, relation_B)
+        start_B, stop_B = (np.searchsorted(self._question_K, question_B, side) for side in ("left", "right"))
+        count_B = stop_B - start_B
+        place_K = np.repeat(np.arange(len(question_B)), count_B)
+        offset_K = np.arange(len(place_K)) - np.repeat(np.cumsum(count_B) - count_B, count_B)
+        return place_K, self._answer_K[start_B[place_K] + offset_K]
+
+    def _question(self, given: np.ndarray, relation: np.ndarray) -> np.ndarray:
+        return np.asarray(given, np.int64) * self.num_relations + relation
+
+
+def filtered_ranks(
+    scores: Scores, given_Q: np.ndarray, relation_Q: np.ndarray, answer_Q: np.ndarray, known: Known, num_entities: int
+) -> np.ndarray:
+    """Realistic ranks, float64 (Q,), 1 and up: 1 + entities that score higher + half of those that score alike.
+
+    Raises:
+        DataError: a score is no number.
+    """
+    rank_Q = np.empty(len(answer_Q), np.float64)
+    for part in _blocks(len(answer_Q), num_entities):
+        score_BN = scores(given_Q[part], relation_Q[part])
+        own_B = score_BN[np.arange(len(score_BN)), answer_Q[part]]
+        if not np.isfinite(own_B).all():
+            raise DataError("The model scores a triple with no number: its training has diverged.")
+        place_K, answer_K = known.pairs(given_Q[part], relation_Q[part])
+        other_K = score_BN[place_K, answer_K]
+        is_other_K = answer_K != answer_Q[part][place_K]
+        above_B = (score_BN > own_B[:, None]).sum(axis=1)
+        alike_B = (score_BN == own_B[:, None]).sum(axis=1) - 1  # itself
+        size = len(own_B)
+        above_B -= np.bincount(place_K[is_other_K & (other_K > own_B[place_K])], minlength=size)
+        alike_B -= np.bincount(place_K[is_other_K & (other_K == own_B[place_K])], minlength=size)
+        rank_Q[part] = 1 + above_B + 0.5 * alike_B
+    return rank_Q
+
+
+def evaluate_triples(
+    head_scores: Scores, tail_scores: Scores, test_M3: np.ndarray, all_M3: Sequence[np.ndarray], num_entities: int,
+    num_relations: int,
+) -> TriplesResult:  # fmt: skip
+    """All scores of held-out triples.
+
+    Args:
+        head_scores: of (tails, relations); tail_scores: of (heads, relations).
+        test_M3: int64 (M, 3): head, relation, tail, by row; -1: the model has no row for it.
+        all_M3: every set of triples that is true: training, validation, test.
+
+    Raises:
+        InputError: there is nothing to test.
+        DataError: a score is no number.
+    """
+    if not len(test_M3):
+        raise InputError("There are no triples to test.")
+    is_known_M = (test_M3 >= 0).all(axis=1)
+    true_M3 = np.concatenate([part[(part >= 0).all(axis=1)] for part in all_M3])
+    middle = (num_entities + 1) / 2
+    ranks = []
+    for scores, given, answer in ((head_scores, 2, 0), (tail_scores, 0, 2)):
+        known = Known(true_M3[:, given], true_M3[:, 1], true_M3[:, answer], num_relations)
+        rank_M = np.full(len(test_M3), middle)
+        asked = test_M3[is_known_M]
+        rank_M[is_known_M] = filtered_ranks(scores, asked[:, given], asked[:, 1], asked[:, answer], known, num_entities)
+        ranks.append(rank_M)
+    both = np.concatenate(ranks)
+    hits = {f"hits_at_{most}": float((both <= most).mean()) for most in HITS}
+    return TriplesResult(
+        mrr=float((1 / both).mean()), **hits, mean_rank=float(both.mean()),
+        mrr_head=float((1 / ranks[0]).mean()), mrr_tail=float((1 / ranks[1]).mean()),
+        num_triples=len(test_M3), num_unknown=int((~is_known_M).sum()),
+    )  # fmt: skip
+
+
+def _blocks(count: int, num_entities: int) -> Iterator[slice]:
+    size = max(1, _BLOCK_NUMBERS // max(1, num_entities))
+    return (slice(start, min(start + size, count)) for start in range(0, count, size))
