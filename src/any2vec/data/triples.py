@@ -1,0 +1,275 @@
+"""Knowledge graphs: triples of head, relation and tail by row, with the users' names beside them.
+
+On disk, a folder:
+    meta.json                                {"format": "any2vec-triples", "version": 1, "report": {...}}
+    head.npy, relation.npy, tail.npy         int32 (num_triples,)
+    entity-words.npy, entity-offsets.npy     the entities' names: UTF-8 bytes, and int64 (num_entities + 1,)
+    relation-words.npy, relation-offsets.npy the relations', likewise
+
+Letters: M triples.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.columns import table_format
+from any2vec.data.edges import DELIMITERS, ProgressCall
+from any2vec.data.files import STDIN, expand_inputs, is_regular, read_head
+from any2vec.data.identifiers import string_rows
+from any2vec.data.storage import atomic_folder, format_of_folder, write_json
+from any2vec.data.triple_text import TripleColumns, read_triple_text
+from any2vec.data.vocabulary import Keys
+from any2vec.errors import DataError, FormatError, InputError
+
+FORMAT = "any2vec-triples"
+VERSION = 1
+LINK = "linked"
+"""the relation of edges that have none"""
+_NAMES = (("head", "relation", "tail"), ("subject", "predicate", "object"), ("src", "rel", "dst"))
+_COLUMNS = ("head", "relation", "tail")
+_KEYS = ("entity", "relation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TripleOptions:
+    """How triples are read."""
+
+    delimiter: str | None = None
+    """between columns of text: tab, comma, semicolon, space or one character; by default the first line tells"""
+    header: bool | None = None
+    """whether the first line names the columns; by default it does where it has names such as head and tail"""
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None and len(DELIMITERS.get(self.delimiter, self.delimiter)) != 1:
+            raise InputError(f"delimiter must be {', '.join(DELIMITERS)} or one character, got {self.delimiter!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TripleReport:
+    """What was found while reading triples."""
+
+    num_triples: int
+    num_entities: int
+    num_relations: int
+    duplicates: int = 0
+    """triples given more than once; they are kept, and count as often"""
+    ignored_columns: int = 0
+    literals: int = 0
+    """statements of N-Triples whose object is no entity, left out"""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Triples:
+    """Triple m is (entities[head_M[m]], relations[relation_M[m]], entities[tail_M[m]]); rows int32."""
+
+    def __init__(
+        self, head_M: np.ndarray, relation_M: np.ndarray, tail_M: np.ndarray, entities: Keys, relations: Keys,
+        report: TripleReport,
+    ) -> None:  # fmt: skip
+        self.head, self.relation, self.tail = head_M, relation_M, tail_M
+        self.entities, self.relations = entities, relations
+        self.report = report
+
+    def __repr__(self) -> str:
+        found = self.report
+        return f"Triples({found.num_triples:,} of {found.num_entities:,} entities, {found.num_relations:,} relations)"
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+    def rows(self) -> np.ndarray:
+        """int64 (M, 3): head, relation, tail."""
+        return np.stack([self.head, self.relation, self.tail], axis=1).astype(np.int64)
+
+    def save(self, folder: Path | str, overwrite: bool = False) -> None:
+        """Write the triples to `folder`, atomically.
+
+        Raises:
+            StorageError: the folder is taken or cannot be written.
+        """
+        with atomic_folder(folder, overwrite, FORMAT) as made:
+            for name in _COLUMNS:
+                np.save(made / f"{name}.npy", np.ascontiguousarray(getattr(self, name), np.int32))
+            for name, keys in zip(_KEYS, (self.entities, self.relations), strict=True):
+                np.save(made / f"{name}-words.npy", np.ascontiguousarray(keys.arena, np.uint8))
+                np.save(made / f"{name}-offsets.npy", np.ascontiguousarray(keys.offsets, np.int64))
+            write_json(made / "meta.json", {"format": FORMAT, "version": VERSION, "report": self.report.as_dict()})
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Triples:
+        """Open a folder of triples, memory-mapped.
+
+        Raises:
+            FormatError: the folder holds no triples, is newer than this version reads, or is damaged.
+        """
+        folder = Path(folder)
+        if format_of_folder(folder) != FORMAT:
+            raise FormatError(f"{folder} holds no triples of any2vec; give a folder written by any2vec.")
+        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+        if type(meta.get("version")) is not int or not 1 <= meta["version"] <= VERSION:
+            raise FormatError(
+                f"{folder} has triples version {meta.get('version')}; this any2vec reads up to {VERSION}."
+            )
+        damaged = FormatError(f"{folder} is damaged; write it again.")
+        try:
+            columns = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in _COLUMNS]
+            arrays = [
+                (np.load(folder / f"{name}-words.npy", mmap_mode="r"), np.load(folder / f"{name}-offsets.npy"))
+                for name in _KEYS
+            ]
+            known = {field.name for field in fields(TripleReport)}
+            report = TripleReport(**{name: value for name, value in meta["report"].items() if name in known})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise damaged from None
+        sizes = (report.num_entities, report.num_relations)
+        is_whole = all(
+            column.shape == (report.num_triples,) and column.dtype == np.int32 for column in columns
+        ) and all(
+            len(offsets) == size + 1 and offsets[0] == 0 and offsets[-1] == len(words)
+            for size, (words, offsets) in zip(sizes, arrays, strict=True)
+        )
+        if not is_whole:
+            raise damaged
+        entities, relations = (Keys(words, offsets) for words, offsets in arrays)
+        return cls(*columns, entities, relations, report)
+
+
+def read_triples(
+    source: Any, options: TripleOptions | None = None, *, known: Triples | None = None,
+    progress: ProgressCall | None = None,
+) -> Triples:  # fmt: skip
+    """Read triples.
+
+    source: a file: TSV, CSV or N-Triples (plain, gz, zst, xz; `-`: standard input), Parquet, Arrow or Feather (columns
+    head, relation, tail or their usual names, else the first three); a folder that `Triples.save` wrote; a list of
+    (head, relation, tail). Files and lists with two columns hold edges of one relation. Rows are in order of first
+    appearance, heads before tails.
+
+    Args:
+        known: take the rows of these: names that it lacks get row -1 (of a test set, say).
+        progress: called with (bytes read, bytes in all or None).
+
+    Memory: O(bytes of the unpacked file).
+
+    Raises:
+        DataError: the source is missing, empty, damaged, binary, or a line is no triple: file and line.
+        InputError: the source is of no known kind.
+        FormatError: a folder holds no triples, or is damaged.
+    """
+    options = options or TripleOptions()
+    if isinstance(source, Triples):
+        return source
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        return Triples.open(source)
+    found = _columns(source, options, progress)
+    columns = found.columns if len(found.columns) == 3 else [found.columns[0], None, found.columns[1]]
+    return _encoded(TripleColumns(columns, found.ignored_columns, found.literals), known)
+
+
+def _columns(source: Any, options: TripleOptions, progress: ProgressCall | None) -> TripleColumns:
+    if isinstance(source, str | Path):
+        names = expand_inputs(str(source))
+        if len(names) != 1:
+            raise InputError(f"{source} names {len(names)} files; triples are read from one, so join them first.")
+        form = table_format(names[0], read_head(names[0])) if names[0] != STDIN and is_regular(names[0]) else None
+        if form in ("parquet", "arrow"):
+            return _table_columns(names[0], form)
+        return read_triple_text(names[0], options.delimiter, options.header, progress)
+    return _list_columns(source)
+
+
+def _table_columns(name: str, form: str) -> TripleColumns:
+    import pyarrow as pa
+    import pyarrow.feather as feather
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(name) if form == "parquet" else feather.read_table(name)
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{name} cannot be read as a table: {str(error).splitlines()[0][:200]}") from error
+    names = table.column_names
+    chosen = next((wanted for wanted in _NAMES if set(wanted) <= set(names)), tuple(names[:3]))
+    if len(chosen) < 2:
+        raise DataError(f"{name} has {len(names)} column; a triple has three: head, relation and tail.")
+    columns = []
+    for column in chosen:
+        found = table.column(column)
+        if found.null_count:
+            raise DataError(f"{name} has {found.null_count:,} empty values in column {column}; fill or drop them.")
+        kind = found.type.value_type if pa.types.is_dictionary(found.type) else found.type
+        if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+            raise DataError(f"{name} has {kind} in column {column}; names are strings or integers.")
+        columns.append(found.cast(pa.large_string()).combine_chunks())
+    if not len(columns[0]):
+        raise DataError(f"{name} holds no triples; give at least one.")
+    return TripleColumns(columns, len(names) - len(chosen), 0)
+
+
+def _list_columns(source: Any) -> TripleColumns:
+    import pyarrow as pa
+
+    try:
+        rows = [tuple(map(str, row)) for row in source]
+    except TypeError:
+        raise InputError(
+            f"Triples are a file, a folder, or a list of (head, relation, tail), got {type(source).__name__}."
+        ) from None
+    sizes = {len(row) for row in rows}
+    if len(sizes) > 1 or not sizes <= {2, 3}:
+        raise DataError(f"Triples have three names each, edges two; got rows of {sorted(sizes)}.")
+    if not rows:
+        raise DataError("There are no triples; give at least one.")
+    return TripleColumns([pa.array(column, pa.large_string()) for column in zip(*rows, strict=True)], 0, 0)
+
+
+def _encoded(found: TripleColumns, known: Triples | None) -> Triples:
+    """Names become rows."""
+    import pyarrow as pa
+
+    head, relation, tail = found.columns
+    size = len(head)
+    if relation is None:
+        relation = pa.repeat(pa.scalar(LINK, pa.large_string()), size)
+    if known is None:
+        end_2M, entities = string_rows([head, tail])
+        relation_M, relations = string_rows([relation])
+    else:
+        entities, relations = known.entities, known.relations
+        ends = pa.chunked_array([head, tail], pa.large_string())
+        end_2M, relation_M = _known_rows(ends, entities), _known_rows(relation, relations)
+    head_M, tail_M = end_2M[:size], end_2M[size:]
+    report = TripleReport(
+        num_triples=size, num_entities=len(entities), num_relations=len(relations),
+        duplicates=size - _distinct(head_M, relation_M, tail_M), ignored_columns=found.ignored_columns,
+        literals=found.literals,
+    )  # fmt: skip
+    return Triples(head_M, relation_M, tail_M, entities, relations, report)
+
+
+def _known_rows(names: Any, keys: Keys) -> np.ndarray:
+    """int32, -1 where a name is not among the keys."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    offsets = np.ascontiguousarray(keys.offsets, np.int64)
+    arena = np.ascontiguousarray(keys.arena, np.uint8)
+    words = pa.LargeStringArray.from_buffers(len(keys), pa.py_buffer(offsets), pa.py_buffer(arena))
+    found = pc.fill_null(pc.index_in(names, value_set=words), -1)
+    return np.asarray(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found, np.int32)
+
+
+def _distinct(*columns: np.ndarray) -> int:
+    """How many triples differ."""
+    order = np.lexsort(columns)
+    differs = np.zeros(max(0, len(order) - 1), bool)
+    for column in columns:
+        differs |= np.diff(column[order]) != 0
+    return int(differs.sum()) + bool(len(order))

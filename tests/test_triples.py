@@ -1,0 +1,170 @@
+"""Triples from text, N-Triples, tables and lists: the same rows whatever the form, and whatever is wrong is told."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+from any2vec.data.triples import LINK, TripleOptions, Triples, read_triples
+from any2vec.errors import DataError, FormatError, InputError
+
+FAMILY = [("anna", "mother", "ben"), ("ben", "knows", "carl"), ("anna", "mother", "dora"), ("ben", "knows", "carl")]
+ENTITIES, RELATIONS = ["anna", "ben", "carl", "dora"], ["mother", "knows"]
+ROWS = [[0, 0, 1], [1, 1, 2], [0, 0, 3], [1, 1, 2]]
+
+
+def check(found: Triples) -> None:
+    assert found.rows().tolist() == ROWS
+    assert list(found.entities) == ENTITIES and list(found.relations) == RELATIONS
+    assert found.report.duplicates == 1 and len(found) == found.report.num_triples == 4
+
+
+def lines(mark: str, end: str = "\n") -> str:
+    return "".join(mark.join(triple) + end for triple in FAMILY)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lines("\t"),
+        lines("\t", "\r\n"),
+        lines(","),
+        lines(";"),
+        lines(" "),
+        "head\trelation\ttail\n" + lines("\t"),
+        "# of a family\n\n" + lines("\t"),
+        "\ufeff" + lines("\t"),
+        lines("\t").rstrip("\n"),
+        "".join(f'"{head}","{relation}","{tail}"\n' for head, relation, tail in FAMILY),
+        "".join(f"<{head}> <{relation}> <{tail}> .\n" for head, relation, tail in FAMILY)
+        + '<anna> <name> "Anna"@en .\n',
+        "".join(f"{head}\t{relation}\t{tail}\t0.5\n" for head, relation, tail in FAMILY),
+    ],
+)
+def test_text_of_every_form(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "family.txt"
+    path.write_bytes(text.encode())
+    check(read_triples(path))
+    packed = tmp_path / "family.txt.gz"
+    packed.write_bytes(gzip.compress(text.encode()))
+    check(read_triples(str(packed)))
+
+
+def test_tables_and_lists(tmp_path: Path) -> None:
+    heads, relations, tails = map(list, zip(*FAMILY, strict=True))
+    table = pa.table({"tail": tails, "weight": [1.0] * 4, "head": heads, "relation": relations})
+    pq.write_table(table, tmp_path / "family.parquet")
+    feather.write_feather(table, tmp_path / "family.feather")
+    for name in ("family.parquet", "family.feather"):
+        found = read_triples(tmp_path / name)
+        check(found)
+        assert found.report.ignored_columns == 1
+    check(read_triples(FAMILY))
+
+
+def test_what_was_left_out_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "family.nt"
+    path.write_text('<a> <r> <b> . # yes\n<a> <name> "A \\"a\\" <x>"^^<string> .\n_:n1 <r> <a> .\n')
+    found = read_triples(path)
+    assert list(found.entities) == ["a", "_:n1", "b"] and (len(found), found.report.literals) == (2, 1)
+
+
+def test_edges_have_one_relation(tmp_path: Path) -> None:
+    path = tmp_path / "edges.tsv"
+    path.write_text("a\tb\nb\tc\n")
+    for source in (path, [("a", "b"), ("b", "c")]):
+        found = read_triples(source)
+        assert found.rows().tolist() == [[0, 0, 1], [1, 0, 2]] and list(found.relations) == [LINK]
+
+
+def test_names_that_are_not_known_have_no_row() -> None:
+    known = read_triples(FAMILY)
+    found = read_triples([("ben", "mother", "emil"), ("anna", "hates", "ben")], known=known)
+    assert found.rows().tolist() == [[1, 0, -1], [0, -1, 1]] and found.entities is known.entities
+
+
+def test_a_folder_gives_back_what_was_saved(tmp_path: Path) -> None:
+    read_triples(FAMILY).save(tmp_path / "family")
+    check(Triples.open(tmp_path / "family"))
+    check(read_triples(tmp_path / "family"))
+    (tmp_path / "family" / "tail.npy").unlink()
+    with pytest.raises(FormatError, match="is damaged"):
+        Triples.open(tmp_path / "family")
+    with pytest.raises(FormatError, match="holds no triples"):
+        Triples.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "is empty"),
+        (b"# nothing\n\n", "holds no triples"),
+        (b"head\trelation\ttail\n", "holds no triples"),
+        (b"alone\n", "has one column in its first line"),
+        (b"a\tr\tb\nb\tr\n", r"line 2 has 2 columns, not 3: 'b\\tr'"),
+        (b"a\tr\tb\na\t\tb\n", "row 2 has nothing in column 2"),
+        (b"a r b\na r\n", "line 2 is not three columns: 'a r'"),
+        (b"<a> <r> <b> .\n<a> <r>\n", "line 2 is not a statement of N-Triples"),
+        (b"a\tr\tb\na\tr\t\xff\n", "UTF8"),
+        (b"a r b\na r \xff\n", "is no UTF-8 text"),
+        (b"a\tr\tb\0\n", "NUL byte"),
+    ],
+)
+def test_bad_text_is_told(text: bytes, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.txt"
+    path.write_bytes(text)
+    with pytest.raises(DataError, match=said):
+        read_triples(path)
+
+
+def test_a_file_that_is_cut_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "cut.tsv.gz"
+    path.write_bytes(gzip.compress(lines("\t").encode() * 1000)[:-20])
+    with pytest.raises(DataError, match=r"cut\.tsv\.gz"):
+        read_triples(path)
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "said"),
+    [
+        ([], DataError, "no triples"),
+        ([("a", "b"), ("a", "r", "b")], DataError, "three names each"),
+        (7, InputError, "got int"),
+        ("nowhere.tsv", DataError, "nowhere.tsv"),
+    ],
+)
+def test_bad_sources_are_told(source: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        read_triples(source)
+
+
+def test_a_delimiter_is_one_character() -> None:
+    with pytest.raises(InputError, match="one character, got '::'"):
+        TripleOptions(delimiter="::")
+
+
+@pytest.mark.data
+def test_the_knowledge_graph_has_as_many_triples_as_are_published(tmp_path: Path) -> None:
+    path = Path(os.environ.get("ANY2VEC_DATA", "")) / "kg-fb15k-237" / "FB15k-237.tar.gz"
+    if not os.environ.get("ANY2VEC_DATA") or not path.is_file():
+        pytest.skip(f"ANY2VEC_DATA names no folder with {path.name}: this check of real data was left out")
+    with tarfile.open(path) as packed:
+        packed.extractall(tmp_path, filter="data")
+    files = {name: next(tmp_path.rglob(f"{name}.txt")) for name in ("train", "test")}
+    train = read_triples(files["train"])
+    test = read_triples(files["test"], known=train)
+    assert (len(train), len(train.relations), len(test)) == (272_115, 237, 20_466)
+    split = [line.split() for line in files["train"].read_text().splitlines()]
+    entities = {name for head, _, tail in split for name in (head, tail)}
+    assert len(train.entities) == len(entities)
+    unknown = sum(not {line.split()[0], line.split()[2]} <= entities for line in files["test"].read_text().splitlines())
+    assert np.count_nonzero((test.rows() < 0).any(axis=1)) == unknown > 0
