@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-PASS, SHORT, QUICK = "pass", "short", "quick"
+PASS, SHORT, QUICK, REPORTED = "pass", "short", "quick", "reported"
 NOT_MEASURED = "not measured: "
 
 
@@ -87,12 +87,12 @@ class Table:
 
 
 def verdict(measure: Measure, reading: Reading) -> str:
-    """`pass` or `short`; a value that is not a finite number is short."""
+    """`pass` or `short`, `reported` where there is no target; a value that is not a finite number is short."""
     if not math.isfinite(reading.value):
         return SHORT
     target = measure.target if reading.target is None else reading.target
     if not measure.relation:
-        return PASS
+        return REPORTED
     return PASS if (reading.value >= target if measure.relation == ">=" else reading.value <= target) else SHORT
 
 
@@ -121,8 +121,8 @@ def missing(row: Row, why: str) -> list[Figure]:
 
 
 def exit_code(lines: Sequence[Figure]) -> int:
-    """0 when every line passed or is a quick one, else 1."""
-    return 0 if lines and all(line.verdict in (PASS, QUICK) for line in lines) else 1
+    """0 when every line passed, is reported or a quick one, else 1."""
+    return 0 if lines and all(line.verdict in (PASS, REPORTED, QUICK) for line in lines) else 1
 
 
 def number(value: float) -> str:

@@ -48,13 +48,13 @@ def row_of(*measures: Measure, readings: tuple[Reading, ...] = ()) -> Row:
         (MEMORY, 1.25, "pass"),
         (MEMORY, 1.26, "short"),
         (MEMORY, math.inf, "short"),
-        (Measure(name="share", relation="", wording="reported"), 0.1, "pass"),
+        (Measure(name="share", relation="", wording="reported"), 0.1, "reported"),
     ],
 )
 def test_verdict_compares_with_the_target(measure: Measure, value: float, expected: str) -> None:
     (line,) = figures(row_of(measure), [Reading(value=value, text="x")])
     assert line.verdict == expected
-    assert exit_code([line]) == (0 if expected == "pass" else 1)
+    assert exit_code([line]) == (1 if expected == "short" else 0)
 
 
 def test_every_measure_needs_a_reading() -> None:

@@ -350,7 +350,8 @@ def test_a_run_goes_on_after_its_server_was_killed(files: PlantedFiles, tmp_path
     result = files.fit(hosts=hosts | {"restarts": 1}, out=out, callback=killer, **options)
     assert killer.killed_at and result.summary["restarts"] == 1
     assert result.summary["items"] == 20 * files.num_train
-    assert result.summary.get("updates_lost", 0) >= 0 and not list(out.glob("lost-*.json"))
+    two_rounds = 2 * 2 * 7 * len(result.embeddings)  # of two trainers, 7 batches each, which may change every row
+    assert result.summary.get("updates_lost", 0) <= two_rounds and not list(out.glob("lost-*.json"))
     whole = files.fit(hosts={"logical_hosts": 2, "servers": 1, "rounds_per_epoch": 2, "sync": "bsp"}, epochs=20)
     assert same(result, whole)
 

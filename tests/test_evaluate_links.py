@@ -247,7 +247,6 @@ def test_hadamard_never_reads_the_test_edges(split: Split, monkeypatch) -> None:
 
 
 def test_a_graph_from_a_file(tmp_path: Path) -> None:
-    pytest.importorskip("any2vec.data.edges", reason="the reader of edge lists is not there yet")
     rng = np.random.default_rng(0)
     lines = {tuple(sorted(pair)) for pair in rng.integers(0, 40, (200, 2)).tolist() if pair[0] != pair[1]}
     (tmp_path / "g.txt").write_text("".join(f"v{a} v{b}\n" for a, b in sorted(lines)))

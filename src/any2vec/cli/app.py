@@ -151,7 +151,7 @@ def root(
         bool, typer.Option("--debug", help="Show the traceback of an error (also: ANY2VEC_DEBUG=1).")
     ] = False,
 ) -> None:
-    """Fast embeddings of words, graph nodes and anything that comes as sequences."""
+    """Fast embeddings of words, graph nodes and the categories of clicks, on one machine or many."""
     if debug:
         os.environ["ANY2VEC_DEBUG"] = "1"
 

@@ -11,6 +11,7 @@ import typer
 from any2vec.cli.bar import Bar
 from any2vec.cli.output import columns, facts, guarded, note, print_json, show, size
 from any2vec.cli.search import AsJson
+from any2vec.errors import StorageError
 
 data = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
 Name = Annotated[str, typer.Argument(help="A name that `any2vec data` lists.")]
@@ -80,6 +81,7 @@ def plant(
     rows: Annotated[int, typer.Option("--rows", min=2, help="Categories of each column.")] = 1000,
     zipf: Annotated[float, typer.Option("--zipf", help="Exponent of their popularity.")] = 1.1,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of every draw.")] = 1,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of the same names there.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write clicks that are made up by a known rule, so that the best possible score is known.
@@ -91,6 +93,9 @@ def plant(
     from any2vec.testing.planted_clicks import PlantedClicks
 
     more = examples // 5
+    for name in ("train.tsv", "train.toml", "test.tsv", "test.toml"):
+        if (out / name).exists() and not overwrite:
+            raise StorageError(f"{out / name} exists; choose another folder or pass --overwrite.")
     clicks = PlantedClicks(examples + more, columns=columns_, rows=rows, zipf=zipf, dense=4, seed=seed)
     schema = clicks.write_tsv(out / "train.tsv", 0, examples)
     clicks.write_tsv(out / "test.tsv", examples, examples + more)

@@ -26,8 +26,14 @@ _PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec"
 _PANELS |= dict.fromkeys(CLICK_MODELS, "Models of clicks")
 _PANELS |= {"run": "Run", "hosts": "Hosts", "trainers": "Hosts of clicks"}
 _PANELS |= {"text": "Reading text", "graph": "Reading graphs", "clicks": "Reading clicks"}
+_OWNERS = {
+    "run": "runs", "hosts": "models of words and nodes on several hosts",
+    "trainers": "models of clicks on several hosts", "text": "reading text", "graph": "reading graphs",
+    "clicks": "reading clicks",
+}  # fmt: skip
+"""whose option it is, in a user's words; of models their names"""
 _LABELS = {"skipgram": "words", "cbow": "words", "deepwalk": "nodes", "node2vec": "nodes"}
-_LABELS |= {"trainers": "clicks", "hosts": "others"}
+_LABELS |= {"trainers": "clicks", "hosts": "words and nodes"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +43,8 @@ class RunOptions:
     epochs: int | None = None
     """passes over the data, 1 or more; by default 5 for words, 1 for nodes and clicks"""
     threads: int = 0
-    """training threads; 0 = all usable cores; with 1 the same seed gives the same bits"""
+    """training threads; 0 = all usable cores; with 1 the same seed gives the same bits, but for a --sync behind the
+    training or of changes as they come"""
     seed: int = 1
     """seed of every random draw"""
     resume: bool = False
@@ -49,7 +56,7 @@ class RunOptions:
     checkpoint_seconds: float = 300.0
     """seconds between checkpoints"""
     cache_dir: Path | None = None
-    """folder of encoded text; by default $ANY2VEC_CACHE or ~/.cache/any2vec"""
+    """folder of encoded text, graphs and clicks; by default $ANY2VEC_CACHE or ~/.cache/any2vec"""
 
     def __post_init__(self) -> None:
         check_run(self.epochs, self.threads, self.seed, self.checkpoint_seconds)
@@ -162,8 +169,8 @@ def make_job(
     mine = (name, "run", hosts, reading)
     for key in values:
         if not any(owner in flags[key].defaults for owner in mine):
-            theirs = ", ".join(flags[key].defaults)
-            raise InputError(f"{flags[key].flag} is not an option of {name}; it belongs to {theirs}.")
+            theirs = " and ".join(_OWNERS.get(owner, owner) for owner in flags[key].defaults)
+            raise InputError(f"{flags[key].flag} is not an option of {name}; it is for {theirs}.")
 
     def build(owner: str) -> Any:
         return owners[owner](**{key: value for key, value in values.items() if owner in flags[key].defaults})

@@ -45,8 +45,9 @@ def _plan(
         typer.Option("--tokens", help="... words (steps) in an epoch ...", rich_help_panel=_SHAPE, show_default=False),
     ] = None,
     zipf: Annotated[
-        float, typer.Option("--zipf", help="... and the exponent of Zipf's law.", rich_help_panel=_SHAPE)
-    ] = 1.0,
+        float | None,
+        typer.Option("--zipf", help="... and Zipf's exponent, 1.", rich_help_panel=_SHAPE, show_default=False),
+    ] = None,
     num_columns: Annotated[
         int | None,
         typer.Option("--columns", min=1, help="Of clicks: columns of categories, 26 ...", rich_help_panel=_SHAPE,
@@ -64,8 +65,12 @@ def _plan(
         ),
     ] = None,
     efficiency: Annotated[
-        float, typer.Option("--efficiency", help="Of a thread beside others, 0 to 1.", rich_help_panel=_MACHINE)
-    ] = 0.92,
+        float | None,
+        typer.Option(
+            "--efficiency", help="Of a thread beside others, 0 to 1; by default 0.92.", rich_help_panel=_MACHINE,
+            show_default=False,
+        ),
+    ] = None,
     memory_bandwidth: Annotated[
         str | None,
         typer.Option(
@@ -107,6 +112,16 @@ def _plan(
         raise InputError("Give an INPUT, or --rows and --tokens, not both.")
     if rows is None and tokens is not None:
         raise InputError("--tokens goes with --rows; an INPUT has its own.")
+    if job.is_clicks:
+        of_words = {
+            "--tokens": tokens, "--efficiency": efficiency, "--memory-bandwidth": memory_bandwidth,
+            "--agree-threads": agree_threads,
+        }  # fmt: skip
+        _refuse(of_words, "is for models of words and nodes")
+    if rows is None:
+        of_shapes = {"--zipf": zipf, "--columns": num_columns, "--numbers": num_dense}
+        _refuse(of_shapes, "goes with --rows; an INPUT has its own")
+    zipf, efficiency = 1.0 if zipf is None else zipf, 0.92 if efficiency is None else efficiency
     pace = None if items_per_s is None else float(quantity("--items-per-s", items_per_s, 1, 10**15))
     if job.is_clicks:
         from any2vec.cli.plan_clicks import plan_clicks
@@ -168,6 +183,13 @@ def quantity(flag: str, text: str, low: int, high: int) -> int:
             f"{flag} must be a number from {low} to {high:.0e}, with k, M, G or T for thousands, got {text!r}."
         )
     return value
+
+
+def _refuse(given: dict[str, Any], why: str) -> None:
+    """Raise InputError for a flag that was given and would do nothing."""
+    for flag, value in given.items():
+        if value is not None:
+            raise InputError(f"{flag} {why}; leave it out.")
 
 
 def _spread(job: Job) -> Any:

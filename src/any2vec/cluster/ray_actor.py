@@ -43,9 +43,11 @@ class HostActor:
         """(node, its address, version of any2vec, a free port): the port was free a moment ago."""
         import ray
 
-        with socket.create_server(("", 0)) as free:
+        address = ray.util.get_node_ip_address()
+        with socket.socket() as free:
+            free.bind((address, 0))
             port = free.getsockname()[1]
-        return ray.get_runtime_context().get_node_id(), ray.util.get_node_ip_address(), __version__, port
+        return ray.get_runtime_context().get_node_id(), address, __version__, port
 
     def start(self, module: str, argument: str, folder: str, variables: list[str]) -> None:
         """Start `python -m module argument`.
