@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import random
 import re
 import shlex
 import subprocess
@@ -26,6 +27,11 @@ ELSEWHERE = {
     ".ci/run": "by CI",
     "source .venv/bin/activate": "by PATH below",
     ".venv/bin/pre-commit install": "by test_pre_commit_hooks_are_local",
+    '.venv/bin/python -m pip install -e ".[hosts,partition]" -c constraints.txt --extra-index-url '
+    "https://download.pytorch.org/whl/cpu": "by .ci/run, with its own extras",
+    "torchrun --nnodes 4 --nproc-per-node 1 --rdzv-backend c10d --rdzv-endpoint HEAD:29500 -m any2vec train text.txt "
+    "--model skipgram --out DIR": "by test_train_hosts.py, with the hosts of one machine",
+    "any2vec train text.txt --model skipgram --hosts 8 --threads 16 --ray HEAD:6379 --out DIR": "by test_cluster_ray.py",
 }
 """commands that are not run here -> what runs them"""
 BENCHMARK = re.compile(r"python benchmarks/(run|roofline|pages)\.py\b")
@@ -48,7 +54,23 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the demo has run."""
     folder = tmp_path_factory.mktemp("clone")
     run("any2vec demo --out runs/demo", folder)
+    (schema,) = blocks(ROOT / "README.md", "toml")
+    (folder / "shop.toml").write_text(schema)
+    sell(folder / "orders.csv", 600, seed=1)
+    sell(folder / "tomorrow.csv", 50, seed=2)
     return folder
+
+
+def sell(path: Path, num: int, seed: int) -> None:
+    """The file of a shop whose columns the README's schema names."""
+    draw = random.Random(seed)
+    lines = ["bought,price,hour,user,product,country,tags"]
+    for _ in range(num):
+        product = draw.choice(["teapot", "kettle", "cup", "spoon"])
+        tags = "|".join(draw.sample(["new", "blue", "sale"], draw.randrange(3)))
+        numbers = f"{int(draw.random() < 0.3)},{draw.uniform(1, 50):.2f},{draw.randrange(24)}"
+        lines.append(f"{numbers},u{draw.randrange(40)},{product},{draw.choice(['de', 'fr', 'pl'])},{tags}")
+    path.write_text("\n".join(lines) + "\n")
 
 
 def run(command: str, folder: Path) -> str:
@@ -94,7 +116,7 @@ def readme_commands() -> list[str]:
 
 def needs_torch(command: str) -> bool:
     """Hosts as processes, and models of clicks."""
-    return " --hosts " in command or "/clicks" in command or " score " in command
+    return any(mark in command for mark in (" --hosts ", "/clicks", " score ", "shop"))
 
 
 def test_python_of_the_readme(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
