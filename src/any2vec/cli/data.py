@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from any2vec.cli.bar import Bar
-from any2vec.cli.output import columns, facts, guarded, note, print_json, show, size
-from any2vec.cli.search import AsJson
+from any2vec.cli.output import AsJson, columns, facts, guarded, note, print_json, show, size
 from any2vec.errors import StorageError
 
 data = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")

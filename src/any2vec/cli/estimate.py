@@ -12,7 +12,7 @@ from any2vec import machine
 from any2vec.cli.bar import Bar
 from any2vec.cli.job import MODELS, Job, lone_flags, make_job
 from any2vec.cli.options import with_flags
-from any2vec.cli.output import duration, facts, guarded, note, number, print_json, show, size
+from any2vec.cli.output import AsJson, duration, facts, guarded, note, number, parts, print_json, show, size
 from any2vec.errors import InputError
 
 
@@ -35,7 +35,7 @@ def _estimate(
     config: Annotated[
         Path | None, typer.Option("--config", help="TOML file with the same names as the flags.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     **values: Any,
 ) -> None:
@@ -100,14 +100,10 @@ def _print(result: dict[str, Any]) -> None:
         ("vectors", f"{shape['rows']:,} × {shape['dim']}"),
         ("epochs", f"{shape['epochs']} × {number(shape['items'])} {unit}, at {number(result['items_per_s'])} {unit}/s"),
         ("memory", f"{size(result['memory_bytes'])} of {size(result['available_memory_bytes'])} free"),
-        ("", _parts(result["memory"], size)),
+        ("", parts(result["memory"], size)),
         ("time", duration(result["seconds"])),
-        ("", _parts(result["time"], duration)),
+        ("", parts(result["time"], duration)),
         ("disk", f"{size(result['disk_peak_bytes'])} of {size(result['free_disk_bytes'])} free"),
-        ("", _parts(result["disk"], size)),
+        ("", parts(result["disk"], size)),
     ]
     show(facts("", pairs))
-
-
-def _parts(parts: dict[str, Any], spelled: Any) -> str:
-    return ", ".join(f"{name} {spelled(value)}" for name, value in parts.items() if value)

@@ -12,8 +12,8 @@ import typer
 
 from any2vec.checks import MAX_SEED
 from any2vec.cli.job import check_input
-from any2vec.cli.output import guarded, plain, print_json, render, show
-from any2vec.cli.search import AsJson, Format, Result, load
+from any2vec.cli.output import AsJson, guarded, plain, print_json, render, show
+from any2vec.cli.search import Format, Result, load
 from any2vec.data.storage import atomic_file
 from any2vec.errors import InputError, StorageError
 

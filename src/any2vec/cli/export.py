@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from any2vec.cli.output import facts, guarded, print_json, show, size
-from any2vec.cli.search import AsJson, Result, load
+from any2vec.cli.output import AsJson, facts, guarded, print_json, show, size
+from any2vec.cli.search import Result, load
 from any2vec.formats import FORMATS, guess_format
 
 

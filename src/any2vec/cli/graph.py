@@ -12,9 +12,9 @@ import typer
 from any2vec.checks import MAX_SEED, MAX_THREADS, check_choice
 from any2vec.cli.bar import Bar
 from any2vec.cli.config import read_config
-from any2vec.cli.job import check_input
+from any2vec.cli.job import check_input, graph_options
 from any2vec.cli.options import Flag, flags_of, with_flags
-from any2vec.cli.output import duration, facts, guarded, number, print_json, render, show
+from any2vec.cli.output import AsJson, duration, facts, guarded, number, print_json, render, show
 from any2vec.data.storage import check_folder_free
 from any2vec.errors import InputError
 
@@ -26,7 +26,6 @@ Config = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is in --out.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="Seed of every random draw.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 LogicalHosts = Annotated[
     int,
     typer.Option(
@@ -41,17 +40,11 @@ Partition = Annotated[
     typer.Option(
         "--partition",
         metavar="<choice>",
-        help="contiguous | hash | metis; how the graph is cut for them [default contiguous].",
+        help=r"contiguous | hash | metis; how the graph is cut for them \[default contiguous].",
         show_default=False,
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
-
-
-def _graph_options() -> type:
-    from any2vec.data.edges import GraphOptions
-
-    return GraphOptions
 
 
 def _walk_options() -> type:
@@ -63,7 +56,7 @@ def _walk_options() -> type:
 @cache
 def graph_flags() -> dict[str, Flag]:
     """Flags of reading a graph."""
-    return flags_of({"graph": _graph_options()}, {"graph": "Reading graphs"})
+    return flags_of({"graph": graph_options()}, {"graph": "Reading graphs"})
 
 
 @cache
@@ -81,7 +74,7 @@ def read(path: str, options: dict[str, Any], bar: Bar) -> Any:
     from any2vec.data.edges import read_graph
 
     check_input(path)
-    return read_graph(path, _graph_options()(**options), progress=lambda done, total: bar.stage("reading", done, total))
+    return read_graph(path, graph_options()(**options), progress=lambda done, total: bar.stage("reading", done, total))
 
 
 def _walk(

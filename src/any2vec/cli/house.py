@@ -11,8 +11,7 @@ from rich.text import Text
 
 from any2vec.checks import MAX_SEED, MAX_THREADS
 from any2vec.cli.bar import Bar
-from any2vec.cli.output import columns, facts, guarded, note, print_json, render, show
-from any2vec.cli.search import AsJson
+from any2vec.cli.output import AsJson, columns, facts, guarded, note, print_json, render, show
 
 
 @guarded

@@ -103,7 +103,7 @@ class Job:
 def _owners() -> dict[str, type]:
     models = {name: getattr(any2vec, attribute) for name, attribute in ALL_MODELS.items()}
     hosts = {"hosts": HostOptions, "trainers": TrainerOptions}
-    reading = {"text": _text_options(), "graph": _graph_options(), "clicks": ClickReading}
+    reading = {"text": _text_options(), "graph": graph_options(), "clicks": ClickReading}
     return models | {"run": RunOptions} | hosts | reading
 
 
@@ -113,7 +113,8 @@ def _text_options() -> type:
     return TextOptions
 
 
-def _graph_options() -> type:
+def graph_options() -> type:
+    """The dataclass of how a graph is read."""
     from any2vec.data.edges import GraphOptions
 
     return GraphOptions

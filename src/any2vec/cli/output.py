@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -26,6 +26,7 @@ EXIT_BUG = 1
 EXIT_INTERRUPTED = 130
 
 F = TypeVar("F", bound=Callable[..., Any])
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def stdout_console() -> Console:
@@ -211,6 +212,11 @@ def show(*renderables: Any) -> None:
         if place:
             console.print()
         console.print(renderable)
+
+
+def parts(values: Mapping[str, Any], spelled: Callable[[Any], str]) -> str:
+    """What a sum is made of, in one line; zeros are left out."""
+    return ", ".join(f"{name} {spelled(value)}" for name, value in values.items() if value)
 
 
 def size(num_bytes: float | None) -> str:

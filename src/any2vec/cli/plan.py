@@ -13,7 +13,7 @@ from any2vec import machine
 from any2vec.cli.bar import Bar
 from any2vec.cli.job import ALL_MODELS, Job, job_flags, make_job
 from any2vec.cli.options import with_flags
-from any2vec.cli.output import columns, duration, facts, guarded, note, number, print_json, show, size
+from any2vec.cli.output import AsJson, columns, duration, facts, guarded, note, number, parts, print_json, show, size
 from any2vec.errors import InputError
 from any2vec.sync.options import HostOptions
 
@@ -88,7 +88,7 @@ def _plan(
     config: Annotated[
         Path | None, typer.Option("--config", help="TOML file with the same names as the flags.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     **values: Any,
 ) -> None:  # fmt: skip
@@ -244,10 +244,10 @@ def _print(result: dict[str, Any]) -> None:
         ]
     pairs += [
         ("time", f"{duration(host['seconds'])}, modelled"),
-        ("", _parts({_SAID.get(name, name): seconds for name, seconds in host["time"].items()}, duration)),
+        ("", parts({_SAID.get(name, name): seconds for name, seconds in host["time"].items()}, duration)),
         ("bottleneck", _SAID.get(result["bottleneck"], result["bottleneck"])),
         ("memory", f"{size(host['memory_bytes'])} a host"),
-        ("", _parts(host["memory"], size)),
+        ("", parts(host["memory"], size)),
         *_part(result["part"]),
         ("disk", f"{size(host['disk_peak_bytes'])}"),
     ]
@@ -290,7 +290,3 @@ def _schemes(result: dict[str, Any]) -> Any:
     names = ["", *(name + (" *" if name == result["scheme"] else "") for name in plans)]
     rows = [[what, *(spelled(plan) for plan in plans.values())] for what, spelled in said.items()]
     return columns(f"Schemes, {result['bits']} bits, times modelled (* asked for)", names, rows)
-
-
-def _parts(parts: dict[str, Any], spelled: Any) -> str:
-    return ", ".join(f"{name} {spelled(value)}" for name, value in parts.items() if value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from any2vec.cli.job import Job
-from any2vec.cli.output import columns, facts, number, print_json, show, size
+from any2vec.cli.output import columns, facts, number, parts, print_json, show, size
 from any2vec.cluster.launch import check_torch
 from any2vec.cluster.link import parse_link
 from any2vec.errors import InputError
@@ -85,13 +85,13 @@ def _print(result: dict[str, Any], options: TrainerOptions) -> None:
         ("one worker", f"{number(result['worker_examples_per_s'])} examples/s, {said}"),
         ("all trainers", f"{number(result['examples_per_s'])} examples/s, {result['speedup']:.3g} × one, modelled"),
         ("bottleneck", result["bottleneck"]),
-        ("a step", _parts(result["step_seconds"], _milliseconds) + ", modelled"),
-        ("", f"{size(sum(result['bytes_per_step'].values()))}: {_parts(result['bytes_per_step'], size)}"),
+        ("a step", parts(result["step_seconds"], _milliseconds) + ", modelled"),
+        ("", f"{size(sum(result['bytes_per_step'].values()))}: {parts(result['bytes_per_step'], size)}"),
         ("all lines", f"{size(sum(result['bytes_per_s'].values()))}/s, modelled"),
         ("a server holds", _held(result["server_memory"])),
         (
             "a trainer holds",
-            f"{size(sum(result['trainer_memory'].values()))}: {_parts(result['trainer_memory'], size)}",
+            f"{size(sum(result['trainer_memory'].values()))}: {parts(result['trainer_memory'], size)}",
         ),
         ("balance", f"{balance} (largest over mean)"),
     ]
@@ -108,9 +108,5 @@ def _milliseconds(seconds: float) -> str:
     return f"{1e3 * seconds:.3g} ms"
 
 
-def _parts(parts: dict[str, Any], spelled: Any) -> str:
-    return ", ".join(f"{name} {spelled(value)}" for name, value in parts.items() if value)
-
-
 def _held(memory: dict[str, int]) -> str:
-    return f"{size(sum(memory.values()))}: {_parts(memory, size)}"
+    return f"{size(sum(memory.values()))}: {parts(memory, size)}"

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from any2vec.cli.output import columns, guarded, print_json, show
+from any2vec.cli.output import AsJson, columns, guarded, print_json, show
 
 Result = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder, or any vector file that any2vec reads.")]
 K = Annotated[int, typer.Option("--k", "-k", min=1, help="How many to show.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Format = Annotated[
     str | None, typer.Option("--format", help="Format of the file; guessed when not given.", show_default=False)
 ]

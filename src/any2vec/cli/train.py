@@ -14,7 +14,7 @@ from any2vec.cli import STARTED
 from any2vec.cli.bar import Bar
 from any2vec.cli.job import ALL_MODELS, Job, job_flags, make_job
 from any2vec.cli.options import with_flags
-from any2vec.cli.output import duration, facts, guarded, note, number, print_json, show, size
+from any2vec.cli.output import AsJson, duration, facts, guarded, note, number, print_json, show, size
 from any2vec.cluster.launch import is_first
 from any2vec.errors import InputError
 
@@ -33,7 +33,7 @@ def _train(
     config: Annotated[
         Path | None, typer.Option("--config", help="TOML file with the same names as the flags.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     **values: Any,
 ) -> None:
