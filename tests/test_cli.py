@@ -163,6 +163,19 @@ def test_data_and_doctor() -> None:
     assert "python" in invoke("doctor").stdout
 
 
+@pytest.mark.parametrize("name", ["train.tsv", "train.toml", "test.tsv", "test.toml"])
+def test_plant_replaces_nothing_unasked(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text("mine")
+    command = ["data", "plant", str(tmp_path), "--examples", "10", "--columns", "2", "--rows", "5"]
+    refused = invoke(*command, code=2)
+    assert not refused.stdout and refused.stderr == (
+        f"Error: {tmp_path / name} exists; choose another folder or pass --overwrite.\n"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == [name] and (tmp_path / name).read_text() == "mine"
+    assert run(*command, "--overwrite")["folder"] == str(tmp_path)
+    assert (tmp_path / name).read_text() != "mine" and len(list(tmp_path.iterdir())) == 4
+
+
 @pytest.mark.parametrize("is_quiet", [True, False], ids=["quiet", "loud"])
 def test_the_installed_command(place: Path, tmp_path: Path, is_quiet: bool) -> None:
     """A process of its own: standard output is the JSON alone, standard error plain lines or nothing."""

@@ -131,6 +131,44 @@ def test_bad_input_is_one_sentence(arguments: tuple[str, ...], said: str) -> Non
     assert result.stderr.startswith("Error:") and said in result.stderr and result.stderr.count("\n") == 1
 
 
+OF_CLICKS = ("--model", "dlrm")
+HERE = (__file__,)
+ROWS = ("--rows", "1k")
+
+
+@pytest.mark.parametrize("model", [(), OF_CLICKS], ids=["words", "clicks"])
+@pytest.mark.parametrize("source", [HERE, ROWS], ids=["input", "rows"])
+@pytest.mark.parametrize(
+    ("flag", "value", "is_for", "goes_with"),
+    [
+        ("--tokens", "5k", (), ROWS),
+        ("--zipf", "1", None, ROWS),
+        ("--columns", "3", OF_CLICKS, ROWS),
+        ("--numbers", "0", OF_CLICKS, ROWS),
+        ("--efficiency", "0.5", (), None),
+        ("--memory-bandwidth", "200G", (), None),
+        ("--agree-threads", "2", (), None),
+    ],
+)
+def test_no_flag_is_ignored(flag: str, value: str, is_for: Any, goes_with: Any, source: Any, model: Any) -> None:
+    """What says nothing of this model, or stands beside an input, is refused; the rest comes to a bad --items-per-s."""
+    result = run(*model, *source, flag, value, "--items-per-s", "none")
+    name, theirs = ("dlrm", "words and nodes") if model else ("skipgram", "clicks")
+    if is_for not in (None, model):
+        said = f"{flag} is for models of {theirs}, not {name}; leave it out."
+    elif goes_with not in (None, source):
+        said = f"{flag} goes with --rows; an INPUT has its own."
+    else:
+        said = "--items-per-s must be a number"
+    assert result.exit_code == 2 and result.stdout == "" and said in result.stderr
+
+
+def test_what_is_not_given_has_the_value_that_help_says() -> None:
+    assert planned(*SHAPE) == planned(*SHAPE, "--zipf", "1", "--efficiency", "0.92")
+    text = " ".join(run("--help").stdout.replace("│", " ").split())
+    assert "Zipf's law, by default 1." in text and "by default 0.92" in text
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [("399k", 399_000), ("399.0K", 399_000), ("665.5M", 665_500_000), ("2G", 2 * 10**9), ("1e9", 10**9), ("1,0", 10)],

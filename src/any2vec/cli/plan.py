@@ -26,7 +26,7 @@ _SAID = {
     "handle": "copies and messages", "link": "links",
 }  # fmt: skip
 """parts of a round, as JSON has them -> in words"""
-_SHAPE, _MACHINE = "Without an input", "Machines"
+_SHAPE, _MACHINE, _SEQUENCES = "Without an input", "Machines", "Machines for words and nodes"
 
 
 def _plan(
@@ -38,24 +38,27 @@ def _plan(
     ] = None,
     rows: Annotated[
         str | None,
-        typer.Option("--rows", help="So many vectors, like 399k or 5G ...", rich_help_panel=_SHAPE, show_default=False),
+        typer.Option("--rows", help="So many vectors, like 399k or 5G.", rich_help_panel=_SHAPE, show_default=False),
     ] = None,
     tokens: Annotated[
         str | None,
-        typer.Option("--tokens", help="... words (steps) in an epoch ...", rich_help_panel=_SHAPE, show_default=False),
+        typer.Option("--tokens", help="Of words and nodes: words (steps) in an epoch, by default 100 a row.",
+                     rich_help_panel=_SHAPE, show_default=False),
     ] = None,
     zipf: Annotated[
         float | None,
-        typer.Option("--zipf", help="... and Zipf's exponent, 1.", rich_help_panel=_SHAPE, show_default=False),
+        typer.Option("--zipf", help="Exponent of Zipf's law, by default 1.", rich_help_panel=_SHAPE,
+                     show_default=False),
     ] = None,
     num_columns: Annotated[
         int | None,
-        typer.Option("--columns", min=1, help="Of clicks: columns of categories, 26 ...", rich_help_panel=_SHAPE,
-                     show_default=False),
+        typer.Option("--columns", min=1, help="Of clicks: columns of categories, by default 26.",
+                     rich_help_panel=_SHAPE, show_default=False),
     ] = None,
     num_dense: Annotated[
         int | None,
-        typer.Option("--numbers", min=0, help="... and of numbers, 13.", rich_help_panel=_SHAPE, show_default=False),
+        typer.Option("--numbers", min=0, help="Of clicks: columns of numbers, by default 13.",
+                     rich_help_panel=_SHAPE, show_default=False),
     ] = None,
     items_per_s: Annotated[
         str | None,
@@ -66,23 +69,21 @@ def _plan(
     ] = None,
     efficiency: Annotated[
         float | None,
-        typer.Option(
-            "--efficiency", help="Of a thread beside others, 0 to 1; by default 0.92.", rich_help_panel=_MACHINE,
-            show_default=False,
-        ),
+        typer.Option("--efficiency", help="Of a thread beside others, 0 to 1, by default 0.92.",
+                     rich_help_panel=_SEQUENCES, show_default=False),
     ] = None,
     memory_bandwidth: Annotated[
         str | None,
         typer.Option(
             "--memory-bandwidth", help="Bytes/s of a host's memory, like 200G, as a limit of its pace.",
-            rich_help_panel=_MACHINE, show_default=False,
+            rich_help_panel=_SEQUENCES, show_default=False,
         ),
     ] = None,
     agree_threads: Annotated[
         int | None,
         typer.Option(
             "--agree-threads", min=1, help="Threads of a host that agree; by default all.", show_default=False,
-            rich_help_panel=_MACHINE,
+            rich_help_panel=_SEQUENCES,
         ),
     ] = None,
     config: Annotated[
@@ -106,35 +107,28 @@ def _plan(
     from any2vec.train.sizing import RunSettings, size_of_input, size_of_plan
 
     if rows is None and not inputs and config is None:
-        raise InputError("Say what to plan for: an INPUT, or --rows and --tokens.")
+        raise InputError("Say what to plan for: an INPUT, or --rows.")
     job = make_job(inputs, model, None, config, values, needs_input=rows is None)
     if rows is not None and inputs:
-        raise InputError("Give an INPUT, or --rows and --tokens, not both.")
-    if rows is None and tokens is not None:
-        raise InputError("--tokens goes with --rows; an INPUT has its own.")
-    if job.is_clicks:
-        of_words = {
-            "--tokens": tokens, "--efficiency": efficiency, "--memory-bandwidth": memory_bandwidth,
-            "--agree-threads": agree_threads,
-        }  # fmt: skip
-        _refuse(of_words, "is for models of words and nodes")
+        raise InputError("Give an INPUT or --rows, not both.")
+    clicks = {"--columns": num_columns, "--numbers": num_dense}
+    sequences = {"--efficiency": efficiency, "--memory-bandwidth": memory_bandwidth, "--agree-threads": agree_threads}
+    _refuse(
+        sequences | {"--tokens": tokens} if job.is_clicks else clicks,
+        f"is for models of {'words and nodes' if job.is_clicks else 'clicks'}, not {job.name}; leave it out",
+    )
     if rows is None:
-        of_shapes = {"--zipf": zipf, "--columns": num_columns, "--numbers": num_dense}
-        _refuse(of_shapes, "goes with --rows; an INPUT has its own")
-    zipf, efficiency = 1.0 if zipf is None else zipf, 0.92 if efficiency is None else efficiency
+        _refuse({"--tokens": tokens, "--zipf": zipf} | clicks, "goes with --rows; an INPUT has its own")
+    exponent = 1.0 if zipf is None else zipf
     pace = None if items_per_s is None else float(quantity("--items-per-s", items_per_s, 1, 10**15))
     if job.is_clicks:
         from any2vec.cli.plan_clicks import plan_clicks
 
         total = None if rows is None else quantity("--rows", rows, 2, MOST_ROWS)
+        shape = (26 if num_columns is None else num_columns, 13 if num_dense is None else num_dense, exponent)
         with Bar(quiet) as bar:
-            plan_clicks(
-                job, total, 26 if num_columns is None else num_columns, 13 if num_dense is None else num_dense, zipf,
-                pace, bar.stage, as_json,
-            )  # fmt: skip
+            plan_clicks(job, total, *shape, pace, bar.stage, as_json)
         return
-    if num_columns is not None or num_dense is not None:
-        raise InputError(f"--columns and --numbers are for models of clicks, not {job.name}; leave them out.")
     limit = 0.0 if memory_bandwidth is None else float(quantity("--memory-bandwidth", memory_bandwidth, 1, 10**18))
     threads = job.run.threads or machine.usable_cores()
     costs = Costs(threads=agree_threads or threads)
@@ -144,17 +138,17 @@ def _plan(
         if rows is not None:
             num_rows = quantity("--rows", rows, 2, MOST_ROWS)
             num_tokens = 100 * num_rows if tokens is None else quantity("--tokens", tokens, 1, MOST_TOKENS)
-            sized = size_of_plan(job.model, num_rows, num_tokens, RunSettings(**settings), exponent=zipf, pace=pace)
+            sized = size_of_plan(job.model, num_rows, num_tokens, RunSettings(**settings), exponent=exponent, pace=pace)
         else:
             sized = size_of_input(
                 job.model, job.data, RunSettings(**settings), text=job.text, graph=job.graph, stage=bar.stage, pace=pace
             )
     found = plan_hosts(
-        sized, spread, threads, efficiency=efficiency, memory_bandwidth=limit, costs=costs, cut=cut,
+        sized, spread, threads, efficiency=0.92 if efficiency is None else efficiency, memory_bandwidth=limit,
+        costs=costs, cut=cut,
     )  # fmt: skip
-    shape = sized.as_dict()["shape"]
     result = found.as_dict() | {
-        "model": job.name, "shape": shape | {"threads": found.threads}, "link": job.hosts.link,
+        "model": job.name, "shape": sized.as_dict()["shape"] | {"threads": found.threads}, "link": job.hosts.link,
         "thread_items_per_s": sized.rates.items_per_s, "is_pace_given": pace is not None,
     }  # fmt: skip
     if as_json:
@@ -170,6 +164,13 @@ def _plan(
 plan = with_flags(guarded(_plan), job_flags())
 
 
+def _refuse(values: dict[str, Any], why: str) -> None:
+    """Raise InputError for the first flag that has a value."""
+    for flag, value in values.items():
+        if value is not None:
+            raise InputError(f"{flag} {why}.")
+
+
 def quantity(flag: str, text: str, low: int, high: int) -> int:
     """The whole number that a flag says, like 399000, 399k, 2.5G or 1e9.
 
@@ -183,13 +184,6 @@ def quantity(flag: str, text: str, low: int, high: int) -> int:
             f"{flag} must be a number from {low} to {high:.0e}, with k, M, G or T for thousands, got {text!r}."
         )
     return value
-
-
-def _refuse(given: dict[str, Any], why: str) -> None:
-    """Raise InputError for a flag that was given and would do nothing."""
-    for flag, value in given.items():
-        if value is not None:
-            raise InputError(f"{flag} {why}; leave it out.")
 
 
 def _spread(job: Job) -> Any:
