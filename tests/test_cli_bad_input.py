@@ -91,6 +91,7 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("nearest: not vectors", TEXT.encode(), ["nearest", "in", "dog"], "nor another known format"),
     ("analogy: method", None, ["analogy", "vectors", "cat", "dog", "mat", "--method", "x"], "method"),
     ("export: exists", TEXT.encode(), ["export", "vectors", "--out", "in", "--format", "word2vec"], "--overwrite"),
+    ("report: over what is no report", TEXT.encode(), ["report", "vectors", "--out", "in"], "is not of a report"),
     ("export: a folder where a file is", TEXT.encode(), ["export", "vectors", "--out", "in"], "is a file"),
     ("no such flag", TEXT.encode(), [*WORDS, "--windwo", "3"], "--window"),
     ("a flag of the wrong type", TEXT.encode(), [*WORDS, "--dim", "x"], "--dim"),

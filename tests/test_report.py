@@ -12,10 +12,10 @@ import pytest
 from PIL import Image
 
 from any2vec.embeddings import Embeddings
-from any2vec.errors import FormatError, InputError
+from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.report import write_report
 from any2vec.report.layout import clusters, flatten, place_labels
-from any2vec.report.page import size_text, value_text
+from any2vec.report.page import SIGNATURE, size_text, value_text
 
 NASTY = ["<script>alert(1)</script>", "$x^2", "日本", "a" * 200, "&amp;", "'\"", "_under_", "tab\there", "\u202e", "🙂"]
 
@@ -111,6 +111,21 @@ def test_another_place_and_the_same_picture_twice(tmp_path: Path) -> None:
     assert sorted(one.name for one in first.parent.iterdir()) == ["page-curves.png", "page-map.png", "page.html"]
     assert first.with_name("page-map.png").read_bytes() == second.with_name("page-map.png").read_bytes()
     assert not (run / "report.html").exists()
+
+
+def test_nothing_but_a_report_is_replaced_unasked(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", [f"word{one}" for one in range(40)])
+    for name in ("page.html", "page-map.png", "page-curves.png"):
+        mine = tmp_path / name
+        mine.write_text("mine")
+        with pytest.raises(StorageError, match=f"{name} exists and is not of a report that any2vec wrote"):
+            write_report(run, tmp_path / "page.html")
+        assert mine.read_text() == "mine" and len(list(tmp_path.iterdir())) == 2
+        mine.unlink()
+    (tmp_path / "page.html").write_text("mine")
+    first = write_report(run, tmp_path / "page.html", overwrite=True, title=SIGNATURE).read_text()
+    assert first.count(SIGNATURE) == 1
+    assert write_report(run, tmp_path / "page.html").read_text() != first
 
 
 @pytest.mark.parametrize("count", [1, 3, 11])

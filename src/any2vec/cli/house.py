@@ -25,12 +25,15 @@ def report(
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.", show_default=False)] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the map's layout.")] = 1,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace what is at --out, though it is no report.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write one HTML page (and PNGs) of a run: loss, speed, map, neighbours, scores, machine."""
     from any2vec.report import write_report
 
-    page = write_report(run, out, items=item or (), title=title, seed=seed)
+    page = write_report(run, out, items=item or (), title=title, seed=seed, overwrite=overwrite)
     pictures = sorted(page.parent.glob(f"{page.stem}-*.png"))
     if as_json:
         print_json({"page": page, "pictures": pictures})

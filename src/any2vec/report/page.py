@@ -63,6 +63,8 @@ footer { color: var(--faint); font-size: 13px; margin-top: 22px; }
 """
 
 
+SIGNATURE = "<footer>Written by any2vec "
+"""begins the last line of every page, and no text from outside can hold it: that is escaped"""
 _NOT_SCORES = {"task", "name", "data", "protocol"}
 _IN_SETTINGS = {"data", "dim", "epochs", "model", "seed", "threads"}
 """what a run's summary repeats of its settings"""
@@ -117,7 +119,7 @@ def render(
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head>\n<body><main>{''.join(parts)}"
-        f"<footer>Written by any2vec {__version__} on {made}. The pictures are inside this page.</footer>"
+        f"{SIGNATURE}{__version__} on {made}. The pictures are inside this page.</footer>"
         "</main></body></html>\n"
     )
 

@@ -10,17 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.storage import atomic_file
+from any2vec.data.storage import atomic_file, storage_errors
 from any2vec.embeddings import Embeddings
-from any2vec.errors import FormatError, InputError
+from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.report.figures import Theme, draw_curves, draw_map
 from any2vec.report.layout import clusters, flatten
-from any2vec.report.page import Figure, render
+from any2vec.report.page import SIGNATURE, Figure, render
 
 MAP_ITEMS = 400
 """items on the map: the most frequent ones"""
 NEIGHBOUR_ITEMS = 12
 NEIGHBOURS = 6
+_FIGURES = ("map", "curves")
+_LAST_LINE = 500
+"""bytes of a page's end in which its signature is looked for"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +79,7 @@ def write_report(
     items: Sequence[str] = (),
     title: str | None = None,
     seed: int = 1,
+    overwrite: bool = False,
 ) -> Path:
     """Write one HTML page without any outside reference, and its pictures as PNG files beside it.
 
@@ -85,6 +89,7 @@ def write_report(
         evaluation: results of `evaluate_*(...).as_dict()`; default: those in `evaluation.jsonl` of `run_dir`, if any.
         items: keys whose neighbours come first in the table; the most frequent ones follow.
         title: heading; default: model and folder name.
+        overwrite: replace `out` whatever it is; without it, only a page that this function wrote is replaced.
         seed: of the map's layout. Same embeddings, seed and library versions give the same picture.
 
     Returns:
@@ -92,12 +97,13 @@ def write_report(
 
     Raises:
         InputError: `run_dir` is no run folder, or an item is unknown. FormatError: it is damaged.
-        StorageError: the page cannot be written.
+        StorageError: the page cannot be written, or something else is in its place.
     """
     run = read_run(Path(run_dir))
     page = Path(out) if out is not None else Path(run_dir) / "report.html"
+    _check_replaceable(page, overwrite)
     rows = [run.embeddings.row(item) for item in items]
-    figures = _figures(run, page, seed)
+    figures = _figures(run, seed)
     text = render(
         title=title or _title(run),
         run_name=run.name,
@@ -109,7 +115,34 @@ def write_report(
     )
     with atomic_file(page) as temporary:
         temporary.write_text(text, encoding="utf-8")
+    for figure in figures:  # after the page, which says that they are ours
+        with atomic_file(_picture(page, figure.name)) as temporary:
+            temporary.write_bytes(figure.light)
     return page
+
+
+def _check_replaceable(page: Path, overwrite: bool) -> None:
+    """A page of ours is replaced with its pictures; StorageError where anything else is in their place."""
+    if overwrite or _is_ours(page):
+        return
+    for path in (page, *(_picture(page, name) for name in _FIGURES)):
+        if path.exists():
+            raise StorageError(
+                f"{path} exists and is not of a report that any2vec wrote; choose another path or pass --overwrite "
+                "(overwrite=True)."
+            )
+
+
+def _is_ours(page: Path) -> bool:
+    if not page.is_file():
+        return False
+    with storage_errors(page), page.open("rb") as file:
+        file.seek(max(0, page.stat().st_size - _LAST_LINE))
+        return SIGNATURE.encode() in file.read()
+
+
+def _picture(page: Path, name: str) -> Path:
+    return page.with_name(f"{page.stem}-{name}.png")
 
 
 def _title(run: RunFolder) -> str:
@@ -119,8 +152,8 @@ def _title(run: RunFolder) -> str:
     return f"{name} · {run.name}" if isinstance(name, str) else run.name
 
 
-def _figures(run: RunFolder, page: Path, seed: int) -> list[Figure]:
-    """Draw each picture once per theme; the light one is also written beside the page."""
+def _figures(run: RunFolder, seed: int) -> list[Figure]:
+    """Draw each picture once per theme."""
     figures = []
     shown = run.embeddings.frequent_rows(2 * MAP_ITEMS)
     shown = shown[np.linalg.norm(run.embeddings.vectors[shown], axis=1) > 0][:MAP_ITEMS]
@@ -135,9 +168,6 @@ def _figures(run: RunFolder, page: Path, seed: int) -> list[Figure]:
     if len(run.progress) >= 2:
         light, dark = (draw_curves(run.progress, theme) for theme in (Theme.light(), Theme.dark()))
         figures.append(Figure("curves", "Loss and speed over the time of training", light, dark))
-    for figure in figures:
-        with atomic_file(page.with_name(f"{page.stem}-{figure.name}.png")) as temporary:
-            temporary.write_bytes(figure.light)
     return figures
 
 
