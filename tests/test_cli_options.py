@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from any2vec.cli.config import read_config
+from any2vec.cli.job import job_flags
 from any2vec.cli.options import field_docs, flags_of, nearest_match, with_flags
 from any2vec.errors import DataError, InputError
 
@@ -133,6 +134,12 @@ def test_a_field_of_two_types_is_a_bug() -> None:
 
     with pytest.raises(TypeError, match="dim is float, elsewhere int"):
         flags_of({"words": Words, "other": Other}, {"words": "Model", "other": "Model"})
+
+
+def test_help_tells_what_can_be_typed_and_of_whom_a_default_is() -> None:
+    flags = job_flags()
+    assert not [name for name, flag in flags.items() if "None" in flag.help or "as of" in flag.help]
+    assert flags["sync"]._help().endswith("[default blend for words and nodes, shadow-easgd for clicks]")
 
 
 def test_nearest_match() -> None:

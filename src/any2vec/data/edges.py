@@ -29,11 +29,12 @@ class GraphOptions:
     directed: bool = False
     """edges go from the first to the second node only"""
     weighted: bool | None = None
-    """whether the third column is the edge's weight; None: yes where there is one"""
+    """whether the third column is the edge's weight; by default yes where there is one"""
     delimiter: str | None = None
-    """between columns: tab, comma, semicolon, space (any run of spaces and tabs) or one character; None: guess"""
+    """between columns: tab, comma, semicolon, space (any run of spaces and tabs) or one character; by default
+    guessed"""
     header: bool | None = None
-    """whether the first line names the columns; None: guess"""
+    """whether the first line names the columns; by default guessed"""
     comment: str = "#%"
     """characters that begin a comment line; empty: there are none (for ids such as #tag)"""
 

@@ -23,7 +23,8 @@ class TextOptions:
     bad_bytes: str = "replace"
     """what to do with bytes that are not UTF-8: error, replace (by U+FFFD, as `bytes.decode`) or skip"""
     column: str | None = None
-    """the column of a Parquet or Arrow file: string, list of strings or list of integers; None: the only such column"""
+    """the column of a Parquet or Arrow file: string, list of strings or list of integers; by default the only
+    such column"""
 
     def __post_init__(self) -> None:
         if self.bad_bytes not in BAD_BYTES:

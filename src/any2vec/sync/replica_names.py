@@ -78,7 +78,8 @@ class ShadowBmuf(Shadow):
     alpha: float = 0.5
     """how far a replica goes over to the global model in a sync, (0, 1]"""
     merge: Literal["shift", "blend"] = "shift"
-    """as of shadow-ma"""
+    """shift: keep all that workers did while the sync ran; blend: but for a share of alpha, as published; with alpha 1
+    that is overwriting"""
     eta: float = 1.0
     """how far the global model goes towards the mean, (0, 2]"""
     momentum: float = 0.0
@@ -110,7 +111,7 @@ class FixedEasgd(Fixed):
 
     name: ClassVar[str] = "fr-easgd"
     alpha: float = 0.5
-    """as of shadow-easgd"""
+    """part of their difference by which replica and centre move in a sync, (0, 0.5]; 0.5: both to the middle"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,9 +131,9 @@ class FixedBmuf(Fixed):
 
     name: ClassVar[str] = "fr-bmuf"
     eta: float = 1.0
-    """as of shadow-bmuf"""
+    """how far the global model goes towards the mean, (0, 2]"""
     momentum: float = 0.0
-    """as of shadow-bmuf"""
+    """share of the last step of the global model that it takes again, [0, 0.99]"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -21,7 +21,8 @@ class RunHosts:
     logical_hosts: int | None = None
     """hosts as threads of one process, 1..256: the same result as from so many processes"""
     link: str | None = None
-    """emulate links like 100Mbit,1ms between the hosts: messages take as long as they would there"""
+    """links between the hosts, like 100Mbit,1ms: train emulates them, messages take as long as they would there;
+    plan models them"""
     host_timeout: float = 30.0
     """seconds without a sign of life after which a host is given up, more than 0"""
     ray: str | None = None
