@@ -1,8 +1,8 @@
 """Runs a table of benchmarks: `python benchmarks/run.py words-and-graphs [--row NAME] [--json] [--quick]`.
 
 Prints row, measure, target, figure and verdict. Full runs are added to the history in `benchmarks/results/` and merged
-into the table there; `--quick` is a smoke run that writes nothing. Exit code 0 when every printed line passed (or is a
-quick one), else 1.
+into the table there; `--quick` is a smoke run that writes nothing. Exit code 0 when every printed line passed (or
+is only reported, or a quick one), else 1.
 """
 
 from __future__ import annotations

@@ -49,6 +49,7 @@ def row_of(*measures: Measure, readings: tuple[Reading, ...] = ()) -> Row:
         (MEMORY, 1.26, "short"),
         (MEMORY, math.inf, "short"),
         (Measure(name="share", relation="", wording="reported"), 0.1, "reported"),
+        (Measure(name="share", relation="", wording="reported"), math.nan, "short"),
     ],
 )
 def test_verdict_compares_with_the_target(measure: Measure, value: float, expected: str) -> None:

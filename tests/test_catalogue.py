@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,6 +27,10 @@ class Server(ThreadingHTTPServer):
 
     faults: list[str]
     requests: list[tuple[str, str | None]]
+    wanted: threading.Semaphore
+    """a slow answer sends a byte for each one that is asked for"""
+    is_over: threading.Event
+    """ends the answers that wait"""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -49,12 +54,14 @@ class Handler(BaseHTTPRequestHandler):
         body = content[start:]
         try:
             if fault == "slow":
-                for byte in body[:100]:
+                for byte in body:
+                    self.server.wanted.acquire()
+                    if self.server.is_over.is_set():
+                        return
                     self.wfile.write(bytes([byte]))
-                    time.sleep(0.02)
             elif fault == "stall":
                 self.wfile.write(body[:1000])
-                time.sleep(1.0)
+                self.server.is_over.wait()
             else:
                 self.wfile.write(body[:5000] if fault == "truncated" else body)
         except OSError:
@@ -66,6 +73,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     running = Server(("127.0.0.1", 0), Handler)
     running.daemon_threads = True
     running.faults, running.requests = [], []
+    running.wanted, running.is_over = threading.Semaphore(1), threading.Event()
     thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     sha256 = hashlib.sha256(CONTENT).hexdigest()
@@ -74,6 +82,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setitem(catalogue.CATALOGUE, "toy", toy)
     monkeypatch.setenv("no_proxy", "*")
     yield running
+    running.is_over.set()
+    running.wanted.release()
     running.shutdown()
     running.server_close()
     thread.join()
@@ -143,12 +153,27 @@ def test_404_is_not_tried_again(server: Server, tmp_path: Path) -> None:
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(("fault", "words"), [("slow", "time limit"), ("stall", "stopped sending")])
-def test_a_slow_server_meets_the_time_limit(server: Server, tmp_path: Path, fault: str, words: str) -> None:
-    """The limit ends it, and not the end of what is sent: the sentence tells them apart."""
-    server.faults = [fault]
-    with pytest.raises(DataError, match=words):
+def test_a_slow_server_meets_the_time_limit(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at the clock costs 10 seconds: the third byte comes too late."""
+    server.faults = ["slow"]
+    clock, seen = itertools.count(0.0, 10.0), []
+
+    def heard(name: str, done: int, total: int) -> None:
+        seen.append(done)
+        server.wanted.release()
+
+    monkeypatch.setattr(catalogue, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    with pytest.raises(DataError, match="time limit"):
+        fetch(server, tmp_path, timeout=25.0, retries=0, progress=heard)
+    assert seen == [1, 2, 3]
+
+
+def test_a_server_that_stops_sending_is_given_up(server: Server, tmp_path: Path) -> None:
+    """While it would wait for ever."""
+    server.faults = ["stall"]
+    with pytest.raises(DataError, match="stopped sending"):
         fetch(server, tmp_path, timeout=0.3, retries=0)
+    assert not server.is_over.is_set() and (tmp_path / "toy" / ".a b.txt.part").stat().st_size == 1000
 
 
 def test_nobody_answers(server: Server, tmp_path: Path) -> None:

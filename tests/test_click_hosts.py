@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import signal
 import subprocess
 import time
@@ -342,16 +344,22 @@ def test_a_host_that_is_killed_ends_the_others(rank: int, sync: str, files: Plan
 
 
 @processes
-def test_a_run_goes_on_after_its_server_was_killed(files: PlantedFiles, tmp_path: Path) -> None:
+def test_a_run_goes_on_after_its_server_was_killed(
+    files: PlantedFiles, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """And, synchronous as it is, ends with the bits of a run that lost nobody."""
     out, hosts = tmp_path / "out", SERVED | {"sync": "bsp"}
     killer = Killer(2, 0.0, out / "checkpoint.safetensors")
     options = {"epochs": 20, "checkpoint_seconds": 1e-3}
-    result = files.fit(hosts=hosts | {"restarts": 1}, out=out, callback=killer, **options)
+    with caplog.at_level(logging.WARNING, "any2vec"):
+        result = files.fit(hosts=hosts | {"restarts": 1}, out=out, callback=killer, **options)
     assert killer.killed_at and result.summary["restarts"] == 1
     assert result.summary["items"] == 20 * files.num_train
+    lost = re.search(r"the last checkpoint(?: \(([\d,]+) updates of rows are lost in all\))? \(1 of 1\)", caplog.text)
+    assert lost and result.summary.get("updates_lost") == (int(lost[1].replace(",", "")) if lost[1] else None)
     two_rounds = 2 * 2 * 7 * len(result.embeddings)  # of two trainers, 7 batches each, which may change every row
-    assert result.summary.get("updates_lost", 0) <= two_rounds and not list(out.glob("lost-*.json"))
+    assert result.summary.get("updates_lost", 0) <= two_rounds
+    assert not list(out.glob("lost-*.json"))
     whole = files.fit(hosts={"logical_hosts": 2, "servers": 1, "rounds_per_epoch": 2, "sync": "bsp"}, epochs=20)
     assert same(result, whole)
 

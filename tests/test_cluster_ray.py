@@ -22,6 +22,7 @@ import pytest
 
 from any2vec.cluster import ray_driver
 from any2vec.cluster.ending import Ending, cause
+from any2vec.cluster.ray_actor import HostActor
 from any2vec.cluster.ray_address import parse_address
 from any2vec.cluster.ray_hosts import run_ray
 from any2vec.cluster.ray_parent import Lines
@@ -196,6 +197,19 @@ def test_a_stop_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     with pytest.raises(Interrupted, match="Stopped by SIGTERM"):
         ray_driver._watch(parent, actors, Lines(lambda _: None))
+
+
+def test_a_free_port_is_looked_for_at_the_nodes_own_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not on all interfaces."""
+    asked: list[Any] = []
+    create = socket.create_server
+    monkeypatch.setattr(socket, "create_server", lambda address: asked.append(address) or create(address))
+    ray = SimpleNamespace(
+        util=SimpleNamespace(get_node_ip_address=lambda: "127.0.0.1"),
+        get_runtime_context=lambda: SimpleNamespace(get_node_id=lambda: "node"),
+    )
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    assert HostActor().describe()[:2] == ("node", "127.0.0.1") and asked == [("127.0.0.1", 0)]
 
 
 @needs_ray

@@ -346,7 +346,10 @@ def test_nobody_sends_to_nowhere() -> None:
 
 
 def test_a_delaying_link_takes_the_modelled_time() -> None:
-    """An exchange of four hosts, in real time. Never faster than modelled; within 10 % once in five tries."""
+    """The one test that holds a clock against a model: an exchange of four hosts.
+
+    Never faster than modelled; within 10 % once in five tries.
+    """
     link = LinkModel(bandwidth=20e6, latency=0.01)
     parts = (Part("rows", np.zeros(250_000, np.uint8)),)
     modelled = 3 * 8 * size_of(parts) / link.bandwidth + link.latency

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from any2vec.data.edges import read_graph
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, FormatError, InputError, StorageError
 from any2vec.evaluate import evaluate_links, split_graph
@@ -252,8 +253,6 @@ def test_a_graph_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "g.txt").write_text("".join(f"v{a} v{b}\n" for a, b in sorted(lines)))
     split = split_graph(tmp_path / "g.txt", tmp_path / "s", negatives=5)
     assert split.meta["num_edges"] == len(lines)
-    from any2vec.data.edges import read_graph
-
     again = read_graph(split.train_edges)
     assert again.report.num_edges == split.meta["num_train_edges"] and len(again.keys) == len(split.keys)
 

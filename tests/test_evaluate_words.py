@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -215,9 +216,19 @@ def test_counts_of_the_real_files() -> None:
 
 
 @pytest.mark.data
-def test_all_questions_against_30000_rows() -> None:
+def test_all_questions_against_30000_rows_are_scored_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many products of matrices as blocks of 8 million scores: no loop over questions."""
+    blocks: list[int] = []
+    put = np.put_along_axis
+
+    def counted(scores_QV: np.ndarray, *arguments: Any, **options: Any) -> None:
+        blocks.append(len(scores_QV))
+        put(scores_QV, *arguments, **options)
+
+    monkeypatch.setattr(np, "put_along_axis", counted)
     folder = data_folder("wordeval")
     words = {w for line in (folder / "questions-words.txt").read_text().splitlines() for w in line.lower().split()}
     keys = sorted(words) + [f"filler{i}" for i in range(30_000 - len(words))]
     embeddings = Embeddings(keys, np.random.default_rng(0).standard_normal((30_000, 100)))
     assert evaluate_analogy(embeddings, folder / "questions-words.txt").total.covered == 19544
+    assert sum(blocks) == 19544 and set(blocks[:-1]) == {8_000_000 // 30_000}
