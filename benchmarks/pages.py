@@ -28,7 +28,7 @@ CHOICE = {
         "sync-cost": (0,), "modelled-speedup": (0,), "faults": (0, 1),
     },
     "clicks": {
-        "embedding-part": (0, 1), "whole-step": (0,), "torchrec": (0, 1), "isolation": (2,),
+        "embedding-part": (0, 1), "whole-step": (0,), "torchrec": (0, 1, 2), "isolation": (2,),
         "shadow-quality": (0, 1, 2), "het-bytes": (0, 1, 2), "bagpipe-exact": (0,),
         "bagpipe-speed": (0,), "m-of-n": (0,), "scale": (0,),
     },
