@@ -1,0 +1,97 @@
+"""How a table that does not fit into memory is cut: partitions, and how many of them a budget can hold.
+
+A buffer holds c of p partitions; one more is being read ahead, and one written back, while the others are trained. Of
+all numbers of partitions that leave room for two in the buffer the one is taken that moves the fewest bytes in an epoch
+of BETA (plan/bucket_orders.py); of equal ones the fewest partitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from any2vec.errors import InputError
+from any2vec.plan.bucket_orders import beta_swaps
+
+MOST_PARTITIONS = 64
+"""p * p buckets of edges: with more they become small, and training sees few edges between two swaps"""
+AHEAD = 2
+"""partitions beside the buffer: one that is read ahead, one that is written back"""
+
+
+@dataclass(frozen=True)
+class BufferPlan:
+    """A table's partitions, and what an epoch over all pairs of them moves."""
+
+    num_rows: int
+    row_bytes: int
+    partitions: int
+    capacity: int
+    """partitions of the buffer; all of them: the table stays in memory"""
+    fixed_bytes: int
+    """of the process without the table"""
+    swaps: int
+    """partitions read in an epoch once the buffer is full"""
+
+    @property
+    def is_in_memory(self) -> bool:
+        return self.capacity == self.partitions
+
+    @property
+    def partition_bytes(self) -> int:
+        """Of the largest partition."""
+        return -(-self.num_rows // self.partitions) * self.row_bytes
+
+    @property
+    def memory_bytes(self) -> int:
+        """All that is needed."""
+        held = self.capacity + (0 if self.is_in_memory else AHEAD)
+        return self.fixed_bytes + held * self.partition_bytes
+
+    @property
+    def epoch_bytes(self) -> int:
+        """Read and written in an epoch; each swap writes what leaves."""
+        return 2 * self.swaps * self.partition_bytes
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        derived = {name: getattr(self, name) for name in ("partition_bytes", "memory_bytes", "epoch_bytes")}
+        return asdict(self) | derived
+
+
+def plan_buffer(num_rows: int, row_bytes: int, budget_bytes: int, fixed_bytes: int = 0) -> BufferPlan:
+    """The plan that moves the fewest bytes within the budget.
+
+    Args:
+        num_rows: of the table, 1 or more.
+        row_bytes: of a row with its optimiser's state.
+        fixed_bytes: what the process needs beside the table.
+
+    Raises:
+        InputError: the budget is too small; it says the smallest one that works.
+    """
+    whole = BufferPlan(num_rows, row_bytes, 1, 1, fixed_bytes, 0)
+    if whole.memory_bytes <= budget_bytes:
+        return whole
+    found = []
+    for partitions in range(AHEAD + 3, min(MOST_PARTITIONS, num_rows) + 1):
+        partition_bytes = -(-num_rows // partitions) * row_bytes
+        capacity = (budget_bytes - fixed_bytes) // partition_bytes - AHEAD
+        if 2 <= capacity < partitions:
+            swaps = beta_swaps(partitions, capacity)
+            found.append(BufferPlan(num_rows, row_bytes, partitions, capacity, fixed_bytes, swaps))
+    if not found:
+        smallest = smallest_budget(num_rows, row_bytes, fixed_bytes)
+        raise InputError(
+            f"A table of {num_rows:,} rows of {row_bytes:,} bytes needs a memory of {smallest:,} bytes at least, of "
+            f"which {fixed_bytes:,} are for everything else; got {budget_bytes:,}."
+        )
+    return min(found, key=lambda plan: (plan.epoch_bytes, plan.partitions))
+
+
+def smallest_budget(num_rows: int, row_bytes: int, fixed_bytes: int = 0) -> int:
+    """The smallest budget that `plan_buffer` accepts."""
+    partitions = max(1, min(MOST_PARTITIONS, num_rows))
+    if partitions < AHEAD + 3:
+        return fixed_bytes + num_rows * row_bytes
+    return fixed_bytes + (2 + AHEAD) * -(-num_rows // partitions) * row_bytes

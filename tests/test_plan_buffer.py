@@ -1,0 +1,53 @@
+"""Partitions from a budget of memory: never above it, the fewest bytes, and the smallest budget that works."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from any2vec.errors import InputError
+from any2vec.plan.bucket_orders import beta_swaps, make_order
+from any2vec.plan.buffer import AHEAD, MOST_PARTITIONS, plan_buffer, smallest_budget
+
+sizes = st.integers(1, 10**9), st.integers(4, 4000), st.integers(0, 10**9)
+
+
+@given(*sizes, st.integers(0, 10**12))
+def test_a_plan_stays_within_its_budget(rows: int, row_bytes: int, fixed: int, more: int) -> None:
+    budget = fixed + more
+    if budget < smallest_budget(rows, row_bytes, fixed):
+        with pytest.raises(InputError) as caught:
+            plan_buffer(rows, row_bytes, budget, fixed)
+        said = re.search(r"memory of ([\d,]+) bytes at least", str(caught.value))
+        assert said is not None and int(said[1].replace(",", "")) == smallest_budget(rows, row_bytes, fixed)
+        return
+    plan = plan_buffer(rows, row_bytes, budget, fixed)
+    assert plan.memory_bytes <= budget and 1 <= plan.capacity <= plan.partitions <= MOST_PARTITIONS
+    assert plan.partitions * plan.partition_bytes >= rows * row_bytes
+    assert plan.is_in_memory == (fixed + rows * row_bytes <= budget)
+
+
+@given(*sizes)
+def test_the_smallest_budget_works(rows: int, row_bytes: int, fixed: int) -> None:
+    smallest = smallest_budget(rows, row_bytes, fixed)
+    assert plan_buffer(rows, row_bytes, smallest, fixed).memory_bytes <= smallest
+    with pytest.raises(InputError):
+        plan_buffer(rows, row_bytes, smallest - 1, fixed)
+
+
+def test_no_other_number_of_partitions_moves_less() -> None:
+    """A table of 4 GB, a quarter of it in memory: all legal shapes tried, each with what it truly moves."""
+    rows, row_bytes, budget = 8_000_000, 516, 1_032_000_000
+    plan = plan_buffer(rows, row_bytes, budget)
+    moved = {}
+    for partitions in range(5, MOST_PARTITIONS + 1):
+        each = -(-rows // partitions) * row_bytes
+        capacity = budget // each - AHEAD
+        if 2 <= capacity < partitions:
+            moved[partitions] = 2 * make_order("beta", partitions, capacity).swaps * each
+    assert plan.epoch_bytes == min(moved.values()) == moved[plan.partitions]
+    assert plan.swaps == beta_swaps(plan.partitions, plan.capacity)
+    assert plan.as_dict()["memory_bytes"] == (plan.capacity + AHEAD) * plan.partition_bytes <= budget
