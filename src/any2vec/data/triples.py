@@ -139,7 +139,8 @@ class Triples:
         if not is_whole:
             raise damaged
         entities, relations = (Keys(words, offsets) for words, offsets in arrays)
-        return cls(*columns, entities, relations, report)
+        head_M, relation_M, tail_M = columns
+        return cls(head_M, relation_M, tail_M, entities, relations, report)
 
 
 def read_triples(

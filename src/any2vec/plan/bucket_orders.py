@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -73,6 +73,7 @@ def make_order(name: str, partitions: int, capacity: int, seed: int = 1, epoch: 
             f"{capacity}."
         )
     rng = random.Random(f"{name}:{seed}:{epoch}")
+    states: Iterable[State]
     if name == "beta":
         states = _first_fit(beta_buffers(partitions, capacity, rng), partitions)
     elif name == "comet":

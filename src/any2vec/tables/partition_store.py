@@ -286,11 +286,11 @@ def _bytes_of(row_RC: np.ndarray) -> memoryview:
     whole = row_RC
     while isinstance(whole.base, np.ndarray):
         whole = whole.base
-    return memoryview(whole).cast("B")[: _padded(row_RC.nbytes)]
+    return whole.data.cast("B")[: _padded(row_RC.nbytes)]
 
 
 def _digest(row_RC: np.ndarray) -> str:
-    return xxhash.xxh3_128_hexdigest(memoryview(row_RC).cast("B")) if row_RC.size else ""
+    return xxhash.xxh3_128_hexdigest(row_RC.data.cast("B")) if row_RC.size else ""
 
 
 def _opened(path: Path, flags: int) -> int:

@@ -23,14 +23,6 @@ class ServedBlock(Protocol):
     def dim(self) -> int:
         """Numbers of a row that travels."""
 
-    @property
-    def updates(self) -> int:
-        """How often rows have changed."""
-
-    @property
-    def memory(self) -> dict[str, int]:
-        """Bytes that the rows take: values, state, versions."""
-
     def read(self, slot_K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(float32 (K, D), their versions int64 (K,)), copies."""
 

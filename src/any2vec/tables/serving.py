@@ -6,7 +6,9 @@ from collections import Counter
 from typing import Any
 
 from any2vec.tables.het_block import HetBlock
+from any2vec.tables.row_block import RowBlock
 from any2vec.tables.server import RowServer
+from any2vec.tables.trained_block import TrainedBlock
 
 
 def served_facts(server: RowServer) -> dict[str, Any]:
@@ -19,6 +21,8 @@ def served_facts(server: RowServer) -> dict[str, Any]:
     found.update({"requests": 0, "rows_pulled": 0, "ids_pooled": 0, "rows_pushed": 0})
     staleness: dict[str, Any] = {}
     for block in server.blocks.values():
+        if not isinstance(block, TrainedBlock | RowBlock):
+            continue
         found.update({"rows": block.num_rows, "updates": block.updates} | block.memory)
         staleness |= block.facts() if isinstance(block, HetBlock) else {}
     found.update(server.served)

@@ -154,5 +154,5 @@ def make_dense(
             return HostDense(None, replica, False)
         by_gradients = make_gradients(how, transport, replica, list(range(trainers)), owners, told, examples)
         return HostDense(by_gradients, replica, is_trainer, starts_alike=True)
-    agreement = NoAgreement(replica, rank) if is_trainer else None
-    return HostDense(agreement, replica, is_trainer, starts_alike=options is None)
+    alone = NoAgreement(replica, rank) if is_trainer else None
+    return HostDense(alone, replica, is_trainer, starts_alike=options is None)
