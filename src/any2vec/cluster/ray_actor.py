@@ -44,8 +44,7 @@ class HostActor:
         import ray
 
         address = ray.util.get_node_ip_address()
-        with socket.socket() as free:
-            free.bind((address, 0))
+        with socket.create_server((address, 0)) as free:
             port = free.getsockname()[1]
         return ray.get_runtime_context().get_node_id(), address, __version__, port
 
