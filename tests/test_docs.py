@@ -45,7 +45,11 @@ def blocks(page: Path, language: str) -> list[str]:
 
 def commands(page: Path) -> list[str]:
     """The command lines of a page's sh blocks, without comments."""
-    lines = "".join(blocks(page, "sh")).replace("\\\n", " ").splitlines()
+    return [command for text in blocks(page, "sh") for command in commands_of(text)]
+
+
+def commands_of(text: str) -> list[str]:
+    lines = text.replace("\\\n", " ").splitlines()
     return [command for line in lines if (command := re.sub(r"(^|\s)#.*", "", line).strip())]
 
 
@@ -84,13 +88,26 @@ def run(command: str, folder: Path) -> str:
 
 
 def test_no_command_is_left_out() -> None:
-    """Commands of every page are run below (README), by CI, or are the benchmark's, which its own tests smoke-run."""
+    """Commands of every page are run below (README), by CI, or are the benchmarks', whose words are looked up below."""
     for page in PAGES:
+        assert not blocks(page, ""), f"{page.name}: a fence names no language, so that nobody looks at what is in it"
+        assert all(commands_of(text) for text in blocks(page, "sh")), f"{page.name}: a block of sh holds no command"
         for command in commands(page):
             known = (
                 command in ELSEWHERE or BENCHMARK.match(command) or (page.name == "README.md" and "any2vec " in command)
             )
             assert known, f"{page.name}: nothing runs `{command}`"
+
+
+def test_commands_of_the_benchmarks_name_what_is_there() -> None:
+    """They take minutes to hours: tables, rows and scripts are looked up, and nothing is measured."""
+    found = [command for page in PAGES for command in commands(page) if BENCHMARK.match(command)]
+    assert len(found) >= 8
+    for command in found:
+        assert (ROOT / command.split()[1]).is_file(), command
+        if "/run.py" in command:
+            rows = [line.split()[0] for line in run(f"{command} --list", ROOT).splitlines()]
+            assert all(row in rows for row in re.findall(r"--row (\S+)", command)), command
 
 
 def test_commands_of_the_readme(clone: Path) -> None:
