@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from any2vec.errors import Any2VecError, StorageError
+from any2vec.errors import Any2VecError, FormatError, StorageError
 
 RESULT_FORMAT = "any2vec-embeddings"
 """what a run folder holds, finished or not"""
@@ -160,6 +160,27 @@ def format_of_folder(path: Path) -> str | None:
             if isinstance(found, str) and found.startswith("any2vec-"):
                 return found
     return None
+
+
+def read_meta(folder: Path, format: str, version: int, what: str) -> dict[str, Any]:
+    """The meta.json of a folder of this format, in a version that is known. what: the folder with its article.
+
+    Raises:
+        FormatError: meta.json cannot be read, or is of another format or a newer version.
+    """
+    try:
+        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise FormatError(f"{folder} is not {what}: its meta.json cannot be read.") from error
+    if not isinstance(meta, dict):
+        raise FormatError(f"{folder} is not {what}: its meta.json is not an object.")
+    if meta.get("format") != format:
+        raise FormatError(f"{folder} is not {what}; give a folder written by any2vec.")
+    found = meta.get("version")
+    if type(found) is not int or not 1 <= found <= version:
+        noun = format.removeprefix("any2vec-")
+        raise FormatError(f"{folder} has {noun} version {found}; this any2vec reads up to {version}.")
+    return meta
 
 
 def _put_in_place(temporary: Path, path: Path) -> None:
