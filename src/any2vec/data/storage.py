@@ -56,7 +56,7 @@ def _temporary_beside(path: Path) -> Path:
     return path.parent / f".{path.name[:100]}.{uuid.uuid4().hex[:12]}.tmp"
 
 
-def _fsync(path: Path) -> None:
+def fsync_path(path: Path) -> None:
     """Force one file or folder to the disk; file systems that cannot sync a folder are left alone."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -87,9 +87,9 @@ def atomic_file(path: Path | str, overwrite: bool = True) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield temporary
-            _fsync(temporary)
+            fsync_path(temporary)
             temporary.replace(path)
-            _fsync(path.parent)
+            fsync_path(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -113,11 +113,11 @@ def atomic_folder(path: Path | str, overwrite: bool, format: str) -> Iterator[Pa
         try:
             yield temporary
             for name in sorted(temporary.rglob("*")):
-                _fsync(name)
-            _fsync(temporary)
+                fsync_path(name)
+            fsync_path(temporary)
             check_folder_free(path, overwrite, format)  # again: it may have appeared meanwhile
             _put_in_place(temporary, path)
-            _fsync(path.parent)
+            fsync_path(path.parent)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 

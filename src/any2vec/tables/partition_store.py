@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xxhash
 
-from any2vec.data.storage import atomic_file, atomic_folder, storage_errors
+from any2vec.data.storage import atomic_file, atomic_folder, fsync_path, storage_errors
 from any2vec.errors import FormatError, StorageError
 
 STORE_FORMAT = "any2vec-partitions"
@@ -141,6 +141,7 @@ class PartitionStore:
         own_RC = row_RC[: self.rows_of(number)]
         with storage_errors(path):
             size = _read(path, own_RC)
+            _forget(path)
         if _digest(own_RC) != partition.digest:
             raise FormatError(
                 f"Partition {number} of the store {self.folder} is damaged: its bytes are not those that were written."
@@ -179,8 +180,10 @@ class PartitionStore:
         changed = [number for number in range(self.num_partitions) if self._current[number] != self._settled[number]]
         with storage_errors(self.folder):
             for number in changed:
-                _synced(self.folder / _name(number, self._current[number].version))
-            _synced(self.folder)
+                path = self.folder / _name(number, self._current[number].version)
+                fsync_path(path)
+                _forget(path)
+            fsync_path(self.folder)
         _write_index(self.folder, self.bounds, self.columns, self._current, note)
         former, self._settled, self.note = self._settled, list(self._current), note
         for number in changed:
@@ -314,7 +317,6 @@ def _read(path: Path, row_RC: np.ndarray) -> int:
             if not count:
                 raise FormatError(f"{path} is cut: it has {at:,} bytes, not {len(wanted):,}.")
             at += count
-        _forget(descriptor)
         return at
     finally:
         os.close(descriptor)
@@ -333,16 +335,11 @@ def _write(path: Path, row_RC: np.ndarray) -> int:
         os.close(descriptor)
 
 
-def _synced(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-        _forget(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _forget(descriptor: int) -> None:
+def _forget(path: Path) -> None:
     """Where there is no way past the page cache: let go of what is in it."""
     with suppress(OSError, AttributeError):
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
