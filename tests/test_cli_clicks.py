@@ -190,6 +190,8 @@ OPTIONS: list[tuple[list[str], str]] = [
     ([*TRAIN, *HOSTS, "--cache", "het:5", "--sync", "m-of-n"], "use cache none"),
     ([*TRAIN, *HOSTS, "--sync", "m-of-n:3"], "takes 3 gradients a step, of 2 trainers; ask for fewer"),
     ([*TRAIN, *HOSTS, "--sync", "bsp", "--threads", "2"], "goes step by step, with one thread a trainer, got threads"),
+    ([*TRAIN, *HOSTS, "--sync", "fr-ma", "--sync-servers", "1"], "m-of-n; leave it out with sync fr-ma."),
+    ([*TRAIN, *HOSTS, "--cache-rows", "0.2"], "cache_rows is for cache het; leave it out with cache none."),
     ([*TRAIN, *HOSTS, "--hosts", "2"], "choose one of the two"),
     (["train", "clicks.tsv", "--model", "logistic", "--schema", "clicks.toml", "--out", "out", "--dim", "8"],
      "dim of logistic is 1, the weight of a category, got 8; leave it out"),

@@ -8,7 +8,7 @@ from typing import Literal, get_args, get_type_hints
 from any2vec.checks import check_number, check_whole
 from any2vec.errors import InputError
 from any2vec.plan.choices import MOST_PLANNED
-from any2vec.sync.replica_names import ClickSync, parse_click_sync
+from any2vec.sync.replica_names import SERVED_SYNCS, ClickSync, parse_click_sync
 from any2vec.sync.run_hosts import RunHosts
 
 MOST_AHEAD = 100_000
@@ -55,8 +55,8 @@ class TrainerOptions(RunHosts):
     servers: int = 0
     """processes (or logical hosts) beside the trainers that hold the rows, 0 or more; 0: trainers hold them"""
     sync_servers: int = 0
-    """the same for the common copy of the dense layers (easgd, async, bounded, m-of-n), 0 or more; 0: those of the
-    rows hold it, or the trainers"""
+    """the same for the common copy of the dense layers (of sync shadow-easgd, fr-easgd, bounded, async and m-of-n), 0
+    or more; 0: those of the rows hold it, or the trainers"""
     sync: str = "shadow-easgd"
     """how dense layers agree: behind the training shadow-easgd, shadow-ma, shadow-bmuf; every K batches fr-easgd:K,
     fr-ma:K, fr-bmuf:K; at every batch bsp, m-of-n:M, bounded:S, async; or none"""
@@ -65,7 +65,7 @@ class TrainerOptions(RunHosts):
     lfu-promoted or tinylfu say which rows stay: static those that occur most in the data); bagpipe:BATCHES (exact, with
     a look ahead: rows go step by step on all trainers; with sync bsp everything does)"""
     cache_rows: float = 0.1
-    """share of all rows that a trainer's cache holds, in (0, 1]"""
+    """of cache het: share of all rows that a trainer's cache holds, in (0, 1]"""
     rounds_per_epoch: int = 8
     """how often in an epoch trainers meet for records, checkpoints and stops, 1..1,000,000"""
 
@@ -81,6 +81,10 @@ class TrainerOptions(RunHosts):
                 f"sync {self.sync} drops gradients that come too late, and a cache {self.cache} has its rows changed "
                 "by then; use cache none."
             )
+        if self.sync_servers and not agreement.is_served:
+            raise InputError(f"sync_servers is for sync {', '.join(SERVED_SYNCS)}; leave it out with sync {self.sync}.")
+        if self.cache_rows != TrainerOptions.cache_rows and cache.kind != "het":
+            raise InputError(f"cache_rows is for cache het; leave it out with cache {self.cache}.")
 
     @property
     def agreement(self) -> ClickSync:
