@@ -56,7 +56,8 @@ def het_bytes(bench: Bench) -> list[Reading]:
     bench.runs["bytes over those of the ideal cache"] = {str(zipf): ratio for zipf, ratio in over.items()}
     worst = max(losses, key=lambda zipf: abs(losses[zipf]["auc"]))
     told = "; ".join(
-        f"Zipf {zipf}: AUC {loss['auc']:+.5f} ± {loss['error']:.5f} (seeds {loss['by_seed']}), normalised entropy {loss['entropy']:+.4f}"
+        f"Zipf {zipf}: AUC {loss['auc']:+.5f} ± {loss['error']:.5f} (seeds {loss['by_seed']}), normalised entropy "
+        f"{loss['entropy']:+.4f}"
         for zipf, loss in losses.items()
     )
     shown = "; ".join(
@@ -272,8 +273,8 @@ ROWS = (
                 for zipf, share in ZIPFS.items()
             ),
             Measure(
-                name=f"AUC of bound 100 less bound 0, held out, mean of {len(SEEDS)} seeds", relation="<=", target=0.001,
-                wording="within 0.001",
+                name=f"AUC of bound 100 less bound 0, held out, mean of {len(SEEDS)} seeds", relation="<=",
+                target=0.001, wording="within 0.001",
             ),
             Measure(
                 name="bytes over those of the ideal cache with the bound for all rows", relation="<=", target=1.1,
