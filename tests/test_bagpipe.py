@@ -15,7 +15,7 @@ from any2vec.cluster.message import overhead
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
-from any2vec.plan.cacher import SHARED, StepPlan, plan_steps
+from any2vec.plan.cacher import SHARED, Clean, plan_steps
 from any2vec.plan.partition import contiguous_bounds
 from any2vec.tables import bagpipe_lanes
 from any2vec.tables.access import LocalRows, RowAccess
@@ -145,7 +145,7 @@ class Watched(StoredBlock):
 
 
 class Telling(BagpipeRows):
-    """Tells which rows it changes, and which it drops."""
+    """Tells which rows it changes."""
 
     changed: set[int]
 
@@ -153,12 +153,18 @@ class Telling(BagpipeRows):
         self.changed.update(row_K.tolist())
         super()._apply(row_K, slot_K, gradient_KW)
 
-    def _change(self, plan: StepPlan, gradient_UW: np.ndarray) -> None:
-        super()._change(plan, gradient_UW)
-        if plan.clean is not None:
-            clean, rank = plan.clean, self.transport.rank
-            is_mine = (clean.sole_E == rank) | ((clean.sole_E == SHARED) & self._janitor.is_writer(clean.row_E))
-            self.changed.difference_update(clean.row_E[~is_mine].tolist())
+
+def tell_cleans(janitor: Janitor, changed: set[int]) -> None:
+    """Rows of a clean that others write back count as changed no more."""
+    begin = janitor.clean
+
+    def told(clean: Clean) -> None:
+        is_mine = clean.sole_E == janitor.transport.rank
+        is_mine |= (clean.sole_E == SHARED) & janitor.is_writer(clean.row_E)
+        changed.difference_update(clean.row_E[~is_mine].tolist())
+        begin(clean)
+
+    janitor.clean = told  # type: ignore[method-assign]
 
 
 class Ran(NamedTuple):
@@ -187,6 +193,7 @@ def bagpipe(
                 look_ahead=job.look_ahead, capacity=job.capacity, clean_share=job.clean_share, ahead=job.ahead,
             )  # fmt: skip
             access.changed = changed[rank]
+            tell_cleans(access._janitor, changed[rank])
             if delay is not None:
                 slow_down(access._janitor, rank, delay)
             rng = np.random.default_rng(rank)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from queue import SimpleQueue
@@ -28,17 +29,24 @@ from any2vec.errors import HostError, MessageError
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from torch.distributed import Work
 
 SILENCE = 30.0
 """seconds without a byte from a host after which it counts as lost"""
 CHUNK = 1 << 22
 """bytes of a message that travel at once: each shows that the sender is alive"""
-FIRST = 1 << 16
+FIRST = 1 << 20
 """bytes of a body that travel with the head, at once; a copy costs less than a transfer. A longer array has its own"""
+POSTED = 3
+"""messages of a peer whose memory waits for them. Gloo sends nothing before it has heard that there is memory at the
+other end, and that news queues behind all that the other end is sending: hosts that send to each other would take turns
+"""
 _FOREVER = timedelta(days=3650)  # gloo closes a connection when a wait of its own times out, so it never shall
 _SERVICE = 0xFFFF_FFFF
 _BEAT, _GOODBYE, _ALARM = "beat", "goodbye", "alarm"
 _LAST_WORDS = 2.0
+_START, _REST = 0, 1
+"""tags: what comes first of a message, whose memory waits; the long arrays behind it"""
 
 
 class _Line:
@@ -47,8 +55,8 @@ class _Line:
     def __init__(self, peer: int) -> None:
         self.peer = peer
         self.queue: SimpleQueue[Message] = SimpleQueue()
-        self.memory = np.empty(HEAD.size + FIRST, np.uint8)
-        """for what comes first of a message"""
+        self.posted: deque[tuple[np.ndarray, Work]] = deque()
+        """memory that waits for what comes first of the next messages, in their order"""
         self.heard = time.monotonic()
         self.is_silent = False
         self.has_ended = False
@@ -216,13 +224,17 @@ class TorchTransport(Transport):
         while True:
             message = line.queue.get()
             try:
-                for work in [dist.isend(chunk, line.peer) for piece in _pieces(message) for chunk in _chunks(piece)]:
-                    assert work is not None  # of a group of which this process is no part
-                    work.wait(_FOREVER)
+                first, *rest = _pieces(message)
+                is_last = message.channel == _SERVICE and message.phase != _BEAT
+                starts = [first, *[np.zeros(1, np.uint8)] * (POSTED * is_last)]  # so that no memory waits for ever
+                works = [dist.isend(_tensor(piece), line.peer, tag=_START) for piece in starts]
+                works += [dist.isend(chunk, line.peer, tag=_REST) for piece in rest for chunk in _chunks(piece)]
+                for work in works:
+                    _started(work).wait(_FOREVER)
             except Exception as error:
                 self._lose(line, error)
                 return
-            if message.channel == _SERVICE and message.phase != _BEAT:
+            if is_last:
                 return
 
     def _read_all(self, line: _Line) -> None:
@@ -242,6 +254,7 @@ class TorchTransport(Transport):
                 with self._inbox.lock:
                     line.has_ended = True
                     self._inbox.wake()
+                self._end_waits(line)
                 return
             elif message.phase == _ALARM:
                 self._fail(HostError(text_of(message.parts[0])))
@@ -249,13 +262,15 @@ class TorchTransport(Transport):
 
     def _read(self, line: _Line) -> Message:
         """The next message of a peer; RuntimeError when the connection is closed."""
-        # Gloo takes a receiver's memory that is larger than what is sent: a short message comes in one transfer.
-        self._fill(line, line.memory)
+        while len(line.posted) < POSTED:
+            self._post(line, np.empty(HEAD.size + FIRST, np.uint8))
+        memory, work = line.posted.popleft()
+        self._await_bytes(line, work)
         try:
-            head = read_head(line.memory[: HEAD.size].tobytes())
+            head = read_head(memory[: HEAD.size].tobytes())
         except MessageError as error:
             raise MessageError(f"Rank {line.peer} sent what is no message: {error}") from error
-        first, room = from_memory(line.memory[HEAD.size :]), FIRST
+        first, room = from_memory(memory[HEAD.size :]), FIRST
 
         def fill(array: np.ndarray) -> None:
             nonlocal room
@@ -268,17 +283,34 @@ class TorchTransport(Transport):
         message = decode(head, fill)
         if message.sender != line.peer:
             raise MessageError(f"Rank {line.peer} sent a message in the name of rank {message.sender}.")
+        self._post(line, memory)
         return message
+
+    def _end_waits(self, line: _Line) -> None:
+        """Behind its goodbye a peer fills all memory that waits for it."""
+        try:
+            for _, work in line.posted:
+                work.wait(_FOREVER)
+        except RuntimeError:
+            pass  # it was in a hurry
+
+    def _post(self, line: _Line, memory: np.ndarray) -> None:
+        """Let memory wait for the first of a message. Gloo takes one that is larger than what is sent."""
+        import torch.distributed as dist
+
+        line.posted.append((memory, _started(dist.irecv(_tensor(memory), line.peer, tag=_START))))
 
     def _fill(self, line: _Line, array: np.ndarray) -> None:
         """Receive as many bytes as the array has."""
         import torch.distributed as dist
 
-        for work in [dist.irecv(chunk, line.peer) for chunk in _chunks(array)]:
-            assert work is not None
-            work.wait(_FOREVER)
-            line.heard = time.monotonic()
-            line.is_silent = False
+        for work in [_started(dist.irecv(chunk, line.peer, tag=_REST)) for chunk in _chunks(array)]:
+            self._await_bytes(line, work)
+
+    def _await_bytes(self, line: _Line, work: Work) -> None:
+        work.wait(_FOREVER)
+        line.heard = time.monotonic()
+        line.is_silent = False
 
     def _lose(self, line: _Line, error: Exception) -> None:
         """The connection to a peer is closed (torch tells it by a RuntimeError), or this host cannot go on with it."""
@@ -309,10 +341,19 @@ def _pieces(message: Message) -> list[np.ndarray]:
 
 def _chunks(piece: np.ndarray) -> Iterable[Tensor]:
     """Views of uint8 memory, (N,), each at most CHUNK long; none of empty memory."""
+    memory = _tensor(piece)
+    return memory.split(CHUNK) if piece.size > CHUNK else (memory,) if piece.size else ()
+
+
+def _tensor(piece: np.ndarray) -> Tensor:
     import torch
 
-    memory = torch.from_numpy(piece if piece.flags.writeable else piece.copy())  # torch takes no other
-    return memory.split(CHUNK) if piece.size > CHUNK else (memory,) if piece.size else ()
+    return torch.from_numpy(piece if piece.flags.writeable else piece.copy())  # torch takes no other
+
+
+def _started(work: Work | None) -> Work:
+    assert work is not None  # of a group of which this process is no part
+    return work
 
 
 def _thread(name: str, work: object, *args: object) -> threading.Thread:

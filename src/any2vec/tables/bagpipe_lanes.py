@@ -1,4 +1,4 @@
-"""What runs behind a trainer with a cache of rows: one thread plans and fetches, one writes back.
+"""What runs behind a trainer with a cache of rows: one thread plans and fetches, one steps rows, one writes back.
 
 Legend: K slots of the cache, C columns of a row, E rows that leave.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from any2vec.tables.remote import RowClient
 ACK = "ack"
 _PIECE = 1 << 18
 """bytes that are written back at once: what trainers wait for then finds the line free soon"""
-_LOOK = 0.2
-"""seconds after which a thread that waits for its own trainer looks whether that has ended"""
 
 
 class Janitor:
@@ -154,8 +152,67 @@ class Janitor:
             self._changed.notify_all()
 
 
+class Stepper:
+    """Does one thing after another that the trainer need not wait for: it changes rows while dense layers travel.
+
+    rank: of the trainer; patience: seconds, half of what it waits for one of them.
+    """
+
+    def __init__(self, rank: int, patience: float) -> None:
+        self.waited = 0.0
+        """seconds that the trainer has waited"""
+        self._rank = rank
+        self._patience = patience
+        self._orders: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+        """what came of each order"""
+        self._open = 0
+        self._thread = threading.Thread(target=self._work, name=f"stepper-{rank}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def begin(self, order: Callable[[], None]) -> None:
+        self._open += 1
+        self._orders.put(order)
+
+    def wait(self) -> None:
+        """Return when all that was begun is done.
+
+        Raises:
+            Exception: what an order raised; none is begun behind it. HostError: it takes too long.
+        """
+        begun = time.monotonic()
+        while self._open:
+            try:
+                error = self._ended.get(timeout=2 * self._patience)
+            except queue.Empty:
+                raise HostError(f"Rank {self._rank} has waited too long for the rows of a step to change.") from None
+            if error is not None:
+                raise error
+            self._open -= 1
+        self.waited += time.monotonic() - begun
+
+    def end(self) -> None:
+        """Let the thread end."""
+        self._orders.put(None)
+
+    def _work(self) -> None:
+        """The thread's own function."""
+        while (order := self._orders.get()) is not None:
+            try:
+                order()
+            except Exception as error:
+                self._ended.put(error)
+                return
+            self._ended.put(None)
+
+
 class Fetcher:
     """Plans steps, and fetches their rows into the cache before the trainer comes to them.
+
+    It plans another one when the trainer says so, which is when it waits for others itself: planning holds the GIL, for
+    which forward and backward would wait.
 
     Args:
         client: for this thread alone.
@@ -175,7 +232,9 @@ class Fetcher:
         self._cache = cache_KC
         self._plans = plans
         self._janitor = janitor
-        self._ready: queue.Queue[StepPlan | Exception] = queue.Queue(ahead)
+        self._ready: queue.SimpleQueue[StepPlan | Exception] = queue.SimpleQueue()
+        self._allowed = threading.Semaphore(ahead)
+        """steps to plan"""
         self._is_over = False
         self._thread = threading.Thread(target=self._work, name=f"fetcher-{client.transport.rank}", daemon=True)
 
@@ -201,30 +260,27 @@ class Fetcher:
             raise found
         return found
 
+    def go_on(self) -> None:
+        """Plan and fetch one step more."""
+        self._allowed.release()
+
     def end(self) -> None:
         """Let the thread end."""
         self._is_over = True
+        self._allowed.release()
 
     def _work(self) -> None:
         """The thread's own function."""
         try:
-            for plan in self._plans:
+            while self._allowed.acquire() and not self._is_over:
+                plan = next(self._plans, None)
+                if plan is None:
+                    return
                 if len(plan.fetch_row_K):
                     self._janitor.await_clean(plan.after_clean)
                     row_KC = self._client.pull({self._name: plan.fetch_row_K})[self._name]
                     scatter_rows(row_KC, plan.fetch_slot_K, self._cache)
                     self.fetched += len(row_KC)
-                if not self._hand_over(plan):
-                    return
+                self._ready.put(plan)
         except Exception as error:
-            self._hand_over(error)
-
-    def _hand_over(self, found: StepPlan | Exception) -> bool:
-        """Whether the trainer still wants it."""
-        while not self._is_over:
-            try:
-                self._ready.put(found, timeout=_LOOK)
-                return True
-            except queue.Full:
-                pass
-        return False
+            self._ready.put(error)

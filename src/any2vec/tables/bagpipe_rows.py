@@ -1,16 +1,16 @@
 """Trainers that cache the rows they train, and know ahead which they will need: synchronous training, bit by bit.
 
 Agarwal et al. 2023, "Bagpipe: accelerating deep recommendation model training" (SOSP). A step reads the cache, which a
-thread has filled before; gradients of rows that the next step uses are exchanged at once, those of others behind the
-next step; rows of the tail, which one trainer uses once, are nobody else's business. What has left the cache is written
-back, and is fetched again only when every trainer's servers have said that they have it.
+thread has filled before. Gradients of rows that the next step uses are sent at once, and rows step on a thread while
+the trainer agrees about the dense layers; gradients of other rows travel behind the next step; rows of the tail, which
+one trainer uses once, are nobody else's business. What has left the cache is written back, and is fetched again only
+when every trainer's servers have said that they have it.
 
 Legend: P bags, U distinct rows of a batch, K rows of an exchange or slots of the cache, W values of a row, C columns.
 """
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ from any2vec.errors import HostError, InputError
 from any2vec.kernels.bags import pool_bags
 from any2vec.kernels.rank_sums import add_in_turn
 from any2vec.plan.cacher import CLEAN_SHARE, Exchange, StepPlan, plan_steps
-from any2vec.tables.bagpipe_lanes import ACK, Fetcher, Janitor
+from any2vec.tables.bagpipe_lanes import ACK, Fetcher, Janitor, Stepper
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.remote import RowClient
 from any2vec.tables.row_optimiser import RowOptimiser
@@ -82,6 +82,7 @@ class BagpipeRows:
             self.transport.rank, look_ahead, capacity, clean_share,
         )  # fmt: skip
         self._fetcher = Fetcher(fetching, name, self.cache, plans, self._janitor, ahead)
+        self._stepper = Stepper(self.transport.rank, self.transport.patience)
         self._plan: StepPlan | None = None
         """of the step between `pooled` and `push`"""
         self._later: tuple[Exchange, np.ndarray] | None = None
@@ -91,7 +92,6 @@ class BagpipeRows:
         self._done = 0
         """steps of this run; plans count them, too"""
         self._is_started = False
-        self._waited = 0.0
         self._counts: Counter[str] = Counter()
         self._most_held = 0
 
@@ -102,7 +102,7 @@ class BagpipeRows:
             InputError: the batch is not the one that `batch_ids` told of, or the cache is too small.
             HostError: a server or a trainer is lost.
         """
-        self._send_later()
+        self._rejoin()
         self._plan = plan = self._next_plan()
         planned = self.first_step + plan.step
         if planned != step or not np.array_equal(plan.row_U, rows.row_U):
@@ -115,7 +115,7 @@ class BagpipeRows:
         return sum_PW
 
     def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
-        """Change the rows by all trainers' gradients; returns when those of the next step have theirs.
+        """Begin to change the rows by all trainers' gradients; the next `pooled` waits for those that it reads.
 
         Raises:
             HostError: a trainer is lost.
@@ -134,6 +134,7 @@ class BagpipeRows:
             HostError: a server or a trainer is lost.
         """
         self._begin()
+        self._rejoin()
         self._finish_later()
         slots = np.flatnonzero(self._mark[: self._num_slots])
         row_K = self._mark[slots] - 1
@@ -167,6 +168,7 @@ class BagpipeRows:
     def end(self) -> None:
         """Let the threads end, whatever is not written back: `finish` does it, and whoever gives up."""
         self._fetcher.end()
+        self._stepper.end()
         self._janitor.end()
 
     def facts(self) -> dict[str, Any]:
@@ -177,7 +179,7 @@ class BagpipeRows:
             "steps": self._done, **shares, "fetched_rows": self._fetcher.fetched, "written_rows": self._janitor.written,
             "most_rows_held": self._most_held, "cache_bytes": self._num_slots * self.cache.strides[0],
             "look_ahead_mean": self._counts["horizon"] / max(1, self._done),
-            "waited_for_fetch_seconds": self._fetcher.waited, "waited_for_trainers_seconds": self._waited,
+            "waited_for_fetch_seconds": self._fetcher.waited, "waited_for_trainers_seconds": self._stepper.waited,
         }  # fmt: skip
 
     def _begin(self) -> None:
@@ -185,6 +187,7 @@ class BagpipeRows:
             self._is_started = True
             self._janitor.start()
             self._fetcher.start()
+            self._stepper.start()
 
     def _next_plan(self) -> StepPlan:
         self._begin()
@@ -192,34 +195,41 @@ class BagpipeRows:
         return self._fetcher.next()
 
     def _change(self, plan: StepPlan, gradient_UW: np.ndarray) -> None:
-        """All that a step does to rows."""
+        """Send what the next step of others waits for, and leave all that changes rows to the thread."""
+        self._rejoin()
         now_JW, later_JW = gradient_UW[plan.now.own_J], gradient_UW[plan.later.own_J]
         for peer in self._peers():  # also where there is nothing: no trainer may be two steps before another
             self.transport.send(peer, [Part("rows", now_JW)], NOW, NOW)
+        self._unsent = later_JW
+        self._stepper.begin(lambda: self._step_rows(plan, gradient_UW, now_JW, later_JW))
+        self._fetcher.go_on()
+        self._plan = None
+        self._done += 1
+        self._num_slots = plan.num_slots
+        self._count(plan)
+
+    def _rejoin(self) -> None:
+        """The rows of the last step have changed, and what may come late is on its way."""
+        later_JW, self._unsent = self._unsent, None
+        if later_JW is not None and len(later_JW):
+            for peer in self._peers():
+                self.transport.send(peer, [Part("rows", later_JW)], LATER, LATER)
+        self._stepper.wait()
+
+    def _step_rows(self, plan: StepPlan, gradient_UW: np.ndarray, now_JW: np.ndarray, later_JW: np.ndarray) -> None:
+        """All that a step does to rows."""
         self._finish_later()
         self._step(plan.now, now_JW, NOW, self._peers())
-        self._later, self._unsent = (plan.later, later_JW), later_JW
+        self._later = plan.later, later_JW
         never_K = plan.slot_U[plan.never_J]
         self._apply(plan.row_U[plan.never_J], never_K, gradient_UW[plan.never_J])
         self._is_own[never_K] = True
         self._mark[plan.lost_slot_K] = 0
         if plan.clean is not None:
             self._janitor.clean(plan.clean)
-        self._plan = None
-        self._done += 1
-        self._num_slots = plan.num_slots
-        self._count(plan)
-
-    def _send_later(self) -> None:
-        """Give the others what travels while the next step is computed."""
-        later_JW, self._unsent = self._unsent, None
-        if later_JW is not None and len(later_JW):
-            for peer in self._peers():
-                self.transport.send(peer, [Part("rows", later_JW)], LATER, LATER)
 
     def _finish_later(self) -> None:
         """Step the rows whose gradients were exchanged behind the last step."""
-        self._send_later()
         if self._later is not None:
             exchange, own_JW = self._later
             self._later = None
@@ -227,9 +237,7 @@ class BagpipeRows:
 
     def _step(self, exchange: Exchange, own_JW: np.ndarray, phase: str, peers: list[int]) -> None:
         """Sum the gradients of an exchange in rank order, and step its rows once."""
-        begun = time.monotonic()
         part_T = {peer: self._receive(peer, phase, len(exchange.place_TJ[peer])) for peer in peers}
-        self._waited += time.monotonic() - begun
         part_T[self.transport.rank] = own_JW
         count = len(exchange.row_K)
         sum_KW, is_begun_K = np.empty((count, self.optimiser.width), np.float32), np.zeros(count, np.uint8)
