@@ -33,7 +33,7 @@ OPTIONS = {"dim": DIM, "batch_size": BATCH, "learning_rate": 0.02, "bottom": "32
 SPREAD = {"logical_hosts": TRAINERS, "servers": 1, "sync": "fr-ma:1", "cache_rows": SHARE, "rounds_per_epoch": 1}
 """dense layers are averaged at every step, as in HET; trainers flush at the end alone"""
 HET_CODE = ("tables/het_*.py", "tables/residency.py", "kernels/cached_rows.py", "plan/lateness.py")
-BAGPIPE_CODE = ("tables/*.py", "plan/cacher.py", "plan/lookahead.py", "sync/summed_gradients.py")
+BAGPIPE_CODE = ("tables/*.py", "plan/bagpipe_*.py", "plan/cacher.py", "plan/lookahead.py", "sync/summed_gradients.py")
 
 EXACT_STREAM = {"columns": 8, "rows": 2000, "dense": 4, "zipf": 1.1, "multi_valued": 2}
 EXACT_EXAMPLES = 12_000

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.message import overhead
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
-from any2vec.plan.cacher import SHARED, Clean, plan_steps
+from any2vec.plan.cacher import Clean, StepPlan, plan_steps
 from any2vec.plan.partition import contiguous_bounds
 from any2vec.tables import bagpipe_lanes
 from any2vec.tables.access import LocalRows, RowAccess
@@ -145,26 +147,43 @@ class Watched(StoredBlock):
 
 
 class Telling(BagpipeRows):
-    """Tells which rows it changes."""
+    """Tells which rows it changes, and has."""
 
     changed: set[int]
+    stands: dict[int, int]
+    """slot -> changed row"""
 
     def _apply(self, row_K: np.ndarray, slot_K: np.ndarray, gradient_KW: np.ndarray) -> None:
-        self.changed.update(row_K.tolist())
+        self._tell(row_K, slot_K)
         super()._apply(row_K, slot_K, gradient_KW)
 
+    def _put(self, row_M: np.ndarray, slot_M: np.ndarray, row_MC: np.ndarray) -> None:
+        self._tell(row_M, slot_M)
+        super()._put(row_M, slot_M, row_MC)
 
-def tell_cleans(janitor: Janitor, changed: set[int]) -> None:
+    def _step_rows(self, plan: StepPlan, gradient_UW: np.ndarray) -> None:
+        stands = self.stands | dict(zip(plan.slot_U.tolist(), plan.row_U.tolist(), strict=True))
+        lost = {stands[slot] for slot in plan.lost_slot_K.tolist() if slot in stands}
+        super()._step_rows(plan, gradient_UW)
+        self.changed.difference_update(lost)
+
+    def _tell(self, row_K: np.ndarray, slot_K: np.ndarray) -> None:
+        self.changed.update(row_K.tolist())
+        self.stands.update(zip(slot_K.tolist(), row_K.tolist(), strict=True))
+
+
+def tell_cleans(access: Telling, changed: set[int]) -> None:
     """Rows of a clean that others write back count as changed no more."""
-    begin = janitor.clean
+    access.changed, access.stands = changed, {}
+    begin = access._janitor.clean
 
     def told(clean: Clean) -> None:
-        is_mine = clean.sole_E == janitor.transport.rank
-        is_mine |= (clean.sole_E == SHARED) & janitor.is_writer(clean.row_E)
-        changed.difference_update(clean.row_E[~is_mine].tolist())
+        changed.difference_update(clean.row_E[~access._janitor.is_writer(clean)].tolist())
+        for slot in clean.slot_E.tolist():
+            access.stands.pop(slot, None)
         begin(clean)
 
-    janitor.clean = told  # type: ignore[method-assign]
+    access._janitor.clean = told  # type: ignore[method-assign]
 
 
 class Ran(NamedTuple):
@@ -192,8 +211,7 @@ def bagpipe(
                 client, "rows", job.optimiser, job.ids, len(job.batches[0]), trainers=job.trainers,
                 look_ahead=job.look_ahead, capacity=job.capacity, clean_share=job.clean_share, ahead=job.ahead,
             )  # fmt: skip
-            access.changed = changed[rank]
-            tell_cleans(access._janitor, changed[rank])
+            tell_cleans(access, changed[rank])
             if delay is not None:
                 slow_down(access._janitor, rank, delay)
             rng = np.random.default_rng(rank)
@@ -311,9 +329,9 @@ def test_a_row_that_comes_again_after_l_or_more_steps(distance: int, who: tuple[
     one = at_steps(again | {0: [list(range(15))] * 2}, 15, look_ahead=4, clean_share=0.25)
     ran = bagpipe(one, lambda rank, number: 0.003)
     assert_equal(ran, one)
-    mine = [3 if distance > 4 else 1] * 2
-    if distance > 4:  # each use stands alone: only its trainer fetches it
-        mine = [(*who, who[0]).count(trainer) for trainer in range(2)]
+    # The first trainer fetches it, from whom it moves to the next; or each use stands alone.
+    fetches = (*who, who[0]) if distance > 4 else who[:1]
+    mine = [fetches.count(trainer) for trainer in range(2)]
     assert [facts["fetched_rows"] - 1 for facts in ran.facts] == mine
 
 
@@ -329,14 +347,14 @@ def test_a_trainer_without_any_batch_takes_part() -> None:
     assert_equal(bagpipe(one), one)
 
 
-@pytest.mark.parametrize("trainers", [1, 2])
+@pytest.mark.parametrize("trainers", [1, 2, 3])
 def test_a_small_cache_keeps_less_and_makes_the_same(trainers: int) -> None:
     one = job("adam", trainers, seed=3, look_ahead=20)
     both = [set[int]() for _ in range(STEPS)]
     for step in range(STEPS):
         for trainer in range(trainers):
             both[step] |= set(one.ids(trainer, step).tolist())
-    capacity = max(len(both[step] | both[step + 1]) for step in range(STEPS - 1)) + (6 if trainers > 1 else 0)
+    capacity = max(len(both[step] | both[step + 1]) for step in range(STEPS - 1))
     small, large = (bagpipe(one._replace(capacity=size), lambda rank, number: 0.001) for size in (capacity, None))
     assert_equal(small, one)
     assert_equal(large, one)
@@ -346,17 +364,104 @@ def test_a_small_cache_keeps_less_and_makes_the_same(trainers: int) -> None:
     assert tight["fetched_share"] > wide["fetched_share"]
 
 
-def test_gradients_travel_without_ids() -> None:
-    """Each trainer sends those of its now and later rows to the other one; nobody those of never rows."""
-    one = job("sgd", 2, servers=1)
+@pytest.mark.parametrize("trainers", [2, 3])
+def test_gradients_and_rows_travel_without_ids(trainers: int) -> None:
+    """Each trainer sends those that its plan tells of; nobody anything of rows that stay with their trainer."""
+    one = job("adagrad", trainers, servers=1)
     ran = bagpipe(one)
-    for trainer, (counted, facts) in enumerate(zip(ran.bytes[:2], ran.facts[:2], strict=True)):
-        plans = list(plan_steps(one.ids, STEPS, 2, trainer, one.look_ahead, ROWS, one.clean_share))
-        now, later = ([len(getattr(plan, name).own_J) for plan in plans] for name in ("now", "later"))
-        assert counted["now"] == 4 * WIDTH * sum(now) + STEPS * overhead(1)
-        assert counted["later"] == 4 * WIDTH * sum(later) + np.count_nonzero(later) * overhead(1)
+    for trainer, (counted, facts) in enumerate(zip(ran.bytes[:trainers], ran.facts[:trainers], strict=True)):
+        plans = list(plan_steps(one.ids, STEPS, trainers, trainer, one.look_ahead, ROWS, one.clean_share))
+        for phase, is_always in (("now", True), ("later", False)):
+            due = 0
+            for plan in plans:
+                exchange = getattr(plan, phase)
+                for peer in {*range(trainers)} - {trainer}:
+                    gradients, rows = len(exchange.give_TJ[peer]), len(exchange.send_TM[peer])
+                    due += 4 * (WIDTH * gradients + (WIDTH + 1) * rows)
+                    due += overhead(2) if is_always or gradients + rows else 0
+            assert counted[phase] == due
         assert facts["fetched_rows"] == sum(len(plan.fetch_row_K) for plan in plans)
         assert facts["now_share"] + facts["later_share"] + facts["never_share"] == pytest.approx(1)
+        assert 0 < facts["moved_share"] < facts["now_share"] + facts["later_share"]
+
+
+GRADIENT, WHOLE = 4 * WIDTH, 4 * (WIDTH + 1)
+"""bytes; adagrad has one number of state"""
+
+
+def sent(ran: Ran, phase: str, steps: int) -> list[int]:
+    """Bytes of gradients and rows that each trainer has sent, without the heads of messages: of NOW there is one to
+    each other trainer in each step, of LATER one where there is something."""
+    trainers = sum("steps" in facts for facts in ran.facts)
+    now = [counted.get("now", 0) - steps * (trainers - 1) * overhead(2) for counted in ran.bytes[:trainers]]
+    later = [counted.get("later", 0) for counted in ran.bytes[:trainers]]
+    return now if phase == "now" else [count % overhead(2) for count in later]
+
+
+@pytest.mark.parametrize(("phase", "distance"), [("now", 1), ("later", 2), ("later", 4)])
+def test_a_row_that_two_use_by_turns_moves_to_and_fro(phase: str, distance: int) -> None:
+    """0, 1, 0: two moves, one fetch, and it is written by rank 0, though rank 1 owns it."""
+    one = at_steps({45: [[1, 1 + 2 * distance], [1 + distance]]}, 12, look_ahead=4)
+    ran = bagpipe(one, lambda rank, number: 0.003)
+    assert_equal(ran, one)
+    other = {"now": "later", "later": "now"}[phase]
+    assert sent(ran, phase, 12) == [WHOLE, WHOLE] and sent(ran, other, 12) == [0, 0]
+    assert [facts["fetched_rows"] for facts in ran.facts] == [facts["written_rows"] for facts in ran.facts] == [1, 0]
+    assert ran.facts[0]["moved_share"] == ran.facts[0][f"{phase}_share"] == pytest.approx(2 / 3)
+
+
+def test_a_row_of_one_becomes_one_of_all_and_one_of_one_again() -> None:
+    """Used by 0, both, both, 1, both. It moves to rank 1 later; both send gradients; rank 0 alone does, for only rank 1
+    uses it next; it moves back now; and rank 1 sends gradients to rank 0, which owns it."""
+    one = at_steps({5: [[1, 3, 5, 8], [3, 5, 7, 8]]}, 12, look_ahead=4)
+    ran = bagpipe(one)
+    assert_equal(ran, one)
+    assert sent(ran, "later", 12) == [WHOLE + GRADIENT + GRADIENT, GRADIENT + GRADIENT]
+    assert sent(ran, "now", 12) == [0, WHOLE]
+    assert [facts["fetched_rows"] for facts in ran.facts] == [facts["written_rows"] for facts in ran.facts] == [1, 0]
+
+
+def test_of_three_trainers_all_have_a_row_that_two_use() -> None:
+    """Row 50, of rank 2: 0 alone, 1 and 2, 2 alone, 0 and 1, 1 alone. It moves to both others; their gradients go to
+    rank 2; it moves to both others; their gradients go to rank 1. Row 10, of rank 0: 1 and 2 use it once."""
+    uses = {50: [[0, 6], [2, 6, 8], [2, 4]], 10: [[], [5], [5]]}
+    one = at_steps(uses, 10, trainers=3, look_ahead=4)
+    ran = bagpipe(one)
+    assert_equal(ran, one)
+    assert sent(ran, "now", 10) == [0, 0, 0]
+    assert sent(ran, "later", 10) == [2 * WHOLE + GRADIENT, GRADIENT + GRADIENT, 2 * WHOLE + GRADIENT]
+    assert [facts["fetched_rows"] for facts in ran.facts] == [2, 1, 1]
+    assert [facts["written_rows"] for facts in ran.facts] == [1, 1, 0]
+
+
+def test_a_small_cache_drops_rows_of_one_trainer() -> None:
+    """Rank 0 alone has row 45, of rank 1, for step 8; steps 4 and 5 need 8 rows: it leaves, and is fetched again."""
+    uses = {45: [[1, 8], []]} | {row: [[4 + row % 2], []] for row in range(8)}
+    one = at_steps(uses, 12, look_ahead=10)
+    for capacity, times in ((8, 2), (40, 1)):
+        ran = bagpipe(one._replace(capacity=capacity), lambda rank, number: 0.003)
+        assert_equal(ran, one)
+        assert ran.facts[0]["most_rows_held"] <= capacity
+        fetched, written = ([facts[f"{what}_rows"] for facts in ran.facts] for what in ("fetched", "written"))
+        assert fetched == written == [8 + times, 0]
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.integers(0, 10**6), st.sampled_from(["sgd", "adagrad", "adam"]), st.integers(1, 3),
+    st.sampled_from([1, 2, 4, 30]), st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_any_schedule(seed: int, kind: str, trainers: int, look_ahead: int, is_tight: bool, is_served: bool) -> None:
+    """Few rows, so that they go to and fro at every distance."""
+    rng = np.random.default_rng(seed)
+    uses = {
+        row: [np.flatnonzero(rng.random(12) < share).tolist() for share in rng.choice([0.0, 0.1, 0.4], trainers)]
+        for row in rng.choice(ROWS, 8, replace=False).tolist()
+    }
+    one = at_steps(uses, 12, trainers, look_ahead=look_ahead, servers=int(is_served))
+    one = one._replace(optimiser=RowOptimiser(WIDTH, kind, rate=0.1), capacity=8 if is_tight else None)  # type: ignore[arg-type]
+    want = in_step(one)
+    np.testing.assert_array_equal(bagpipe(one).table.view(np.uint32), want.view(np.uint32))
 
 
 def test_what_can_wait_leaves_with_the_next_step() -> None:
@@ -454,6 +559,20 @@ def test_training_goes_on_at_a_later_step() -> None:
 
     table = np.concatenate(run_logical(2, host, patience=30.0))
     np.testing.assert_array_equal(table.view(np.uint32), in_step(one).view(np.uint32))
+
+
+def test_no_acknowledgement_is_left_for_the_next_access() -> None:
+    """It would take one for that of a clean of its own, and fetch a row that nobody has written yet."""
+    one = job("sgd", 2, look_ahead=2, clean_share=0.0)
+
+    def host(transport: Transport) -> None:
+        access = access_of(transport, one)
+        train(access, one, transport.rank)
+        assert access._janitor._begun > 10
+        with pytest.raises(HostError, match="wait"):
+            transport.recv(1 - transport.rank, bagpipe_lanes.ACK, bagpipe_lanes.ACK, timeout=0.05)
+
+    run_logical(2, host, patience=30.0)
 
 
 # What goes wrong

@@ -13,12 +13,17 @@ Stream = Sequence[Sequence[Sequence[int]]]
 class Expected(NamedTuple):
     """One step."""
 
-    fetched: set[int]
-    """by some trainer"""
+    fetched: dict[int, set[int]]
+    """row -> the trainers that fetch it"""
+    alone: dict[int, int]
+    """row -> the trainer that alone has it, and steps it by its own gradient"""
+    summed: dict[int, set[int]]
+    """row -> the trainers that step it by the sum of gradients; all others that have it forget it"""
+    moves: dict[int, set[int]]
+    """row -> the trainers that it moves to"""
     now: set[int]
     later: set[int]
-    never: dict[int, int]
-    """row -> the trainer that alone has it"""
+    """rows that are summed or move"""
     leaving: set[int]
     """used for the last time within the window"""
 
@@ -36,19 +41,27 @@ def next_use(stream: Stream, step: int, row: int, look_ahead: int) -> int | None
 
 
 def expected(stream: Stream, step: int, look_ahead: int) -> Expected:
-    """Without a limit of the cache."""
-    found = Expected(set(), set(), set(), {}, set())
+    """Without a limit of the cache. Rows that several use last go to the trainer of their number modulo N."""
+    found, everyone = Expected({}, {}, {}, {}, set(), set(), set()), set(range(len(stream[step])))
     for row in {row for rows in stream[step] for row in rows}:
+        who = users(stream, step, row)
         # It is held if an earlier step of the last L used it.
         if not any(users(stream, before, row) for before in range(max(0, step - look_ahead), step)):
-            found.fetched.add(row)
-        coming, who = next_use(stream, step, row, look_ahead), users(stream, step, row)
+            found.fetched[row] = set(who) if len(who) == 1 else everyone
+        coming = next_use(stream, step, row, look_ahead)
         if coming is None:
             found.leaving.add(row)
-        if coming == step + 1:
-            found.now.add(row)
-        elif coming is None and len(who) == 1:
-            found.never[row] = who[0]
+            heirs = set(who) if len(who) == 1 else {row % len(everyone)}
         else:
-            found.later.add(row)
+            heirs = set(users(stream, coming, row))
+            heirs = heirs if len(heirs) == 1 else everyone
+        if len(who) == 1:
+            found.alone[row] = who[0]
+        if len(who) > 1:
+            found.summed[row] = heirs
+        elif heirs != set(who):
+            found.moves[row] = heirs - set(who)
+        else:
+            continue
+        (found.now if coming == step + 1 else found.later).add(row)
     return found

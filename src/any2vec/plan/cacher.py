@@ -1,12 +1,13 @@
 """The oracle cacher: from the batches that come, what each trainer's cache of rows does in each step. Pure.
 
-All trainers hold the same copy of a row from the step that fetches it to the last one within L steps that uses it, and
-then it is written back. Each trainer plans for itself; from the same batches all come to plans that fit together.
+A row stands in a cache from the step that fetches it to the last one within L steps that uses it, and then it is
+written back. In between it goes from the trainers that use it to those that use it next (`bagpipe_moves`). Each trainer
+plans for itself; from the same batches all come to plans that fit together, though their caches hold different rows.
 
 Agarwal et al. 2023, "Bagpipe: accelerating deep recommendation model training" (SOSP), sections 3.2-3.5. Slots, classes
-by trainer instead of by example, and which rows give way when the cache is full are ours.
+by trainer instead of by example, rows that move, and which rows give way when the cache is full are ours.
 
-Legend: G distinct rows of a step, of all trainers; U those of this trainer's batch; K, J, E some of them.
+Legend: N trainers; G distinct rows of a step, of all trainers; U those of this trainer's batch; K, J, E some of them.
 """
 
 from __future__ import annotations
@@ -20,27 +21,13 @@ import numpy as np
 
 from any2vec.checks import check_number, check_whole
 from any2vec.errors import InputError
-from any2vec.kernels.grouping import cut_groups, sort_positions
-from any2vec.plan.lookahead import NONE, UseWindow, check_rows
+from any2vec.plan.bagpipe_moves import SHARED, Exchange, count_copies, count_moves, reaches, travel_of, unite
+from any2vec.plan.lookahead import NONE, Uses, UseWindow, check_rows
 
 CLEAN_SHARE = 0.02
 """the paper's is 0.25; with less, rows wait for a shorter time and what is written back travels in smaller bursts"""
-SHARED = -1
-"""instead of a trainer: rows of which all have the same copy"""
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """Rows of a step whose gradients travel together."""
-
-    row_K: np.ndarray
-    """int64, ascending"""
-    slot_K: np.ndarray
-    """int64: where they stand in the cache"""
-    own_J: np.ndarray
-    """int64: which of this trainer's U rows are among them"""
-    place_TJ: tuple[np.ndarray, ...]
-    """by trainer, int64: which of the K rows it has gradients of, ascending; so no ids need travel"""
+_AWAY = -2
+"""instead of a slot: the row stands in other trainers' caches"""
 
 
 @dataclass(frozen=True)
@@ -50,10 +37,10 @@ class Clean:
     number: int
     """0, 1, ...; the same for all trainers"""
     row_E: np.ndarray
-    """int64, ascending"""
+    """int64, ascending: those that stand in this trainer's cache"""
     slot_E: np.ndarray
     sole_E: np.ndarray
-    """int64: the trainer that alone has changed the row, or SHARED"""
+    """int64: this trainer, or SHARED where all have the same copy"""
 
 
 @dataclass(frozen=True)
@@ -66,45 +53,54 @@ class StepPlan:
     slot_U: np.ndarray
     """int64: where they stand"""
     until_U: np.ndarray
-    """int64: the step up to which each stays, the next that uses it; NONE for one that leaves after this step"""
+    """int64: the next step that uses each, whose users have it from here on; NONE for one that leaves"""
+    hurried_J: np.ndarray
+    """int64: which of its U rows this trainer alone has, and sends now: it steps them first, by its own gradient"""
+    alone_J: np.ndarray
+    """int64: the others that it alone has"""
+    now: Exchange
+    """the next step uses them: what travels of them does before it"""
+    later: Exchange
+    """all others of which something travels, while the next step runs"""
+    num_classes: tuple[int, int, int]
+    """of the G rows: those of which something travels now, or later, and those of which nothing does"""
+    num_moved: int
+    """of the G rows: those that travel whole"""
     fetch_row_K: np.ndarray
     """int64, ascending: rows to fetch before the step"""
     fetch_slot_K: np.ndarray
     after_clean: int
-    """the fetch waits until every trainer has carried out this clean and all before it; NONE: it need not"""
-    now: Exchange
-    """the next step uses them: gradients are exchanged before it"""
-    later: Exchange
-    """all others that are exchanged, while the next step runs"""
-    never_J: np.ndarray
-    """int64: which of its U rows this trainer alone fetches, changes and writes back"""
+    """slots that this step fills may be filled when every trainer has carried out this clean and all before it; NONE:
+    at once"""
+    own_slot_K: np.ndarray
+    """int64: slots of the step's rows that this trainer alone has behind the step"""
+    common_slot_K: np.ndarray
+    """int64: the same of those of which all have a copy"""
     lost_slot_K: np.ndarray
-    """int64: slots of rows that another trainer alone changes from here on: good no more"""
+    """int64: slots of rows that only another trainer has behind the step; a row that comes may stand there at once"""
     clean: Clean | None
     """to begin when the step's gradients, and the later ones of the step before, are in the rows"""
     num_rows: int
     """G"""
     num_fetched: int
     """of the G rows, by whomever"""
-    num_classes: tuple[int, int, int]
-    """of the G rows: now, later, never"""
     num_slots: int
     """slots from 0 on that have been taken so far: no other of the cache's memory is used"""
     num_held: int
-    """slots taken behind the step, those that wait to be written back among them"""
+    """slots taken behind the step, where most are; those that wait to be written back among them"""
     horizon: int
     """rows whose next use lies behind this step are not kept: step + L, less where the cache is full"""
 
 
 def plan_steps(
     batch_ids: Callable[[int, int], np.ndarray], num_steps: int, trainers: int, trainer: int, look_ahead: int,
-    capacity: int, clean_share: float = CLEAN_SHARE,
+    capacity: int, clean_share: float = CLEAN_SHARE, writer_of: Callable[[np.ndarray], np.ndarray] | None = None,
 ) -> Iterator[StepPlan]:  # fmt: skip
     """The plans of all steps, one after the other; a batch is asked for when the step L before it is planned.
 
     batch_ids: (trainer, step) -> int64, the distinct rows of a batch, ascending. The rest as for `Cacher`.
     """
-    cacher = Cacher(trainers, trainer, look_ahead, capacity, clean_share)
+    cacher = Cacher(trainers, trainer, look_ahead, capacity, clean_share, writer_of)
     for step in range(num_steps):
         while cacher.newest < min(step + look_ahead, num_steps - 1):
             coming = cacher.newest + 1
@@ -116,8 +112,6 @@ def plan_steps(
 class _Coming:
     """A step of the window."""
 
-    sole_G: np.ndarray
-    """int64: the trainer that alone uses the row in this step, or SHARED"""
     place_T: list[np.ndarray]
     """by trainer: which of the G rows are its own"""
     after_clean: int
@@ -127,30 +121,19 @@ class _Coming:
 class _Pending:
     """Rows whose last use is over, and which no clean has taken yet."""
 
+    num_T: np.ndarray
+    """int64 (N,): slots that they take at each trainer"""
     rows: list[np.ndarray] = field(default_factory=list)
+    """of this trainer, as slots and soles"""
     slots: list[np.ndarray] = field(default_factory=list)
     soles: list[np.ndarray] = field(default_factory=list)
-    num_shared: int = 0
-    """rows that every trainer has a slot for"""
-    num_own_T: np.ndarray | int = 0
-    """by trainer: rows that it alone has a slot for"""
 
-    @property
-    def most(self) -> int:
-        """Slots that they take at the trainer where they take most."""
-        return self.num_shared + int(np.max(self.num_own_T))
-
-    def add(self, row_K: np.ndarray, slot_K: np.ndarray, sole_K: np.ndarray) -> None:
-        self.rows.append(row_K)
-        self.slots.append(slot_K)
-        self.soles.append(sole_K)
-
-    def join(self, other: _Pending) -> None:
-        self.rows += other.rows
-        self.slots += other.slots
-        self.soles += other.soles
-        self.num_shared += other.num_shared
-        self.num_own_T = self.num_own_T + other.num_own_T
+    def add(self, row_K: np.ndarray, slot_K: np.ndarray, sole_K: np.ndarray, is_here_K: np.ndarray) -> None:
+        """Rows of whomever; is_here_K bool: those that this trainer has."""
+        self.rows.append(row_K[is_here_K])
+        self.slots.append(slot_K[is_here_K])
+        self.soles.append(sole_K[is_here_K])
+        self.num_T = self.num_T + count_copies(sole_K, len(self.num_T))
 
 
 class Cacher:
@@ -161,11 +144,14 @@ class Cacher:
         look_ahead: L, steps behind a step that it knows of, 1 or more.
         capacity: slots of a trainer's cache; when more rows would be held, those used last within the window leave.
         clean_share: of L: a clean follows the last one after so many steps, rounded up.
+        writer_of: int64 (K,) rows -> int64 (K,), the trainers that have their last changes when several use them last,
+            and write them back; None: by turns.
     """
 
     def __init__(
-        self, trainers: int, trainer: int, look_ahead: int, capacity: int, clean_share: float = CLEAN_SHARE
-    ) -> None:
+        self, trainers: int, trainer: int, look_ahead: int, capacity: int, clean_share: float = CLEAN_SHARE,
+        writer_of: Callable[[np.ndarray], np.ndarray] | None = None,
+    ) -> None:  # fmt: skip
         check_whole("look_ahead", look_ahead, 1, 1_000_000)
         check_whole("capacity", capacity, 1, 1 << 40)
         check_number("clean_share", clean_share, 0, 1)
@@ -174,11 +160,17 @@ class Cacher:
         self.look_ahead = look_ahead
         self.capacity = capacity
         self.every = max(1, math.ceil(clean_share * look_ahead))
+        self._writer_of = writer_of or (lambda row_K: row_K % trainers)
         self._window = UseWindow()
+        """its labels: the trainer that alone uses a row in a step, or SHARED; it has the row from the use before on"""
         self._coming: deque[_Coming] = deque()
-        self._held = 0
-        """rows that stand in the cache for a step to come"""
-        self._pending = _Pending()
+        self._held_T = np.zeros(trainers, np.int64)
+        """by trainer: rows that stand in its cache for a step to come"""
+        self._pending = _Pending(np.zeros(trainers, np.int64))
+        self._vacant = np.empty(0, np.int64)
+        """slots that rows have moved out of: for those that move in at once, for others from the next clean on"""
+        self._vacant_T = np.zeros(trainers, np.int64)
+        """how many of these each trainer has"""
         self._cleans = 0
         self._cleaned = -1
         """the step of the last clean"""
@@ -201,10 +193,10 @@ class Cacher:
         for batch in batches:
             check_rows(batch)
         row_G, sole_G, place_T = unite(batches)
-        self._window.admit(row_G)
+        self._window.admit(row_G, sole_G)
         # What left before this step was known may wait for the next clean; what is older is in the last one.
-        after = self._cleans if self._pending.most else self._cleans - 1
-        self._coming.append(_Coming(sole_G, place_T, after))
+        after = self._cleans if self._pending.num_T.any() else self._cleans - 1
+        self._coming.append(_Coming(place_T, after))
 
     def plan(self) -> StepPlan:
         """The plan of the oldest step; the L behind it have come, as far as there are so many.
@@ -213,91 +205,118 @@ class Cacher:
             InputError: the cache is too small for two steps.
         """
         coming, uses = self._coming.popleft(), self._window.leave()
-        step, sole_G, slot_G = uses.step, coming.sole_G, uses.note_G
-        next_G = self._window.steps(uses.next_G)
-        is_kept, is_first = next_G != NONE, slot_G == NONE
-        is_never = ~is_kept & (sole_G != SHARED)
-        is_lost = is_never & (sole_G != self.trainer)
+        step, row_G, user_G, slot_G = uses.step, uses.row_G, uses.label_G, uses.note_G
         if step == 0:
-            self._check(len(sole_G), step)
-        fetched = np.flatnonzero(is_first & ~is_lost)
+            self._check(len(row_G), step)
+        is_first, was_here_G = slot_G == NONE, reaches(user_G, self.trainer)
+        fetched = np.flatnonzero(is_first & was_here_G)
         slot_G[fetched], after_clean = self._take(len(fetched), coming.after_clean)
-        self._window.put(uses.next_G[is_kept], slot_G[is_kept])
-        self._held += int(is_kept.sum()) - int((~is_first).sum())
-        left = self._left(uses.row_G, slot_G, np.where(is_never, sole_G, SHARED), is_kept, is_first & is_never)
-        clean, horizon = self._make_room(step, left, uses.next_G, slot_G)
-        next_G[next_G > horizon] = NONE
-        own = coming.place_T[self.trainer]
-        is_now = next_G == step + 1
-        classes = [is_now, ~is_now & ~is_never, is_never]
+        self._keep(uses, is_first)
+        to_G, horizon, is_full = self._make_room(uses)
+        is_kept, is_here_G = uses.next_G != NONE, reaches(to_G, self.trainer)
+        lost_slot_K, come = slot_G[was_here_G & ~is_here_G], np.flatnonzero(is_here_G & ~was_here_G)
+        slot_G[come], after_clean = self._move(len(come), lost_slot_K, after_clean)
+        self._window.put(uses.next_G[is_kept], np.where(is_here_G, slot_G, _AWAY)[is_kept])
+        clean = self._clean(step) if self._is_clean_due(step, is_full) else None
+        is_left = ~is_kept
+        self._pending.add(row_G[is_left], slot_G[is_left], to_G[is_left], is_here_G[is_left])
+
+        next_G, own = self._window.steps(uses.next_G), coming.place_T[self.trainer]
         return StepPlan(
-            step, uses.row_G[own], slot_G[own], next_G[own], uses.row_G[fetched], slot_G[fetched], after_clean,
-            self._exchange(classes[0], uses.row_G, slot_G, coming.place_T),
-            self._exchange(classes[1], uses.row_G, slot_G, coming.place_T),
-            np.flatnonzero(is_never[own]), slot_G[is_lost & ~is_first], clean, len(sole_G), int(is_first.sum()),
-            (int(classes[0].sum()), int(classes[1].sum()), int(classes[2].sum())),
-            self._fresh, self._held + self._pending.most, horizon,
+            step, row_G[own], slot_G[own], next_G[own],
+            *travel_of(self.trainer, row_G, slot_G, user_G, to_G, next_G == step + 1, coming.place_T),
+            row_G[fetched], slot_G[fetched], after_clean if len(fetched) + len(come) else NONE,
+            slot_G[to_G == self.trainer], slot_G[to_G == SHARED], lost_slot_K, clean, len(row_G), int(is_first.sum()),
+            self._fresh, int((self._held_T + self._pending.num_T + self._vacant_T).max()), horizon,
         )  # fmt: skip
 
-    def _left(
-        self, row_G: np.ndarray, slot_G: np.ndarray, sole_G: np.ndarray, is_kept: np.ndarray, is_own: np.ndarray
-    ) -> _Pending:
-        """The rows that this step uses last; is_own: only their one trainer has a slot for them."""
-        left = _Pending(
-            num_shared=int((~is_kept & ~is_own).sum()), num_own_T=np.bincount(sole_G[is_own], minlength=self.trainers)
-        )
-        is_here = ~is_kept & (slot_G != NONE)
-        left.add(row_G[is_here], slot_G[is_here], sole_G[is_here])
-        return left
+    def _keep(self, uses: Uses, is_first_G: np.ndarray) -> None:
+        """Rows of the step at hand stand for their next uses from here on; where they do is noted later."""
+        next_K = uses.next_G[uses.next_G != NONE]
+        self._window.put(next_K, np.full(len(next_K), _AWAY))
+        self._held_T += self._count(self._window.labels(next_K)) - self._count(uses.label_G[~is_first_G])
 
-    def _make_room(self, step: int, left: _Pending, next_G: np.ndarray, slot_G: np.ndarray) -> tuple[Clean | None, int]:
-        """The clean behind this step, where there is one, and the last step for which rows are kept."""
-        horizon = step + self.look_ahead
+    def _make_room(self, uses: Uses) -> tuple[np.ndarray, int, bool]:
+        """(who has the rows of the step at hand from here on, int64 (G,); the last step for which rows are kept; is the
+        cache too full to wait for the next clean). Rows that are kept no more have no next use in `uses`.
+
+        Caches hold different rows, and all trainers must decide alike: the fullest one decides.
+        """
+        horizon = uses.step + self.look_ahead
+        to_G, left_T, vacant_T = self._holders(uses)
         if not self._coming:
-            self._pending.join(left)
-            return None, horizon
-        first = int((self._window.peek(step + 1)[2] == NONE).sum())
-        is_full = self._held + self._pending.most + left.most + first > self.capacity
-        is_needed = self._coming[0].after_clean >= self._cleans
-        is_due = step - self._cleaned >= self.every and self._pending.most > 0
-        while is_full and self._held + left.most + first > self.capacity and min(horizon, self.newest) > step + 1:
+            return to_G, horizon, False
+        _, number_K, note_K = self._window.peek(uses.step + 1)
+        # A row that the next step uses may have to stand anywhere: its own next use may not have come.
+        first_T = len(number_K) - self._count(self._window.labels(number_K[note_K != NONE]))
+        is_full = (self._held_T + self._pending.num_T + vacant_T + left_T + first_T).max() > self.capacity
+        while is_full and (self._held_T + left_T + first_T).max() > self.capacity:
             horizon = min(horizon, self.newest)
-            self._drop(horizon, left, next_G)
+            if horizon <= uses.step + 1:
+                break
+            if self._drop(horizon, uses):
+                to_G, left_T, vacant_T = self._holders(uses)
             horizon -= 1
-        self._check(self._held + left.most + first, step)
-        clean = self._clean(step) if is_full or is_needed or is_due else None
-        self._pending.join(left)
-        return clean, horizon
+        self._check(int((self._held_T + left_T + first_T).max()), uses.step)
+        self._vacant_T = vacant_T
+        return to_G, horizon, bool(is_full)
 
-    def _drop(self, step: int, left: _Pending, next_G: np.ndarray) -> None:
-        """Keep no rows for a step of the window: they leave now, and will be fetched again."""
-        row_K, number_K, slot_K = self._window.peek(step)
-        is_held = slot_K != NONE
-        if not is_held.any():
-            return
-        is_left = is_held & np.isin(number_K, next_G)  # the step at hand uses them; its gradients are not in them yet
-        is_idle = is_held & ~is_left
-        for is_in, to in ((is_left, left), (is_idle, self._pending)):
-            to.add(row_K[is_in], slot_K[is_in], np.full(int(is_in.sum()), SHARED))
-            to.num_shared += int(is_in.sum())
-        self._window.put(number_K[is_held], np.full(int(is_held.sum()), NONE))
-        self._held -= int(is_held.sum())
+    def _holders(self, uses: Uses) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(who has the rows of the step at hand from here on, int64 (G,); by trainer: slots of those that leave, and
+        slots that are vacant then)."""
+        user_G, is_kept = uses.label_G, uses.next_G != NONE
+        to_G = np.where(is_kept, self._window.labels(uses.next_G), user_G)
+        is_last = ~is_kept & (user_G == SHARED)
+        to_G[is_last] = self._writer_of(uses.row_G[is_last])
+        taken_T, left_T = count_moves(user_G, to_G, self.trainers)
+        return to_G, self._count(to_G[~is_kept]), np.maximum(self._vacant_T + left_T - taken_T, 0)
+
+    def _drop(self, step: int, uses: Uses) -> bool:
+        """Keep no rows for a step of the window: they leave now, and will be fetched again. Are some of the step at
+        hand among them, whose gradients are not in them yet?"""
+        row_K, number_K, note_K = self._window.peek(step)
+        is_idle = note_K != NONE
+        if not is_idle.any():
+            return False
+        user_K = self._window.labels(number_K)
+        self._held_T -= self._count(user_K[is_idle])
+        is_left = (uses.next_G >= number_K[0]) & (uses.next_G <= number_K[-1])
+        is_idle[uses.next_G[is_left] - number_K[0]] = False
+        uses.next_G[is_left] = NONE
+        self._pending.add(row_K[is_idle], note_K[is_idle], user_K[is_idle], note_K[is_idle] != _AWAY)
+        self._window.put(number_K, np.full(len(number_K), NONE))
         coming = self._coming[step - self._window.oldest]
         coming.after_clean = max(coming.after_clean, self._cleans + int(is_left.any()))
+        return bool(is_left.any())
+
+    def _is_clean_due(self, step: int, is_full: bool) -> bool:
+        if not self._coming:
+            return False
+        is_late = step - self._cleaned >= self.every and bool(self._pending.num_T.any())
+        return is_full or is_late or self._coming[0].after_clean >= self._cleans
 
     def _clean(self, step: int) -> Clean:
         """Take all that is pending out of the cache."""
-        pending, self._pending = self._pending, _Pending(num_own_T=np.zeros(self.trainers, np.int64))
+        pending, self._pending = self._pending, _Pending(np.zeros(self.trainers, np.int64))
         none = np.empty(0, np.int64)
         row_E, slot_E, sole_E = (
             np.concatenate([none, *found]) for found in (pending.rows, pending.slots, pending.soles)
         )
         order = np.argsort(row_E)
         clean = Clean(self._cleans, row_E[order], slot_E[order], sole_E[order])
-        self._freed.append((clean.number, slot_E))
+        self._freed.append((clean.number, np.concatenate([slot_E, self._vacant])))
+        self._vacant, self._vacant_T = none, np.zeros(self.trainers, np.int64)
         self._cleans += 1
         self._cleaned = step
         return clean
+
+    def _move(self, count: int, lost_slot_K: np.ndarray, after_clean: int) -> tuple[np.ndarray, int]:
+        """As `_take`, for rows that come from other trainers: those fill vacant slots, also of this very step, for a
+        trainer takes in what comes when it has sent what goes."""
+        vacant = np.concatenate([lost_slot_K, self._vacant])
+        self._vacant = vacant[count:]
+        slots, after_clean = self._take(max(0, count - len(vacant)), after_clean)
+        return np.concatenate([vacant[:count], slots]), after_clean
 
     def _take(self, count: int, after_clean: int) -> tuple[np.ndarray, int]:
         """(so many free slots, the clean that must be over before they may be filled).
@@ -319,13 +338,8 @@ class Cacher:
             count -= len(taken[-1])
         return np.concatenate(taken), after_clean
 
-    def _exchange(
-        self, is_in_G: np.ndarray, row_G: np.ndarray, slot_G: np.ndarray, place_T: list[np.ndarray]
-    ) -> Exchange:
-        number_G = np.cumsum(is_in_G) - 1
-        place_TJ = tuple(number_G[place[is_in_G[place]]] for place in place_T)
-        own_J = np.flatnonzero(is_in_G[place_T[self.trainer]])
-        return Exchange(row_G[is_in_G], slot_G[is_in_G], own_J, place_TJ)
+    def _count(self, user_K: np.ndarray) -> np.ndarray:
+        return count_copies(user_K, self.trainers)
 
     def _check(self, count: int, step: int) -> None:
         if count > self.capacity:
@@ -333,21 +347,3 @@ class Cacher:
                 f"A cache of {self.capacity} rows is too small: steps {step} and {step + 1} use {count} rows at once; "
                 "look fewer batches ahead, or make the batches smaller."
             )
-
-
-def unite(batches: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """(rows of all batches int64 (G,) ascending, int64 (G,) the one batch that has the row or SHARED, by batch int64
-    where its rows are among the G)."""
-    if len(batches) == 1:
-        size = len(batches[0])
-        return batches[0], np.zeros(size, np.int64), [np.arange(size)]
-    row_M = np.concatenate(batches)
-    cut_B = np.cumsum([len(batch) for batch in batches])
-    size = len(row_M)
-    member_M, place_M = np.empty(size, np.int32), np.empty(size, np.int32)
-    row_G, first_G1 = np.empty(size, np.int64), np.empty(size + 1, np.int64)
-    sort_positions(row_M, int(row_M.max()) if size else 0, member_M, place_M)
-    count = cut_groups(row_M, member_M, row_G, first_G1, place_M)
-    is_sole = np.diff(first_G1[: count + 1]) == 1
-    owner_G = np.searchsorted(cut_B, member_M[first_G1[:count]], side="right")
-    return row_G[:count], np.where(is_sole, owner_G, SHARED), np.split(place_M.astype(np.int64), cut_B[:-1])

@@ -32,6 +32,8 @@ class Uses(NamedTuple):
     """int64 (G,): number of the next use of each, NONE where the window has none"""
     note_G: np.ndarray
     """int64 (G,): what `put` noted for these uses, else NONE"""
+    label_G: np.ndarray
+    """int64 (G,): what `admit` was told of them, else NONE"""
 
 
 class UseWindow:
@@ -43,6 +45,7 @@ class UseWindow:
         """row -> number of its last use in the window"""
         self._next_A = np.empty(_SMALLEST, np.int64)
         self._note_A = np.empty(_SMALLEST, np.int64)
+        self._label_A = np.empty(_SMALLEST, np.int64)
         """use number n stands at n modulo the size, a power of two"""
         self._row: deque[np.ndarray] = deque()
         self._first: deque[int] = deque([0])
@@ -57,8 +60,8 @@ class UseWindow:
         """The step that came last; oldest - 1 where the window is empty."""
         return self.oldest + len(self._row) - 1
 
-    def admit(self, row_G: np.ndarray) -> None:
-        """The next step comes. row_G int64 ascending, each 0 or more, none twice.
+    def admit(self, row_G: np.ndarray, label_G: np.ndarray | None = None) -> None:
+        """The next step comes. row_G int64 ascending, each 0 or more, none twice; label_G int64 (G,): kept beside.
 
         Raises:
             InputError: rows are not like that.
@@ -70,6 +73,7 @@ class UseWindow:
         self.num_rows += put_slots(self._key_H, self._last_H, row_G, number_G)
         self._next_A[number_G & self._mask] = NONE
         self._note_A[number_G & self._mask] = NONE
+        self._label_A[number_G & self._mask] = NONE if label_G is None else label_G
         is_again = before_G != EMPTY
         self._next_A[before_G[is_again] & self._mask] = number_G[is_again]
         self._row.append(row_G)
@@ -78,7 +82,8 @@ class UseWindow:
     def leave(self) -> Uses:
         """The oldest step leaves. IndexError where there is none."""
         place_G = np.arange(self._first[0], self._first[1]) & self._mask
-        uses = Uses(self.oldest, self._row.popleft(), self._next_A[place_G], self._note_A[place_G])
+        known = (ring[place_G] for ring in (self._next_A, self._note_A, self._label_A))
+        uses = Uses(self.oldest, self._row.popleft(), *known)
         self._first.popleft()
         self.oldest += 1
         self.num_rows -= drop_slots(self._key_H, self._last_H, uses.row_G[uses.next_G == NONE])
@@ -88,6 +93,10 @@ class UseWindow:
         """int64 (K,): the step of each use of the window, by its number; NONE where that is NONE."""
         step_K = np.searchsorted(np.array(self._first), number_K, side="right") - 1 + self.oldest
         return np.where(number_K == NONE, NONE, step_K)
+
+    def labels(self, number_K: np.ndarray) -> np.ndarray:
+        """int64 (K,): what `admit` was told of uses of the window; anything where the number is NONE."""
+        return self._label_A[number_K & self._mask]
 
     def put(self, number_K: np.ndarray, note_K: np.ndarray) -> None:
         """Note something for uses of the window, by their numbers: where their rows stand, say."""
@@ -112,7 +121,7 @@ class UseWindow:
         if size > len(self._next_A):
             kept_K = np.arange(self._first[0], self._first[-1])
             old = kept_K & self._mask
-            for name in ("_next_A", "_note_A"):
+            for name in ("_next_A", "_note_A", "_label_A"):
                 grown = np.empty(size, np.int64)
                 grown[kept_K & (size - 1)] = getattr(self, name)[old]
                 setattr(self, name, grown)

@@ -15,7 +15,8 @@ import numpy as np
 from any2vec.cluster.transport import Transport, control
 from any2vec.errors import HostError
 from any2vec.kernels.rows import gather_rows, scatter_rows
-from any2vec.plan.cacher import SHARED, Clean, StepPlan
+from any2vec.plan.bagpipe_moves import SHARED
+from any2vec.plan.cacher import Clean, StepPlan
 from any2vec.tables.remote import RowClient
 
 ACK = "ack"
@@ -47,8 +48,8 @@ class Janitor:
         self._changed = threading.Condition()
         self._given = self._done = 0
         """orders"""
-        self._cleans = 0
-        """cleans that this trainer has carried out"""
+        self._begun = self._cleans = 0
+        """cleans that this trainer has begun, and carried out"""
         self._heard = dict.fromkeys((peer for peer in range(trainers) if peer != self.transport.rank), 0)
         """cleans that each other trainer says it has carried out"""
         self._error: Exception | None = None
@@ -61,9 +62,9 @@ class Janitor:
     def clean(self, clean: Clean) -> None:
         """Begin to write this trainer's share of a clean; its rows are not changed any more."""
         is_changed = self._mark[clean.slot_E] != 0  # what a flush has written need not be written again
-        is_mine = (clean.sole_E == self.transport.rank) | ((clean.sole_E == SHARED) & self.is_writer(clean.row_E))
-        is_in = is_changed & is_mine
+        is_in = is_changed & self.is_writer(clean)
         self._mark[clean.slot_E] = 0
+        self._begun = clean.number + 1
         self._order(clean.row_E[is_in], clean.slot_E[is_in], clean.number)
 
     def write(self, row_E: np.ndarray, slot_E: np.ndarray) -> None:
@@ -78,10 +79,14 @@ class Janitor:
                 raise HostError(f"Rank {self.transport.rank} has waited too long for the rows that it writes back.")
         self.check()
 
-    def is_writer(self, row_E: np.ndarray) -> np.ndarray:
-        """Which rows this trainer writes, of those of which all have the same copy; bool (E,)."""
+    def is_writer(self, clean: Clean) -> np.ndarray:
+        """Which rows this trainer writes; bool (E,)."""
+        return np.where(clean.sole_E == SHARED, self.writers(clean.row_E), clean.sole_E) == self.transport.rank
+
+    def writers(self, row_E: np.ndarray) -> np.ndarray:
+        """The trainers that write rows of which all have the same copy; int64 (E,)."""
         owner_E = np.searchsorted(self._client.bounds, row_E, side="right") - 1
-        return np.where(owner_E < self.trainers, owner_E, row_E % self.trainers) == self.transport.rank
+        return np.where(owner_E < self.trainers, owner_E, row_E % self.trainers)
 
     def await_clean(self, number: int) -> None:
         """Wait until every trainer has carried out clean `number`, and all before it. For one thread.
@@ -102,6 +107,15 @@ class Janitor:
             while self._heard[peer] <= number:
                 told = self.transport.recv(peer, ACK, ACK).parts[0].array
                 self._heard[peer] = int(told[0]) + 1
+
+    def hear(self) -> None:
+        """Wait until every trainer has told of all cleans, so that none of these messages is left for whoever uses the
+        transport next.
+
+        Raises:
+            HostError: as `await_clean`.
+        """
+        self.await_clean(self._begun - 1)
 
     def end(self) -> None:
         """Let the thread end, and whoever waits for it."""
@@ -276,8 +290,8 @@ class Fetcher:
                 plan = next(self._plans, None)
                 if plan is None:
                     return
+                self._janitor.await_clean(plan.after_clean)
                 if len(plan.fetch_row_K):
-                    self._janitor.await_clean(plan.after_clean)
                     row_KC = self._client.pull({self._name: plan.fetch_row_K})[self._name]
                     scatter_rows(row_KC, plan.fetch_slot_K, self._cache)
                     self.fetched += len(row_KC)

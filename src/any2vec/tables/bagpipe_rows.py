@@ -1,12 +1,14 @@
 """Trainers that cache the rows they train, and know ahead which they will need: synchronous training, bit by bit.
 
 Agarwal et al. 2023, "Bagpipe: accelerating deep recommendation model training" (SOSP). A step reads the cache, which a
-thread has filled before. Gradients of rows that the next step uses are sent at once, and rows step on a thread while
-the trainer agrees about the dense layers; gradients of other rows travel behind the next step; rows of the tail, which
-one trainer uses once, are nobody else's business. What has left the cache is written back, and is fetched again only
-when every trainer's servers have said that they have it.
+thread has filled before. A row that one trainer uses is stepped there, and moves to those that use it next; of a row
+that several use each sends its gradients to those that have it next (`plan.bagpipe_moves`). What the next step uses is
+sent at once, and rows step on a thread while the trainer agrees about the dense layers; all else travels behind the
+next step. What has left the cache is written back, and is fetched again only when every trainer's servers have said
+that they have it.
 
-Legend: P bags, U distinct rows of a batch, K rows of an exchange or slots of the cache, W values of a row, C columns.
+Legend: P bags, U distinct rows of a batch, K rows of an exchange or slots of the cache, J and M rows of which a trainer
+sends gradients or that it sends whole, W values of a row, C columns.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from any2vec.cluster.message import Part
 from any2vec.errors import HostError, InputError
 from any2vec.kernels.bags import pool_bags
 from any2vec.kernels.rank_sums import add_in_turn
-from any2vec.plan.cacher import CLEAN_SHARE, Exchange, StepPlan, plan_steps
+from any2vec.kernels.rows import gather_rows, scatter_rows
+from any2vec.plan.bagpipe_moves import Exchange
+from any2vec.plan.cacher import CLEAN_SHARE, StepPlan, plan_steps
 from any2vec.tables.bagpipe_lanes import ACK, Fetcher, Janitor, Stepper
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.remote import RowClient
@@ -79,7 +83,7 @@ class BagpipeRows:
         self._janitor = Janitor(writing, name, self.cache, self._mark, trainers)
         plans = plan_steps(
             lambda trainer, step: batch_ids(trainer, first_step + step), num_steps - first_step, trainers,
-            self.transport.rank, look_ahead, capacity, clean_share,
+            self.transport.rank, look_ahead, capacity, clean_share, self._janitor.writers,
         )  # fmt: skip
         self._fetcher = Fetcher(fetching, name, self.cache, plans, self._janitor, ahead)
         self._stepper = Stepper(self.transport.rank, self.transport.patience)
@@ -87,8 +91,9 @@ class BagpipeRows:
         """of the step between `pooled` and `push`"""
         self._later: tuple[Exchange, np.ndarray] | None = None
         """what is being exchanged behind the step, and this trainer's part, float32"""
-        self._unsent: np.ndarray | None = None
-        """that part, until the next step begins: what trainers wait for, rows and dense layers, goes first"""
+        self._unsent: dict[int, list[Part]] = {}
+        """by trainer: its message of that, until the next step begins: what trainers wait for, rows and dense layers,
+        goes first"""
         self._done = 0
         """steps of this run; plans count them, too"""
         self._is_started = False
@@ -138,7 +143,7 @@ class BagpipeRows:
         self._finish_later()
         slots = np.flatnonzero(self._mark[: self._num_slots])
         row_K = self._mark[slots] - 1
-        is_mine = self._is_own[slots] | self._janitor.is_writer(row_K)
+        is_mine = self._is_own[slots] | (self._janitor.writers(row_K) == self.transport.rank)
         order = np.argsort(row_K[is_mine])
         self._janitor.write(row_K[is_mine][order], slots[is_mine][order])
         self._mark[slots] = 0
@@ -163,6 +168,7 @@ class BagpipeRows:
                 )
             self._change(plan, np.empty((0, self.optimiser.width), np.float32))
         self.flush()
+        self._janitor.hear()
         self.end()
 
     def end(self) -> None:
@@ -172,9 +178,10 @@ class BagpipeRows:
         self._janitor.end()
 
     def facts(self) -> dict[str, Any]:
-        """Counts and shares for the summary; shares are of all distinct rows of all steps."""
+        """Counts and shares for the summary; shares are of all distinct rows of all steps: those of which something
+        travels now, later or never make 1, and moved rows are among the first two."""
         total = max(1, self._counts["rows"])
-        shares = {f"{name}_share": self._counts[name] / total for name in ("fetched", NOW, LATER, "never")}
+        shares = {f"{name}_share": self._counts[name] / total for name in ("fetched", NOW, LATER, "never", "moved")}
         return {
             "steps": self._done, **shares, "fetched_rows": self._fetcher.fetched, "written_rows": self._janitor.written,
             "most_rows_held": self._most_held, "cache_bytes": self._num_slots * self.cache.strides[0],
@@ -195,66 +202,89 @@ class BagpipeRows:
         return self._fetcher.next()
 
     def _change(self, plan: StepPlan, gradient_UW: np.ndarray) -> None:
-        """Send what the next step of others waits for, and leave all that changes rows to the thread."""
+        """Send what the next step of others waits for, and leave all else that changes rows to the thread."""
         self._rejoin()
-        now_JW, later_JW = gradient_UW[plan.now.own_J], gradient_UW[plan.later.own_J]
+        self._step_alone(plan, plan.hurried_J, gradient_UW)
         for peer in self._peers():  # also where there is nothing: no trainer may be two steps before another
-            self.transport.send(peer, [Part("rows", now_JW)], NOW, NOW)
-        self._unsent = later_JW
-        self._stepper.begin(lambda: self._step_rows(plan, gradient_UW, now_JW, later_JW))
+            self.transport.send(peer, self._parts(plan, plan.now, peer, gradient_UW), NOW, NOW)
+        self._stepper.begin(lambda: self._step_rows(plan, gradient_UW))
         self._fetcher.go_on()
         self._plan = None
         self._done += 1
         self._num_slots = plan.num_slots
         self._count(plan)
 
+    def _parts(self, plan: StepPlan, exchange: Exchange, peer: int, gradient_UW: np.ndarray) -> list[Part]:
+        """What a trainer is sent: gradients float32 (J, W), and rows with their optimiser's state float32 (M, C)."""
+        slot_M = plan.slot_U[exchange.send_TM[peer]]
+        row_MC = np.empty((len(slot_M), self.optimiser.num_columns), np.float32)
+        gather_rows(self.cache, slot_M, row_MC)
+        return [Part("rows", gradient_UW[exchange.give_TJ[peer]]), Part("rows", row_MC)]
+
     def _rejoin(self) -> None:
         """The rows of the last step have changed, and what may come late is on its way."""
-        later_JW, self._unsent = self._unsent, None
-        if later_JW is not None and len(later_JW):
-            for peer in self._peers():
-                self.transport.send(peer, [Part("rows", later_JW)], LATER, LATER)
         self._stepper.wait()
+        unsent, self._unsent = self._unsent, {}
+        for peer, parts in unsent.items():
+            self.transport.send(peer, parts, LATER, LATER)
 
-    def _step_rows(self, plan: StepPlan, gradient_UW: np.ndarray, now_JW: np.ndarray, later_JW: np.ndarray) -> None:
-        """All that a step does to rows."""
-        self._finish_later()
-        self._step(plan.now, now_JW, NOW, self._peers())
-        self._later = plan.later, later_JW
-        never_K = plan.slot_U[plan.never_J]
-        self._apply(plan.row_U[plan.never_J], never_K, gradient_UW[plan.never_J])
-        self._is_own[never_K] = True
+    def _step_rows(self, plan: StepPlan, gradient_UW: np.ndarray) -> None:
+        """All that a step does to rows, but to those that are sent now."""
+        self._step_alone(plan, plan.alone_J, gradient_UW)
+        # Before anything comes: it may stand in slots of what goes.
+        self._unsent = {
+            peer: self._parts(plan, plan.later, peer, gradient_UW)
+            for peer in self._peers()
+            if len(plan.later.give_TJ[peer]) + len(plan.later.send_TM[peer])
+        }
         self._mark[plan.lost_slot_K] = 0
+        self._is_own[plan.own_slot_K], self._is_own[plan.common_slot_K] = True, False
+        rank = self.transport.rank
+        self._finish_later()
+        self._step(plan.now, gradient_UW[plan.now.give_TJ[rank]], NOW, self._peers())
+        self._later = plan.later, gradient_UW[plan.later.give_TJ[rank]]
         if plan.clean is not None:
             self._janitor.clean(plan.clean)
 
+    def _step_alone(self, plan: StepPlan, which_J: np.ndarray, gradient_UW: np.ndarray) -> None:
+        """Step rows that this trainer alone has."""
+        self._apply(plan.row_U[which_J], plan.slot_U[which_J], gradient_UW[which_J])
+
     def _finish_later(self) -> None:
-        """Step the rows whose gradients were exchanged behind the last step."""
+        """Take in what has travelled behind the last step."""
         if self._later is not None:
             exchange, own_JW = self._later
             self._later = None
-            self._step(exchange, own_JW, LATER, [peer for peer in self._peers() if len(exchange.place_TJ[peer])])
+            self._step(exchange, own_JW, LATER, [peer for peer in self._peers() if any(exchange.num_due(peer))])
 
     def _step(self, exchange: Exchange, own_JW: np.ndarray, phase: str, peers: list[int]) -> None:
-        """Sum the gradients of an exchange in rank order, and step its rows once."""
-        part_T = {peer: self._receive(peer, phase, len(exchange.place_TJ[peer])) for peer in peers}
-        part_T[self.transport.rank] = own_JW
+        """Take in the rows that have moved here, sum gradients in rank order, and step each row of those once."""
+        part_T = {self.transport.rank: own_JW}
+        for peer in peers:
+            part_T[peer], row_MC = self._receive(peer, phase, *exchange.num_due(peer))
+            self._put(exchange.come_row_TM[peer], exchange.come_slot_TM[peer], row_MC)
         count = len(exchange.row_K)
         sum_KW, is_begun_K = np.empty((count, self.optimiser.width), np.float32), np.zeros(count, np.uint8)
         for rank in sorted(part_T):
             add_in_turn(part_T[rank], exchange.place_TJ[rank], is_begun_K, sum_KW)
         self._apply(exchange.row_K, exchange.slot_K, sum_KW)
-        self._is_own[exchange.slot_K] = False
 
-    def _receive(self, peer: int, phase: str, count: int) -> np.ndarray:
-        """A trainer's gradients, float32 (count, W)."""
-        found = self.transport.recv(peer, phase, phase).parts[0].array
-        if found.shape != (count, self.optimiser.width) or found.dtype != np.float32:
+    def _receive(self, peer: int, phase: str, num_gradients: int, num_rows: int) -> tuple[np.ndarray, np.ndarray]:
+        """(a trainer's gradients, float32 (J, W), rows that it sends, float32 (M, C))."""
+        found = [part.array for part in self.transport.recv(peer, phase, phase).parts]
+        due = [(num_gradients, self.optimiser.width), (num_rows, self.optimiser.num_columns)]
+        shapes = [array.shape for array in found]
+        if shapes != due or any(array.dtype != np.float32 for array in found):
             raise HostError(
-                f"Rank {peer} sent gradients of shape {found.shape} where {(count, self.optimiser.width)} were due: "
-                "the trainers do not see the same batches."
+                f"Rank {peer} sent gradients and rows of shapes {shapes} where {due} were due: the trainers do not see "
+                "the same batches."
             )
-        return found
+        return found[0], found[1]
+
+    def _put(self, row_M: np.ndarray, slot_M: np.ndarray, row_MC: np.ndarray) -> None:
+        """Rows that another trainer has changed stand here from now on."""
+        scatter_rows(row_MC, slot_M, self.cache)
+        self._mark[slot_M] = row_M + 1
 
     def _apply(self, row_K: np.ndarray, slot_K: np.ndarray, gradient_KW: np.ndarray) -> None:
         self.optimiser.step(self.cache, slot_K, gradient_KW)
@@ -267,6 +297,8 @@ class BagpipeRows:
 
     def _count(self, plan: StepPlan) -> None:
         now, later, never = plan.num_classes
-        self._counts.update(rows=plan.num_rows, now=now, later=later, never=never, fetched=plan.num_fetched)
+        self._counts.update(
+            rows=plan.num_rows, now=now, later=later, never=never, fetched=plan.num_fetched, moved=plan.num_moved
+        )
         self._counts["horizon"] += plan.horizon - plan.step
         self._most_held = max(self._most_held, plan.num_held)
