@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from any2vec.data import direct
+from any2vec.data.direct import aligned_rows
 from any2vec.errors import FormatError, StorageError
-from any2vec.tables import partition_store
-from any2vec.tables.partition_store import PartitionStore, aligned_rows
+from any2vec.tables.partition_store import PartitionStore
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
 BOUNDS, COLUMNS = [0, 300, 700, 701, 1000], 5
@@ -111,7 +112,7 @@ def killed_at(point: int, folder: Path, task: Callable[[Path], None]) -> bool:
 
             return called
 
-        partition_store._PIECE = 4096  # type: ignore[misc]
+        direct.PIECE = 4096  # type: ignore[misc]
         for name in ("open", "pwritev", "fsync", "close"):
             setattr(os, name, dying(getattr(os, name)))
         for name in ("unlink", "replace", "rename", "write_text"):

@@ -10,13 +10,10 @@ Legend: V rows of the table, R rows of a partition, C columns (values and their 
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
-import mmap
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xxhash
 
+from any2vec.data.direct import aligned_rows, padded, read_pages, synced, write_pages
 from any2vec.data.storage import atomic_file, atomic_folder, storage_errors
 from any2vec.errors import FormatError, StorageError
 
@@ -31,10 +29,6 @@ STORE_FORMAT = "any2vec-partitions"
 _VERSION = 1
 _INDEX = "meta.json"
 _LOCK = "lock"
-_PAGE = 4096
-"""bytes; what is read and written past the page cache begins and ends at whole pages"""
-_PIECE = 8 << 20
-"""bytes of one call of the system"""
 
 
 class Partition(NamedTuple):
@@ -43,12 +37,6 @@ class Partition(NamedTuple):
     version: int
     digest: str
     """XXH3 of its bytes, 128 bits, hexadecimal"""
-
-
-def aligned_rows(rows: int, columns: int) -> np.ndarray:
-    """Zeros, float32 (rows, columns), whose memory begins at a page and ends with one."""
-    size = max(_PAGE, _padded(4 * rows * columns))
-    return np.frombuffer(mmap.mmap(-1, size), np.float32)[: rows * columns].reshape(rows, columns)
 
 
 class PartitionStore:
@@ -90,7 +78,7 @@ class PartitionStore:
                 fill(number, row_RC)
                 found.append(Partition(0, _digest(row_RC)))
                 with storage_errors(made):
-                    _write(made / _name(number, 0), row_RC)
+                    write_pages(made / _name(number, 0), row_RC)
             _write_index(made, list(map(int, bounds)), columns, found, note or {})
         return PartitionStore.open(folder)
 
@@ -140,7 +128,7 @@ class PartitionStore:
         path = self.folder / _name(number, partition.version)
         own_RC = row_RC[: self.rows_of(number)]
         with storage_errors(path):
-            size = _read(path, own_RC)
+            size = read_pages(path, own_RC)
         if _digest(own_RC) != partition.digest:
             raise FormatError(
                 f"Partition {number} of the store {self.folder} is damaged: its bytes are not those that were written."
@@ -160,7 +148,7 @@ class PartitionStore:
         path = self.folder / _name(number, after.version)
         with storage_errors(path):
             try:
-                size = _write(path, own_RC)
+                size = write_pages(path, own_RC)
             except OSError:
                 path.unlink(missing_ok=True)
                 raise
@@ -179,8 +167,8 @@ class PartitionStore:
         changed = [number for number in range(self.num_partitions) if self._current[number] != self._settled[number]]
         with storage_errors(self.folder):
             for number in changed:
-                _synced(self.folder / _name(number, self._current[number].version))
-            _synced(self.folder)
+                synced(self.folder / _name(number, self._current[number].version))
+            synced(self.folder)
         _write_index(self.folder, self.bounds, self.columns, self._current, note)
         former, self._settled, self.note = self._settled, list(self._current), note
         for number in changed:
@@ -202,7 +190,7 @@ class PartitionStore:
     def _short(self, number: int) -> str:
         """What is wrong with a partition's file, as far as its size says; "" if nothing."""
         path = self.folder / _name(number, self._settled[number].version)
-        wanted = _padded(4 * self.rows_of(number) * self.columns)
+        wanted = padded(4 * self.rows_of(number) * self.columns)
         if not path.is_file():
             return f"partition {number} ({path.name}) is missing"
         size = path.stat().st_size
@@ -277,72 +265,5 @@ def _name(number: int, version: int) -> str:
     return f"part-{number:05}.{version}"
 
 
-def _padded(size: int) -> int:
-    return -(-size // _PAGE) * _PAGE
-
-
-def _bytes_of(row_RC: np.ndarray) -> memoryview:
-    """The array's memory up to the end of its last page; what stands behind the rows belongs to `aligned_rows`."""
-    whole = row_RC
-    while isinstance(whole.base, np.ndarray):
-        whole = whole.base
-    return whole.data.cast("B")[: _padded(row_RC.nbytes)]
-
-
 def _digest(row_RC: np.ndarray) -> str:
     return xxhash.xxh3_128_hexdigest(row_RC.data.cast("B")) if row_RC.size else ""
-
-
-def _opened(path: Path, flags: int) -> int:
-    """A descriptor past the page cache, where the file system knows how."""
-    try:
-        return os.open(path, flags | getattr(os, "O_DIRECT", 0), 0o666)
-    except OSError as error:
-        if error.errno != errno.EINVAL:
-            raise
-        return os.open(path, flags, 0o666)
-
-
-def _read(path: Path, row_RC: np.ndarray) -> int:
-    """Bytes read."""
-    wanted = _bytes_of(row_RC)
-    descriptor = _opened(path, os.O_RDONLY)
-    try:
-        at = 0
-        while at < len(wanted):
-            count = os.preadv(descriptor, [wanted[at : at + _PIECE]], at)
-            if not count:
-                raise FormatError(f"{path} is cut: it has {at:,} bytes, not {len(wanted):,}.")
-            at += count
-        _forget(descriptor)
-        return at
-    finally:
-        os.close(descriptor)
-
-
-def _write(path: Path, row_RC: np.ndarray) -> int:
-    """Bytes written; they are on the disk once the file is synced."""
-    given = _bytes_of(row_RC)
-    descriptor = _opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    try:
-        at = 0
-        while at < len(given):
-            at += os.pwritev(descriptor, [given[at : at + _PIECE]], at)
-        return at
-    finally:
-        os.close(descriptor)
-
-
-def _synced(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-        _forget(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _forget(descriptor: int) -> None:
-    """Where there is no way past the page cache: let go of what is in it."""
-    with suppress(OSError, AttributeError):
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
