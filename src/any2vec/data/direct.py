@@ -53,7 +53,7 @@ def read_pages(path: Path, array: np.ndarray, start: int = 0) -> int:
         OSError: it cannot be read.
     """
     wanted = _bytes_of(array)
-    descriptor = _opened(path, os.O_RDONLY)
+    descriptor, is_direct = _opened(path, os.O_RDONLY)
     try:
         at = 0
         while at < len(wanted):
@@ -61,7 +61,8 @@ def read_pages(path: Path, array: np.ndarray, start: int = 0) -> int:
             if not count:
                 raise FormatError(f"{path} is cut: it has {start + at:,} bytes, not {start + len(wanted):,}.")
             at += count
-        forget(descriptor)
+        if not is_direct:
+            forget(descriptor)
         return at
     finally:
         os.close(descriptor)
@@ -78,7 +79,7 @@ def write_pages(path: Path, array: np.ndarray) -> int:
         OSError: the disk is full, or the file cannot be written.
     """
     given = _bytes_of(array)
-    descriptor = _opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    descriptor, _ = _opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         at = 0
         while at < len(given):
@@ -118,11 +119,12 @@ def _address(array: np.ndarray) -> int:
     return address
 
 
-def _opened(path: Path, flags: int) -> int:
-    """A descriptor past the page cache, where the file system knows how."""
+def _opened(path: Path, flags: int) -> tuple[int, bool]:
+    """A descriptor, and whether it goes past the page cache, as it does where the file system knows how."""
+    direct = getattr(os, "O_DIRECT", 0)
     try:
-        return os.open(path, flags | getattr(os, "O_DIRECT", 0), 0o666)
+        return os.open(path, flags | direct, 0o666), bool(direct)
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        return os.open(path, flags, 0o666)
+        return os.open(path, flags, 0o666), False

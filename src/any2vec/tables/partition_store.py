@@ -11,9 +11,10 @@ Legend: V rows of the table, R rows of a partition, C columns (values and their 
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ STORE_FORMAT = "any2vec-partitions"
 _VERSION = 1
 _INDEX = "meta.json"
 _LOCK = "lock"
+_FILES = ("part-*", "dense.*")
 
 
 class Partition(NamedTuple):
@@ -39,8 +41,18 @@ class Partition(NamedTuple):
     """XXH3 of its bytes, 128 bits, hexadecimal"""
 
 
+class Dense(NamedTuple):
+    """The file of arrays that stand beside the table, as it counts; version 0: there is none."""
+
+    version: int = 0
+    digest: str = ""
+    """XXH3 of its bytes, 128 bits, hexadecimal"""
+
+
 class PartitionStore:
-    """The partitions of one table. One thread may read while another writes other partitions; `commit` comes alone.
+    """The partitions of one table, and small arrays that belong to the same moment (dense parameters).
+
+    One thread may read while another writes other partitions, or commits what was written before.
 
     Use `create` or `open`. Counts: `loads` and `stores` of partitions, `bytes_read` and `bytes_written`.
     """
@@ -55,6 +67,7 @@ class PartitionStore:
         self.loads = self.stores = self.bytes_read = self.bytes_written = 0
         self._settled = [Partition(*found) for found in index["partitions"]]
         self._current = list(self._settled)
+        self._dense = Dense(*index["dense"])
         self._lock = lock
 
     @staticmethod
@@ -79,7 +92,7 @@ class PartitionStore:
                 found.append(Partition(0, _digest(row_RC)))
                 with storage_errors(made):
                     write_pages(made / _name(number, 0), row_RC)
-            _write_index(made, list(map(int, bounds)), columns, found, note or {})
+            _write_index(made, list(map(int, bounds)), columns, found, Dense(), note or {})
         return PartitionStore.open(folder)
 
     @staticmethod
@@ -158,21 +171,34 @@ class PartitionStore:
         self.stores += 1
         self.bytes_written += size
 
-    def commit(self, note: dict[str, Any]) -> None:
-        """Make all that was written count, and remember a note with it.
+    def commit(self, note: dict[str, Any], dense: Mapping[str, np.ndarray] | None = None) -> None:
+        """Make all that was written count, and remember a note and arrays with it, instead of those before.
 
         Raises:
             StorageError: the disk is full, or cannot be written; the store is as it was at the last commit.
         """
         changed = [number for number in range(self.num_partitions) if self._current[number] != self._settled[number]]
+        before, after = self._dense, Dense()
         with storage_errors(self.folder):
             for number in changed:
                 synced(self.folder / _name(number, self._current[number].version))
+            if dense:
+                after = _write_dense(self.folder, before.version + 1, dense)
             synced(self.folder)
-        _write_index(self.folder, self.bounds, self.columns, self._current, note)
-        former, self._settled, self.note = self._settled, list(self._current), note
+        _write_index(self.folder, self.bounds, self.columns, self._current, after, note)
+        former, self._settled, self._dense, self.note = self._settled, list(self._current), after, note
         for number in changed:
             (self.folder / _name(number, former[number].version)).unlink(missing_ok=True)
+        (self.folder / _dense_name(before.version)).unlink(missing_ok=True)
+
+    def dense(self) -> dict[str, np.ndarray]:
+        """The arrays of the last commit.
+
+        Raises:
+            FormatError: their file is missing, or its bytes are not those that were written.
+            StorageError: it cannot be read.
+        """
+        return _read_dense(self.folder, self._dense) if self._dense.version else {}
 
     def check(self) -> Iterator[str]:
         """What is wrong, one sentence each: every partition that counts is read."""
@@ -182,6 +208,10 @@ class PartitionStore:
                 self.read(number, row_RC)
             except (FormatError, StorageError) as error:
                 yield str(error)
+        try:
+            self.dense()
+        except (FormatError, StorageError) as error:
+            yield str(error)
 
     def close(self) -> None:
         """Others may open it now; what was not committed is lost."""
@@ -199,7 +229,8 @@ class PartitionStore:
     def _sweep(self) -> None:
         """Remove what was written and never committed, or was replaced."""
         counting = {_name(number, found.version) for number, found in enumerate(self._settled)}
-        for path in self.folder.glob("part-*"):
+        counting.add(_dense_name(self._dense.version))
+        for path in (path for files in _FILES for path in self.folder.glob(files)):
             if path.name not in counting:
                 path.unlink(missing_ok=True)
 
@@ -220,7 +251,7 @@ def read_index(folder: Path) -> dict[str, Any]:
                 f"The store {folder} has version {index['version']}, this any2vec reads version {_VERSION}; "
                 "read it with the any2vec that wrote it."
             )
-        bounds, count = index["bounds"], len(index["partitions"])
+        bounds, count, _ = index["bounds"], len(index["partitions"]), Dense(*index["dense"])
         is_sound = len(bounds) == count + 1 and bounds[0] == 0 and all(low <= high for low, high in pairwise(bounds))
         if not is_sound or index["digest"] != _index_digest(index):
             raise FormatError(f"The store {folder} is damaged: {path.name} is not what was written.")
@@ -233,12 +264,33 @@ def read_index(folder: Path) -> dict[str, Any]:
     return dict(index)
 
 
+def _write_dense(folder: Path, version: int, dense: Mapping[str, np.ndarray]) -> Dense:
+    packed = io.BytesIO()
+    np.savez(packed, **{name: np.ascontiguousarray(array) for name, array in dense.items()})  # type: ignore[arg-type]
+    path = folder / _dense_name(version)
+    path.write_bytes(packed.getbuffer())
+    synced(path)
+    return Dense(version, xxhash.xxh3_128_hexdigest(packed.getbuffer()))
+
+
+def _read_dense(folder: Path, found: Dense) -> dict[str, np.ndarray]:
+    path = folder / _dense_name(found.version)
+    if not path.is_file():
+        raise FormatError(f"The store {folder} is damaged: {path.name} is missing.")
+    with storage_errors(path):
+        packed = path.read_bytes()
+    if xxhash.xxh3_128_hexdigest(packed) != found.digest:
+        raise FormatError(f"{path.name} of the store {folder} is damaged: its bytes are not those that were written.")
+    with np.load(io.BytesIO(packed)) as arrays:
+        return dict(arrays)
+
+
 def _write_index(
-    folder: Path, bounds: list[int], columns: int, partitions: Sequence[Partition], note: dict[str, Any]
+    folder: Path, bounds: list[int], columns: int, partitions: Sequence[Partition], dense: Dense, note: dict[str, Any]
 ) -> None:
     index: dict[str, Any] = {
         "format": STORE_FORMAT, "version": _VERSION, "columns": columns, "bounds": bounds,
-        "partitions": [list(found) for found in partitions], "note": note,
+        "partitions": [list(found) for found in partitions], "dense": list(dense), "note": note,
     }  # fmt: skip
     with atomic_file(folder / _INDEX) as temporary:
         temporary.write_text(json.dumps(index | {"digest": _index_digest(index)}), encoding="utf-8")
@@ -259,6 +311,10 @@ def _locked(folder: Path) -> int:
         os.close(lock)
         raise StorageError(f"The store {folder} is in use by another process; wait for it, or stop it.") from None
     return lock
+
+
+def _dense_name(version: int) -> str:
+    return f"dense.{version}"
 
 
 def _name(number: int, version: int) -> str:
