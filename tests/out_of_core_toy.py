@@ -14,7 +14,7 @@ from any2vec.tables.partition_store import PartitionStore
 from any2vec.train.out_of_core import Batch, OutOfCoreOptions, OutOfCoreReport, OutOfCoreRun
 
 COLUMNS = 3
-OPTIONS = OutOfCoreOptions(batch_size=40, window=300, threads=1, commit_seconds=1e9)
+OPTIONS = OutOfCoreOptions(batch_size=40, window=100, threads=1, commit_seconds=1e9)
 
 
 def graph(entities: int, triples: int, relations: int = 4, seed: int = 1) -> np.ndarray:

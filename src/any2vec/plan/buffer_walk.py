@@ -53,6 +53,12 @@ class Turn:
     """that are trained now"""
     before: tuple[Bucket, ...]
     """that were trained earlier in the epoch"""
+    ends_epoch: bool
+
+    @property
+    def after(self) -> Position:
+        """Where a run stands behind it."""
+        return Position(self.epoch + 1) if self.ends_epoch else Position(self.epoch, self.state + 1)
 
     @property
     def block_of(self) -> Mapping[int, int]:
@@ -101,19 +107,19 @@ class BufferWalk:
         for epoch, order in enumerate(self.orders()):
             before: list[Bucket] = []
             for number, state in enumerate(order.states):
-                leaving = _left(block_of, state, free)
+                leaving, ends = _left(block_of, state, free), number == len(order.states) - 1
                 entering = tuple(Place(part, free.popleft()) for part in sorted(set(state.held) - set(block_of)))
                 block_of |= dict(entering)
                 if is_begun or (epoch, number) == self.start[:2]:
                     held = tuple(Place(part, block_of[part]) for part in sorted(block_of))
                     first = (held, ()) if not is_begun else (entering, leaving)
-                    yield Turn(epoch, number, held, first[1], first[0], state.buckets, tuple(before))
+                    yield Turn(epoch, number, held, first[1], first[0], state.buckets, tuple(before), ends)
                     is_begun = True
                 before += state.buckets
         if not is_begun and self.start != (self.epochs, 0, 0):
             raise InputError(
-                f"A run of {self.epochs} epochs has no state {self.start.state} in epoch {self.start.epoch}; go on with "
-                "the settings that it began with."
+                f"A run of {self.epochs} epochs has no state {self.start.state} in epoch {self.start.epoch}; go on "
+                "with the settings that it began with."
             )
 
 

@@ -72,12 +72,12 @@ class TripleWindows:
         pieces = list(_cut(_permuted(list(self._buckets.chunks(turn.buckets)), key), self._window)) or [[]]
         done, skipped = 0, self._start.done if self._start[:2] == (turn.epoch, turn.state) else 0
         for number, chunks in enumerate(pieces):
-            first, is_last = done, number == len(pieces) - 1
+            first, ends_turn = done, number == len(pieces) - 1
             done += sum(chunk.size for chunk in chunks)
-            if done > skipped or is_last:
-                wanted = chunks if done > skipped else []
-                slot_M3 = self._read(wanted, turn, np.uint64(draw(key, np.uint64(number + 1))))
-                yield Window(turn, Position(turn.epoch, turn.state, done), before + first, slot_M3, is_last)
+            if first >= skipped:
+                slot_M3 = self._read(chunks, turn, np.uint64(draw(key, np.uint64(number + 1))))
+                position = turn.after if ends_turn else Position(turn.epoch, turn.state, done)
+                yield Window(turn, position, before + first, slot_M3, ends_turn)
 
     def _read(self, chunks: list[Chunk], turn: Turn, key: np.uint64) -> np.ndarray:
         read_M3 = np.empty((sum(chunk.size for chunk in chunks), 3), np.int32)

@@ -133,7 +133,7 @@ class OutOfCoreRun:
             for window in windows:
                 self._train(window, buffer, pipeline)
             if buffer.turn is not None:
-                self._commit(buffer, Position(self.walk.epochs))
+                self._commit(buffer, buffer.turn.after)
             counts = buffer.counts
         return OutOfCoreReport(
             counts, self.buckets.bytes_read - read, windows.seconds_waited, dict(sorted(pipeline.staleness.items()))
