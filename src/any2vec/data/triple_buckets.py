@@ -25,7 +25,7 @@ import xxhash
 
 from any2vec.data.direct import PAGE, aligned_array, forget, read_pages
 from any2vec.data.entity_parts import EntityParts
-from any2vec.data.storage import atomic_folder, storage_errors, write_json
+from any2vec.data.storage import FileCheck, atomic_folder, storage_errors, write_json
 from any2vec.errors import DataError, FormatError, InputError, StorageError
 
 BUCKETS_FORMAT = "any2vec-triple-buckets"
@@ -167,6 +167,20 @@ class TripleBuckets:
                 self.read(chunk, buffer)
             except (FormatError, StorageError) as error:
                 yield str(error)
+
+
+def check_buckets(folder: Path) -> Iterator[FileCheck]:
+    """What is wrong with each file of a folder of buckets; all triples are read."""
+    try:
+        buckets = TripleBuckets.open(folder)
+    except FormatError as error:
+        yield FileCheck("meta.json", 0, str(error))
+        return
+    for name in ("meta.json", "counts.npy", "digests.npy"):
+        yield FileCheck(name, (folder / name).stat().st_size)
+    problems = list(buckets.check())
+    more = f" (and {len(problems) - 1:,} more such)" if len(problems) > 1 else ""
+    yield FileCheck(_FILE, buckets.num_bytes, problems[0] + more if problems else "")
 
 
 def chunk_buffer() -> np.ndarray:

@@ -23,7 +23,7 @@ import numpy as np
 import xxhash
 
 from any2vec.data.direct import aligned_rows, padded, read_pages, synced, write_pages
-from any2vec.data.storage import atomic_file, atomic_folder, storage_errors
+from any2vec.data.storage import FileCheck, atomic_file, atomic_folder, storage_errors
 from any2vec.errors import FormatError, StorageError
 
 STORE_FORMAT = "any2vec-partitions"
@@ -103,16 +103,25 @@ class PartitionStore:
             FormatError: there is no store, it is of another version, or files are missing or cut.
             StorageError: another process has it open.
         """
-        folder = Path(folder)
-        index = read_index(folder)
-        lock = _locked(folder)
-        store = PartitionStore(folder, index, lock)
+        store = PartitionStore.open_as_it_is(folder)
         problems = [text for number in range(store.num_partitions) if (text := store._short(number))]
         if problems:
-            os.close(lock)
+            store.close()
             raise FormatError(f"The store {folder} is damaged: {'; '.join(problems)}.")
         store._sweep()
         return store
+
+    @staticmethod
+    def open_as_it_is(folder: Path | str) -> PartitionStore:
+        """The same for who only looks: files may be missing or cut, and nothing is removed.
+
+        Raises:
+            FormatError: there is no store, it is of another version, or its index is damaged.
+            StorageError: another process has it open.
+        """
+        folder = Path(folder)
+        index = read_index(folder)
+        return PartitionStore(folder, index, _locked(folder))
 
     @property
     def num_partitions(self) -> int:
@@ -137,17 +146,8 @@ class PartitionStore:
             FormatError: the file is cut, or its bytes are not those that were written.
             StorageError: it cannot be read.
         """
-        partition = self._current[number]
-        path = self.folder / _name(number, partition.version)
-        own_RC = row_RC[: self.rows_of(number)]
-        with storage_errors(path):
-            size = read_pages(path, own_RC)
-        if _digest(own_RC) != partition.digest:
-            raise FormatError(
-                f"Partition {number} of the store {self.folder} is damaged: its bytes are not those that were written."
-            )
+        self.bytes_read += self._read(number, self._current[number], row_RC)
         self.loads += 1
-        self.bytes_read += size
 
     def write(self, number: int, row_RC: np.ndarray) -> None:
         """Write a partition, float32 (R or more, C) from `aligned_rows`; it counts once it is committed.
@@ -201,17 +201,24 @@ class PartitionStore:
         return _read_dense(self.folder, self._dense) if self._dense.version else {}
 
     def check(self) -> Iterator[str]:
-        """What is wrong, one sentence each: every partition that counts is read."""
+        """What is wrong, one sentence each: every file that counts is read."""
+        return (found.problem for found in self.check_files() if found.problem)
+
+    def check_files(self) -> Iterator[FileCheck]:
+        """What is wrong with each file of the last commit; then what was written and never committed."""
         row_RC = aligned_rows(self.largest(), self.columns)
-        for number in range(self.num_partitions):
-            try:
-                self.read(number, row_RC)
-            except (FormatError, StorageError) as error:
-                yield str(error)
-        try:
-            self.dense()
-        except (FormatError, StorageError) as error:
-            yield str(error)
+        for number, found in enumerate(self._settled):
+            text = self._short(number)
+            problem = (
+                f"The store {self.folder} is damaged: {text}." if text else _said(self._read, number, found, row_RC)
+            )
+            yield self._looked_at(_name(number, found.version), problem)
+        if self._dense.version:
+            yield self._looked_at(_dense_name(self._dense.version), _said(self.dense))
+        counting = self._counting()
+        for path in sorted(self.folder.iterdir()):
+            if path.name not in counting | {_INDEX, _LOCK}:
+                yield FileCheck(path.name, path.stat().st_size, is_counted=False)
 
     def close(self) -> None:
         """Others may open it now; what was not committed is lost."""
@@ -226,13 +233,60 @@ class PartitionStore:
         size = path.stat().st_size
         return "" if size == wanted else f"partition {number} ({path.name}) has {size:,} bytes, not {wanted:,}"
 
+    def _read(self, number: int, partition: Partition, row_RC: np.ndarray) -> int:
+        """Bytes read."""
+        path = self.folder / _name(number, partition.version)
+        own_RC = row_RC[: self.rows_of(number)]
+        with storage_errors(path):
+            size = read_pages(path, own_RC)
+        if _digest(own_RC) != partition.digest:
+            raise FormatError(
+                f"Partition {number} of the store {self.folder} is damaged: its bytes are not those that were written."
+            )
+        return size
+
+    def _looked_at(self, name: str, problem: str) -> FileCheck:
+        path = self.folder / name
+        return FileCheck(name, path.stat().st_size if path.is_file() else 0, problem)
+
+    def _counting(self) -> set[str]:
+        """Names of the files of the last commit."""
+        names = {_name(number, found.version) for number, found in enumerate(self._settled)}
+        return names | {_dense_name(self._dense.version)}
+
     def _sweep(self) -> None:
         """Remove what was written and never committed, or was replaced."""
-        counting = {_name(number, found.version) for number, found in enumerate(self._settled)}
-        counting.add(_dense_name(self._dense.version))
+        counting = self._counting()
         for path in (path for files in _FILES for path in self.folder.glob(files)):
             if path.name not in counting:
                 path.unlink(missing_ok=True)
+
+
+def check_store(folder: Path) -> Iterator[FileCheck]:
+    """What is wrong with each file of a store; all is read, nothing changed.
+
+    Raises:
+        StorageError: another process has it open.
+    """
+    try:
+        store = PartitionStore.open_as_it_is(folder)
+    except FormatError as error:
+        yield FileCheck(_INDEX, 0, str(error))
+        return
+    try:
+        yield FileCheck(_INDEX, (folder / _INDEX).stat().st_size)
+        yield from store.check_files()
+    finally:
+        store.close()
+
+
+def _said(look: Callable[..., object], *arguments: object) -> str:
+    """What a look at a file finds wrong; "" if nothing."""
+    try:
+        look(*arguments)
+    except (FormatError, StorageError) as error:
+        return str(error)
+    return ""
 
 
 def read_index(folder: Path) -> dict[str, Any]:
