@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from any2vec.cli.app import app
 from any2vec.tables.partition_store import PartitionStore
-from out_of_core_toy import graph, make, train
+from any2vec.testing.toy_table import graph, make
+from out_of_core_toy import train
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
 

@@ -24,8 +24,9 @@ from any2vec.sampling.triple_windows import TripleWindows
 from any2vec.tables import partition_buffer
 from any2vec.tables.partition_buffer import PartitionBuffer, block_rows
 from any2vec.tables.partition_store import PartitionStore
+from any2vec.testing.toy_table import COLUMNS, count, graph, make, mingle, table
 from any2vec.train.out_of_core import Batch, OutOfCoreOptions, OutOfCoreRun, Place
-from out_of_core_toy import COLUMNS, OPTIONS, count, graph, make, mingle, table, train
+from out_of_core_toy import OPTIONS, train
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
 ENTITIES, TRIPLES = 300, 1500

@@ -19,7 +19,7 @@ from any2vec.data import triple_buckets
 from any2vec.data.entity_parts import EntityParts
 from any2vec.data.triple_buckets import TripleBuckets, blocks_of, chunk_buffer
 from any2vec.errors import DataError, FormatError, InputError, StorageError
-from out_of_core_toy import graph
+from any2vec.testing.toy_table import graph
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
 ENTITIES, TRIPLES = 500, 3000
