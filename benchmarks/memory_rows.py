@@ -158,7 +158,9 @@ ROWS = (
                 target=POINTS,
             ),
             Measure(name="stores that do not open, or whose checksums do not hold", relation="<=", wording="none"),
-            Measure(name="runs that go on to another table than one that was not killed", relation="<=", wording="none"),
+            Measure(
+                name="runs that end with another table than one that was not killed", relation="<=", wording="none"
+            ),
         ),
         run=kill,
         minutes=6,
