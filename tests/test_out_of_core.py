@@ -19,10 +19,11 @@ from any2vec.data.entity_parts import EntityParts
 from any2vec.data.triple_buckets import TripleBuckets, blocks_of
 from any2vec.errors import FormatError, InputError, Interrupted, StorageError
 from any2vec.plan.bucket_orders import ORDERS, beta_swaps, make_order
+from any2vec.plan.buffer import block_rows
 from any2vec.plan.buffer_walk import BufferWalk, Position
 from any2vec.sampling.triple_windows import TripleWindows
 from any2vec.tables import partition_buffer
-from any2vec.tables.partition_buffer import PartitionBuffer, block_rows
+from any2vec.tables.partition_buffer import PartitionBuffer
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.testing.toy_table import COLUMNS, count, graph, make, mingle, table
 from any2vec.train.out_of_core import Batch, OutOfCoreOptions, OutOfCoreRun, Place
@@ -48,7 +49,7 @@ def in_memory(folder: Path, order: str, capacity: int, epochs: int, compute: Any
     """The same batches on one plain array of all rows; float32 (V, C)."""
     store, buckets = PartitionStore.open(folder / "table"), TripleBuckets.open(folder / "triples")
     store.close()
-    table_VC, bounds, rows = table(folder), buckets.parts.bounds, block_rows(store.largest(), COLUMNS)
+    table_VC, bounds, rows = table(folder), buckets.parts.bounds, block_rows(store.largest(), 4 * COLUMNS)
     walk = BufferWalk(order=order, partitions=store.num_partitions, capacity=capacity, epochs=epochs, seed=3)
     for window in TripleWindows(buckets, walk, rows, OPTIONS.seed, OPTIONS.window):
         first_row = {block: int(bounds[part]) for part, block in window.turn.held}

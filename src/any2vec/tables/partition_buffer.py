@@ -26,8 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.direct import PAGE, aligned_rows
+from any2vec.data.direct import aligned_rows
 from any2vec.errors import StorageError
+from any2vec.plan.buffer import block_rows
 from any2vec.plan.buffer_walk import Place, Turn
 from any2vec.tables.partition_store import PartitionStore
 
@@ -70,7 +71,7 @@ class PartitionBuffer:
 
     def __init__(self, store: PartitionStore, walk: Iterable[Turn], blocks: int, patience: float = PATIENCE) -> None:
         self.store = store
-        self.block_rows = block_rows(store.largest(), store.columns)
+        self.block_rows = block_rows(store.largest(), 4 * store.columns)
         """slots of a block"""
         self.table_SC = aligned_rows(blocks * self.block_rows, store.columns)
         """float32; block b has the slots from b * block_rows on"""
@@ -251,9 +252,3 @@ class PartitionBuffer:
 
     def _rows(self, block: int) -> np.ndarray:
         return self.table_SC[block * self.block_rows : (block + 1) * self.block_rows]
-
-
-def block_rows(rows: int, columns: int) -> int:
-    """Slots of a block for partitions of so many rows: as many more as make its memory whole pages."""
-    unit = PAGE // np.gcd(PAGE, 4 * columns)
-    return int(-(-max(1, rows) // unit) * unit)
