@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -358,3 +359,19 @@ def test_windows_are_shuffled_anew_in_each_epoch_and_mix_buckets(toy: Path) -> N
     blocks = [(head // 128, tail // 128) for head, _, tail in first[0].slot_M3[:40].tolist()]
     assert len(set(blocks)) > 3  # a batch has triples of many buckets
     assert sum(window.ends_turn for window in first) == 1 + beta_swaps(6, 3)
+
+
+def test_the_same_state_is_trained_in_another_order_in_another_epoch(toy: Path) -> None:
+    """Other triples in the first window, for chunks are permuted, and others side by side in it."""
+    buckets = TripleBuckets.open(toy / "triples")
+    turn = next(iter(BufferWalk(order="beta", partitions=6, capacity=3, epochs=1)))
+    one, other = (
+        [window.slot_M3 for window in TripleWindows(buckets, [replace(turn, epoch=epoch)], 1024, window=100)]
+        for epoch in (0, 1)
+    )
+    together = [np.unique(np.concatenate(found), axis=0) for found in (one, other)]
+    assert np.array_equal(*together) and len(one) > 2
+    assert set(map(tuple, one[0].tolist())) != set(map(tuple, other[0].tolist()))
+    blocks = [tuple(pair) for pair in np.unique(one[0][:, ::2] // 1024, axis=0).tolist()]
+    first = [(turn.block_of[i], turn.block_of[j]) for i, j in turn.buckets[: len(blocks)]]
+    assert sorted(blocks) != sorted(first)

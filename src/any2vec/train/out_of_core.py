@@ -1,7 +1,8 @@
 """Training a table of which a part is in memory: states of the buffer, windows of triples, batches, commits.
 
-A state's batches are all done before a partition leaves, and before a commit: what a commit brings to the disk is the
-table as it was between two windows, and the place where to go on stands in its note.
+A window's batches are all done before the next begins, so before a partition leaves and before a commit: what that
+brings to the disk is the table as it was between two windows, and the place where to go on stands in its note. Meanwhile
+the next window's triples are read, and the next state's partitions.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from any2vec.plan.buffer_walk import START, BufferWalk, Position
 from any2vec.sampling.triple_windows import WINDOW, Ahead, TripleWindows, Window
 from any2vec.tables.partition_buffer import PATIENCE, BufferCounts, PartitionBuffer
 from any2vec.tables.partition_store import PartitionStore
+from any2vec.train.loop import run
 from any2vec.train.pipeline import Pipeline, Stage
 
 Slots = list[tuple[int, int]]
@@ -93,8 +95,8 @@ class OutOfCoreRun:
         walk: from the start of a run; where the store's note has another place, the run goes on there.
         compute: trains one batch in place; called by several threads. Its result goes to `report`.
         dense: gives the arrays that belong into a commit; called while no batch is under way.
-        report: called behind each window with it, where the run stands, and the batches' results since the last call
-            that had any (they come when batches are drained); raises Interrupted to end the run by a commit.
+        report: called behind each window, with it and its batches' results, in order; raises Interrupted to end the run
+            by a commit.
         is_due: whether to commit at a position; by default the clock says it.
 
     Raises:
@@ -130,42 +132,31 @@ class OutOfCoreRun:
             Pipeline([Stage(self.compute, options.threads)], options.staleness_bound) as pipeline,
             Ahead(self._windows(buffer), self._patience) as windows,
         ):
-            for window in windows:
-                self._train(window, buffer, pipeline)
+            swapping = _Swapping(buffer, self._is_due, self._note)
+            run(windows, _Batches(buffer, pipeline, options.batch_size), swapping, self._reporting(swapping))
             if buffer.turn is not None:
-                self._commit(buffer, buffer.turn.after)
+                swapping.commit(buffer.turn.after)
             counts = buffer.counts
         return OutOfCoreReport(
             counts, self.buckets.bytes_read - read, windows.seconds_waited, dict(sorted(pipeline.staleness.items()))
         )
 
-    def _train(self, window: Window, buffer: PartitionBuffer, pipeline: Pipeline) -> None:
-        """Between two turns no batch is under way."""
-        turn = window.turn
-        if buffer.turn is None or (buffer.turn.epoch, buffer.turn.state) != (turn.epoch, turn.state):
-            buffer.advance()
-        if len(window.slot_M3):
-            buffer.mark()
-        size, resident = self.options.batch_size, buffer.resident
-        for start in range(0, len(window.slot_M3), size):
-            slot_M3 = window.slot_M3[start : start + size].astype(np.int64)
-            pipeline.put(Batch(buffer.table_SC, slot_M3, resident, Place(turn.epoch, window.before + start)))
-        is_due = self._is_due(window.position)
-        results = pipeline.drain() if is_due or window.ends_turn else []
-        if is_due:
-            self._commit(buffer, window.position)
-        if self._report is not None:
+    def _note(self, position: Position) -> tuple[dict[str, Any], Mapping[str, np.ndarray] | None]:
+        """What a commit remembers."""
+        self._committed = time.monotonic()
+        return {"position": list(position), "settings": self._settings}, self._dense() if self._dense else None
+
+    def _reporting(self, swapping: _Swapping) -> Callable[[Window, list[Any]], None]:
+        def report(window: Window, results: list[Any]) -> None:
+            if self._report is None:
+                return
             try:
                 self._report(window, results)
             except Interrupted:
-                pipeline.drain()
-                self._commit(buffer, window.position)
+                swapping.commit(window.position)
                 raise
 
-    def _commit(self, buffer: PartitionBuffer, position: Position) -> None:
-        note = {"position": list(position), "settings": self._settings}
-        buffer.commit(note, self._dense() if self._dense else None)
-        self._committed = time.monotonic()
+        return report
 
     def _clock_says(self, position: Position) -> bool:
         return time.monotonic() - self._committed >= self.options.commit_seconds
@@ -173,6 +164,49 @@ class OutOfCoreRun:
     def _windows(self, buffer: PartitionBuffer) -> TripleWindows:
         options = self.options
         return TripleWindows(self.buckets, self.walk, buffer.block_rows, options.seed, options.window, self.walk.start)
+
+
+class _Batches:
+    """The learner: a window's batches, all done when it returns; a `train.loop.Learner`."""
+
+    def __init__(self, buffer: PartitionBuffer, pipeline: Pipeline, size: int) -> None:
+        self._buffer, self._pipeline, self._size = buffer, pipeline, size
+
+    def run(self, work: Window) -> list[Any]:
+        """The batches' results."""
+        if len(work.slot_M3):
+            self._buffer.mark()
+        resident = self._buffer.resident
+        for start in range(0, len(work.slot_M3), self._size):
+            slot_M3 = work.slot_M3[start : start + self._size].astype(np.int64)
+            place = Place(work.turn.epoch, work.before + start)
+            self._pipeline.put(Batch(self._buffer.table_SC, slot_M3, resident, place))
+        return self._pipeline.drain()
+
+
+class _Swapping:
+    """The driver: partitions come before the windows that need them, commits behind windows; a `train.loop.Driver`."""
+
+    def __init__(
+        self, buffer: PartitionBuffer, is_due: Callable[[Position], bool],
+        note: Callable[[Position], tuple[dict[str, Any], Mapping[str, np.ndarray] | None]],
+    ) -> None:  # fmt: skip
+        self._buffer, self._is_due, self._note = buffer, is_due, note
+
+    def before(self, work: Window) -> None:
+        now = self._buffer.turn
+        if now is None or (now.epoch, now.state) != (work.turn.epoch, work.turn.state):
+            self._buffer.advance()
+
+    def after(self, work: Window, stats: list[Any]) -> None:
+        if self._is_due(work.position):
+            self.commit(work.position)
+
+    def is_settled(self, work: Window) -> bool:
+        return True
+
+    def commit(self, position: Position) -> None:
+        self._buffer.commit(*self._note(position))
 
 
 def position_of(store: PartitionStore, settings: Mapping[str, Any]) -> Position:
