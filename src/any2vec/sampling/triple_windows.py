@@ -26,7 +26,7 @@ from any2vec.kernels.rng import PURPOSE_WINDOW, draw, stream_key
 from any2vec.plan.buffer_walk import START, Position, Turn
 
 WINDOW = 1 << 20
-"""triples that are shuffled together: 12 MB, of which three are in memory at a time"""
+"""triples that are shuffled together"""
 _LOOK = 0.2
 """seconds after which the thread that reads ahead looks whether anybody still wants its windows"""
 
@@ -63,11 +63,17 @@ class TripleWindows:
         self._seed, self._window, self._start = seed, window, start
 
     def __iter__(self) -> Iterator[Window]:
+        epoch, before = -1, 0
         for turn in self._walk:
-            yield from self._of(turn)
+            if turn.epoch != epoch:
+                epoch, before = turn.epoch, self._triples(turn.before)  # none, unless a run goes on
+            yield from self._of(turn, before)
+            before += self._triples(turn.buckets)
 
-    def _of(self, turn: Turn) -> Iterator[Window]:
-        before = sum(int(self._buckets.count_PP[bucket]) for bucket in turn.before)
+    def _triples(self, buckets: Iterable[tuple[int, int]]) -> int:
+        return sum(int(self._buckets.count_PP[bucket]) for bucket in buckets)
+
+    def _of(self, turn: Turn, before: int) -> Iterator[Window]:
         key = np.uint64(draw(stream_key(self._seed, PURPOSE_WINDOW, turn.epoch), np.uint64(turn.state)))
         pieces = list(_cut(_permuted(list(self._buckets.chunks(turn.buckets)), key), self._window)) or [[]]
         done, skipped = 0, self._start.done if self._start[:2] == (turn.epoch, turn.state) else 0
@@ -153,6 +159,11 @@ class Ahead:
             except queue.Full:
                 pass
         return False
+
+
+def window_bytes(window: int) -> int:
+    """Memory of windows: one is trained, one waits, and one is made of what was read."""
+    return 4 * 12 * window
 
 
 def _permuted(chunks: list[Chunk], key: np.uint64) -> list[Chunk]:

@@ -1,8 +1,8 @@
 """Training a table of which a part is in memory: states of the buffer, windows of triples, batches, commits.
 
 A window's batches are all done before the next begins, so before a partition leaves and before a commit: what that
-brings to the disk is the table as it was between two windows, and the place where to go on stands in its note. Meanwhile
-the next window's triples are read, and the next state's partitions.
+brings to the disk is the table as it was between two windows, and the place where to go on stands in its note.
+Meanwhile the next window's triples are read, and the next state's partitions.
 """
 
 from __future__ import annotations
