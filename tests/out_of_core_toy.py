@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from any2vec.data.triple_buckets import TripleBuckets
+from any2vec.plan.buffer import AHEAD
 from any2vec.plan.buffer_walk import BufferWalk
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.testing.toy_table import count
@@ -15,10 +16,13 @@ OPTIONS = OutOfCoreOptions(batch_size=40, window=100, threads=1, commit_seconds=
 
 
 def train(
-    folder: Path, order: str, capacity: int, epochs: int = 2, compute: Any = count, options: Any = OPTIONS, **more: Any
-) -> OutOfCoreReport:
+    folder: Path, order: str, capacity: int, epochs: int = 2, compute: Any = count, options: Any = OPTIONS,
+    ahead: int = AHEAD, **more: Any,
+) -> OutOfCoreReport:  # fmt: skip
     store, buckets = PartitionStore.open(folder / "table"), TripleBuckets.open(folder / "triples")
-    walk = BufferWalk(order=order, partitions=store.num_partitions, capacity=capacity, epochs=epochs, seed=3)
+    walk = BufferWalk(
+        order=order, partitions=store.num_partitions, capacity=capacity, epochs=epochs, seed=3, ahead=ahead
+    )
     try:
         return OutOfCoreRun(store, buckets, walk, compute, options, **more).run()
     finally:

@@ -28,6 +28,7 @@ from any2vec.tables.partition_buffer import PartitionBuffer
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.testing.toy_table import COLUMNS, count, graph, make, mingle, table
 from any2vec.train.out_of_core import Batch, OutOfCoreOptions, OutOfCoreRun, Place
+from any2vec.train.pipeline import Stage
 from out_of_core_toy import OPTIONS, train
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
@@ -195,6 +196,38 @@ def test_threads_do_each_batch_once_within_the_bound(threads: int, toy: Path) ->
     assert sum(heard) == 2 * TRIPLES and table(toy)[:, 1].sum() == 2 * TRIPLES
     assert max(report.staleness) < 4 and sum(report.staleness.values()) == len(heard)
     assert report.buffer.commits > 10
+
+
+def test_stages_have_threads_of_their_own(toy: Path) -> None:
+    """What is read is changed later by another thread; the sums lose what came between, which a bound of 1 forbids."""
+
+    def read(batch: Batch) -> tuple[Batch, np.ndarray]:
+        return batch, batch.table_SC[batch.slot_M3[:, 2], 1]
+
+    def change(found: tuple[Batch, np.ndarray]) -> None:
+        batch, value_M = found
+        for slot, value in zip(batch.slot_M3[:, 2].tolist(), value_M, strict=True):
+            batch.table_SC[slot, 1] = value + 1
+
+    def sums(bound: int) -> tuple[float, int]:
+        options = OutOfCoreOptions(batch_size=1, window=100, staleness_bound=bound, commit_seconds=1e9)
+        before = table(toy)[:, 1].sum()
+        epochs = PartitionStore.open(toy / "table")
+        first = epochs.note.get("position", [0])[0]
+        epochs.close()
+        report = train(toy, "beta", 3, first + 1, compute=[Stage(read), Stage(change)], options=options)
+        return table(toy)[:, 1].sum() - before, max(report.staleness)
+
+    assert sums(1) == (TRIPLES, 0)
+    found, stale = sums(16)
+    assert found <= TRIPLES and 0 < stale < 16
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 5])
+def test_blocks_beside_the_buffer_change_nothing_but_time(ahead: int, toy: Path) -> None:
+    expected_VC = in_memory(toy, "comet", 4, 2, mingle)
+    train(toy, "comet", 4, compute=mingle, ahead=ahead)
+    assert np.array_equal(table(toy), expected_VC)
 
 
 class Slow:

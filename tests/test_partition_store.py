@@ -151,6 +151,30 @@ def test_a_store_that_is_killed_anywhere_is_as_at_a_commit(tmp_path: Path) -> No
     assert points > 60
 
 
+def test_what_a_commit_counts_is_on_the_disk_before_its_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the index could reach it first when the power fails."""
+    store = create(tmp_path / "store")
+    put(store, 1, 1)
+    put(store, 3, 1)
+    events: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def seen_fsync(descriptor: int) -> None:
+        events.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        fsync(descriptor)
+
+    def seen_replace(path: Path, target: Path) -> Path:
+        events.append("index")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", seen_fsync)
+    monkeypatch.setattr(Path, "replace", seen_replace)
+    store.commit({}, {"step": np.zeros(1)})
+    before, after = events[: events.index("index")], events[events.index("index") + 1 :]
+    assert {"part-00001.1", "part-00003.1", "dense.1", "store"} <= set(before)
+    assert any(name.endswith(".tmp") for name in before) and after == ["store"]
+
+
 def test_a_store_that_is_killed_while_it_is_made_is_none(tmp_path: Path) -> None:
     for point in range(0, 40, 3):
         folder = tmp_path / f"store{point}"

@@ -128,6 +128,11 @@ class TripleBuckets:
         return int(self.count_PP.sum())
 
     @property
+    def digest(self) -> str:
+        """Of all triples, and of where they stand."""
+        return _digest_of(self.count_PP, self._digests)
+
+    @property
     def num_bytes(self) -> int:
         """Of the triples on disk."""
         return int(self._first_page[-1]) * PAGE

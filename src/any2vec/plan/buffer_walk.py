@@ -83,13 +83,15 @@ class BufferWalk:
     seed: int = 1
     group: int = 0
     """of comet; 0: as `make_order` has it"""
+    ahead: int = AHEAD
+    """blocks beside those of the capacity, for partitions that come and go meanwhile; 0: training waits for each"""
     start: Position = START
     """where to go on"""
 
     @property
     def blocks(self) -> int:
         """Blocks of memory of a partition's size that the walk needs."""
-        return self.capacity + (0 if self.capacity == self.partitions else AHEAD)
+        return self.capacity + (0 if self.capacity == self.partitions else self.ahead)
 
     def orders(self) -> Iterator[BucketOrder]:
         """Each epoch's order."""

@@ -8,7 +8,7 @@ Meanwhile the next window's triples are read, and the next state's partitions.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -93,7 +93,8 @@ class OutOfCoreRun:
     Args:
         store: the table; its rows are those of the buckets' parts.
         walk: from the start of a run; where the store's note has another place, the run goes on there.
-        compute: trains one batch in place; called by several threads. Its result goes to `report`.
+        compute: trains one batch in place; called by `threads` threads. Its result goes to `report`. Or stages, with
+            threads of their own: the first is given a batch and reads rows, the last changes them.
         dense: gives the arrays that belong into a commit; called while no batch is under way.
         report: called behind each window, with it and its batches' results, in order; raises Interrupted to end the run
             by a commit.
@@ -104,13 +105,15 @@ class OutOfCoreRun:
     """
 
     def __init__(
-        self, store: PartitionStore, buckets: TripleBuckets, walk: BufferWalk, compute: Callable[[Batch], Any],
-        options: OutOfCoreOptions | None = None, *, dense: Callable[[], Mapping[str, np.ndarray]] | None = None,
-        report: Callable[[Window, list[Any]], None] | None = None, is_due: Callable[[Position], bool] | None = None,
-        patience: float = PATIENCE,
+        self, store: PartitionStore, buckets: TripleBuckets, walk: BufferWalk,
+        compute: Callable[[Batch], Any] | Sequence[Stage], options: OutOfCoreOptions | None = None, *,
+        dense: Callable[[], Mapping[str, np.ndarray]] | None = None,
+        report: Callable[[Window, list[Any]], None] | None = None,
+        is_due: Callable[[Position], bool] | None = None, patience: float = PATIENCE,
     ) -> None:  # fmt: skip
-        self.store, self.buckets, self.compute = store, buckets, compute
+        self.store, self.buckets = store, buckets
         self.options = options or OutOfCoreOptions()
+        self.stages = [Stage(compute, self.options.threads)] if callable(compute) else list(compute)
         self._dense, self._report, self._is_due = dense, report, is_due or self._clock_says
         self._patience = patience
         self._settings = _settings(store, buckets, walk, self.options)
@@ -129,7 +132,7 @@ class OutOfCoreRun:
         self._committed = time.monotonic()
         with (
             PartitionBuffer(self.store, self.walk, self.walk.blocks, self._patience) as buffer,
-            Pipeline([Stage(self.compute, options.threads)], options.staleness_bound) as pipeline,
+            Pipeline(self.stages, options.staleness_bound) as pipeline,
             Ahead(self._windows(buffer), self._patience) as windows,
         ):
             swapping = _Swapping(buffer, self._is_due, self._note)
@@ -241,5 +244,5 @@ def _settings(
     return {
         "order": walk.order, "capacity": walk.capacity, "order_seed": walk.seed, "group": walk.group,
         "batch_size": options.batch_size, "window": options.window, "seed": options.seed,
-        "triples": buckets.num_triples,
+        "triples": buckets.digest,
     }  # fmt: skip
