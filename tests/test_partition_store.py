@@ -160,7 +160,7 @@ def test_what_a_commit_counts_is_on_the_disk_before_its_index(tmp_path: Path, mo
     fsync, replace = os.fsync, Path.replace
 
     def seen_fsync(descriptor: int) -> None:
-        events.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        events.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
         fsync(descriptor)
 
     def seen_replace(path: Path, target: Path) -> Path:

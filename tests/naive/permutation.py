@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from naive.rng import draw
 
-ROUNDS = 8
+ROUNDS = 6
 
 
 def permuted(number: int, n: int, key: int) -> int:

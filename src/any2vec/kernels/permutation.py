@@ -14,7 +14,7 @@ import numpy as np
 from any2vec.kernels.jit import jit
 from any2vec.kernels.rng import draw
 
-ROUNDS = 8
+ROUNDS = 6
 
 
 @jit
