@@ -22,7 +22,7 @@ from any2vec.errors import FormatError, InputError, Interrupted, StorageError
 from any2vec.plan.bucket_orders import ORDERS, beta_swaps, make_order
 from any2vec.plan.buffer import block_rows
 from any2vec.plan.buffer_walk import BufferWalk, Position
-from any2vec.sampling.triple_windows import TripleWindows
+from any2vec.sampling.triple_windows import Ahead, TripleWindows
 from any2vec.tables import partition_buffer
 from any2vec.tables.partition_buffer import PartitionBuffer
 from any2vec.tables.partition_store import PartitionStore
@@ -408,3 +408,19 @@ def test_the_same_state_is_trained_in_another_order_in_another_epoch(toy: Path) 
     blocks = [tuple(pair) for pair in np.unique(one[0][:, ::2] // 1024, axis=0).tolist()]
     first = [(turn.block_of[i], turn.block_of[j]) for i, j in turn.buckets[: len(blocks)]]
     assert sorted(blocks) != sorted(first)
+
+
+def test_triples_that_do_not_come_are_told() -> None:
+    def never() -> Iterator[Any]:
+        time.sleep(0.5)
+        yield
+
+    with Ahead(never(), 0.1) as windows, pytest.raises(StorageError, match=r"No triples were read for 0\.1 s"):
+        next(iter(windows))
+
+
+def test_a_thread_ends_though_nobody_takes_its_windows(toy: Path) -> None:
+    with Ahead(windows_of(toy), 20) as windows:
+        next(iter(windows))
+        assert own_threads() == ["triple-reader"]
+    assert not own_threads()

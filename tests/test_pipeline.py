@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec.errors import InputError
-from any2vec.train.pipeline import Pipeline, Stage, StalledError
+from any2vec.errors import HostError, InputError
+from any2vec.train.pipeline import Pipeline, Stage
 
 
 @pytest.mark.parametrize(("bound", "threads"), [(1, 1), (1, 3), (2, 2), (4, 3), (16, 4), (64, 4)])
@@ -93,7 +93,7 @@ def test_an_error_is_heard(stage: int) -> None:
 def test_waiting_ends() -> None:
     held = threading.Event()
     with (
-        pytest.raises(StalledError, match=r"No batch was done for 0\.1 s, with 1 under way"),
+        pytest.raises(HostError, match=r"No batch was done for 0\.1 s, with 1 under way"),
         Pipeline([Stage(lambda batch: held.wait(1))], bound=1, patience=0.1) as pipeline,
     ):
         pipeline.put(0)

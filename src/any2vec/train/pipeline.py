@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from any2vec.checks import MAX_THREADS, check_whole
-from any2vec.errors import Any2VecError
+from any2vec.errors import HostError
 
 MOST_BOUND = 1 << 20
 PATIENCE = 1800.0
@@ -29,10 +29,6 @@ class Stage:
 
     call: Callable[[Any], Any]
     threads: int = 1
-
-
-class StalledError(Any2VecError):
-    """No batch was done for too long."""
 
 
 class Pipeline:
@@ -87,7 +83,7 @@ class Pipeline:
         """Let a batch in; waits until it may come.
 
         Raises:
-            whatever a stage has raised; StalledError.
+            whatever a stage has raised; HostError: no batch was done for too long.
         """
         with self._news:
             self._await(self._may_come)
@@ -100,7 +96,7 @@ class Pipeline:
         """Wait until no batch is under way; the results of the last stage since the last time, in order of the batches.
 
         Raises:
-            whatever a stage has raised; StalledError.
+            whatever a stage has raised; HostError: no batch was done for too long.
         """
         with self._news:
             self._await(lambda: not self._let_in)
@@ -118,7 +114,7 @@ class Pipeline:
             done = self._done
             self._news.wait_for(lambda: is_so() or self._error or self._done > done, self._patience)  # noqa: B023
             if not is_so() and self._error is None and self._done == done:
-                raise StalledError(f"No batch was done for {self._patience:g} s, with {len(self._let_in)} under way.")
+                raise HostError(f"No batch was done for {self._patience:g} s, with {len(self._let_in)} under way.")
         if self._error is not None:
             raise self._error
 
