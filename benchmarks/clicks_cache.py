@@ -30,7 +30,7 @@ OPTIONS = {"dim": DIM, "batch_size": BATCH, "learning_rate": 0.02, "bottom": "32
 """bytes of rows do not depend on the dense layers, so they are small here"""
 SPREAD = {"logical_hosts": TRAINERS, "servers": 1, "sync": "fr-ma:1", "cache_rows": SHARE, "rounds_per_epoch": 1}
 """dense layers are averaged at every step, as in HET; trainers flush at the end alone"""
-HET_CODE = ("tables/het_*.py", "tables/residency.py", "kernels/cached_rows.py")
+HET_CODE = ("tables/het_*.py", "tables/residency.py", "kernels/cached_rows.py", "plan/lateness.py")
 BAGPIPE_CODE = ("tables/*.py", "plan/cacher.py", "plan/lookahead.py", "sync/summed_gradients.py")
 
 EXACT_STREAM = {"columns": 8, "rows": 2000, "dense": 4, "zipf": 1.1, "multi_valued": 2}
@@ -185,7 +185,8 @@ def _counted(found: Mapping[str, Any]) -> int:
 
 
 def _ideal(bench: Bench, zipf: float) -> int:
-    """Bytes with the hottest rows of the whole trace in each cache from first to last."""
+    """Bytes with the hottest rows of the whole trace in each cache from first to last, and one bound for all rows: it
+    does not even send what ours does for young rows."""
     from any2vec.plan.het_ideal import hottest, ideal_traffic
     from any2vec.testing.planted_clicks import PlantedClicks
 
@@ -200,10 +201,10 @@ def _ideal(bench: Bench, zipf: float) -> int:
                 yield [np.unique(clicks.batch(start, start + BATCH).id_M) for start in starts]
 
         is_kept_V = hottest(trace(), clicks.num_rows, round(SHARE * clicks.num_rows))
-        traffic = ideal_traffic(trace(), is_kept_V, DIM + 1, BOUND, BOUND, makes_fresh=True)
+        traffic = ideal_traffic(trace(), is_kept_V, DIM + 1, BOUND, BOUND, makes_fresh=True, is_even=True)
         target.write_text(json.dumps(traffic._asdict() | {"num_bytes": traffic.num_bytes}))
 
-    name = name_of(["ideal", zipf, steps], (*STREAM_CODE, "plan/het_ideal.py"))
+    name = name_of(["ideal", zipf, steps], (*STREAM_CODE, "plan/het_ideal.py", "plan/lateness.py"))
     found: dict[str, int] = json.loads(bench.made(name, make).read_text())
     bench.runs[f"Zipf {zipf}, ideal cache"] = found
     return found["num_bytes"]
@@ -271,7 +272,7 @@ ROWS = (
                 name="AUC of bound 100 less bound 0, held out, mean of 3 seeds", relation="<=", target=0.001,
                 wording="within 0.001",
             ),
-            Measure(name="bytes over those of the ideal cache", relation="<=", target=1.1, unit="x"),
+            Measure(name="bytes over those of the ideal cache with the bound for all rows", relation="<=", target=1.1, unit="x"),
             Measure(name="bytes saved by bound", relation="", wording="reported"),
             Measure(
                 name="a cache that tolerates old reads alone (pull bound 100, push bound 0)", relation="",

@@ -178,8 +178,18 @@ def _examples(bench: Bench) -> tuple[Path, float]:
     return bench.made(f"clicks-rows-{clicks.digest[:12]}", write), clicks.bayes(known, size).log_loss
 
 
+def _each(name: str, relation: str = "", target: float = 0.0, unit: str = "") -> tuple[Measure, ...]:
+    """A measure for each number of THREADS; without a relation it is only reported."""
+    return tuple(
+        Measure(
+            name=f"{name}, {threads} thread{'s' * (threads > 1)}", relation=relation, target=target, unit=unit,
+            wording="" if relation else "reported",
+        )
+        for threads in THREADS
+    )  # fmt: skip
+
+
 _WHAT = f"DLRM, {COLUMNS} tables of {FULL.rows // 1000} k rows, dim {DIM}, batch {FULL.batch}, Adagrad"
-_EACH = ("1 thread", "2 threads")
 _SAME = Measure(
     name=f"held-out log-loss after the same {FULL.train} batches: any2vec's less a peer's, less what is allowed",
     relation="<=", target=0, wording=f"≤ a peer's + max({EQUAL}, 2 standard errors)",
@@ -189,12 +199,8 @@ ROWS = (
     Row(
         name="embedding-part",
         measures=(
-            *(
-                Measure(
-                    name=f"{_WHAT}: look-up, pooling, row update over PyTorch EmbeddingBag + sparse Adagrad, {each}",
-                    relation=">=", target=5, unit="x",
-                )
-                for each in _EACH
+            *_each(
+                f"{_WHAT}: look-up, pooling, row update over PyTorch EmbeddingBag + sparse Adagrad", ">=", 5, unit="x"
             ),
             _SAME,
         ),
@@ -203,37 +209,19 @@ ROWS = (
     ),
     Row(
         name="whole-step",
-        measures=tuple(
-            Measure(name=f"speed of the whole step over that with free rows, {each}", relation=">=", target=0.85)
-            for each in _EACH
-        ),
+        measures=_each("speed of the whole step over that with free rows", ">=", 0.85),
         run=whole_step,
         minutes=1,
     ),
     Row(
         name="torchrec",
         measures=(
-            *(
-                Measure(
-                    name=f"embedding part over TorchRec 1.8 with fbgemm's CPU build, {each}",
-                    relation=">=", target=1.5, unit="x",
-                )
-                for each in _EACH
-            ),
-            *(
-                Measure(
-                    name=f"the same over fbgemm's CPU operator alone, without TorchRec around it, {each}",
-                    relation="", wording="reported",
-                )
-                for each in _EACH
-            ),
-            *(
-                Measure(name=f"whole step over TorchRec, {each}", relation="", wording="reported")
-                for each in _EACH
-            ),
+            *_each("embedding part over TorchRec 1.8 with fbgemm's CPU build", ">=", 1.5, unit="x"),
+            *_each("the same over fbgemm's CPU operator alone, without TorchRec around it"),
+            *_each("whole step over TorchRec"),
             _SAME,
         ),
         run=torchrec,
         minutes=12,
     ),
-)  # fmt: skip
+)

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import results
 from benchmarks.run import TABLES
-from benchmarks.table import Figure, Table, markdown
+from benchmarks.table import Figure, Table, markdown, markdown_grid
 
 PAGES = (results.ROOT / "README.md", results.ROOT / "docs" / "figures.md")
 CHOICE = {
@@ -53,11 +53,8 @@ def _all(name: str) -> str:
 
 
 def _choice(name: str) -> str:
-    lines = ["| measure | target | figure | verdict |", "|---|---|---|---|"]
-    for line in _chosen(name):
-        cells = (line.measure, line.target, line.figure.split(";")[0], line.verdict)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
+    rows = ((line.measure, line.target, line.figure.split(";")[0], line.verdict) for line in _chosen(name))
+    return markdown_grid(("measure", "target", "figure", "verdict"), rows)
 
 
 def _chosen(name: str) -> Iterator[Figure]:

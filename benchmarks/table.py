@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 PASS, SHORT, QUICK, REPORTED = "pass", "short", "quick", "reported"
 NOT_MEASURED = "not measured: "
+_HEADER = ("row", "measure", "target", "figure", "verdict")
 
 
 class NotMeasuredError(Exception):
@@ -45,6 +46,11 @@ class Figure:
     figure: str
     verdict: str
     value: float | None = None
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Under _HEADER."""
+        return self.row, self.measure, self.target, self.figure, self.verdict
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -173,20 +179,21 @@ def standard_error(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
 def markdown(lines: Sequence[Figure], notes: Sequence[str] = ()) -> str:
     """The table as Markdown, for the README; `notes` follow as a paragraph."""
-    text = ["| row | measure | target | figure | verdict |", "|---|---|---|---|---|"]
-    for line in lines:
-        cells = (line.row, line.measure, line.target, line.figure, line.verdict)
-        text.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    if notes:
-        text += ["", *notes]
+    text = markdown_grid(_HEADER, (line.cells for line in lines))
+    return "\n".join([text, *notes, ""]) if notes else text
+
+
+def markdown_grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """These cells as a table of Markdown."""
+    text = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (header, *rows)]
+    text.insert(1, "|" + "---|" * len(header))
     return "\n".join(text) + "\n"
 
 
 def plain(lines: Sequence[Figure]) -> str:
     """The table in columns for a terminal."""
-    header = ("row", "measure", "target", "figure", "verdict")
-    cells = [header, *((line.row, line.measure, line.target, line.figure, line.verdict) for line in lines)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    cells = [_HEADER, *(line.cells for line in lines)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(_HEADER))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
     )

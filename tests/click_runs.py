@@ -13,6 +13,7 @@ import pytest
 import any2vec
 from any2vec.evaluate.clicks import ClicksResult, evaluate_clicks
 from any2vec.plan import schedule
+from any2vec.sync.replica_names import parse_click_sync
 from any2vec.testing.planted_clicks import PlantedClicks
 from any2vec.train import keeper
 from any2vec.types import Stats, Work
@@ -52,6 +53,12 @@ def plant(folder: Path, num_train: int, num_test: int, **options: Any) -> Plante
     clicks.write_tsv(files.train, 0, num_train)
     clicks.write_tsv(files.test, num_train)
     return files
+
+
+def spread(sync: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Options of trainers with this agreement, less servers of dense layers where it has none."""
+    is_served = parse_click_sync(sync).is_served
+    return {name: value for name, value in options.items() if is_served or name != "sync_servers"} | {"sync": sync}
 
 
 def dense_of(result: any2vec.FitResult) -> np.ndarray:

@@ -262,7 +262,7 @@ def full_disk(path: Path) -> None:
 def test_full_disk(place: Path, content: bytes | None, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     if content is not None:
         (place / "in").write_bytes(content)
-    monkeypatch.setattr("any2vec.data.storage._fsync", full_disk)
+    monkeypatch.setattr("any2vec.data.storage.fsync_path", full_disk)
     check(place, arguments, "disk is full")
 
 

@@ -163,6 +163,24 @@ def test_no_flag_is_ignored(flag: str, value: str, is_for: Any, goes_with: Any, 
     assert result.exit_code == 2 and result.stdout == "" and said in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("model", "flag"),
+    [
+        ("dlrm", "--schema=criteo"),
+        ("cbow", "--lowercase"),
+        ("node2vec", "--delimiter=tab"),
+        ("node2vec", "--no-header"),
+    ],
+)
+def test_nothing_is_read_with_rows(model: str, flag: str) -> None:
+    """So nothing may be said of how; beside an input it may, and a bad --items-per-s is told."""
+    name = flag.split("=")[0].replace("--no-", "--")
+    result = run("--model", model, *ROWS, flag, "--items-per-s", "none")
+    said = f"Error: {name} says how an INPUT is read; leave it out with --rows.\n"
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)
+    assert "--items-per-s must be" in run("--model", model, *HERE, flag, "--items-per-s", "none").stderr
+
+
 def test_what_is_not_given_has_the_value_that_help_says() -> None:
     assert planned(*SHAPE) == planned(*SHAPE, "--zipf", "1", "--efficiency", "0.92")
     text = " ".join(run("--help").stdout.replace("│", " ").split())

@@ -21,7 +21,7 @@ from any2vec.models.click_config import ClickModel
 from any2vec.report.run import write_report
 from any2vec.sync.options import HostOptions
 from any2vec.testing.planted_clicks import BayesScores
-from click_runs import SMALL, PlantedFiles, dense_of, plant, same, stop_at
+from click_runs import SMALL, PlantedFiles, dense_of, plant, same, spread, stop_at
 
 pytest.importorskip("torch", reason="models of clicks need torch")
 EACH: list[ClickModel] = [
@@ -216,7 +216,7 @@ def test_other_hosts_share_what_is_left(
     sync: str, before: dict[str, Any] | None, after: dict[str, Any] | None, files: PlantedFiles, tmp_path: Path
 ) -> None:
     """Each example once a pass, whoever trains it."""
-    ways = [hosts if hosts is None else hosts | {"sync": sync} for hosts in (before, after)]
+    ways = [hosts if hosts is None else spread(sync, hosts) for hosts in (before, after)]
     interrupted(files, tmp_path / "out", 0.2, hosts=ways[0])
     result = files.fit(hosts=ways[1], out=tmp_path / "out", resume=True, epochs=2)
     assert result.summary["items"] == 2 * files.num_train

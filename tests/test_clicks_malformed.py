@@ -258,7 +258,7 @@ def test_folders_that_are_not_ours(read: Callable[..., Clicks], tmp_path: Path) 
     path = read(GOOD).path
     meta = json.loads((path / "meta.json").read_text())
     (path / "meta.json").write_text(json.dumps(meta | {"version": 2}))
-    with pytest.raises(FormatError, match="has version 2 of clicks"):
+    with pytest.raises(FormatError, match="has clicks version 2"):
         Clicks.open(path)
     (path / "meta.json").write_text(json.dumps(meta | {"num_rows": 7}))
     with pytest.raises(FormatError, match="is damaged"):

@@ -19,6 +19,7 @@ from any2vec.errors import HostError, InputError, MessageError
 from any2vec.kernels.cached_rows import add_changes, read_cached, take_pending
 from any2vec.kernels.varint import read_varints, varint_size, write_varints
 from any2vec.plan.het_ideal import hottest, ideal_traffic
+from any2vec.plan.lateness import allowed_updates
 from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.het_block import EXCHANGE, HetBlock
@@ -75,6 +76,8 @@ def blocks_of(optimiser: RowOptimiser, cuts: Sequence[int] = (0, ROWS), is_fresh
 
 
 def worker(blocks: Sequence[HetBlock], capacity: int, *bounds: int, **options: Any) -> HetRows:
+    if options.get("policy") == "static":
+        options["kept"] = np.arange(capacity)
     return HetRows(HetCache(capacity, blocks[0].optimiser, *bounds, **options), Direct(blocks), "t")  # type: ignore[arg-type]
 
 
@@ -191,8 +194,55 @@ def test_the_owner_takes_pushes_first_and_counts_updates_not_occurrences() -> No
     assert np.array_equal(block.table[1], [0 + 3, 1 + 4, 2 + 5]) and np.array_equal(block.table[5], [6, 7, 8])
     assert answer.is_sent_A.tolist() == [True, True, False]  # unknown; 300 behind; ahead
     assert answer.version_S.tolist() == [0, 300] and np.array_equal(answer.row_SC, block.table[[0, 5]])
-    assert not block.exchange(question_of(pull_bound=600, push_N=ids_of(1, 1, 5))).is_sent_A[1]
-    assert block.facts() == {"staleness": {"0": 2, "600": 1}}
+    assert not block.exchange(question_of(pull_bound=180, known_A=ids_of(UNKNOWN, 420, 1000))).is_sent_A[1]
+    assert block.facts() == {"staleness": {"0": 2, "180": 1}}
+
+
+@pytest.mark.parametrize(
+    ("bound", "version", "allowed"),
+    [
+        (0, 1000, 0),
+        (7, 0, 7),
+        (7, 1000, 7),
+        (100, 0, 20),
+        (100, 66, 20),
+        (100, 200, 60),
+        (100, 334, 100),
+        (100, -1, 20),
+    ],
+)
+def test_young_rows_may_miss_less_and_none_more_than_the_bound(bound: int, version: int, allowed: int) -> None:
+    assert allowed_updates(ids_of(version), bound).tolist() == [allowed]
+    assert allowed_updates(ids_of(version), bound, is_even=True).tolist() == [bound]
+
+
+def test_young_rows_are_pushed_and_fetched_before_the_bound() -> None:
+    """One row, two trainers in turn, bound 100: pushes hold 21 updates while the row is young, 101 when it is old."""
+    blocks = blocks_of(SGD, is_fresh=True)
+    workers = [worker(blocks, ROWS, 100) for _ in range(2)]
+    rows, sizes, old = BatchRows.of(ids_of(3), ids_of(0, 1)), [], 0
+    for step in range(600):
+        for access in workers:
+            access.pooled(rows, step)
+            access.push(rows, step, np.ones((1, WIDTH), np.float32))
+            sizes += [size for size in [blocks[0].version_B[3] - old] if size]
+            old = blocks[0].version_B[3]
+    assert sizes[0] == sizes[1] == 21 and sizes[-1] == 101 and sizes == sorted(sizes)
+
+
+def test_adagrad_reckons_with_squares_of_others_until_they_meet() -> None:
+    """Gradients of 1: alone the sum of squares is 1, 2, 3 ...; with one other trainer it is 1, 3, 5 ... for the steps,
+    and what is pushed is still this trainer's own part."""
+    for others, sums in ((0, [1, 2, 3]), (1, [1, 3, 5]), (3, [1, 5, 9])):
+        blocks = [HetBlock(np.zeros((4, WIDTH + 1), np.float32), ADAGRAD)]
+        access = worker(blocks, 4, 50, others=others)
+        rows = BatchRows.of(ids_of(2), ids_of(0, 1))
+        for step in range(3):
+            access.pooled(rows, step)
+            access.push(rows, step, np.ones((1, WIDTH), np.float32))
+        access.finish()
+        expected = -sum(ADAGRAD.rate / np.sqrt(total) for total in sums)
+        assert np.allclose(blocks[0].table[2], [*[expected] * WIDTH, 3], rtol=1e-5)
 
 
 def test_the_owner_still_trains_and_stores() -> None:
@@ -313,7 +363,15 @@ class Cluster:
         self.block = HetBlock(np.full((self.rows, trainers), 100, np.float32), optimiser, is_fresh=True)
         self.makes_fresh = makes_fresh
         caches = [
-            HetCache(capacity, optimiser, pull, push, policy, self.fresh_rows if makes_fresh else None)  # type: ignore[arg-type]
+            HetCache(  # type: ignore[arg-type]
+                capacity,
+                optimiser,
+                pull,
+                push,
+                policy,
+                self.fresh_rows if makes_fresh else None,
+                kept=np.arange(min(capacity, ROWS)) if policy == "static" else None,
+            )
             for _ in range(trainers)
         ]
         self.lanes = [Lane(trainer, cache) for trainer, cache in enumerate(caches) for _ in range(lanes)]
@@ -645,13 +703,16 @@ def test_tolerating_writes_saves_what_tolerating_reads_cannot() -> None:
 @pytest.mark.parametrize(
     ("pull", "push", "makes_fresh"), [(0, 0, False), (2, 2, True), (3, 0, False), (50, 7, False), (50, 7, True)]
 )
-def test_a_cache_of_all_rows_sends_what_the_ideal_one_does(pull: int, push: int, makes_fresh: bool) -> None:
-    """Rows and metadata, to the byte: then there is nothing that a policy could do better or worse."""
+@pytest.mark.parametrize(("policy", "capacity"), [("tinylfu", ROWS), ("static", ROWS), ("static", 5), ("static", 0)])
+def test_a_cache_of_the_right_rows_sends_what_the_ideal_one_does(
+    policy: str, capacity: int, pull: int, push: int, makes_fresh: bool
+) -> None:
+    """Rows and metadata, to the byte."""
     rng, trace = np.random.default_rng(2), []
     blocks = blocks_of(SGD, is_fresh=makes_fresh)
     fresh_rows = table_of(SGD).__getitem__ if makes_fresh else None
-    workers = [worker(blocks, ROWS, pull, push, fresh_rows=fresh_rows) for _ in range(2)]
-    for step in range(40):
+    workers = [worker(blocks, capacity, pull, push, fresh_rows=fresh_rows, policy=policy) for _ in range(2)]
+    for step in range(160):
         batches = [batch_of(rng, bags=9) for _ in workers]
         for access, rows in zip(workers, batches, strict=True):
             access.pooled(rows, step)
@@ -660,7 +721,7 @@ def test_a_cache_of_all_rows_sends_what_the_ideal_one_does(pull: int, push: int,
     for access in workers:
         access.finish()
     found = {name: sum(access.facts()[name] for access in workers) for name in workers[0].facts()}
-    ideal = ideal_traffic(trace, np.ones(ROWS, bool), WIDTH, pull, push, makes_fresh)
+    ideal = ideal_traffic(trace, np.arange(ROWS) < capacity, WIDTH, pull, push, makes_fresh)
     assert ideal.reads == found["updates"] and ideal.pushed == found["pushes"]
     assert ideal.row_bytes == found["rows_up"] + found["rows_down"]
     assert ideal.metadata_bytes == found["metadata_up"] + found["metadata_down"]

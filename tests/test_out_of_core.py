@@ -100,6 +100,13 @@ def own_threads() -> list[str]:
     return [name for name in names if name.startswith(("partition-", "triple-", "stage-"))]
 
 
+def await_end() -> None:
+    deadline = time.monotonic() + 20
+    while own_threads() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not own_threads()
+
+
 class KilledError(Exception):
     pass
 
@@ -358,10 +365,7 @@ def test_a_disk_that_does_not_answer_is_told(toy: Path, monkeypatch: pytest.Monk
     with pytest.raises(StorageError, match=r"has not read partitions for 0\.2 s"):
         trained(toy, store, "beta", 3, patience=0.2)
     store.close()
-    deadline = time.monotonic() + 20
-    while own_threads() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not own_threads()  # once the disk answers
+    await_end()  # once the disk answers
 
 
 def test_what_compute_raises_ends_the_run(toy: Path) -> None:
@@ -417,6 +421,7 @@ def test_triples_that_do_not_come_are_told() -> None:
 
     with Ahead(never(), 0.1) as windows, pytest.raises(StorageError, match=r"No triples were read for 0\.1 s"):
         next(iter(windows))
+    await_end()
 
 
 def test_a_thread_ends_though_nobody_takes_its_windows(toy: Path) -> None:

@@ -62,6 +62,7 @@ def test_the_map_does_not_grow_where_room_was_asked_for() -> None:
     assert fast.num_bytes > before and fast.find(ids).tolist() == list(range(1024))
 
 
+LEARNING = tuple(policy for policy in POLICIES if policy != "static")
 batches = st.lists(
     st.tuples(
         st.lists(st.integers(0, 14), max_size=9, unique=True),
@@ -74,7 +75,7 @@ batches = st.lists(
 
 
 @settings(max_examples=150, deadline=None)
-@given(policy=st.sampled_from(POLICIES), capacity=st.integers(0, 12), trace=batches)
+@given(policy=st.sampled_from(LEARNING), capacity=st.integers(0, 12), trace=batches)
 def test_policies_are_those_of_the_plain_twin(
     policy: str, capacity: int, trace: list[tuple[list[int], bool, list[int]]]
 ) -> None:
@@ -112,6 +113,19 @@ def test_a_batch_that_does_not_fit_passes_by_and_nobody_of_it_gives_way() -> Non
     assert (placed.slot_U >= 0).tolist() == [True, True, True, True, False, False]
     assert placed.is_new_U.tolist() == [False, True, True, True, False, False]
     assert (residency.place(ids_of(10)).slot_U == -1).all()
+
+
+def test_static_rows_stay_and_all_others_pass_by() -> None:
+    residency = Residency(3, "static", ids_of(7, 2, 90))
+    for batch in (ids_of(1, 2, 3, 4, 5, 6, 90), ids_of(0, 7), ids_of(1)):
+        placed = residency.place(batch)
+        assert not placed.is_new_U.any() and not placed.gone_slot_E.size
+        assert placed.slot_U.tolist() == [{7: 0, 2: 1, 90: 2}.get(row, -1) for row in batch.tolist()]
+        residency.release(placed.slot_U[placed.slot_U >= 0])
+        check_invariant(residency)
+    for policy, kept in (("static", None), ("lru", ids_of(1)), ("static", ids_of(1, 2, 3, 4))):
+        with pytest.raises(InputError, match="A static cache of 3 rows is told which"):
+            Residency(3, policy, kept)  # type: ignore[arg-type]
 
 
 def test_promoted_rows_outlive_any_scan_and_leave_room() -> None:

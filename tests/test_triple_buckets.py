@@ -153,10 +153,10 @@ def say(**change: Any) -> Callable[[Path], object]:
         (harm("counts.npy", lambda path: os.truncate(path, 30)), "damaged"),
         (harm("counts.npy", lambda path: np.save(path, np.zeros((3, 3), np.int64))), "not what was written"),
         (harm("digests.npy", Path.unlink), "damaged"),
-        (harm("meta.json", Path.unlink), "it has no meta.json"),
+        (harm("meta.json", Path.unlink), r"its meta\.json cannot be read"),
         (harm("meta.json", lambda path: os.truncate(path, 9)), r"meta\.json cannot be read"),
-        (harm("meta.json", say(version=9)), "version 9, this any2vec reads version 1"),
-        (harm("meta.json", say(format="any2vec-corpus")), "says 'any2vec-corpus'"),
+        (harm("meta.json", say(version=9)), "triple-buckets version 9; this any2vec reads up to 1"),
+        (harm("meta.json", say(format="any2vec-corpus")), "is not a folder of triples in buckets"),
     ],
 )
 def test_damaged_buckets_are_not_opened(damage: Callable[[Path], None], said: str, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_a_folder_gives_back_what_was_saved(tmp_path: Path) -> None:
     (tmp_path / "family" / "tail.npy").unlink()
     with pytest.raises(FormatError, match="is damaged"):
         Triples.open(tmp_path / "family")
-    with pytest.raises(FormatError, match="holds no triples"):
+    with pytest.raises(FormatError, match="is not a folder of any2vec triples"):
         Triples.open(tmp_path)
 
 

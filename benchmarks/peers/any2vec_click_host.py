@@ -184,10 +184,10 @@ def measure(options: argparse.Namespace, transport: Transport) -> dict[str, Any]
     pool = Pool(options.pool)
     model = DLRM(dim=options.dim, bottom=options.bottom, top=options.top, batch_size=options.batch)
     roles = Roles.of(transport.hosts, options.servers, options.sync_servers)
+    # The roles alone say who serves dense layers: a run without agreement has that host, too, with nothing to do.
     agree = TrainerOptions(
-        hosts=roles.trainers, servers=options.servers, sync_servers=options.sync_servers, sync=options.sync,
-        cache=options.cache, rounds_per_epoch=1,
-    )  # fmt: skip
+        hosts=roles.trainers, servers=options.servers, sync=options.sync, cache=options.cache, rounds_per_epoch=1
+    )
     each = options.batches * options.batch
     bounds = [rank * each for rank in range(roles.trainers + 1)]
     bounds += bounds[-1:] * (roles.ranks - roles.trainers)

@@ -28,6 +28,8 @@ class Slice:
         self.num_rows_F, self.offset_F, self.is_mean_F = planted.num_rows_F, planted.offset_F, planted.is_mean_F
         self.digest = f"{planted.digest}-{start}-{stop}"
         self.counts_V = np.zeros(self.num_rows, np.int64)
+        for part in pieces(start, stop):
+            self.counts_V += np.bincount(planted.batch(*part).id_M, minlength=self.num_rows)
         self.encoder = SimpleNamespace(schema=planted.schema, offset_F=planted.offset_F, parts=dict)
 
     def batch(self, start: int, stop: int) -> Any:

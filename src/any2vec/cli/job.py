@@ -20,6 +20,8 @@ from any2vec.train.job import MODELS
 
 GRAPH_MODELS = ("deepwalk", "node2vec")
 ALL_MODELS = MODELS | CLICK_MODELS
+READING = {"text", "graph", "clicks"}
+"""owners of how an input is read"""
 _OF_CLICKS = (*CLICK_MODELS, "trainers", "clicks")
 
 _PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec": "Walks"}
@@ -43,8 +45,8 @@ class RunOptions:
     epochs: int | None = None
     """passes over the data, 1 or more; by default 5 for words, 1 for nodes and clicks"""
     threads: int = 0
-    """training threads; 0 = all usable cores; with 1 the same seed gives the same bits, but for a --sync behind the
-    training or of changes as they come"""
+    """training threads; 0 = all usable cores; with 1 the same seed gives the same bits, but on hosts that agree behind
+    the training or take changes as they come"""
     seed: int = 1
     """seed of every random draw"""
     resume: bool = False

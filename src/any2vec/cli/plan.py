@@ -11,7 +11,7 @@ import typer
 
 from any2vec import machine
 from any2vec.cli.bar import Bar
-from any2vec.cli.job import ALL_MODELS, Job, job_flags, make_job
+from any2vec.cli.job import ALL_MODELS, READING, Job, job_flags, make_job
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import AsJson, columns, duration, facts, guarded, note, number, parts, print_json, show, size
 from any2vec.errors import InputError
@@ -119,6 +119,10 @@ def _plan(
     )
     if rows is None:
         _refuse({"--tokens": tokens, "--zipf": zipf} | clicks, "goes with --rows; an INPUT has its own")
+    else:
+        flags = (job_flags()[name] for name in values)
+        reading = {flag.flag: values[flag.name] for flag in flags if flag.defaults.keys() <= READING}
+        _refuse(reading, "says how an INPUT is read; leave it out with --rows")
     exponent = 1.0 if zipf is None else zipf
     pace = None if items_per_s is None else float(quantity("--items-per-s", items_per_s, 1, 10**15))
     if job.is_clicks:

@@ -57,7 +57,7 @@ class ClickSchema:
     label: str = "label"
     """the column of labels"""
     label_from: float | None = None
-    """labels at or above it are 1, others 0 (stars, say); None: labels must be 0 or 1"""
+    """labels at or above it are 1, others 0 (stars, say); by default labels must be 0 or 1"""
     dense: tuple[str, ...] = ()
     """columns of numbers"""
     categorical: tuple[str, ...] = ()
@@ -77,10 +77,10 @@ class ClickSchema:
     pooling: str = "sum"
     """sum or mean of the vectors of a multi-valued column"""
     delimiter: str | None = None
-    """between columns: tab, comma, semicolon, pipe, space or one character; None: tab if the first line has one, else
-    comma; double quotes are understood unless it is tab"""
+    """between columns: tab, comma, semicolon, pipe, space or one character; by default tab if the first line has one,
+    else comma; double quotes are understood unless it is tab"""
     header: bool | None = None
-    """whether the first line names the columns; None: it does if it holds one of the names needed"""
+    """whether the first line names the columns; by default it does if it holds one of the names needed"""
     column_names: tuple[str, ...] = ()
     """names of all columns of a file without a header, in order; the label's may be missing in rows to be scored"""
     column: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)

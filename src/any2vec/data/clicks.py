@@ -35,7 +35,7 @@ from any2vec.data.click_schema import ClickSchema
 from any2vec.data.click_writer import FORMAT, VERSION, ClicksWriter, map_array
 from any2vec.data.encoding import Meter, ProgressCall, form_of
 from any2vec.data.files import expand_inputs, is_regular
-from any2vec.data.storage import format_of_folder, remove_stale, storage_errors
+from any2vec.data.storage import format_of_folder, read_meta, remove_stale, storage_errors
 from any2vec.data.text_cache import hash_file, signature_of
 from any2vec.data.vocabulary import Keys
 from any2vec.errors import DataError, FormatError, InputError, StorageError
@@ -149,13 +149,8 @@ class Clicks:
             FormatError: the folder holds no clicks, is newer than this version reads, or is damaged.
         """
         path = Path(path)
-        if format_of_folder(path) != FORMAT:
-            raise FormatError(f"{path} is not a folder of any2vec clicks; give one written by any2vec.")
+        meta = read_meta(path, FORMAT, VERSION, "a folder of any2vec clicks")
         try:
-            meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
-            version = meta.get("version")
-            if not isinstance(version, int) or not 1 <= version <= VERSION:
-                raise FormatError(f"{path} has version {version} of clicks; this any2vec reads up to {VERSION}.")
             return cls(path, meta, ClickEncoder.open(path))
         except FormatError:
             raise

@@ -12,7 +12,6 @@ only "id >= V: skip" and one shard serves them all.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from io import FileIO
@@ -22,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.storage import atomic_folder, format_of_folder, write_json
+from any2vec.data.storage import atomic_folder, format_of_folder, read_meta, write_json
 from any2vec.data.vocabulary import Keys, Vocabulary, open_array
 from any2vec.errors import FormatError, StorageError
 
@@ -67,11 +66,7 @@ class Corpus:
             FormatError: the folder is not a corpus, is newer than this version reads, or is damaged.
         """
         path = Path(path)
-        meta = _read_meta(path)
-        if meta.get("format") != FORMAT:
-            raise FormatError(f"{path} is not an any2vec corpus; give a folder written by any2vec.")
-        if not isinstance(meta.get("version"), int) or not 1 <= meta["version"] <= VERSION:
-            raise FormatError(f"{path} has corpus version {meta.get('version')}; this any2vec reads up to {VERSION}.")
+        meta = read_meta(path, FORMAT, VERSION, "an any2vec corpus")
         tokens, vocabulary = open_array(path, "tokens", np.int32), Vocabulary.open(path)
         sizes = {"num_slots": len(tokens), "num_types": len(vocabulary)}
         for name in ("num_slots", "num_types", "num_tokens", "num_sentences"):
@@ -80,16 +75,6 @@ class Corpus:
         if meta.get("kind") not in KINDS:
             raise FormatError(f"{path} has corpus kind {meta.get('kind')!r}; known are {', '.join(KINDS)}.")
         return cls(path, meta, tokens, vocabulary)
-
-
-def _read_meta(path: Path) -> dict[str, Any]:
-    try:
-        meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise FormatError(f"{path} is not an any2vec corpus: its meta.json cannot be read.") from error
-    if not isinstance(meta, dict):
-        raise FormatError(f"{path} is not an any2vec corpus: its meta.json is not an object.")
-    return meta
 
 
 def is_corpus(path: Path | str) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from any2vec.data.storage import fsync_path
 from any2vec.errors import FormatError
 
 PAGE = 4096
@@ -90,10 +91,10 @@ def write_pages(path: Path, array: np.ndarray) -> int:
 
 
 def synced(path: Path) -> None:
-    """Bring a file or folder to the disk, and out of the page cache."""
+    """Bring a file to the disk, and out of the page cache."""
+    fsync_path(path)
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
         forget(descriptor)
     finally:
         os.close(descriptor)

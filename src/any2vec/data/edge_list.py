@@ -231,10 +231,10 @@ def _guess(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
 
     is_comment = np.zeros(256, np.uint8)
     is_comment[list(options.comment.encode())] = 1
-    sample = _sample(text, is_comment)
+    sample = [line.strip() for line in first_lines(text, options.comment)]
     if not sample:
         raise DataError(f"{name} holds no edges; give at least one line with two ids.")
-    mark = DELIMITERS.get(options.delimiter, options.delimiter) if options.delimiter else _guess_delimiter(sample)
+    mark = DELIMITERS.get(options.delimiter, options.delimiter) if options.delimiter else guess_delimiter(sample)
     delimiter = 0 if mark == " " else ord(mark)
     begins, ends = np.empty((len(sample), 3), np.int64), np.empty((len(sample), 3), np.int64)
     counts, lines = np.empty(len(sample), np.int64), np.empty(len(sample), np.int64)
@@ -258,21 +258,20 @@ def _guess(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
     return EdgeForm(delimiter, is_comment, int(lines[first]), max(2, columns), has_weights, header)
 
 
-def _sample(text: np.ndarray, is_comment: np.ndarray) -> list[bytes]:
-    """The first lines that are neither blank nor comments."""
+def first_lines(text: np.ndarray, comment: str) -> list[bytes]:
+    """The first lines that are neither blank nor comments, which begin with a character of `comment`."""
     size = _SAMPLE_BYTES
     while True:
         lines = text[:size].tobytes().split(b"\n")
         if size < len(text):
             lines.pop()
-        stripped = (line.strip() for line in lines)
-        sample = [line for line in stripped if line and not is_comment[line[0]]]
+        sample = [line for line in lines if line.strip() and line.strip()[0] not in comment.encode()]
         if len(sample) >= 2 or size >= len(text):
             return sample[:_SAMPLE_LINES]
         size *= 16
 
 
-def _guess_delimiter(sample: list[bytes]) -> str:
+def guess_delimiter(sample: list[bytes]) -> str:
     """Tab, comma or semicolon where every line has one, in the first between two ids; else white space."""
     for mark in (b"\t", b",", b";"):
         if all(part.strip() for part in [*sample[0].split(mark), b""][:2]) and all(mark in line for line in sample):

@@ -8,7 +8,6 @@ On disk, a folder:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.storage import atomic_folder, format_of_folder, write_json
+from any2vec.data.storage import atomic_folder, format_of_folder, read_meta, write_json
 from any2vec.data.vocabulary import Keys
 from any2vec.errors import DataError, FormatError
 from any2vec.types import Csr
@@ -98,11 +97,7 @@ class Graph:
             FormatError: the folder is not a graph, is newer than this version reads, or is damaged.
         """
         folder = Path(folder)
-        meta = _read_meta(folder)
-        if meta.get("format") != FORMAT:
-            raise FormatError(f"{folder} is not an any2vec graph; give a folder written by any2vec.")
-        if type(meta.get("version")) is not int or not 1 <= meta["version"] <= VERSION:
-            raise FormatError(f"{folder} has graph version {meta.get('version')}; this any2vec reads up to {VERSION}.")
+        meta = read_meta(folder, FORMAT, VERSION, "an any2vec graph")
         damaged = FormatError(f"{folder} is damaged; write it again.")
         arrays = {name: _open_array(folder / f"{name}.npy", kind, damaged) for name, kind in _ARRAYS.items()}
         indptr, indices, offsets = arrays["indptr"], arrays["indices"], arrays["offsets"]
@@ -123,16 +118,6 @@ class Graph:
             raise damaged
         csr = Csr(indptr, indices, arrays["weights"])
         return cls(csr, Keys(arrays["words"], offsets), meta["is_directed"], report)
-
-
-def _read_meta(folder: Path) -> dict[str, Any]:
-    try:
-        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise FormatError(f"{folder} is not an any2vec graph: its meta.json cannot be read.") from error
-    if not isinstance(meta, dict):
-        raise FormatError(f"{folder} is not an any2vec graph: its meta.json is not an object.")
-    return meta
 
 
 def _open_array(path: Path, kind: Any, damaged: FormatError) -> np.ndarray:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from any2vec.errors import Any2VecError, StorageError
+from any2vec.errors import Any2VecError, FormatError, StorageError
 
 RESULT_FORMAT = "any2vec-embeddings"
 """what a run folder holds, finished or not"""
@@ -67,7 +67,7 @@ def _temporary_beside(path: Path) -> Path:
     return path.parent / f".{path.name[:100]}.{uuid.uuid4().hex[:12]}.tmp"
 
 
-def _fsync(path: Path) -> None:
+def fsync_path(path: Path) -> None:
     """Force one file or folder to the disk; file systems that cannot sync a folder are left alone."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -98,9 +98,9 @@ def atomic_file(path: Path | str, overwrite: bool = True) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield temporary
-            _fsync(temporary)
+            fsync_path(temporary)
             temporary.replace(path)
-            _fsync(path.parent)
+            fsync_path(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
 
@@ -124,11 +124,11 @@ def atomic_folder(path: Path | str, overwrite: bool, format: str) -> Iterator[Pa
         try:
             yield temporary
             for name in sorted(temporary.rglob("*")):
-                _fsync(name)
-            _fsync(temporary)
+                fsync_path(name)
+            fsync_path(temporary)
             check_folder_free(path, overwrite, format)  # again: it may have appeared meanwhile
             _put_in_place(temporary, path)
-            _fsync(path.parent)
+            fsync_path(path.parent)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
@@ -171,6 +171,27 @@ def format_of_folder(path: Path) -> str | None:
             if isinstance(found, str) and found.startswith("any2vec-"):
                 return found
     return None
+
+
+def read_meta(folder: Path, format: str, version: int, what: str) -> dict[str, Any]:
+    """The meta.json of a folder of this format, in a version that is known. what: the folder with its article.
+
+    Raises:
+        FormatError: meta.json cannot be read, or is of another format or a newer version.
+    """
+    try:
+        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise FormatError(f"{folder} is not {what}: its meta.json cannot be read.") from error
+    if not isinstance(meta, dict):
+        raise FormatError(f"{folder} is not {what}: its meta.json is not an object.")
+    if meta.get("format") != format:
+        raise FormatError(f"{folder} is not {what}; give a folder written by any2vec.")
+    found = meta.get("version")
+    if type(found) is not int or not 1 <= found <= version:
+        noun = format.removeprefix("any2vec-")
+        raise FormatError(f"{folder} has {noun} version {found}; this any2vec reads up to {version}.")
+    return meta
 
 
 def _put_in_place(temporary: Path, path: Path) -> None:

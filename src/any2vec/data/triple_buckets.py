@@ -14,7 +14,6 @@ Legend: M triples of a piece, p partitions.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -25,7 +24,7 @@ import xxhash
 
 from any2vec.data.direct import PAGE, aligned_array, forget, read_pages
 from any2vec.data.entity_parts import EntityParts
-from any2vec.data.storage import FileCheck, atomic_folder, storage_errors, write_json
+from any2vec.data.storage import FileCheck, atomic_folder, read_meta, storage_errors, write_json
 from any2vec.errors import DataError, FormatError, InputError, StorageError
 
 BUCKETS_FORMAT = "any2vec-triple-buckets"
@@ -107,7 +106,7 @@ class TripleBuckets:
             FormatError: it holds none, is of another version, or files are missing, cut or changed.
         """
         folder = Path(folder)
-        meta = _read_meta(folder)
+        meta = read_meta(folder, BUCKETS_FORMAT, _VERSION, "a folder of triples in buckets")
         try:
             count_PP, digests = (np.load(folder / f"{name}.npy") for name in ("counts", "digests"))
             parts, num_relations = EntityParts(**meta["parts"]), int(meta["num_relations"])
@@ -304,24 +303,6 @@ class _Writer:
         if not np.array_equal(self._done, self.count_PP.ravel()):
             raise InputError("The blocks of triples are not the same at the second call; give the same ones again.")
         return np.array([one.intdigest() for bucket in self._digests for one in bucket], np.uint64)
-
-
-def _read_meta(folder: Path) -> dict[str, Any]:
-    path = folder / "meta.json"
-    try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
-        found = (meta["format"], meta["version"])
-    except FileNotFoundError:
-        raise FormatError(f"{folder} holds no buckets of triples: it has no meta.json.") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"The buckets {folder} are damaged: meta.json cannot be read ({error}).") from error
-    if found[0] != BUCKETS_FORMAT:
-        raise FormatError(f"{folder} holds no buckets of triples: meta.json says {found[0]!r}.")
-    if found[1] != _VERSION:
-        raise FormatError(
-            f"The buckets {folder} have version {found[1]}, this any2vec reads version {_VERSION}; make them again."
-        )
-    return dict(meta)
 
 
 def _digest_of(count_PP: np.ndarray, digests: np.ndarray) -> str:

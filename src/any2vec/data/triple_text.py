@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from any2vec.data.edge_list import read_text
+from any2vec.data.edge_list import first_lines, guess_delimiter, read_text
 from any2vec.data.edges import DELIMITERS, ProgressCall
 from any2vec.data.files import display
 from any2vec.errors import DataError
@@ -47,10 +47,13 @@ def read_triple_text(
         DataError: the file is missing, empty, cut, binary, or a line is no triple: which one.
     """
     text = read_text(name, progress)
-    first = _first_line(text, name)
+    said = first_lines(text, COMMENT)
+    if not said:
+        raise DataError(f"{display(name)} holds no triples; give at least one.")
+    first = said[0].decode("utf-8", "replace").strip("\r")
     if first.lstrip()[:1] == "<" or first.lstrip()[:2] == "_:":
         return _statements(text, name)
-    mark = _delimiter(first, delimiter)
+    mark = guess_delimiter(said[:1]) if delimiter is None else DELIMITERS.get(delimiter, delimiter)
     fields = first.split() if mark == " " else first.split(mark)
     if len(fields) < 2:
         raise DataError(
@@ -65,24 +68,6 @@ def read_triple_text(
         raise DataError(f"{display(name)} holds no triples; give at least one.")
     _check_full(columns, name, has_header)
     return TripleColumns(columns, max(0, len(fields) - 3), 0)
-
-
-def _first_line(text: np.ndarray, name: str) -> str:
-    """The first line that says something."""
-    at = 0
-    while at < len(text):
-        stop = at + int(np.argmax(text[at : at + _BLOCK] == 10)) if (text[at : at + _BLOCK] == 10).any() else len(text)
-        line = text[at:stop].tobytes().decode("utf-8", "replace").strip("\r\n")
-        if line.strip() and not line.lstrip().startswith(COMMENT):
-            return line
-        at = stop + 1
-    raise DataError(f"{display(name)} holds no triples; give at least one.")
-
-
-def _delimiter(first: str, given: str | None) -> str:
-    if given is not None:
-        return DELIMITERS.get(given, given)
-    return next((mark for mark in ("\t", ",", ";") if first.count(mark) >= 1), " ")
 
 
 def _is_header(fields: list[str]) -> bool:

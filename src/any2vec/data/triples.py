@@ -11,7 +11,6 @@ Letters: M triples.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from any2vec.data.columns import table_format
 from any2vec.data.edges import DELIMITERS, ProgressCall
 from any2vec.data.files import STDIN, expand_inputs, is_regular, read_head
 from any2vec.data.identifiers import string_rows
-from any2vec.data.storage import atomic_folder, format_of_folder, write_json
+from any2vec.data.storage import atomic_folder, read_meta, write_json
 from any2vec.data.triple_text import TripleColumns, read_triple_text
 from any2vec.data.vocabulary import Keys
 from any2vec.errors import DataError, FormatError, InputError
@@ -111,13 +110,7 @@ class Triples:
             FormatError: the folder holds no triples, is newer than this version reads, or is damaged.
         """
         folder = Path(folder)
-        if format_of_folder(folder) != FORMAT:
-            raise FormatError(f"{folder} holds no triples of any2vec; give a folder written by any2vec.")
-        meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-        if type(meta.get("version")) is not int or not 1 <= meta["version"] <= VERSION:
-            raise FormatError(
-                f"{folder} has triples version {meta.get('version')}; this any2vec reads up to {VERSION}."
-            )
+        meta = read_meta(folder, FORMAT, VERSION, "a folder of any2vec triples")
         damaged = FormatError(f"{folder} is damaged; write it again.")
         try:
             columns = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in _COLUMNS]

@@ -20,6 +20,9 @@ MOST_ITERATIONS = 1_000_000
 class ClickSync(Named):
     """How trainers of a click model agree; frozen, checked when it is made."""
 
+    is_served: ClassVar[bool] = False
+    """whether servers hold a common copy of the dense layers"""
+
 
 @dataclass(frozen=True)
 class NoSync(ClickSync):
@@ -38,6 +41,7 @@ class ShadowEasgd(Shadow):
     """Elastic averaging with a centre on servers (any2vec.sync.elastic_replica)."""
 
     name: ClassVar[str] = "shadow-easgd"
+    is_served: ClassVar[bool] = True
     alpha: float = 0.5
     """part of their difference by which replica and centre move in a sync, (0, 0.5]; 0.5: both to the middle"""
     least: int = 1
@@ -110,6 +114,7 @@ class FixedEasgd(Fixed):
     """Elastic averaging with a centre on servers."""
 
     name: ClassVar[str] = "fr-easgd"
+    is_served: ClassVar[bool] = True
     alpha: float = 0.5
     """part of their difference by which replica and centre move in a sync, (0, 0.5]; 0.5: both to the middle"""
 
@@ -153,6 +158,7 @@ class Bounded(ClickSync):
     """Stale synchronous parallel."""
 
     name: ClassVar[str] = "bounded"
+    is_served: ClassVar[bool] = True
     bound: int = 1
     """steps that a trainer may be ahead of the slowest"""
 
@@ -165,6 +171,7 @@ class Async(ClickSync):
     """Gradients count as they come."""
 
     name: ClassVar[str] = "async"
+    is_served: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -172,6 +179,7 @@ class MOfN(ClickSync):
     """A step takes the first gradients of so many trainers; the others are backup, and theirs are dropped."""
 
     name: ClassVar[str] = "m-of-n"
+    is_served: ClassVar[bool] = True
     count: int | None = None
     """trainers whose gradients count, 1 or more; by default all but one"""
 
@@ -187,6 +195,8 @@ _KINDS: dict[str, type[ClickSync]] = {
 }  # fmt: skip
 CLICK_SYNCS = tuple(_KINDS)
 """legal names"""
+SERVED_SYNCS = tuple(name for name, kind in _KINDS.items() if kind.is_served)
+"""those of agreements that have servers of dense layers"""
 
 
 def parse_click_sync(text: str) -> ClickSync:

@@ -8,7 +8,7 @@ from typing import Literal, get_args, get_type_hints
 from any2vec.checks import check_number, check_whole
 from any2vec.errors import InputError
 from any2vec.plan.choices import MOST_PLANNED
-from any2vec.sync.replica_names import ClickSync, parse_click_sync
+from any2vec.sync.replica_names import SERVED_SYNCS, ClickSync, parse_click_sync
 from any2vec.sync.run_hosts import RunHosts
 
 MOST_AHEAD = 100_000
@@ -21,7 +21,7 @@ class Cache:
     kind: Literal["none", "het", "bagpipe"]
     number: int = 0
     """het: the bound, in updates; bagpipe: batches that the oracle looks ahead"""
-    policy: Literal["lru", "lfu", "lfu-promoted", "tinylfu"] = "tinylfu"
+    policy: Literal["static", "lru", "lfu", "lfu-promoted", "tinylfu"] = "static"
     """het: which rows stay"""
 
 
@@ -38,13 +38,13 @@ def parse_cache(text: str) -> Cache:
         return Cache("none")
     if name == "het" and has_number and (len(values) == 1 or values[1:] in ([policy] for policy in policies)):
         check_whole("bound of het", int(values[0]), 0, 2**31)
-        return Cache("het", int(values[0]), values[1] if values[1:] else "tinylfu")  # type: ignore[arg-type]
+        return Cache("het", int(values[0]), values[1] if values[1:] else "static")  # type: ignore[arg-type]
     if name == "bagpipe" and has_number and len(values) == 1:
         check_whole("look-ahead of bagpipe", int(values[0]), 1, MOST_AHEAD)
         return Cache("bagpipe", int(values[0]))
     raise InputError(
-        "cache must be none, het:BOUND[:lru|lfu|lfu-promoted|tinylfu] or bagpipe:BATCHES, like het:100 or bagpipe:200, "
-        f"got {text!r}."
+        "cache must be none, het:BOUND[:static|lru|lfu|lfu-promoted|tinylfu] or bagpipe:BATCHES, like het:100 or "
+        f"bagpipe:200, got {text!r}."
     )
 
 
@@ -55,17 +55,17 @@ class TrainerOptions(RunHosts):
     servers: int = 0
     """processes (or logical hosts) beside the trainers that hold the rows, 0 or more; 0: trainers hold them"""
     sync_servers: int = 0
-    """the same for the common copy of the dense layers (easgd, async, bounded, m-of-n), 0 or more; 0: those of the
-    rows hold it, or the trainers"""
+    """the same for the common copy of the dense layers (of sync shadow-easgd, fr-easgd, bounded, async and m-of-n), 0
+    or more; 0: those of the rows hold it, or the trainers"""
     sync: str = "shadow-easgd"
     """how dense layers agree: behind the training shadow-easgd, shadow-ma, shadow-bmuf; every K batches fr-easgd:K,
     fr-ma:K, fr-bmuf:K; at every batch bsp, m-of-n:M, bounded:S, async; or none"""
     cache: str = "none"
-    """rows that trainers keep close: none; het:BOUND[:POLICY] (stale by so many updates at most; lru, lfu, lfu-promoted
-    or tinylfu say which rows stay); bagpipe:BATCHES (exact, with a look ahead: rows go step by step on all
-    trainers; with sync bsp everything does)"""
+    """rows that trainers keep close: none; het:BOUND[:POLICY] (stale by so many updates at most; static, lru, lfu,
+    lfu-promoted or tinylfu say which rows stay: static those that occur most in the data); bagpipe:BATCHES (exact, with
+    a look ahead: rows go step by step on all trainers; with sync bsp everything does)"""
     cache_rows: float = 0.1
-    """share of all rows that a trainer's cache holds, in (0, 1]"""
+    """of cache het: share of all rows that a trainer's cache holds, in (0, 1]"""
     rounds_per_epoch: int = 8
     """how often in an epoch trainers meet for records, checkpoints and stops, 1..1,000,000"""
 
@@ -81,6 +81,10 @@ class TrainerOptions(RunHosts):
                 f"sync {self.sync} drops gradients that come too late, and a cache {self.cache} has its rows changed "
                 "by then; use cache none."
             )
+        if self.sync_servers and not agreement.is_served:
+            raise InputError(f"sync_servers is for sync {', '.join(SERVED_SYNCS)}; leave it out with sync {self.sync}.")
+        if self.cache_rows != TrainerOptions.cache_rows and cache.kind != "het":
+            raise InputError(f"cache_rows is for cache het; leave it out with cache {self.cache}.")
 
     @property
     def agreement(self) -> ClickSync:

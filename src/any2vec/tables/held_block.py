@@ -13,7 +13,6 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.errors import InputError
-from any2vec.kernels.rank_sums import add_in_turn
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.trained_block import TrainedBlock
 
@@ -34,7 +33,7 @@ class HeldBlock(TrainedBlock):
 
     def __init__(self, table_BC: np.ndarray, optimiser: RowOptimiser, scale: float = 1.0) -> None:
         super().__init__(table_BC, optimiser)
-        self.scale = np.float32(scale)
+        self.scale = scale
         self.step = 0
         """the one whose trainers are not yet known"""
         self.applied: Callable[[int], None] = lambda step: None
@@ -83,19 +82,10 @@ class HeldBlock(TrainedBlock):
             self.dropped.update(rank for rank in held if rank not in trainers)
             counted = [held[rank] for rank in trainers if rank in held]
             if counted:
-                self._step(counted)
+                slot_U = self.optimiser.step_by_sum(self.table, counted, self.scale)
+                self.version_B[slot_U] += 1
             self.step += 1
         self.applied(step)
-
-    def _step(self, pushes: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
-        slot_U = np.unique(np.concatenate([slot_K for slot_K, _ in pushes]))
-        sum_UW, is_begun_U = np.empty((len(slot_U), self.dim), np.float32), np.zeros(len(slot_U), np.uint8)
-        for slot_K, gradient_KW in pushes:
-            add_in_turn(gradient_KW, np.searchsorted(slot_U, slot_K), is_begun_U, sum_UW)
-        if self.scale != 1.0:
-            sum_UW *= self.scale
-        self.optimiser.step(self.table, slot_U, sum_UW)
-        self.version_B[slot_U] += 1
 
     def _check_push(self, slot_K: np.ndarray, value_KD: np.ndarray, is_delta: bool) -> None:
         if not is_delta or value_KD.shape != (len(slot_K), self.dim) or (np.diff(slot_K) <= 0).any():

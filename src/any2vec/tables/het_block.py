@@ -20,6 +20,7 @@ import numpy as np
 from any2vec.cluster.message import Part
 from any2vec.kernels.cached_rows import add_changes
 from any2vec.kernels.rows import gather_rows
+from any2vec.plan.lateness import allowed_updates
 from any2vec.tables.het_message import FRESH, UNKNOWN, Answer, Question, pack_answer, unpack_question
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.trained_block import StoredBlock
@@ -75,7 +76,7 @@ class HetBlock(StoredBlock):
             is_known_A = question.known_A != UNKNOWN
             gap_A = version_A - question.known_A
             is_made_A = (version_A == FRESH) & question.makes_fresh
-            is_sent_A = np.where(is_known_A, gap_A > question.pull_bound, ~is_made_A)
+            is_sent_A = np.where(is_known_A, gap_A > allowed_updates(version_A, question.pull_bound), ~is_made_A)
             missed = np.clip(gap_A[is_known_A & ~is_sent_A], 0, _MOST - 1)
             self._gaps += np.bincount(missed, minlength=_MOST)
         row_SC = np.empty((int(is_sent_A.sum()), self.dim), np.float32)

@@ -29,6 +29,7 @@ import numpy as np
 from any2vec.checks import check_whole
 from any2vec.errors import HostError, InputError
 from any2vec.kernels.cached_rows import add_changes, read_cached, take_pending
+from any2vec.plan.lateness import allowed_updates
 from any2vec.tables.het_message import FRESH, UNKNOWN
 from any2vec.tables.residency import Policy, Residency
 from any2vec.tables.row_optimiser import RowOptimiser
@@ -65,7 +66,7 @@ class HetCache:
     workers n (push_bound + n) that the owner did not have: push_bound + 1 with one worker, the bound and the batch at
     hand. Of its own trainer's updates nothing with one worker; with more, those of rows that are not cached (any more)
     while another worker's message carries them, and until the next refresh. An update is what one batch changes in one
-    row, however often the row stands in it.
+    row, however often the row stands in it. While a row is young both bounds are less (`plan.lateness`).
 
     Args:
         capacity: rows kept, 0 or more; with 0 all rows pass by, which is no cache.
@@ -73,10 +74,13 @@ class HetCache:
         pull_bound: a row is fetched again when more updates than these, by others, are not in it.
         push_bound: a row's changes are pushed when they hold more updates than these; 0 writes through, and what is
             left is a cache that tolerates old reads alone.
-        policy: of `Residency`.
+        policy: of `Residency`; kept: the rows that a static one holds, int64.
         fresh_rows: makes rows, float32 (N, C), of ids, int64 (N,), as the owners' blocks had them before anybody
             changed them; such rows are then not sent. None: they are.
         patience: seconds that a worker waits for another one's answer.
+        others: trainers beside this one. Squares that they have probably added to an Adagrad row in the meantime, as
+            many as this one has, are reckoned with: without them each would take the steps of a trainer that is alone,
+            and the sum of all would be too long.
 
     Raises:
         InputError: an argument is not legal.
@@ -85,7 +89,7 @@ class HetCache:
     def __init__(
         self, capacity: int, optimiser: RowOptimiser, pull_bound: int, push_bound: int | None = None,
         policy: Policy = "tinylfu", fresh_rows: Callable[[np.ndarray], np.ndarray] | None = None,
-        patience: float = 600.0,
+        patience: float = 600.0, kept: np.ndarray | None = None, others: int = 0,
     ) -> None:  # fmt: skip
         push_bound = pull_bound if push_bound is None else push_bound
         check_whole("pull_bound", pull_bound, 0, MOST_BOUND)
@@ -99,7 +103,8 @@ class HetCache:
         self.pull_bound, self.push_bound = pull_bound, push_bound
         self.fresh_rows = fresh_rows
         self.patience = patience
-        self.residency = Residency(capacity, policy)
+        self.others = others
+        self.residency = Residency(capacity, policy, kept)
         self.base_KC = np.zeros((capacity, optimiser.num_columns), np.float32)
         self.pending_KC = np.zeros_like(self.base_KC)
         self.version_K = np.full(capacity, UNKNOWN, np.int64)
@@ -178,11 +183,17 @@ class HetCache:
             slots = exchange.slot_U[is_cached_U]
             add_changes(self.pending_KC, slots, change_UC[is_cached_U], 0)
             self.updates_K[slots] += 1
-            self._due.append(slots[self.updates_K[slots] > self.push_bound])
+            self._due.append(slots[self._is_due(slots)])
             if not is_cached_U.all():
                 loose = change_UC[~is_cached_U]
                 self._loose.append((exchange.id_U[~is_cached_U], np.ones(len(loose), np.int64), loose))
             self.residency.release(slots)
+
+    def unheard(self, exchange: Exchange) -> np.ndarray:
+        """Squares that the other trainers have probably added to the batch's rows since they last met, float32 (U,)."""
+        with self._changed:
+            own_U = self.pending_KC[exchange.slot_U, self.optimiser.width] if self.capacity else np.zeros(1, np.float32)
+            return np.where(exchange.slot_U >= 0, self.others * own_U, 0).astype(np.float32)
 
     def let_go(self, exchange: Exchange) -> None:
         """The batch's rows were read, and are not changed."""
@@ -254,10 +265,13 @@ class HetCache:
     def _take_due(self) -> np.ndarray:
         """Slots with more changes than the bound that are in no message; those that are stay due."""
         due = np.unique(np.concatenate([_NO_SLOTS, *self._due]))
-        due = due[self.updates_K[due] > self.push_bound]
+        due = due[self._is_due(due)]
         is_busy = self._flight_K[due] > 0
         self._due = [due[is_busy]] if is_busy.any() else []
         return due[~is_busy]
+
+    def _is_due(self, slots: np.ndarray) -> np.ndarray:
+        return self.updates_K[slots] > allowed_updates(self.version_K[slots], self.push_bound)
 
     def _take_loose(self, due: tuple[np.ndarray, np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(ids ascending, updates, changes) of all that is to be pushed."""

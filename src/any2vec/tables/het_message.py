@@ -29,7 +29,7 @@ class Question(NamedTuple):
     """Changes to take, and then rows to look after. Slots are places in the owner's block."""
 
     pull_bound: int
-    """a row comes along where more updates than these are not in the version that is known"""
+    """a row comes along where more updates than these (fewer while it is young) are not in the version that is known"""
     push_N: np.ndarray
     """int64 slots, ascending; one may come again"""
     updates_N: np.ndarray

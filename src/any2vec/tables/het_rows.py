@@ -68,8 +68,11 @@ class HetRows:
         exchange = self._exchange
         if exchange is None or len(rows.row_U) != len(exchange.slot_U):
             raise InputError("Gradients belong to the batch that was read last, and come once.")
+        optimiser = self.cache.optimiser
+        if optimiser.kind == "adagrad":
+            self._row_UC[:, optimiser.width] += self.cache.unheard(exchange)
         changed_UC = self._row_UC.copy()
-        self.cache.optimiser.step(changed_UC, np.arange(len(changed_UC)), rows.gradients(gradient_PW))
+        optimiser.step(changed_UC, np.arange(len(changed_UC)), rows.gradients(gradient_PW))
         changed_UC -= self._row_UC
         self.cache.change(exchange, changed_UC)
         self._exchange = None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.errors import InputError
-from any2vec.kernels.rank_sums import add_in_turn
 from any2vec.tables.row_block import RowBlock
 from any2vec.tables.row_optimiser import RowOptimiser
 
@@ -38,12 +37,7 @@ class GradientSum:
     def finish(self, is_delta: bool) -> np.ndarray:
         """Step the rows that had gradients."""
         parts, self._parts = self._parts, []
-        slot_K = np.unique(np.concatenate([slots for slots, _ in parts]))
-        sum_KW, is_begun_K = np.empty((len(slot_K), self.optimiser.width), np.float32), np.zeros(len(slot_K), np.uint8)
-        for slots, gradients in parts:
-            add_in_turn(gradients, np.searchsorted(slot_K, slots), is_begun_K, sum_KW)
-        self.optimiser.step(self.table, slot_K, sum_KW)
-        return slot_K
+        return self.optimiser.step_by_sum(self.table, parts)
 
 
 class InStepBlock(RowBlock):

@@ -23,7 +23,7 @@ import numpy as np
 import xxhash
 
 from any2vec.data.direct import aligned_rows, padded, read_pages, synced, write_pages
-from any2vec.data.storage import FileCheck, atomic_file, atomic_folder, storage_errors
+from any2vec.data.storage import FileCheck, atomic_file, atomic_folder, fsync_path, storage_errors
 from any2vec.errors import FormatError, StorageError
 
 STORE_FORMAT = "any2vec-partitions"
@@ -184,7 +184,7 @@ class PartitionStore:
                 synced(self.folder / _name(number, self._current[number].version))
             if dense:
                 after = _write_dense(self.folder, before.version + 1, dense)
-            synced(self.folder)
+            fsync_path(self.folder)
         _write_index(self.folder, self.bounds, self.columns, self._current, after, note)
         former, self._settled, self._dense, self.note = self._settled, list(self._current), after, note
         for number in changed:

@@ -6,8 +6,8 @@ with the table. Used with one lock around it, or by one thread.
 
 Source: the policies are those of HET (Miao et al. 2022, PVLDB 15(2), and its released cache: LRU, LFU, and LFU whose
 rows move to a permanent part after 10 uses), and TinyLFU (Einziger, Friedman, Manes 2017, "TinyLFU: A highly efficient
-cache admission policy"). Ours: uses are counted by batch, slots are chosen for a batch at once, and TinyLFU's sketch
-holds only what is not resident.
+cache admission policy"); static is data tiering, where it is known before which rows are used most. Ours: uses are
+counted by batch, slots are chosen for a batch at once, and TinyLFU's sketch holds only what is not resident.
 
 Legend: K slots, N ids of a call, U distinct ids of a batch, E rows that gave way.
 """
@@ -19,11 +19,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from any2vec.checks import check_choice, check_whole
+from any2vec.errors import InputError
 from any2vec.kernels.residency import EMPTY, choose_victims, drop_slots, find_slots, put_slots
 from any2vec.kernels.sketch import raise_counts, read_counts
 
-Policy = Literal["lru", "lfu", "lfu-promoted", "tinylfu"]
-POLICIES = ("lru", "lfu", "lfu-promoted", "tinylfu")
+Policy = Literal["static", "lru", "lfu", "lfu-promoted", "tinylfu"]
+POLICIES = ("static", "lru", "lfu", "lfu-promoted", "tinylfu")
 PROMOTE_AFTER = 10
 """uses after which lfu-promoted keeps a row for good"""
 PERMANENT = 0.9
@@ -34,6 +35,7 @@ HALVED_AFTER = 64
 """uses, for each slot, after which tinylfu halves all counts, so that what was long ago fades"""
 MOST_SLOTS = 1 << 40
 _FEW = 16
+_NOBODY = np.empty(0, np.int64)
 
 
 class SlotMap:
@@ -91,15 +93,25 @@ class Residency:
 
     Args:
         capacity: K, 0 or more.
-        policy: who gives way: "lru" those used longest ago; "lfu" those used in the fewest batches since they came in,
-            of these the ones used longest ago; "lfu-promoted" as lfu, but a row used PROMOTE_AFTER times stays for
-            good, while not more than PERMANENT of the slots do so; "tinylfu" as lfu, but counts outlive a row's stay,
-            in a sketch, and a new row passes by unless it has been used more often than the row that would give way.
+        policy: who gives way: "static" nobody, the rows `kept` stand from first to last and all others pass by; "lru"
+            those used longest ago; "lfu" those used in the fewest batches since they came in, of these the ones used
+            longest ago; "lfu-promoted" as lfu, but a row used PROMOTE_AFTER times stays for good, while not more than
+            PERMANENT of the slots do so; "tinylfu" as lfu, but counts outlive a row's stay, in a sketch, and a new row
+            passes by unless it has been used more often than the row that would give way.
+        kept: of static, int64 (K or fewer,), none twice.
+
+    Raises:
+        InputError: an argument is not legal, or static is not told its rows (or another policy is).
     """
 
-    def __init__(self, capacity: int, policy: Policy = "tinylfu") -> None:
+    def __init__(self, capacity: int, policy: Policy = "tinylfu", kept: np.ndarray | None = None) -> None:
         check_whole("cache rows", capacity, 0, MOST_SLOTS)
         check_choice("cache policy", policy, POLICIES)
+        if (policy == "static") != (kept is not None) or (kept is not None and len(kept) > capacity):
+            raise InputError(
+                f"A static cache of {capacity} rows is told which, and no other one is; got policy {policy!r} and "
+                f"{'no rows' if kept is None else f'{len(kept)} rows'}."
+            )
         self.capacity = capacity
         self.policy = policy
         self.map = SlotMap(capacity)
@@ -119,6 +131,8 @@ class Residency:
         cells = _places(SKETCH_CELLS * capacity // 2) if policy == "tinylfu" else 0
         self._sketch_RH = np.zeros((SKETCH_ROWS, cells), np.uint8)
         self._uses = 0
+        if kept is not None:
+            self._keep(kept)
 
     def __len__(self) -> int:
         return len(self.map)
@@ -154,8 +168,18 @@ class Residency:
         self._num_free += len(slot_N)
         return slot_N
 
+    def _keep(self, kept: np.ndarray) -> None:
+        """These rows take the first slots, in their order, and nobody takes another."""
+        slots = np.arange(len(kept))
+        self.owner_K[slots] = kept
+        self.map.put(kept, slots)
+        self.permanent_K[slots] = True
+        self._num_permanent = len(kept)
+
     def _admit(self, id_U: np.ndarray, slot_U: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Give the new ones slots, as far as there are any: (slots that gave way, whose they were)."""
+        if self.policy == "static":
+            return _NOBODY, _NOBODY
         count_N = np.zeros(len(new), np.int64)
         if self.policy == "tinylfu":
             read_counts(self._sketch_RH, id_U[new], count_N)

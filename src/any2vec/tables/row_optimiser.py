@@ -5,12 +5,14 @@ So whoever moves, caches or stores a row moves its state with it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from any2vec.checks import check_choice, check_number
+from any2vec.kernels.rank_sums import add_in_turn
 from any2vec.kernels.row_steps import adagrad_rows, adam_rows, sgd_rows
 
 OPTIMISERS = ("adagrad", "adam", "sgd")
@@ -51,3 +53,24 @@ class RowOptimiser:
             adagrad_rows(table_VC, slot_U, gradient_UW, self.rate, self.epsilon)
         else:
             adam_rows(table_VC, slot_U, gradient_UW, self.rate, BETA1, BETA2, self.epsilon)
+
+    def step_by_sum(
+        self, table_VC: np.ndarray, pushes: Sequence[tuple[np.ndarray, np.ndarray]], scale: float = 1.0
+    ) -> np.ndarray:
+        """Step once by the sum of several trainers' gradients, added in the order given, on which its bits depend.
+
+        Args:
+            pushes: 1 or more, (int64 (K,), float32 (K, W)) of each trainer, whose rows are distinct.
+            scale: of the sums.
+
+        Returns:
+            slot_U, int64, ascending: the rows that changed.
+        """
+        slot_U = np.unique(np.concatenate([slot_K for slot_K, _ in pushes]))
+        sum_UW, is_begun_U = np.empty((len(slot_U), self.width), np.float32), np.zeros(len(slot_U), np.uint8)
+        for slot_K, gradient_KW in pushes:
+            add_in_turn(gradient_KW, np.searchsorted(slot_U, slot_K), is_begun_U, sum_UW)
+        if scale != 1.0:
+            sum_UW *= np.float32(scale)
+        self.step(table_VC, slot_U, sum_UW)
+        return slot_U

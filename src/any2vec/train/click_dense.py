@@ -105,14 +105,14 @@ class HostDense:
         has_own = not self._starts_alike and rank < len(known) and "replica" in known[rank]
         mine = known[rank if has_own else 0]
         self.replica.value[:] = mine["replica"] if has_own else agreed_Q
-        count, state = mine["replica.count"], {name: mine[f"replica.{name}"] for name in self.replica.state}
-        if not count[0]:  # servers have made the steps, and have the state
-            parts = {name: from_slices(name, known, len(agreed_Q)) for name in state}
-            state = {name: mine[f"replica.{name}"] if part is None else part for name, part in parts.items()}
+        count = mine["replica.count"]
+        is_served = not count[0]  # servers have made the steps, and have the state
+        if is_served:
             count = next((one["count"] for one in known if "count" in one), count)
         self.replica.count = int(count[0])
         for name, array in self.replica.state.items():
-            array[:] = state[name]
+            served = from_slices(name, known, len(agreed_Q)) if is_served else None
+            array[:] = mine[f"replica.{name}"] if served is None else served
         self.agreement.recall(known)
 
     def facts(self) -> dict[str, Any]:

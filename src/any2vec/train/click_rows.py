@@ -42,6 +42,7 @@ class ClickData(ClickSource, Protocol):
     num_rows_F: np.ndarray
     offset_F: np.ndarray
     is_mean_F: np.ndarray
+    counts_V: np.ndarray
 
     @property
     def num_rows(self) -> int: ...
@@ -138,13 +139,16 @@ class ServedRows:
         def fresh(placed_N: np.ndarray) -> np.ndarray:
             return fresh_rows(model, placement.unplace(placed_N), seed)
 
+        def busiest(number: int) -> np.ndarray:
+            return np.sort(placement.place(np.argsort(-np.asarray(data.counts_V), kind="stable")[:number]))
+
         def batch_rows(trainer: int, step: int) -> np.ndarray:
             batch = steps.batch(data, trainer, step)
             return BatchRows.of(placement.place(batch.id_M), batch.start_P).row_U
 
         setting = RowSetting(
             optimiser=optimiser, placement=placement, roles=roles, options=options, workers=workers, table=self.table,
-            fresh=fresh if stored is None else None, batch_rows=batch_rows, num_steps=steps.num_steps,
+            fresh=fresh if stored is None else None, busiest=busiest, batch_rows=batch_rows, num_steps=steps.num_steps,
             first_step=steps.first,
         )  # fmt: skip
         self.way = make_way(setting, transport)

@@ -50,6 +50,8 @@ class RowSetting:
     """float32 (B, C), this host's block in placed order"""
     fresh: Callable[[np.ndarray], np.ndarray] | None
     """makes rows by placed number as they start, float32 (N, C); None: they have been trained before"""
+    busiest: Callable[[int], np.ndarray]
+    """so many placed rows (or all) that occur most in the data, ascending"""
     batch_rows: Callable[[int, int], np.ndarray]
     """(trainer, step) -> the distinct placed rows of that batch, ascending"""
     num_steps: int
@@ -126,7 +128,10 @@ def _het(setting: RowSetting, transport: Transport) -> RowWay:
         return RowWay(server, lanes[0], [], is_placed=True)
     capacity = max(1, round(options.cache_rows * setting.placement.num_rows))
     bound, policy = options.row_cache.number, options.row_cache.policy
-    cache = HetCache(capacity, setting.optimiser, bound, policy=policy, fresh_rows=setting.fresh)
+    cache = HetCache(
+        capacity, setting.optimiser, bound, policy=policy, fresh_rows=setting.fresh,
+        kept=setting.busiest(capacity) if policy == "static" else None, others=setting.roles.trainers - 1,
+    )  # fmt: skip
     accesses = [HetRows(cache, client, _NAME) for client in lanes]
     return RowWay(server, lanes[0], accesses, is_placed=True, facts=accesses[0].facts)
 
