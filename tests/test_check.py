@@ -16,7 +16,11 @@ from any2vec.tables.partition_store import PartitionStore
 from any2vec.testing.toy_table import graph, make
 from out_of_core_toy import train
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux"),
+    # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
+    pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning"),
+]
 
 
 @pytest.fixture

@@ -21,7 +21,11 @@ from any2vec.data.triple_buckets import TripleBuckets, blocks_of, chunk_buffer
 from any2vec.errors import DataError, FormatError, InputError, StorageError
 from any2vec.testing.toy_table import graph
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux"),
+    # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
+    pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning"),
+]
 ENTITIES, TRIPLES = 500, 3000
 
 
