@@ -59,7 +59,10 @@ def test_a_slow_batch_is_not_overtaken_by_more_than_the_bound() -> None:
     with Pipeline([Stage(work, 2)], bound=5) as pipeline:
         feeder = threading.Thread(target=lambda: [pipeline.put(batch) for batch in range(20)], daemon=True)
         feeder.start()
-        time.sleep(0.3)
+        deadline = time.monotonic() + 20
+        while len(done) < 4 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.1)
         assert done == [1, 2, 3, 4]
         go_on.set()
         feeder.join(20)
