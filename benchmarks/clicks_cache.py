@@ -25,7 +25,9 @@ nobody has read before become rarer, and so do rows that the cache makes itself,
 TEST = 200_000
 ZIPFS = {1.3: 0.8, 1.1: 0.7}
 """exponent of the stream -> share of the bytes that is to be saved"""
-BOUND, BOUNDS, SEEDS = 100, (0, 1, 10, 100, 1000), (1, 2, 3)
+BOUND, BOUNDS = 100, (0, 1, 10, 100, 1000)
+SEEDS = range(1, 9)
+"""one run in a few ends 0.002 of AUC above the others of its kind, whatever the bound (docs/log.md)"""
 OPTIONS = {"dim": DIM, "batch_size": BATCH, "learning_rate": 0.02, "bottom": "32", "top": "64-32"}
 """bytes of rows do not depend on the dense layers, so they are small here"""
 SPREAD = {"logical_hosts": TRAINERS, "servers": 1, "sync": "fr-ma:1", "cache_rows": SHARE, "rounds_per_epoch": 1}
@@ -54,7 +56,8 @@ def het_bytes(bench: Bench) -> list[Reading]:
     bench.runs["bytes over those of the ideal cache"] = {str(zipf): ratio for zipf, ratio in over.items()}
     worst = max(losses, key=lambda zipf: abs(losses[zipf]["auc"]))
     told = "; ".join(
-        f"Zipf {zipf}: AUC {loss['auc']:+.5f} (seeds {loss['by_seed']}), normalised entropy {loss['entropy']:+.4f}"
+        f"Zipf {zipf}: AUC {loss['auc']:+.5f} ± {loss['error']:.5f} (seeds {loss['by_seed']}), normalised entropy "
+        f"{loss['entropy']:+.4f}"
         for zipf, loss in losses.items()
     )
     shown = "; ".join(
@@ -121,8 +124,9 @@ def _auc_lost(bench: Bench, zipf: float) -> dict[str, Any]:
     bench.runs[f"Zipf {zipf}, by seed: bound {BOUND} and bound 0"] = [
         [{name: side[name] for name in ("auc", "normalised_entropy", "log_loss")} for side in pair] for pair in pairs
     ]
-    by_seed = " ".join(f"{difference:+.5f}" for difference in auc)
-    return {"auc": statistics.fmean(auc), "by_seed": by_seed, "entropy": statistics.fmean(entropy)}
+    by_seed = " ".join(f"{difference:+.4f}" for difference in auc)
+    error = statistics.stdev(auc) / len(auc) ** 0.5 if len(auc) > 1 else 0.0
+    return {"auc": statistics.fmean(auc), "error": error, "by_seed": by_seed, "entropy": statistics.fmean(entropy)}
 
 
 def _curve(bench: Bench, zipf: float) -> dict[int, dict[str, float]]:
@@ -269,10 +273,13 @@ ROWS = (
                 for zipf, share in ZIPFS.items()
             ),
             Measure(
-                name="AUC of bound 100 less bound 0, held out, mean of 3 seeds", relation="<=", target=0.001,
-                wording="within 0.001",
+                name=f"AUC of bound 100 less bound 0, held out, mean of {len(SEEDS)} seeds", relation="<=",
+                target=0.001, wording="within 0.001",
             ),
-            Measure(name="bytes over those of the ideal cache with the bound for all rows", relation="<=", target=1.1, unit="x"),
+            Measure(
+                name="bytes over those of the ideal cache with the bound for all rows", relation="<=", target=1.1,
+                unit="x",
+            ),
             Measure(name="bytes saved by bound", relation="", wording="reported"),
             Measure(
                 name="a cache that tolerates old reads alone (pull bound 100, push bound 0)", relation="",
