@@ -41,6 +41,7 @@ COMMANDS: dict[str, Entry] = {
     "report": Entry("house", "Write a run's page: curves, map, neighbours, scores.", _RESULTS),
     "demo": Entry("house", "Train on real data that ships with Python; no download.", _HOUSE),
     "data": Entry("data", "Known public data sets: list, show, get.", _HOUSE),
+    "check": Entry("house", "Whether the files of a table larger than memory are sound.", _HOUSE),
     "doctor": Entry("house", "Versions, cores, caches, and what is missing.", _HOUSE),
 }
 
