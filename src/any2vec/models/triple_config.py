@@ -32,6 +32,8 @@ class TripleModel:
     is_near: ClassVar[bool] = False
     """answers lie near their queries, score gamma - distance; else scores are dot products"""
     has_relations: ClassVar[bool] = True
+    start_spread: ClassVar[float] = 0.01
+    """rows start uniform within this, but for angles"""
 
     dim: int = 192
     """numbers per vector, 1..4096; of complex numbers half as many"""

@@ -216,7 +216,8 @@ class _Touched:
         slots = np.concatenate([batch.given_Q, candidates.slot_K, batch.answer_B])
         slot_U, row_N = np.unique(slots, return_inverse=True)
         ends = np.cumsum([len(batch.given_Q), len(candidates.slot_K)])
-        return cls(slot_U, *np.split(row_N, ends), False)
+        row_Q, row_K, row_B = np.split(row_N, ends)
+        return cls(slot_U, row_Q, row_K, row_B, False)
 
 
 def relation_optimiser(model: TripleModel) -> RowOptimiser:
