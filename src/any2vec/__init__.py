@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from any2vec.data.edges import GraphOptions, read_graph
     from any2vec.data.graph import Graph
     from any2vec.data.text import TextOptions, encode_text
-    from any2vec.data.triples import TripleOptions, Triples, read_triples
+    from any2vec.data.triple_options import TripleOptions
+    from any2vec.data.triples import Triples, read_triples
     from any2vec.embeddings import Embeddings
     from any2vec.errors import (
         Any2VecError,
@@ -64,7 +65,7 @@ _HOMES = {
     "FactorisationMachine": "models.fm", "LogisticRegression": "models.logistic",
     "Clicks": "data.clicks", "ClickSchema": "data.click_schema", "ClickScorer": "models.click_scorer",
     "ComplEx": "models.complex", "DistMult": "models.distmult", "TransE": "models.transe", "RotatE": "models.rotate",
-    "DotProduct": "models.dot", "Triples": "data.triples", "TripleOptions": "data.triples",
+    "DotProduct": "models.dot", "Triples": "data.triples", "TripleOptions": "data.triple_options",
     "TripleScorer": "models.triple_scorer", "read_triples": "data.triples",
     "read_clicks": "data.clicks", "HostOptions": "sync.options", "TrainerOptions": "sync.trainers",
     "FitResult": "train.fit", "fit": "train.fit", "Progress": "types",

@@ -125,7 +125,7 @@ def _text_options() -> type:
 
 
 def _triple_options() -> type:
-    from any2vec.data.triples import TripleOptions
+    from any2vec.data.triple_options import TripleOptions
 
     return TripleOptions
 

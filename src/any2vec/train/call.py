@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from any2vec.data.edges import GraphOptions
     from any2vec.data.graph import Graph
     from any2vec.data.text import TextOptions
-    from any2vec.data.triples import TripleOptions
+    from any2vec.data.triple_options import TripleOptions
     from any2vec.train.click_prepare import PreparedClicks
     from any2vec.train.triple_prepare import PreparedTriples
 

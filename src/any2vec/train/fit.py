@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from any2vec.data.click_schema import ClickSchema
     from any2vec.data.edges import GraphOptions
     from any2vec.data.text import TextOptions
-    from any2vec.data.triples import TripleOptions
+    from any2vec.data.triple_options import TripleOptions
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from any2vec.sync.run_hosts import RunHosts
 from any2vec.train.prepare import Stage
 
 if TYPE_CHECKING:
-    from any2vec.data.triples import TripleOptions, Triples
+    from any2vec.data.triple_options import TripleOptions
+    from any2vec.data.triples import Triples
 
 
 @dataclass(frozen=True)
