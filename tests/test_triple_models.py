@@ -76,8 +76,12 @@ def some_candidates(negatives: str, answers: np.ndarray) -> Candidates:
 def test_steps_are_the_gradient_of_the_plain_loss(
     kind: type[TripleModel], loss: Any, negatives: str, reciprocal: bool
 ) -> None:
-    """The loss equals the twin's; the gradients those of its central differences, penalties among them."""
     model = kind(dim=DIM, loss=loss, reciprocal=reciprocal, n3=0.05, l2=0.03, margin=0.8, gamma=2.0, temperature=0.7)
+    check_gradients(model, negatives)
+
+
+def check_gradients(model: TripleModel, negatives: str) -> None:
+    """The loss equals the twin's; the gradients those of its central differences, penalties among them."""
     tables = random_tables(model, 3)
     questions = Questions(model, random_triples(4), RELATIONS, 1)
     questions.begin(0)
@@ -95,7 +99,10 @@ def test_steps_are_the_gradient_of_the_plain_loss(
     def plain(with_penalties: bool) -> float:
         scores = naive.batch_scores(model, *wide, batch, candidates.slot_K.tolist())
         losses = [naive.question_loss(model, *pair, each) for pair, each in zip(scores, of_others, strict=True)]
-        return sum(losses) + (naive.penalties(model, *wide, batch) if with_penalties else 0.0)
+        if not with_penalties:
+            return sum(losses)
+        guessing = naive.relation_losses(model, *wide, batch) if model.relation_weight else 0.0
+        return sum(losses) + guessing + naive.penalties(model, *wide, batch)
 
     assert found == pytest.approx(plain(False), rel=2e-4)
     for table, recorder in zip(wide, recorders, strict=True):
@@ -109,6 +116,13 @@ def test_steps_are_the_gradient_of_the_plain_loss(
             gradient[place] = (sides[0] - sides[1]) / 2e-6
         assert model.relation_width == 0 or np.abs(gradient).max() > 0.01
         np.testing.assert_allclose(recorder.gradient, gradient, atol=2e-3, rtol=2e-3)
+
+
+@pytest.mark.parametrize("kind", [ComplEx, DistMult], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("negatives", ["all", "few"])
+@pytest.mark.parametrize("reciprocal", [True, False])
+def test_guessing_relations_is_a_gradient_too(kind: type[TripleModel], negatives: str, reciprocal: bool) -> None:
+    check_gradients(kind(dim=DIM, relation_weight=0.6, reciprocal=reciprocal), negatives)
 
 
 def test_the_exponential_is_near_enough() -> None:
@@ -279,11 +293,17 @@ def test_a_diverged_training_says_so() -> None:
         ({"n3": -1}, "n3 must be a number"),
         ({"learning_rate": 0}, "learning_rate must be a number in \\(0, 10\\]"),
         ({"margin": 0}, "margin must be a number"),
+        ({"relation_weight": -1}, "relation_weight must be a number"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         ComplEx(**options)
+
+
+def test_only_products_guess_relations() -> None:
+    with pytest.raises(InputError, match="relation_weight is for complex and distmult, not rotate; leave it out"):
+        RotatE(relation_weight=0.5)
 
 
 def test_how_many_negatives_where_nobody_says() -> None:

@@ -82,6 +82,18 @@ def penalties(model: Any, entities: np.ndarray, relations: np.ndarray, batch: An
     return total
 
 
+def relation_losses(model: Any, entities: np.ndarray, relations: np.ndarray, batch: Any) -> float:
+    """Softmax loss of guessing each question's relation from its two entities, times its weight."""
+    total = 0.0
+    for q in range(len(batch.given_Q)):
+        for answer in batch.answer_B[batch.first_Q1[q] : batch.first_Q1[q + 1]]:
+            ends = (batch.given_Q[q], answer)
+            start, end = ends[::-1] if batch.is_turned_Q[q] else ends
+            scores = [float(query(model.query, entities[start], row, False) @ entities[end]) for row in relations]
+            total += math.log(sum(math.exp(one) for one in scores)) - scores[batch.relation_Q[q]]
+    return model.relation_weight * total
+
+
 def draw_slots(
     key: int, position: int, by_degree: int, answers: Sequence[int], ranges: Sequence[tuple[int, int]], count: int
 ) -> list[int]:

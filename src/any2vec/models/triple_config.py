@@ -55,6 +55,8 @@ class TripleModel:
     """weight of the sum of cubes of the rows of each triple (nuclear 3-norm), 0 and up"""
     l2: float = 0.0
     """weight of the sum of squares of the rows of each triple, 0 and up"""
+    relation_weight: float = 0.0
+    """complex, distmult: weight of a second loss, of guessing the relation from both entities, 0 and up"""
     margin: float = 1.0
     """margin loss: by how much answers should be ahead, in (0, 1000]"""
     gamma: float = 9.0
@@ -74,6 +76,9 @@ class TripleModel:
         check_number("degree_share", self.degree_share, 0, 1)
         check_number("n3", self.n3, 0, 1000)
         check_number("l2", self.l2, 0, 1000)
+        check_number("relation_weight", self.relation_weight, 0, 1000)
+        if self.relation_weight and self.query not in ("real", "complex"):
+            raise InputError(f"relation_weight is for complex and distmult, not {self.name}; leave it out.")
         check_number("margin", self.margin, 0, 1000, open_low=True)
         check_number("gamma", self.gamma, 0, 1000)
         check_number("temperature", self.temperature, 0, 1000)

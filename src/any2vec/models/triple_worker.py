@@ -154,8 +154,13 @@ class TripleWorker:
     ) -> None:
         """From the gradients of queries to those of rows, penalties too, and a step of each row."""
         model = self.model
-        row_V, place_Q = np.unique(batch.relation_Q, return_inverse=True)
+        if model.relation_weight:  # every relation is a candidate
+            row_V, place_Q = np.arange(len(self.relations)), batch.relation_Q
+        else:
+            row_V, place_Q = np.unique(batch.relation_Q, return_inverse=True)
         of_relation_VP = np.zeros((len(row_V), self._of_relations.width), np.float32)
+        if model.relation_weight:
+            self._guess_relations(batch, touched, of_entity_UW, of_relation_VP)
         add_query_gradients(
             self._kind, self.entities, batch.given_Q, self.relations, batch.relation_Q, batch.is_turned_Q, of_query_QW,
             touched.row_Q, of_entity_UW, place_Q, of_relation_VP,
@@ -170,6 +175,31 @@ class TripleWorker:
         self._of_entities.step(self.entities, touched.slot_U, of_entity_UW)
         if model.relation_width:
             self._of_relations.step(self.relations, row_V, of_relation_VP)
+
+    def _guess_relations(
+        self, batch: QuestionBatch, touched: _Touched, of_entity_UW: np.ndarray, of_relation_RP: np.ndarray
+    ) -> None:
+        """Add the gradients of a softmax over relations, given both ends of a triple.
+
+        Products and sums turn into each other: as the query for an answer is entity times relation, that for a relation
+        is answer times the entity's conjugate, so the same kernels make it.
+        """
+        count_Q = np.diff(batch.first_Q1)
+        relation_B, is_turned_B = np.repeat(batch.relation_Q, count_Q), np.repeat(batch.is_turned_Q, count_Q)
+        given_B, row_B = np.repeat(batch.given_Q, count_Q), np.repeat(touched.row_Q, count_Q)
+        # Of a relation that is read the other way round the two entities change places.
+        from_B, to_B = (np.where(is_turned_B, *ends) for ends in ((batch.answer_B, given_B), (given_B, batch.answer_B)))
+        of_from_B, of_to_B = (np.where(is_turned_B, *rows) for rows in ((touched.row_B, row_B), (row_B, touched.row_B)))
+        ways = (self._kind, self.entities, to_B, self.entities, from_B, np.ones(len(to_B), np.bool_))
+        guess_BW = self._array("guess", len(given_B), self.model.dim)
+        make_queries(*ways, guess_BW)
+        relation_RW = self.relations[:, : self.model.dim]
+        score_BR = guess_BW @ relation_RW.T
+        own_B, first_B1 = score_BR[np.arange(len(given_B)), relation_B], np.arange(len(given_B) + 1)
+        softmax_loss(score_BR, score_BR.max(axis=1), first_B1, relation_B, own_B)
+        score_BR *= np.float32(self.model.relation_weight)
+        of_relation_RP += score_BR.T @ guess_BW
+        add_query_gradients(*ways, score_BR @ relation_RW, of_to_B, of_entity_UW, of_from_B, of_entity_UW)
 
     def _loss(self, score_QK: np.ndarray, first_Q1: np.ndarray, column_B: np.ndarray, own_B: np.ndarray) -> float:
         """Scores, in place, become gradients."""
