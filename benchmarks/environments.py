@@ -50,10 +50,20 @@ PINS: dict[str, tuple[str, ...]] = {
         "pystow==0.10.3",
         "optuna==5.0.0",
     ),
+    # Of 2020, the newest on the package index; it asks setuptools for its own version.
+    "pbg": (
+        "torchbiggraph==1.0.0",
+        "torch==2.13.0+cpu",
+        "numpy==2.4.6",
+        "h5py==3.16.0",
+        "attrs==26.1.0",
+        "tqdm==4.70.1",
+        "setuptools==80.9.0",
+    ),
 }
 ALONE: dict[str, tuple[str, ...]] = {"torchrec": ("torchrec==1.8.0",)}
 """installed after the pins and without what they ask for: torchrec asks for fbgemm's CUDA build"""
-INDEX: dict[str, str] = dict.fromkeys(("torchrec", "pykeen"), "https://download.pytorch.org/whl/cpu")
+INDEX: dict[str, str] = dict.fromkeys(("torchrec", "pykeen", "pbg"), "https://download.pytorch.org/whl/cpu")
 """where else pip looks when the pins are not all to be had without"""
 
 
