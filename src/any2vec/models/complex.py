@@ -21,5 +21,5 @@ class ComplEx(TripleModel):
     name: ClassVar[str] = "complex"
     query: ClassVar[str] = "complex"
 
-    n3: float = 0.02
+    n3: float = 0.05
     """weight of the sum of cubes of the rows of each triple (nuclear 3-norm), 0 and up"""

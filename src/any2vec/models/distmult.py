@@ -19,5 +19,5 @@ class DistMult(TripleModel):
     name: ClassVar[str] = "distmult"
     query: ClassVar[str] = "real"
 
-    n3: float = 0.02
+    n3: float = 0.05
     """weight of the sum of cubes of the rows of each triple (nuclear 3-norm), 0 and up"""

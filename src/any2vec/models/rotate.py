@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from any2vec.models.triple_config import TripleModel
 
@@ -22,3 +22,8 @@ class RotatE(TripleModel):
     name: ClassVar[str] = "rotate"
     query: ClassVar[str] = "turn"
     is_near: ClassVar[bool] = True
+
+    loss: Literal["softmax", "logistic", "margin"] = "logistic"
+    """of an answer against its negatives: softmax, logistic (self-adversarial) or margin"""
+    gamma: float = 6.0
+    """transe, rotate: scores are gamma less the distance, in [0, 1000]"""

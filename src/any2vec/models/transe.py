@@ -19,3 +19,6 @@ class TransE(TripleModel):
     name: ClassVar[str] = "transe"
     query: ClassVar[str] = "shift"
     is_near: ClassVar[bool] = True
+
+    learning_rate: float = 0.1
+    """learning rate of row-wise Adagrad, in (0, 10]"""

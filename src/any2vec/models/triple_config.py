@@ -37,7 +37,7 @@ class TripleModel:
 
     dim: int = 192
     """numbers per vector, 1..4096; of complex numbers half as many"""
-    learning_rate: float = 0.1
+    learning_rate: float = 0.4
     """learning rate of row-wise Adagrad, in (0, 10]"""
     batch_size: int = 1000
     """questions of a step, two a triple, 1..1,048,576; those with the same entity and relation come together"""
