@@ -12,7 +12,7 @@ import pytest
 from any2vec.errors import InputError
 from any2vec.kernels.rng import PURPOSE_INIT, stream_key
 from any2vec.kernels.row_start import start_rows
-from any2vec.kernels.triple_losses import exp_below
+from any2vec.kernels.triple_losses import exp_below, hide_answers, softmax_loss
 from any2vec.kernels.triple_queries import draw_slots
 from any2vec.models.complex import ComplEx
 from any2vec.models.distmult import DistMult
@@ -130,6 +130,17 @@ def test_the_exponential_is_near_enough() -> None:
     found_N = np.array([exp_below(x) for x in x_N], np.float64)
     np.testing.assert_allclose(found_N, np.exp(x_N.astype(np.float64)), rtol=5e-6)
     assert exp_below(np.float32(0)) == 1 and 0 <= exp_below(np.float32(-1e30)) < 1e-37
+
+
+def test_answers_that_lie_far_apart_have_finite_gradients() -> None:
+    """One query, answers with scores of 300, 5 and -300 and a negative of 0: each question is against that alone."""
+    score_QK, own_B = np.array([[300, 5, -300, 0]], np.float32), np.array([300, 5, -300], np.float32)
+    first_Q1, column_B = np.array([0, 3]), np.array([0, 1, 2])
+    hide_answers(score_QK, first_Q1, column_B)
+    loss = softmax_loss(score_QK, score_QK.max(axis=1), first_Q1, column_B, own_B)
+    assert loss == pytest.approx(300 + math.log1p(math.exp(-5)), rel=1e-6) and not own_B.any()
+    expected = [0, -1 / (1 + math.exp(5)), -1, 1 + 1 / (1 + math.exp(5))]
+    np.testing.assert_allclose(score_QK[0], expected, atol=1e-6)
 
 
 # ---- questions

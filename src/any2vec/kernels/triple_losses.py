@@ -39,16 +39,17 @@ def exp_below(x: np.float32) -> np.float32:
 
 
 @fast_jit
-def _hide_answers(row_K: np.ndarray, column_B: np.ndarray, first: int, stop: int) -> None:
-    """The answers of a query are no negatives of it."""
-    for b in range(first, stop):
-        if column_B[b] >= 0:
-            row_K[column_B[b]] = _LOW
+def hide_answers(score_QK: np.ndarray, first_Q1: np.ndarray, column_B: np.ndarray) -> None:
+    """The answers of a query are no negatives of it: their columns score below everything. Before each loss."""
+    for q in range(score_QK.shape[0]):
+        for b in range(first_Q1[q], first_Q1[q + 1]):
+            if column_B[b] >= 0:
+                score_QK[q, column_B[b]] = _LOW
 
 
 @fast_jit
 def _show_answers(row_K: np.ndarray, column_B: np.ndarray, own_B: np.ndarray, first: int, stop: int) -> None:
-    """Gradients of answers go to their columns; one that answers twice has both. Hidden columns hold 0 by now."""
+    """Gradients of answers go to their columns, which hold next to nothing by now; one that comes twice has both."""
     for b in range(first, stop):
         if column_B[b] >= 0:
             row_K[column_B[b]] += own_B[b]
@@ -59,13 +60,13 @@ def _show_answers(row_K: np.ndarray, column_B: np.ndarray, own_B: np.ndarray, fi
 def softmax_loss(
     score_QK: np.ndarray, top_Q: np.ndarray, first_Q1: np.ndarray, column_B: np.ndarray, own_B: np.ndarray
 ) -> float:
-    """- log(exp(own) / (exp(own) + sum of exp over negatives)), nats. top_Q: the highest score of each row."""
+    """- log(exp(own) / (exp(own) + sum of exp over negatives)), nats. top_Q: the highest negative of each query.
+
+    Sums are over the highest negative, or the answer where that is higher: answers of one query may lie far apart.
+    """
     loss = 0.0
     for q in range(score_QK.shape[0]):
         row_K, top, first, stop = score_QK[q], top_Q[q], first_Q1[q], first_Q1[q + 1]
-        for b in range(first, stop):
-            top = max(top, own_B[b])
-        _hide_answers(row_K, column_B, first, stop)
         total = _ZERO
         for k in range(row_K.size):
             each = exp_below(row_K[k] - top)
@@ -73,11 +74,12 @@ def softmax_loss(
             total += each
         weight = _ZERO
         for b in range(first, stop):
-            own = exp_below(own_B[b] - top)
-            whole = own + total
-            loss += np.log(np.float64(whole)) - np.float64(own_B[b] - top)
-            weight += _ONE / whole
-            own_B[b] = own / whole - _ONE
+            highest = max(top, own_B[b])
+            own, scale = exp_below(own_B[b] - highest), exp_below(top - highest)
+            whole = own + scale * total
+            loss += np.log(np.float64(whole)) - np.float64(own_B[b] - highest)
+            weight += scale / whole
+            own_B[b] = -scale * total / whole
         for k in range(row_K.size):
             row_K[k] *= weight
         _show_answers(row_K, column_B, own_B, first, stop)
@@ -97,7 +99,6 @@ def logistic_loss(
     loss, sharp = 0.0, np.float32(temperature)
     for q in range(score_QK.shape[0]):
         row_K, top, first, stop = score_QK[q], top_Q[q], first_Q1[q], first_Q1[q + 1]
-        _hide_answers(row_K, column_B, first, stop)
         total, of_negatives = _ZERO, 0.0
         for k in range(row_K.size):
             if row_K[k] > _HALF * _LOW:
@@ -126,7 +127,6 @@ def margin_loss(
     loss, wide = 0.0, np.float32(margin)
     for q in range(score_QK.shape[0]):
         row_K, first, stop = score_QK[q], first_Q1[q], first_Q1[q + 1]
-        _hide_answers(row_K, column_B, first, stop)
         hidden = 0
         for k in range(row_K.size):
             hidden += int(row_K[k] <= _HALF * _LOW)

@@ -17,7 +17,8 @@ import numpy as np
 from any2vec.errors import InputError
 from any2vec.kernels import triple_queries
 from any2vec.kernels.rng import PURPOSE_NEGATIVE, stream_key
-from any2vec.kernels.triple_losses import logistic_loss, margin_loss, softmax_loss
+from any2vec.kernels.rows import gather_rows
+from any2vec.kernels.triple_losses import hide_answers, logistic_loss, margin_loss, softmax_loss
 from any2vec.kernels.triple_queries import (
     LEAST_DISTANCE,
     add_answer_gradients,
@@ -196,6 +197,7 @@ class TripleWorker:
         relation_RW = self.relations[:, : self.model.dim]
         score_BR = guess_BW @ relation_RW.T
         own_B, first_B1 = score_BR[np.arange(len(given_B)), relation_B], np.arange(len(given_B) + 1)
+        hide_answers(score_BR, first_B1, relation_B)
         softmax_loss(score_BR, score_BR.max(axis=1), first_B1, relation_B, own_B)
         score_BR *= np.float32(self.model.relation_weight)
         of_relation_RP += score_BR.T @ guess_BW
@@ -204,6 +206,7 @@ class TripleWorker:
     def _loss(self, score_QK: np.ndarray, first_Q1: np.ndarray, column_B: np.ndarray, own_B: np.ndarray) -> float:
         """Scores, in place, become gradients."""
         model = self.model
+        hide_answers(score_QK, first_Q1, column_B)
         if model.loss == "margin":
             return float(margin_loss(score_QK, first_Q1, column_B, own_B, model.margin))
         top_Q = score_QK.max(axis=1)
@@ -216,7 +219,9 @@ class TripleWorker:
         width = self.model.dim
         if candidates.whole is not None:
             return self.entities[candidates.whole[0] : candidates.whole[1], :width]
-        return self.entities[candidates.slot_K, :width]
+        rows_KC = self._array("candidates", len(candidates.slot_K), self.entities.shape[1])
+        gather_rows(self.entities, candidates.slot_K, rows_KC)
+        return rows_KC[:, :width]
 
     def _array(self, name: str, rows: int, columns: int) -> np.ndarray:
         """An array of that shape in memory that is kept from batch to batch: fresh pages cost as much as the work."""
