@@ -29,8 +29,8 @@ from naive import triples as naive
 MODELS: list[type[TripleModel]] = [ComplEx, DistMult, TransE, RotatE, DotProduct]
 ENTITIES, RELATIONS, DIM = 12, 3, 6
 each = pytest.mark.parametrize("kind", MODELS, ids=lambda kind: kind.name)
-# Without the compiler NumPy warns of uint64 arithmetic that is meant to wrap.
-pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+# Without the compiler NumPy warns of uint64 arithmetic that is meant to wrap, and of NaN that is looked for.
+pytestmark = pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
 
 
 def random_triples(seed: int, size: int = 25) -> np.ndarray:
