@@ -46,7 +46,7 @@ class RunOptions:
     """How a run is carried out; the model's own options are in its config."""
 
     epochs: int | None = None
-    """passes over the data, 1 or more; by default 5 for words, 1 for nodes and clicks, 30 for triples"""
+    """passes over the data, 1 or more; by default 5 for words, 1 for nodes and clicks, 24 for triples"""
     threads: int = 0
     """training threads; 0 = all usable cores; with 1 the same seed gives the same bits, but for a --sync behind the
     training or of changes as they come"""

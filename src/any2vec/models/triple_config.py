@@ -26,7 +26,7 @@ class TripleModel:
     """
 
     name: ClassVar[str] = ""
-    default_epochs: ClassVar[int] = 30
+    default_epochs: ClassVar[int] = 24
     query: ClassVar[str] = ""
     """how an entity's row and a relation's become a query, as kernels/triple_queries.py names it"""
     is_near: ClassVar[bool] = False

@@ -81,7 +81,7 @@ def fit(
             lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list and its kin, a SciPy,
             NetworkX or PyG graph, an opened `Graph`, or walks that `any2vec walk` stored; for clicks: TSV, CSV,
             Parquet or Arrow files, or opened `Clicks`; for triples: whatever `read_triples` reads.
-        epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes and clicks, 30 for triples.
+        epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes and clicks, 24 for triples.
         threads: training threads; 0 = all usable cores. One thread: the same seed gives the same bits; several:
             Hogwild (Recht et al. 2011), statistically equal.
         seed: of every random draw, 0 or more.
