@@ -36,10 +36,34 @@ PINS: dict[str, tuple[str, ...]] = {
         "pyre-extensions==0.0.32",
         "tqdm==4.70.1",
     ),
+    "pykeen": (
+        "pykeen==1.11.1",
+        "torch==2.13.0+cpu",
+        "numpy==2.4.6",
+        "pandas==3.1.1",
+        "scipy==1.17.1",
+        "scikit-learn==1.9.1",
+        "class-resolver==0.8.2",
+        "torch-max-mem==0.1.6",
+        "torch-ppr==0.0.8",
+        "docdata==0.0.5",
+        "pystow==0.10.3",
+        "optuna==5.0.0",
+    ),
+    # Of 2020, the newest on the package index; it asks setuptools for its own version.
+    "pbg": (
+        "torchbiggraph==1.0.0",
+        "torch==2.13.0+cpu",
+        "numpy==2.4.6",
+        "h5py==3.16.0",
+        "attrs==26.1.0",
+        "tqdm==4.70.1",
+        "setuptools==80.9.0",
+    ),
 }
 ALONE: dict[str, tuple[str, ...]] = {"torchrec": ("torchrec==1.8.0",)}
 """installed after the pins and without what they ask for: torchrec asks for fbgemm's CUDA build"""
-INDEX: dict[str, str] = {"torchrec": "https://download.pytorch.org/whl/cpu"}
+INDEX: dict[str, str] = dict.fromkeys(("torchrec", "pykeen", "pbg"), "https://download.pytorch.org/whl/cpu")
 """where else pip looks when the pins are not all to be had without"""
 
 

@@ -37,6 +37,7 @@ TABLES = {
     "words-and-graphs": "benchmarks.words_and_graphs",
     "many-hosts": "benchmarks.many_hosts",
     "clicks": "benchmarks.clicks",
+    "larger-than-memory": "benchmarks.larger_than_memory",
 }
 """name of a table -> the module that has it as TABLE; every issue that promises figures adds its own"""
 

@@ -94,7 +94,9 @@ def test_no_command_is_left_out() -> None:
         assert all(commands_of(text) for text in blocks(page, "sh")), f"{page.name}: a block of sh holds no command"
         for command in commands(page):
             known = (
-                command in ELSEWHERE or BENCHMARK.match(command) or (page.name == "README.md" and "any2vec " in command)
+                command in ELSEWHERE
+                or BENCHMARK.match(command)
+                or (page.name in ("README.md", "triples.md") and "any2vec " in command)
             )
             assert known, f"{page.name}: nothing runs `{command}`"
 
@@ -143,6 +145,23 @@ def test_python_of_the_readme(clone: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with contextlib.redirect_stdout(output):
         exec(compile(code, "README.md", "exec"), {})
     assert "list" in output.getvalue()
+
+
+def test_commands_and_python_of_the_page_of_triples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(1)
+    for name, size in (("train", 400), ("valid", 20), ("test", 20)):
+        lines = (f"e{draw.randrange(30)}\tr{draw.randrange(2)}\te{draw.randrange(30)}\n" for _ in range(size))
+        (tmp_path / f"{name}.tsv").write_text("".join(lines))
+    page = ROOT / "docs" / "triples.md"
+    assert len(commands(page)) == 3
+    for command in commands(page):
+        run(command, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks(page, "python")
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, page.name, "exec"), {})
+    assert output.getvalue().count("'e") == 3
 
 
 def test_links_lead_somewhere() -> None:

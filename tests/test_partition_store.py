@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from any2vec.data import direct
+from any2vec.data.direct import aligned_rows
 from any2vec.errors import FormatError, StorageError
-from any2vec.tables import partition_store
-from any2vec.tables.partition_store import PartitionStore, aligned_rows
+from any2vec.tables.partition_store import PartitionStore
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
 BOUNDS, COLUMNS = [0, 300, 700, 701, 1000], 5
@@ -85,7 +86,7 @@ def work(folder: Path) -> None:
         for number in numbers:
             put(store, number, step - 1 if step > 1 else 9)  # is written again, as a partition that comes back
             put(store, number, step)
-        store.commit({"step": step})
+        store.commit({"step": step}, {"step": np.full(3, step)} if step != 4 else None)
 
 
 def killed_at(point: int, folder: Path, task: Callable[[Path], None]) -> bool:
@@ -111,10 +112,10 @@ def killed_at(point: int, folder: Path, task: Callable[[Path], None]) -> bool:
 
             return called
 
-        partition_store._PIECE = 4096  # type: ignore[misc]
+        direct.PIECE = 4096  # type: ignore[misc]
         for name in ("open", "pwritev", "fsync", "close"):
             setattr(os, name, dying(getattr(os, name)))
-        for name in ("unlink", "replace", "rename", "write_text"):
+        for name in ("unlink", "replace", "rename", "write_text", "write_bytes"):
             setattr(Path, name, dying(getattr(Path, name)))
         task(folder)
         os._exit(0)
@@ -138,6 +139,9 @@ def test_a_store_that_is_killed_anywhere_is_as_at_a_commit(tmp_path: Path) -> No
             last |= dict.fromkeys(numbers, step)
         assert all(np.array_equal(found, values(number, last[number])) for number, found in enumerate(content(store)))
         assert not list(store.check()) and len(list(folder.glob("part-*"))) == 4
+        has_dense = store.note["step"] not in (0, 4)
+        assert [array.tolist() for array in store.dense().values()] == has_dense * [3 * [store.note["step"]]]
+        assert len(list(folder.glob("dense.*"))) == has_dense
         put(store, 2, 50)
         store.commit({"step": 50})
         store.close()
@@ -145,6 +149,30 @@ def test_a_store_that_is_killed_anywhere_is_as_at_a_commit(tmp_path: Path) -> No
             break
         points += 1
     assert points > 60
+
+
+def test_what_a_commit_counts_is_on_the_disk_before_its_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or the index could reach it first when the power fails."""
+    store = create(tmp_path / "store")
+    put(store, 1, 1)
+    put(store, 3, 1)
+    events: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def seen_fsync(descriptor: int) -> None:
+        events.append(Path(f"/proc/self/fd/{descriptor}").readlink().name)
+        fsync(descriptor)
+
+    def seen_replace(path: Path, target: Path) -> Path:
+        events.append("index")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", seen_fsync)
+    monkeypatch.setattr(Path, "replace", seen_replace)
+    store.commit({}, {"step": np.zeros(1)})
+    before, after = events[: events.index("index")], events[events.index("index") + 1 :]
+    assert {"part-00001.1", "part-00003.1", "dense.1", "store"} <= set(before)
+    assert any(name.endswith(".tmp") for name in before) and after == ["store"]
 
 
 def test_a_store_that_is_killed_while_it_is_made_is_none(tmp_path: Path) -> None:
@@ -175,9 +203,9 @@ def damage(name: str, how: Callable[[Path], object]) -> Callable[[Path], None]:
     return lambda folder: (how(folder / name), None)[1]
 
 
-def flip(path: Path) -> None:
+def flip(path: Path, place: int = 1000) -> None:
     data = bytearray(path.read_bytes())
-    data[1000] ^= 1
+    data[place] ^= 1
     path.write_bytes(data)
 
 
@@ -215,6 +243,24 @@ def test_a_changed_byte_is_found(tmp_path: Path) -> None:
     ]
     with pytest.raises(FormatError, match="its bytes are not those that were written"):
         store.read(3, aligned_rows(400, COLUMNS))
+
+
+def test_arrays_beside_the_table_are_those_of_the_commit(tmp_path: Path) -> None:
+    store = create(tmp_path / "store")
+    assert store.dense() == {}
+    weight = np.random.default_rng(1).normal(size=(3, 2)).astype(np.float32)
+    store.commit({}, {"weight": weight, "step": np.int64(7)})
+    store.commit({}, {"weight": 2 * weight})
+    store.close()
+    again = PartitionStore.open(tmp_path / "store")
+    assert list(again.dense()) == ["weight"] and np.array_equal(again.dense()["weight"], 2 * weight)
+    flip(tmp_path / "store" / "dense.2", 200)
+    with pytest.raises(FormatError, match=r"dense\.2 of the store .* is damaged"):
+        again.dense()
+    assert len(list(again.check())) == 1
+    (tmp_path / "store" / "dense.2").unlink()
+    with pytest.raises(FormatError, match=r"dense\.2 is missing"):
+        again.dense()
 
 
 def test_one_process_has_it_open(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from any2vec.errors import InputError
 from any2vec.plan.bucket_orders import beta_swaps, make_order
-from any2vec.plan.buffer import AHEAD, MOST_PARTITIONS, plan_buffer, smallest_budget
+from any2vec.plan.buffer import AHEAD, MOST_PARTITIONS, block_rows, plan_buffer, smallest_budget
 
 sizes = st.integers(1, 10**9), st.integers(4, 4000), st.integers(0, 10**9)
 
@@ -45,9 +45,19 @@ def test_no_other_number_of_partitions_moves_less() -> None:
     moved = {}
     for partitions in range(5, MOST_PARTITIONS + 1):
         each = -(-rows // partitions) * row_bytes
-        capacity = budget // each - AHEAD
+        block = -(-each // (1024 * row_bytes)) * 1024 * row_bytes  # whole pages: 516 bytes are 4 times an odd number
+        capacity = budget // block - AHEAD
         if 2 <= capacity < partitions:
             moved[partitions] = 2 * make_order("beta", partitions, capacity).swaps * each
     assert plan.epoch_bytes == min(moved.values()) == moved[plan.partitions]
     assert plan.swaps == beta_swaps(plan.partitions, plan.capacity)
-    assert plan.as_dict()["memory_bytes"] == (plan.capacity + AHEAD) * plan.partition_bytes <= budget
+    block = block_rows(-(-rows // plan.partitions), row_bytes) * row_bytes
+    assert plan.as_dict()["memory_bytes"] == (plan.capacity + AHEAD) * block <= budget
+    assert plan.as_dict()["commit_bytes"] == plan.capacity * plan.partition_bytes
+
+
+@given(st.integers(1, 10**6), st.integers(1, 1000))
+def test_blocks_are_the_fewest_whole_pages(rows: int, columns: int) -> None:
+    block = block_rows(rows, 4 * columns)
+    assert block >= rows and block * 4 * columns % 4096 == 0
+    assert not any(less * 4 * columns % 4096 == 0 for less in range(rows, block))

@@ -16,6 +16,8 @@ NAMES = {
     "Corpus", "TextOptions", "encode_text",
     "Graph", "GraphOptions", "read_graph",
     "DLRM", "DeepFM", "FactorisationMachine", "LogisticRegression",
+    "ComplEx", "DistMult", "TransE", "RotatE", "DotProduct",
+    "Triples", "TripleOptions", "TripleScorer", "read_triples",
     "Clicks", "ClickSchema", "ClickScorer", "HostOptions", "TrainerOptions", "read_clicks",
     "Any2VecError", "InputError", "DataError", "StorageError", "FormatError", "HostError", "Interrupted",
 }  # fmt: skip
@@ -38,7 +40,9 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         _ = any2vec.no_such_name
 
 
-@pytest.mark.parametrize("model", ["SkipGram", "CBOW", "DeepWalk", "Node2Vec", "DLRM", "DeepFM"])
+@pytest.mark.parametrize(
+    "model", ["SkipGram", "CBOW", "DeepWalk", "Node2Vec", "DLRM", "DeepFM", "ComplEx", "DotProduct"]
+)
 def test_configs_are_frozen_and_keyword_only(model: str) -> None:
     config = getattr(any2vec, model)
     with pytest.raises(TypeError):

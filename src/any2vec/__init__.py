@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from any2vec.data.edges import GraphOptions, read_graph
     from any2vec.data.graph import Graph
     from any2vec.data.text import TextOptions, encode_text
+    from any2vec.data.triple_options import TripleOptions
+    from any2vec.data.triples import Triples, read_triples
     from any2vec.embeddings import Embeddings
     from any2vec.errors import (
         Any2VecError,
@@ -34,13 +36,19 @@ if TYPE_CHECKING:
     from any2vec.estimators import NodeEmbedder, WordEmbedder
     from any2vec.models.cbow import CBOW
     from any2vec.models.click_scorer import ClickScorer
+    from any2vec.models.complex import ComplEx
     from any2vec.models.deepfm import DeepFM
     from any2vec.models.deepwalk import DeepWalk
+    from any2vec.models.distmult import DistMult
     from any2vec.models.dlrm import DLRM
+    from any2vec.models.dot import DotProduct
     from any2vec.models.fm import FactorisationMachine
     from any2vec.models.logistic import LogisticRegression
     from any2vec.models.node2vec import Node2Vec
+    from any2vec.models.rotate import RotatE
     from any2vec.models.skipgram import SkipGram
+    from any2vec.models.transe import TransE
+    from any2vec.models.triple_scorer import TripleScorer
     from any2vec.sync.options import HostOptions
     from any2vec.sync.trainers import TrainerOptions
     from any2vec.train.fit import FitResult, fit
@@ -56,6 +64,9 @@ _HOMES = {
     "Node2Vec": "models.node2vec", "DLRM": "models.dlrm", "DeepFM": "models.deepfm",
     "FactorisationMachine": "models.fm", "LogisticRegression": "models.logistic",
     "Clicks": "data.clicks", "ClickSchema": "data.click_schema", "ClickScorer": "models.click_scorer",
+    "ComplEx": "models.complex", "DistMult": "models.distmult", "TransE": "models.transe", "RotatE": "models.rotate",
+    "DotProduct": "models.dot", "Triples": "data.triples", "TripleOptions": "data.triple_options",
+    "TripleScorer": "models.triple_scorer", "read_triples": "data.triples",
     "read_clicks": "data.clicks", "HostOptions": "sync.options", "TrainerOptions": "sync.trainers",
     "FitResult": "train.fit", "fit": "train.fit", "Progress": "types",
 }  # fmt: skip

@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
 _RUNS, _RESULTS, _HOUSE = "Train", "Use and judge a result", "Data and machine"
 COMMANDS: dict[str, Entry] = {
-    "train": Entry("train", "Train vectors of words or graph nodes, or a model of clicks.", _RUNS),
+    "train": Entry("train", "Train vectors of words, graph nodes or entities, or a model of clicks.", _RUNS),
     "estimate": Entry("estimate", "Memory, time and disk of a run, before it starts.", _RUNS),
     "plan": Entry("plan", "Memory, bytes and modelled time of a run over hosts.", _RUNS),
     "walk": Entry("graph", "Write random walks of a graph, to train on later.", _RUNS),
@@ -36,11 +36,12 @@ COMMANDS: dict[str, Entry] = {
     "nearest": Entry("search", "The nearest neighbours of a word or node.", _RESULTS),
     "analogy": Entry("search", "A is to B as C is to ...?", _RESULTS),
     "score": Entry("score", "How likely clicks are, by a model of clicks.", _RESULTS),
-    "evaluate": Entry("evaluate", "Score vectors: similarity, analogy, nodes, links.", _RESULTS),
+    "evaluate": Entry("evaluate", "Score vectors: similarity, analogy, nodes, links, triples.", _RESULTS),
     "export": Entry("export", "Write vectors in the format of another tool.", _RESULTS),
     "report": Entry("house", "Write a run's page: curves, map, neighbours, scores.", _RESULTS),
     "demo": Entry("house", "Train on real data that ships with Python; no download.", _HOUSE),
     "data": Entry("data", "Known public data sets: list, show, get.", _HOUSE),
+    "check": Entry("house", "Whether the files of a table larger than memory are sound.", _HOUSE),
     "doctor": Entry("house", "Versions, cores, caches, and what is missing.", _HOUSE),
 }
 
@@ -151,7 +152,7 @@ def root(
         bool, typer.Option("--debug", help="Show the traceback of an error (also: ANY2VEC_DEBUG=1).")
     ] = False,
 ) -> None:
-    """Fast embeddings of words, graph nodes and the categories of clicks, on one machine or many."""
+    """Fast embeddings of words, graph nodes, categories of clicks and knowledge graphs, on one machine or many."""
     if debug:
         os.environ["ANY2VEC_DEBUG"] = "1"
 

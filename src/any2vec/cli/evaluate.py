@@ -12,12 +12,12 @@ import typer
 
 from any2vec.checks import MAX_SEED
 from any2vec.cli.job import check_input
-from any2vec.cli.output import AsJson, guarded, plain, print_json, render, show
+from any2vec.cli.output import AsJson, guarded, note, plain, print_json, render, show
 from any2vec.cli.search import Format, Result, load
 from any2vec.data.storage import atomic_file
 from any2vec.errors import InputError, StorageError
 
-TASKS = ("similarity", "analogy", "nodes", "links")
+TASKS = ("similarity", "analogy", "nodes", "links", "triples")
 
 
 @guarded
@@ -26,7 +26,7 @@ def evaluate(
     task: Annotated[str, typer.Option("--task", "-t", help=", ".join(TASKS))],
     data: Annotated[
         list[Path],
-        typer.Option("--data", "-d", help="Word pairs, questions, labels, or a split's folder; repeat for more."),
+        typer.Option("--data", "-d", help="Word pairs, questions, labels, a split's folder, triples; repeat for more."),
     ],
     method: Annotated[str, typer.Option("--method", help="analogy: add (3CosAdd) or mul (3CosMul)")] = "add",
     max_vocab: Annotated[
@@ -39,6 +39,14 @@ def evaluate(
     shuffles: Annotated[int, typer.Option("--shuffles", min=1, help="nodes: random splits per share")] = 10,
     seed: Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="nodes: seed of the splits")] = 1,
     score: Annotated[str, typer.Option("--score", help="links: dot, cosine, output or hadamard")] = "dot",
+    known: Annotated[
+        list[Path] | None,
+        typer.Option("--known", help="triples: others that are true, besides those of training.", show_default=False),
+    ] = None,
+    unknown: Annotated[
+        str,
+        typer.Option("--unknown", help="triples with names that have no vector: rank in the middle, skip, or error"),
+    ] = "middle",
     format: Format = None,
     as_json: AsJson = False,
 ) -> None:
@@ -46,20 +54,22 @@ def evaluate(
 
     similarity: rank correlation with people's judgement. analogy: Google's questions, by section.
     nodes: labels of nodes from their vectors. links: held-out edges against fixed negatives (see any2vec split).
+    triples: ranks of held-out triples among all entities, filtered, both sides.
     """
     options: dict[str, dict[str, Any]] = {
         "similarity": {},
         "analogy": {"method": method, "max_vocab": max_vocab},
         "nodes": {"shuffles": shuffles, "seed": seed} | _fractions(fractions),
         "links": {"score": score},
+        "triples": {"known": known or [], "unknown": unknown},
     }
     if task not in options:
         raise InputError(f"--task must be one of {', '.join(TASKS)}; got {task!r}.")
-    for path in data:
+    for path in [*data, *(known or [])]:
         check_input(str(path))
-    embeddings = load(run, format)
+    judged = _scorer(run) if task == "triples" else load(run, format)
     found = [
-        {"task": task, "data": str(path)} | _flat(function(task)(embeddings, path, **options[task]).as_dict())
+        {"task": task, "data": str(path)} | _flat(function(task)(judged, path, **options[task]).as_dict())
         for path in data
     ]
     keep_scores(run, found)
@@ -68,11 +78,25 @@ def evaluate(
         return
     for one in found:
         show(*render(_for_people(one)))
+        if one.get("num_unknown"):
+            note(
+                f"{one['num_unknown']:,} of {one['num_triples']:,} triples have names that the model was not trained "
+                "on: they rank in the middle; --unknown skip leaves them out."
+            )
 
 
 def function(task: str) -> Any:
     """The function of `any2vec.evaluate` behind a task; scikit-learn is imported only by those that need it."""
+    if task == "triples":
+        return importlib.import_module("any2vec.evaluate.triple_files").evaluate_triple_file
     return getattr(importlib.import_module(f"any2vec.evaluate.{task}"), f"evaluate_{task}")
+
+
+def _scorer(run: Path) -> Any:
+    """The model of triples in the folder of a run."""
+    from any2vec.models.triple_scorer import TripleScorer
+
+    return TripleScorer.load(run)
 
 
 def _flat(result: dict[str, Any]) -> dict[str, Any]:

@@ -1,17 +1,32 @@
-"""`any2vec report`, `doctor` and `demo`."""
+"""`any2vec report`, `check`, `doctor` and `demo`."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import RenderableType
 from rich.text import Text
 
 from any2vec.checks import MAX_SEED, MAX_THREADS
 from any2vec.cli.bar import Bar
-from any2vec.cli.output import AsJson, columns, facts, guarded, note, print_json, render, show
+from any2vec.cli.output import (
+    EXIT_BAD_INPUT,
+    AsJson,
+    columns,
+    facts,
+    guarded,
+    note,
+    print_json,
+    render,
+    show,
+    size,
+)
+
+if TYPE_CHECKING:
+    from any2vec.tables.checking import FolderCheck
 
 
 @guarded
@@ -39,6 +54,34 @@ def report(
         print_json({"page": page, "pictures": pictures})
     else:
         show(facts("", [("page", str(page)), ("pictures", ", ".join(picture.name for picture in pictures))]))
+
+
+@guarded
+def check(
+    folder: Annotated[Path, typer.Argument(metavar="STORE", help="A table in partitions, or the folder of its run.")],
+    as_json: AsJson = False,
+) -> None:
+    """Read every file of a table larger than memory, and say what is wrong with it; exit code 2 if anything is."""
+    from any2vec.tables.checking import check_folders
+
+    found = check_folders(folder)
+    problems = [problem for one in found for problem in one.problems]
+    if as_json:
+        print_json({"is_sound": not problems, "problems": problems, "folders": found})
+    else:
+        show(*(_files(one) for one in found))
+        note("All is as it was written." if not problems else f"{len(problems)} of these files are damaged.")
+    if problems:
+        raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _files(found: FolderCheck) -> RenderableType:
+    """A table of a folder's files."""
+    rows = [
+        (file.file, size(file.num_bytes), file.problem or ("sound" if file.is_counted else "never committed"))
+        for file in found.files
+    ]
+    return columns(str(found.folder), ["file", "size", "found"], rows, left=3)
 
 
 @guarded

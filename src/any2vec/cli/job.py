@@ -14,24 +14,29 @@ from any2vec.cli.config import read_config
 from any2vec.cli.options import Flag, flags_of, nearest_match
 from any2vec.errors import DataError, InputError
 from any2vec.models.click_config import CLICK_MODELS
+from any2vec.models.triple_config import TRIPLE_MODELS
 from any2vec.sync.options import HostOptions
 from any2vec.sync.trainers import TrainerOptions
 from any2vec.train.job import MODELS
 
 GRAPH_MODELS = ("deepwalk", "node2vec")
-ALL_MODELS = MODELS | CLICK_MODELS
-READING = {"text", "graph", "clicks"}
+ALL_MODELS = MODELS | CLICK_MODELS | TRIPLE_MODELS
+PLANNED_MODELS = MODELS | CLICK_MODELS
+READING = {"text", "graph", "clicks", "triples"}
 """owners of how an input is read"""
-_OF_CLICKS = (*CLICK_MODELS, "trainers", "clicks")
+_APART = dict.fromkeys((*CLICK_MODELS, "trainers", "clicks"), "clicks")
+_APART |= dict.fromkeys((*TRIPLE_MODELS, "triples"), "triples")
+"""owners that are no models of sequences, nor of their reading and hosts -> what they are for"""
 
 _PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec": "Walks"}
 _PANELS |= dict.fromkeys(CLICK_MODELS, "Models of clicks")
+_PANELS |= dict.fromkeys(TRIPLE_MODELS, "Models of triples")
 _PANELS |= {"run": "Run", "hosts": "Hosts", "trainers": "Hosts of clicks"}
-_PANELS |= {"text": "Reading text", "graph": "Reading graphs", "clicks": "Reading clicks"}
+_PANELS |= {"text": "Reading text", "graph": "Reading graphs", "clicks": "Reading clicks", "triples": "Reading triples"}
 _OWNERS = {
     "run": "runs", "hosts": "models of words and nodes on several hosts",
     "trainers": "models of clicks on several hosts", "text": "reading text", "graph": "reading graphs",
-    "clicks": "reading clicks",
+    "clicks": "reading clicks", "triples": "reading triples",
 }  # fmt: skip
 """whose option it is, in a user's words; of models their names"""
 _LABELS = {"skipgram": "words", "cbow": "words", "deepwalk": "nodes", "node2vec": "nodes"}
@@ -43,7 +48,7 @@ class RunOptions:
     """How a run is carried out; the model's own options are in its config."""
 
     epochs: int | None = None
-    """passes over the data, 1 or more; by default 5 for words, 1 for nodes and clicks"""
+    """passes over the data, 1 or more; by default 5 for words, 1 for nodes and clicks, 24 for triples"""
     threads: int = 0
     """training threads; 0 = all usable cores; with 1 the same seed gives the same bits, but on hosts that agree behind
     the training or take changes as they come"""
@@ -85,6 +90,7 @@ class Job:
     text: Any
     graph: Any
     schema: str | None = None
+    triples: Any = None
     given: dict[str, Any] = field(default_factory=dict)
     """what flags and file said, for messages"""
 
@@ -96,16 +102,21 @@ class Job:
     def is_clicks(self) -> bool:
         return self.name in CLICK_MODELS
 
+    @property
+    def is_triples(self) -> bool:
+        return self.name in TRIPLE_MODELS
+
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `fit` but for the data, `out` and the callbacks."""
         run = {item.name: getattr(self.run, item.name) for item in fields(self.run)}
-        return run | {"text": self.text, "graph": self.graph, "schema": self.schema, "hosts": self.hosts}
+        reading = {"text": self.text, "graph": self.graph, "schema": self.schema, "triples": self.triples}
+        return run | reading | {"hosts": self.hosts}
 
 
 def _owners() -> dict[str, type]:
     models = {name: getattr(any2vec, attribute) for name, attribute in ALL_MODELS.items()}
     hosts = {"hosts": HostOptions, "trainers": TrainerOptions}
-    reading = {"text": _text_options(), "graph": graph_options(), "clicks": ClickReading}
+    reading = {"text": _text_options(), "graph": graph_options(), "clicks": ClickReading, "triples": _triple_options()}
     return models | {"run": RunOptions} | hosts | reading
 
 
@@ -113,6 +124,12 @@ def _text_options() -> type:
     from any2vec.data.text_options import TextOptions
 
     return TextOptions
+
+
+def _triple_options() -> type:
+    from any2vec.data.triple_options import TripleOptions
+
+    return TripleOptions
 
 
 def graph_options() -> type:
@@ -125,13 +142,13 @@ def graph_options() -> type:
 @cache
 def job_flags() -> dict[str, Flag]:
     """Every flag of `train`."""
-    return flags_of(_owners(), _PANELS, _LABELS, _OF_CLICKS)
+    return flags_of(_owners(), _PANELS, _LABELS, _APART)
 
 
 @cache
 def sequence_flags() -> dict[str, Flag]:
     """Those of models over sequences: every flag of `plan`."""
-    owners = {name: owner for name, owner in _owners().items() if name not in _OF_CLICKS}
+    owners = {name: owner for name, owner in _owners().items() if name not in _APART}
     return flags_of(owners, _PANELS, _LABELS)
 
 
@@ -168,8 +185,8 @@ def make_job(
     values |= given
     owners = _owners()
     hosts = "trainers" if name in CLICK_MODELS else "hosts"
-    reading = "clicks" if name in CLICK_MODELS else "graph" if name in GRAPH_MODELS else "text"
-    mine = (name, "run", hosts, reading)
+    reading = _reading(name)
+    mine = (name, "run", reading) if name in TRIPLE_MODELS else (name, "run", hosts, reading)  # they have one host
     for key in values:
         if not any(owner in flags[key].defaults for owner in mine):
             theirs = " and ".join(_OWNERS.get(owner, owner) for owner in flags[key].defaults)
@@ -189,8 +206,18 @@ def make_job(
         text=build("text") if reading == "text" else None,
         graph=build("graph") if reading == "graph" else None,
         schema=build("clicks").schema if reading == "clicks" else None,
+        triples=build("triples") if reading == "triples" else None,
         given=values,
     )
+
+
+def _reading(name: str) -> str:
+    """Whose options of reading a model has."""
+    if name in CLICK_MODELS:
+        return "clicks"
+    if name in TRIPLE_MODELS:
+        return "triples"
+    return "graph" if name in GRAPH_MODELS else "text"
 
 
 def _data(inputs: str | Sequence[str] | None) -> str | list[str]:

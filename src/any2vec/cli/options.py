@@ -8,7 +8,7 @@ import enum
 import inspect
 import textwrap
 import types
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from pathlib import Path
@@ -105,15 +105,16 @@ def _spelled(value: Any) -> str:
 
 def flags_of(
     owners: Mapping[str, type], panels: Mapping[str, str], labels: Mapping[str, str] | None = None,
-    apart: Collection[str] = (),
+    apart: Mapping[str, str] | None = None,
 ) -> dict[str, Flag]:  # fmt: skip
     """The flags of several config dataclasses, by name; a field that several own (`dim`) is one flag.
 
     owners: name of the owner -> dataclass; panels: name of the owner -> heading in `--help` (the first owner's counts);
-    labels: name of the owner -> what `--help` calls it; apart: owners, those of clicks, whose help stands
-    behind that of the others where it differs.
+    labels: name of the owner -> what `--help` calls it; apart: owners, those of clicks and of triples, whose help
+    stands behind that of the others where it differs -> what they are for.
     """
     found: dict[str, Flag] = {}
+    apart = apart or {}
     for owner, config in owners.items():
         hints, docs = get_type_hints(config), field_docs(config)
         for item in fields(config):
@@ -129,7 +130,7 @@ def flags_of(
                 kind,
                 known.choices if known else choices,
                 nullable or bool(known and known.nullable),
-                _told(known, docs.get(item.name, ""), apart if owner in apart else ()),
+                _told(known, docs.get(item.name, ""), owner, apart),
                 {**(known.defaults if known else {}), owner: default},
                 known.panel if known else panels[owner],
                 labels or {},
@@ -137,13 +138,14 @@ def flags_of(
     return found
 
 
-def _told(known: Flag | None, help: str, apart: Collection[str]) -> str:
-    """The help of a flag that may have owners already; that of the first of the owners `apart` is added."""
+def _told(known: Flag | None, help: str, owner: str, apart: Mapping[str, str]) -> str:
+    """The help of a flag that may have owners already; that of the first owner of each kind `apart` is added."""
     if known is None:
         return help
-    if not apart or set(apart) & set(known.defaults) or known.help.startswith(help):
+    kinds = {apart.get(former, "") for former in known.defaults}
+    if owner not in apart or apart[owner] in kinds or known.help.startswith(help):
         return known.help
-    return f"{known.help}; for clicks: {help}"
+    return f"{known.help}; for {apart[owner]}: {help}"
 
 
 def _kind(hint: Any, name: str) -> tuple[type, tuple[str, ...], bool]:

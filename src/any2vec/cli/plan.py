@@ -11,7 +11,7 @@ import typer
 
 from any2vec import machine
 from any2vec.cli.bar import Bar
-from any2vec.cli.job import ALL_MODELS, READING, Job, job_flags, make_job
+from any2vec.cli.job import PLANNED_MODELS, READING, Job, job_flags, make_job
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import AsJson, columns, duration, facts, guarded, note, number, parts, print_json, show, size
 from any2vec.errors import InputError
@@ -34,7 +34,7 @@ def _plan(
         list[str] | None, typer.Argument(metavar="INPUT...", help="As for train.", show_default=False)
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help=f"{', '.join(ALL_MODELS)}.", show_default=False)
+        str | None, typer.Option("--model", "-m", help=f"{', '.join(PLANNED_MODELS)}.", show_default=False)
     ] = None,
     rows: Annotated[
         str | None,
@@ -108,7 +108,7 @@ def _plan(
 
     if rows is None and not inputs and config is None:
         raise InputError("Say what to plan for: an INPUT, or --rows.")
-    job = make_job(inputs, model, None, config, values, needs_input=rows is None)
+    job = make_job(inputs, model, None, config, values, needs_input=rows is None, models=PLANNED_MODELS)
     if rows is not None and inputs:
         raise InputError("Give an INPUT or --rows, not both.")
     clicks = {"--columns": num_columns, "--numbers": num_dense}

@@ -23,7 +23,7 @@ def _train(
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="INPUT...", help="Text, graph, clicks: files, folders, globs, or - .", show_default=False
+            metavar="INPUT...", help="Text, graph, clicks, triples: files, folders, globs, or - .", show_default=False
         ),
     ] = None,
     model: Annotated[
@@ -37,7 +37,7 @@ def _train(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     **values: Any,
 ) -> None:
-    """Train vectors of words or graph nodes, or a model of clicks.
+    """Train vectors of words, graph nodes or entities, or a model of clicks.
 
     any2vec train corpus.txt --model skipgram --out words
 
@@ -46,6 +46,8 @@ def _train(
     any2vec train corpus.txt --model skipgram --hosts 2 --out words
 
     any2vec train clicks.tsv --model dlrm --schema criteo --out clicks
+
+    any2vec train triples.tsv --model complex --out entities
     """
     job = make_job(inputs, model, out, config, values)
     if job.out is None:
@@ -64,6 +66,12 @@ def _train(
         note(_next(job, result), quiet)
 
 
+_NOUNS = {
+    "clicks": ("values", "examples"), "triples": ("entities", "triples"), "graph": ("nodes", "steps"),
+    "": ("words", "words"),
+}  # fmt: skip
+"""what has vectors, and what speed counts"""
+
 train = with_flags(guarded(_train), job_flags())
 
 
@@ -72,6 +80,9 @@ def _next(job: Job, result: Any) -> str:
     keys = result.embeddings.keys
     if job.is_clicks:
         return f"To score other rows:  {shlex.join(['any2vec', 'score', str(job.out), 'ROWS.tsv'])}"
+    if job.is_triples:
+        ask = ["any2vec", "evaluate", str(job.out), "--task", "triples", "--data", "TEST.tsv"]
+        return f"To rank the answers of other triples:  {shlex.join(ask)}"
     key = str(keys[min(len(keys) - 1, 300)]) if len(keys) else "KEY"
     command = shlex.join(["any2vec", "nearest", str(job.out), key])
     return f"To see the {'nodes' if job.is_graph else 'words'} nearest to {key}:  {command}"
@@ -102,9 +113,7 @@ def _restart_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _print_summary(job: Job, summary: dict[str, Any], result: Any) -> None:
-    rows, items = (
-        ("values", "examples") if job.is_clicks else ("nodes", "steps") if job.is_graph else ("words", "words")
-    )
+    rows, items = _NOUNS["clicks" if job.is_clicks else "triples" if job.is_triples else "graph" * job.is_graph]
     loss = f"{summary['loss']:.4f}" if summary.get("loss") is not None else "not measured"
     if "normalised_entropy" in summary:
         seen = ", each example before it is learned from" if summary["epochs"] == 1 else " in the last pass"

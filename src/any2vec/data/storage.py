@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from any2vec.errors import Any2VecError, FormatError, StorageError
 
@@ -19,6 +19,17 @@ RESULT_FORMAT = "any2vec-embeddings"
 """what a run folder holds, finished or not"""
 _META_NAMES = ("meta.json", "run.json")
 _STALE_SECONDS = 7 * 86400.0
+
+
+class FileCheck(NamedTuple):
+    """What a look at one file of a store has found."""
+
+    file: str
+    num_bytes: int
+    problem: str = ""
+    """one sentence, or "" where nothing is wrong"""
+    is_counted: bool = True
+    """False: it was written and never committed, and goes when the store is opened"""
 
 
 @contextmanager

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from any2vec.data.columns import table_format
-from any2vec.data.edges import DELIMITERS, ProgressCall
+from any2vec.data.edges import ProgressCall
 from any2vec.data.files import STDIN, expand_inputs, is_regular, read_head
 from any2vec.data.identifiers import string_rows
 from any2vec.data.storage import atomic_folder, read_meta, write_json
+from any2vec.data.triple_options import TripleOptions
 from any2vec.data.triple_text import TripleColumns, read_triple_text
 from any2vec.data.vocabulary import Keys
 from any2vec.errors import DataError, FormatError, InputError
@@ -33,20 +34,6 @@ LINK = "linked"
 _NAMES = (("head", "relation", "tail"), ("subject", "predicate", "object"), ("src", "rel", "dst"))
 _COLUMNS = ("head", "relation", "tail")
 _KEYS = ("entity", "relation")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TripleOptions:
-    """How triples are read."""
-
-    delimiter: str | None = None
-    """between columns of text: tab, comma, semicolon, space or one character; by default the first line tells"""
-    header: bool | None = None
-    """whether the first line names the columns; by default it does where it has names such as head and tail"""
-
-    def __post_init__(self) -> None:
-        if self.delimiter is not None and len(DELIMITERS.get(self.delimiter, self.delimiter)) != 1:
-            raise InputError(f"delimiter must be {', '.join(DELIMITERS)} or one character, got {self.delimiter!r}.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,10 @@ PURPOSE_NEGATIVE = 2
 PURPOSE_WALK = 3
 PURPOSE_ORDER = 4
 PURPOSE_INIT = 5
+PURPOSE_PARTS = 6
+"""which row of a partitioned table an entity has"""
+PURPOSE_WINDOW = 7
+"""in which order the triples of a state of the buffer are trained"""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)

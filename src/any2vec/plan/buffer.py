@@ -7,6 +7,7 @@ of BETA (plan/bucket_orders.py); of equal ones the fewest partitions.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,6 +18,18 @@ MOST_PARTITIONS = 64
 """p * p buckets of edges: with more they become small, and training sees few edges between two swaps"""
 AHEAD = 2
 """partitions beside the buffer: one that is read ahead, one that is written back"""
+
+PAGE = 4096
+"""bytes; blocks of the buffer begin and end with whole pages, for they are read and written past the page cache"""
+
+
+_DERIVED = ("partition_bytes", "memory_bytes", "epoch_bytes", "commit_bytes", "disk_bytes")
+
+
+def block_rows(rows: int, row_bytes: int) -> int:
+    """Rows that the block of a partition has room for: as few more as make whole pages."""
+    unit = PAGE // math.gcd(PAGE, row_bytes)
+    return -(-max(1, rows) // unit) * unit
 
 
 @dataclass(frozen=True)
@@ -45,17 +58,28 @@ class BufferPlan:
     @property
     def memory_bytes(self) -> int:
         """All that is needed."""
-        held = self.capacity + (0 if self.is_in_memory else AHEAD)
-        return self.fixed_bytes + held * self.partition_bytes
+        if self.is_in_memory:
+            return self.fixed_bytes + self.num_rows * self.row_bytes
+        return self.fixed_bytes + (self.capacity + AHEAD) * _block_bytes(self.num_rows, self.row_bytes, self.partitions)
 
     @property
     def epoch_bytes(self) -> int:
         """Read and written in an epoch; each swap writes what leaves."""
         return 2 * self.swaps * self.partition_bytes
 
+    @property
+    def commit_bytes(self) -> int:
+        """Written by a commit in the middle of a run: all partitions that are in memory."""
+        return 0 if self.is_in_memory else self.capacity * self.partition_bytes
+
+    @property
+    def disk_bytes(self) -> int:
+        """Of the table on disk: between two commits a partition has two versions."""
+        return 0 if self.is_in_memory else 2 * self.partitions * self.partition_bytes
+
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        derived = {name: getattr(self, name) for name in ("partition_bytes", "memory_bytes", "epoch_bytes")}
+        derived = {name: getattr(self, name) for name in _DERIVED}
         return asdict(self) | derived
 
 
@@ -75,8 +99,7 @@ def plan_buffer(num_rows: int, row_bytes: int, budget_bytes: int, fixed_bytes: i
         return whole
     found = []
     for partitions in range(AHEAD + 3, min(MOST_PARTITIONS, num_rows) + 1):
-        partition_bytes = -(-num_rows // partitions) * row_bytes
-        capacity = (budget_bytes - fixed_bytes) // partition_bytes - AHEAD
+        capacity = (budget_bytes - fixed_bytes) // _block_bytes(num_rows, row_bytes, partitions) - AHEAD
         if 2 <= capacity < partitions:
             swaps = beta_swaps(partitions, capacity)
             found.append(BufferPlan(num_rows, row_bytes, partitions, capacity, fixed_bytes, swaps))
@@ -94,4 +117,9 @@ def smallest_budget(num_rows: int, row_bytes: int, fixed_bytes: int = 0) -> int:
     partitions = max(1, min(MOST_PARTITIONS, num_rows))
     if partitions < AHEAD + 3:
         return fixed_bytes + num_rows * row_bytes
-    return fixed_bytes + (2 + AHEAD) * -(-num_rows // partitions) * row_bytes
+    out_of_core = (2 + AHEAD) * _block_bytes(num_rows, row_bytes, partitions)
+    return fixed_bytes + min(num_rows * row_bytes, out_of_core)
+
+
+def _block_bytes(num_rows: int, row_bytes: int, partitions: int) -> int:
+    return block_rows(-(-num_rows // partitions), row_bytes) * row_bytes

@@ -10,13 +10,11 @@ Legend: V rows of the table, R rows of a partition, C columns (values and their 
 
 from __future__ import annotations
 
-import errno
 import fcntl
+import io
 import json
-import mmap
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,17 +22,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import xxhash
 
-from any2vec.data.storage import atomic_file, atomic_folder, fsync_path, storage_errors
+from any2vec.data.direct import aligned_rows, padded, read_pages, synced, write_pages
+from any2vec.data.storage import FileCheck, atomic_file, atomic_folder, fsync_path, storage_errors
 from any2vec.errors import FormatError, StorageError
 
 STORE_FORMAT = "any2vec-partitions"
 _VERSION = 1
 _INDEX = "meta.json"
 _LOCK = "lock"
-_PAGE = 4096
-"""bytes; what is read and written past the page cache begins and ends at whole pages"""
-_PIECE = 8 << 20
-"""bytes of one call of the system"""
+_FILES = ("part-*", "dense.*")
 
 
 class Partition(NamedTuple):
@@ -45,14 +41,18 @@ class Partition(NamedTuple):
     """XXH3 of its bytes, 128 bits, hexadecimal"""
 
 
-def aligned_rows(rows: int, columns: int) -> np.ndarray:
-    """Zeros, float32 (rows, columns), whose memory begins at a page and ends with one."""
-    size = max(_PAGE, _padded(4 * rows * columns))
-    return np.frombuffer(mmap.mmap(-1, size), np.float32)[: rows * columns].reshape(rows, columns)
+class Dense(NamedTuple):
+    """The file of arrays that stand beside the table, as it counts; version 0: there is none."""
+
+    version: int = 0
+    digest: str = ""
+    """XXH3 of its bytes, 128 bits, hexadecimal"""
 
 
 class PartitionStore:
-    """The partitions of one table. One thread may read while another writes other partitions; `commit` comes alone.
+    """The partitions of one table, and small arrays that belong to the same moment (dense parameters).
+
+    One thread may read while another writes other partitions, or commits what was written before.
 
     Use `create` or `open`. Counts: `loads` and `stores` of partitions, `bytes_read` and `bytes_written`.
     """
@@ -67,6 +67,7 @@ class PartitionStore:
         self.loads = self.stores = self.bytes_read = self.bytes_written = 0
         self._settled = [Partition(*found) for found in index["partitions"]]
         self._current = list(self._settled)
+        self._dense = Dense(*index["dense"])
         self._lock = lock
 
     @staticmethod
@@ -90,8 +91,8 @@ class PartitionStore:
                 fill(number, row_RC)
                 found.append(Partition(0, _digest(row_RC)))
                 with storage_errors(made):
-                    _write(made / _name(number, 0), row_RC)
-            _write_index(made, list(map(int, bounds)), columns, found, note or {})
+                    write_pages(made / _name(number, 0), row_RC)
+            _write_index(made, list(map(int, bounds)), columns, found, Dense(), note or {})
         return PartitionStore.open(folder)
 
     @staticmethod
@@ -102,16 +103,25 @@ class PartitionStore:
             FormatError: there is no store, it is of another version, or files are missing or cut.
             StorageError: another process has it open.
         """
-        folder = Path(folder)
-        index = read_index(folder)
-        lock = _locked(folder)
-        store = PartitionStore(folder, index, lock)
+        store = PartitionStore.open_as_it_is(folder)
         problems = [text for number in range(store.num_partitions) if (text := store._short(number))]
         if problems:
-            os.close(lock)
+            store.close()
             raise FormatError(f"The store {folder} is damaged: {'; '.join(problems)}.")
         store._sweep()
         return store
+
+    @staticmethod
+    def open_as_it_is(folder: Path | str) -> PartitionStore:
+        """The same for who only looks: files may be missing or cut, and nothing is removed.
+
+        Raises:
+            FormatError: there is no store, it is of another version, or its index is damaged.
+            StorageError: another process has it open.
+        """
+        folder = Path(folder)
+        index = read_index(folder)
+        return PartitionStore(folder, index, _locked(folder))
 
     @property
     def num_partitions(self) -> int:
@@ -136,18 +146,8 @@ class PartitionStore:
             FormatError: the file is cut, or its bytes are not those that were written.
             StorageError: it cannot be read.
         """
-        partition = self._current[number]
-        path = self.folder / _name(number, partition.version)
-        own_RC = row_RC[: self.rows_of(number)]
-        with storage_errors(path):
-            size = _read(path, own_RC)
-            _forget(path)
-        if _digest(own_RC) != partition.digest:
-            raise FormatError(
-                f"Partition {number} of the store {self.folder} is damaged: its bytes are not those that were written."
-            )
+        self.bytes_read += self._read(number, self._current[number], row_RC)
         self.loads += 1
-        self.bytes_read += size
 
     def write(self, number: int, row_RC: np.ndarray) -> None:
         """Write a partition, float32 (R or more, C) from `aligned_rows`; it counts once it is committed.
@@ -161,7 +161,7 @@ class PartitionStore:
         path = self.folder / _name(number, after.version)
         with storage_errors(path):
             try:
-                size = _write(path, own_RC)
+                size = write_pages(path, own_RC)
             except OSError:
                 path.unlink(missing_ok=True)
                 raise
@@ -171,32 +171,54 @@ class PartitionStore:
         self.stores += 1
         self.bytes_written += size
 
-    def commit(self, note: dict[str, Any]) -> None:
-        """Make all that was written count, and remember a note with it.
+    def commit(self, note: dict[str, Any], dense: Mapping[str, np.ndarray] | None = None) -> None:
+        """Make all that was written count, and remember a note and arrays with it, instead of those before.
 
         Raises:
             StorageError: the disk is full, or cannot be written; the store is as it was at the last commit.
         """
         changed = [number for number in range(self.num_partitions) if self._current[number] != self._settled[number]]
+        before, after = self._dense, Dense()
         with storage_errors(self.folder):
             for number in changed:
-                path = self.folder / _name(number, self._current[number].version)
-                fsync_path(path)
-                _forget(path)
+                synced(self.folder / _name(number, self._current[number].version))
+            if dense:
+                after = _write_dense(self.folder, before.version + 1, dense)
             fsync_path(self.folder)
-        _write_index(self.folder, self.bounds, self.columns, self._current, note)
-        former, self._settled, self.note = self._settled, list(self._current), note
+        _write_index(self.folder, self.bounds, self.columns, self._current, after, note)
+        former, self._settled, self._dense, self.note = self._settled, list(self._current), after, note
         for number in changed:
             (self.folder / _name(number, former[number].version)).unlink(missing_ok=True)
+        (self.folder / _dense_name(before.version)).unlink(missing_ok=True)
+
+    def dense(self) -> dict[str, np.ndarray]:
+        """The arrays of the last commit.
+
+        Raises:
+            FormatError: their file is missing, or its bytes are not those that were written.
+            StorageError: it cannot be read.
+        """
+        return _read_dense(self.folder, self._dense) if self._dense.version else {}
 
     def check(self) -> Iterator[str]:
-        """What is wrong, one sentence each: every partition that counts is read."""
+        """What is wrong, one sentence each: every file that counts is read."""
+        return (found.problem for found in self.check_files() if found.problem)
+
+    def check_files(self) -> Iterator[FileCheck]:
+        """What is wrong with each file of the last commit; then what was written and never committed."""
         row_RC = aligned_rows(self.largest(), self.columns)
-        for number in range(self.num_partitions):
-            try:
-                self.read(number, row_RC)
-            except (FormatError, StorageError) as error:
-                yield str(error)
+        for number, found in enumerate(self._settled):
+            text = self._short(number)
+            problem = (
+                f"The store {self.folder} is damaged: {text}." if text else _said(self._read, number, found, row_RC)
+            )
+            yield self._looked_at(_name(number, found.version), problem)
+        if self._dense.version:
+            yield self._looked_at(_dense_name(self._dense.version), _said(self.dense))
+        counting = self._counting()
+        for path in sorted(self.folder.iterdir()):
+            if path.name not in counting | {_INDEX, _LOCK}:
+                yield FileCheck(path.name, path.stat().st_size, is_counted=False)
 
     def close(self) -> None:
         """Others may open it now; what was not committed is lost."""
@@ -205,18 +227,66 @@ class PartitionStore:
     def _short(self, number: int) -> str:
         """What is wrong with a partition's file, as far as its size says; "" if nothing."""
         path = self.folder / _name(number, self._settled[number].version)
-        wanted = _padded(4 * self.rows_of(number) * self.columns)
+        wanted = padded(4 * self.rows_of(number) * self.columns)
         if not path.is_file():
             return f"partition {number} ({path.name}) is missing"
         size = path.stat().st_size
         return "" if size == wanted else f"partition {number} ({path.name}) has {size:,} bytes, not {wanted:,}"
 
+    def _read(self, number: int, partition: Partition, row_RC: np.ndarray) -> int:
+        """Bytes read."""
+        path = self.folder / _name(number, partition.version)
+        own_RC = row_RC[: self.rows_of(number)]
+        with storage_errors(path):
+            size = read_pages(path, own_RC)
+        if _digest(own_RC) != partition.digest:
+            raise FormatError(
+                f"Partition {number} of the store {self.folder} is damaged: its bytes are not those that were written."
+            )
+        return size
+
+    def _looked_at(self, name: str, problem: str) -> FileCheck:
+        path = self.folder / name
+        return FileCheck(name, path.stat().st_size if path.is_file() else 0, problem)
+
+    def _counting(self) -> set[str]:
+        """Names of the files of the last commit."""
+        names = {_name(number, found.version) for number, found in enumerate(self._settled)}
+        return names | {_dense_name(self._dense.version)}
+
     def _sweep(self) -> None:
         """Remove what was written and never committed, or was replaced."""
-        counting = {_name(number, found.version) for number, found in enumerate(self._settled)}
-        for path in self.folder.glob("part-*"):
+        counting = self._counting()
+        for path in (path for files in _FILES for path in self.folder.glob(files)):
             if path.name not in counting:
                 path.unlink(missing_ok=True)
+
+
+def check_store(folder: Path) -> Iterator[FileCheck]:
+    """What is wrong with each file of a store; all is read, nothing changed.
+
+    Raises:
+        StorageError: another process has it open.
+    """
+    try:
+        store = PartitionStore.open_as_it_is(folder)
+    except FormatError as error:
+        yield FileCheck(_INDEX, 0, str(error))
+        return
+    try:
+        yield FileCheck(_INDEX, (folder / _INDEX).stat().st_size)
+        yield from store.check_files()
+    finally:
+        store.close()
+
+
+def _said(look: Callable[..., object], *arguments: object) -> str:
+    """What a look at a file finds wrong; "" if nothing."""
+    try:
+        look(*arguments)
+    except (FormatError, StorageError) as error:
+        return str(error)
+    return ""
 
 
 def read_index(folder: Path) -> dict[str, Any]:
@@ -235,7 +305,7 @@ def read_index(folder: Path) -> dict[str, Any]:
                 f"The store {folder} has version {index['version']}, this any2vec reads version {_VERSION}; "
                 "read it with the any2vec that wrote it."
             )
-        bounds, count = index["bounds"], len(index["partitions"])
+        bounds, count, _ = index["bounds"], len(index["partitions"]), Dense(*index["dense"])
         is_sound = len(bounds) == count + 1 and bounds[0] == 0 and all(low <= high for low, high in pairwise(bounds))
         if not is_sound or index["digest"] != _index_digest(index):
             raise FormatError(f"The store {folder} is damaged: {path.name} is not what was written.")
@@ -248,12 +318,33 @@ def read_index(folder: Path) -> dict[str, Any]:
     return dict(index)
 
 
+def _write_dense(folder: Path, version: int, dense: Mapping[str, np.ndarray]) -> Dense:
+    packed = io.BytesIO()
+    np.savez(packed, **{name: np.ascontiguousarray(array) for name, array in dense.items()})  # type: ignore[arg-type]
+    path = folder / _dense_name(version)
+    path.write_bytes(packed.getbuffer())
+    synced(path)
+    return Dense(version, xxhash.xxh3_128_hexdigest(packed.getbuffer()))
+
+
+def _read_dense(folder: Path, found: Dense) -> dict[str, np.ndarray]:
+    path = folder / _dense_name(found.version)
+    if not path.is_file():
+        raise FormatError(f"The store {folder} is damaged: {path.name} is missing.")
+    with storage_errors(path):
+        packed = path.read_bytes()
+    if xxhash.xxh3_128_hexdigest(packed) != found.digest:
+        raise FormatError(f"{path.name} of the store {folder} is damaged: its bytes are not those that were written.")
+    with np.load(io.BytesIO(packed)) as arrays:
+        return dict(arrays)
+
+
 def _write_index(
-    folder: Path, bounds: list[int], columns: int, partitions: Sequence[Partition], note: dict[str, Any]
+    folder: Path, bounds: list[int], columns: int, partitions: Sequence[Partition], dense: Dense, note: dict[str, Any]
 ) -> None:
     index: dict[str, Any] = {
         "format": STORE_FORMAT, "version": _VERSION, "columns": columns, "bounds": bounds,
-        "partitions": [list(found) for found in partitions], "note": note,
+        "partitions": [list(found) for found in partitions], "dense": list(dense), "note": note,
     }  # fmt: skip
     with atomic_file(folder / _INDEX) as temporary:
         temporary.write_text(json.dumps(index | {"digest": _index_digest(index)}), encoding="utf-8")
@@ -276,70 +367,13 @@ def _locked(folder: Path) -> int:
     return lock
 
 
+def _dense_name(version: int) -> str:
+    return f"dense.{version}"
+
+
 def _name(number: int, version: int) -> str:
     return f"part-{number:05}.{version}"
 
 
-def _padded(size: int) -> int:
-    return -(-size // _PAGE) * _PAGE
-
-
-def _bytes_of(row_RC: np.ndarray) -> memoryview:
-    """The array's memory up to the end of its last page; what stands behind the rows belongs to `aligned_rows`."""
-    whole = row_RC
-    while isinstance(whole.base, np.ndarray):
-        whole = whole.base
-    return whole.data.cast("B")[: _padded(row_RC.nbytes)]
-
-
 def _digest(row_RC: np.ndarray) -> str:
     return xxhash.xxh3_128_hexdigest(row_RC.data.cast("B")) if row_RC.size else ""
-
-
-def _opened(path: Path, flags: int) -> int:
-    """A descriptor past the page cache, where the file system knows how."""
-    try:
-        return os.open(path, flags | getattr(os, "O_DIRECT", 0), 0o666)
-    except OSError as error:
-        if error.errno != errno.EINVAL:
-            raise
-        return os.open(path, flags, 0o666)
-
-
-def _read(path: Path, row_RC: np.ndarray) -> int:
-    """Bytes read."""
-    wanted = _bytes_of(row_RC)
-    descriptor = _opened(path, os.O_RDONLY)
-    try:
-        at = 0
-        while at < len(wanted):
-            count = os.preadv(descriptor, [wanted[at : at + _PIECE]], at)
-            if not count:
-                raise FormatError(f"{path} is cut: it has {at:,} bytes, not {len(wanted):,}.")
-            at += count
-        return at
-    finally:
-        os.close(descriptor)
-
-
-def _write(path: Path, row_RC: np.ndarray) -> int:
-    """Bytes written; they are on the disk once the file is synced."""
-    given = _bytes_of(row_RC)
-    descriptor = _opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    try:
-        at = 0
-        while at < len(given):
-            at += os.pwritev(descriptor, [given[at : at + _PIECE]], at)
-        return at
-    finally:
-        os.close(descriptor)
-
-
-def _forget(path: Path) -> None:
-    """Where there is no way past the page cache: let go of what is in it."""
-    with suppress(OSError, AttributeError):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(descriptor)

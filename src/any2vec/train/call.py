@@ -21,6 +21,7 @@ from any2vec.errors import JobError
 from any2vec.machine import keep_freed_memory, usable_cores
 from any2vec.models.click_config import ClickModel
 from any2vec.models.config import SequenceModel
+from any2vec.models.triple_config import TripleModel
 from any2vec.sync.options import HostOptions
 from any2vec.sync.run_hosts import RunHosts
 from any2vec.sync.trainers import TrainerOptions
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
     from any2vec.data.edges import GraphOptions
     from any2vec.data.graph import Graph
     from any2vec.data.text import TextOptions
+    from any2vec.data.triple_options import TripleOptions
     from any2vec.train.click_prepare import PreparedClicks
+    from any2vec.train.triple_prepare import PreparedTriples
 
 
 Found = TypeVar("Found")
@@ -47,7 +50,7 @@ Found = TypeVar("Found")
 class Call:
     """The arguments of `fit`."""
 
-    model: SequenceModel | ClickModel
+    model: SequenceModel | ClickModel | TripleModel
     data: Any
     epochs: int
     threads: int
@@ -63,6 +66,7 @@ class Call:
     text: TextOptions | None
     graph: GraphOptions | None
     schema: ClickSchema | None = None
+    triples: TripleOptions | None = None
     cache_dir: Path | None
     hosts: RunHosts
     started: float
@@ -149,12 +153,16 @@ class Call:
             transport.barrier("read", timeout=LONG_WORK)
         return found
 
-    def _prepared(self) -> Prepared | PreparedClicks:
+    def _prepared(self) -> Prepared | PreparedClicks | PreparedTriples:
         """Read the data, whole."""
         if isinstance(self.model, ClickModel):
             from any2vec.train.click_prepare import prepare_clicks
 
             return prepare_clicks(self.data, self.schema, self.cache_dir, self.stage)
+        if isinstance(self.model, TripleModel):
+            from any2vec.train.triple_prepare import prepare_triples
+
+            return prepare_triples(self.data, self.triples, self.stage)
         return prepare(
             self.model, self.data, threads=self.threads or usable_cores(), seed=self.seed, text=self.text,
             graph=self.graph, cache_dir=self.cache_dir, stage=self.stage,
@@ -165,6 +173,10 @@ class Call:
             from any2vec.train.click_host import ClickHost
 
             return ClickHost(request, prepared, transport)
+        if isinstance(self.model, TripleModel):
+            from any2vec.train.triple_host import TripleHost
+
+            return TripleHost(request, prepared, transport)
         return SequenceHost(request, prepared, init, transport)
 
     def _graph(self) -> Graph | None:
@@ -234,11 +246,15 @@ def _finished(request: FitRequest) -> Made | None:
     if not request.resume or request.out is None or not is_finished(request.out):
         return None
     made = Made(*open_finished(request.out, request.settings), [])
-    if not isinstance(request.model, ClickModel):
-        return made
-    from any2vec.models.click_scorer import ClickScorer
+    if isinstance(request.model, ClickModel):
+        from any2vec.models.click_scorer import ClickScorer
 
-    return replace(made, scorer=ClickScorer.load(request.out))
+        return replace(made, scorer=ClickScorer.load(request.out))
+    if isinstance(request.model, TripleModel):
+        from any2vec.models.triple_scorer import TripleScorer
+
+        return replace(made, scorer=TripleScorer.load(request.out))
+    return made
 
 
 def own_threads(hosts: RunHosts, local_hosts: int) -> int:

@@ -15,6 +15,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.models.click_config import ClickModel
 from any2vec.models.config import SequenceModel
+from any2vec.models.triple_config import TripleModel
 from any2vec.sync.options import HostOptions
 from any2vec.sync.trainers import TrainerOptions
 from any2vec.train.call import Call
@@ -24,12 +25,14 @@ from any2vec.train.parts import check_parts
 from any2vec.train.prepare import Stage, check_partition
 from any2vec.train.run_folder import check_not_begun, check_resumable, clear_folder
 from any2vec.train.spread import train_in_processes
+from any2vec.train.triple_prepare import check_triples
 from any2vec.types import Progress
 
 if TYPE_CHECKING:
     from any2vec.data.click_schema import ClickSchema
     from any2vec.data.edges import GraphOptions
     from any2vec.data.text import TextOptions
+    from any2vec.data.triple_options import TripleOptions
 
 
 @dataclass(frozen=True)
@@ -44,11 +47,11 @@ class FitResult:
     path: Path | None
     """the run folder, if one was asked for"""
     scorer: Any = None
-    """of a model of clicks: its `ClickScorer`"""
+    """of a model of clicks its `ClickScorer`, of triples its `TripleScorer`"""
 
 
 def fit(
-    model: SequenceModel | ClickModel,
+    model: SequenceModel | ClickModel | TripleModel,
     data: Any,
     *,
     epochs: int | None = None,
@@ -65,31 +68,33 @@ def fit(
     text: TextOptions | None = None,
     graph: GraphOptions | None = None,
     schema: ClickSchema | str | Path | None = None,
+    triples: TripleOptions | None = None,
     cache_dir: str | Path | None = None,
     hosts: HostOptions | TrainerOptions | int | None = None,
 ) -> FitResult:
     """Train `model` on `data`.
 
     Args:
-        model: SkipGram, CBOW, DeepWalk or Node2Vec; DLRM, DeepFM, FactorisationMachine or LogisticRegression.
+        model: SkipGram, CBOW, DeepWalk or Node2Vec; DLRM, DeepFM, FactorisationMachine or LogisticRegression; ComplEx,
+            DistMult, TransE, RotatE or DotProduct.
         data: for words: a path, glob, folder, "-" (standard input), list of those, iterable of sentences (strings,
             lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list and its kin, a SciPy,
             NetworkX or PyG graph, an opened `Graph`, or walks that `any2vec walk` stored; for clicks: TSV, CSV,
-            Parquet or Arrow files, or opened `Clicks`.
-        epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes and clicks.
+            Parquet or Arrow files, or opened `Clicks`; for triples: whatever `read_triples` reads.
+        epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes and clicks, 24 for triples.
         threads: training threads; 0 = all usable cores. One thread: the same seed gives the same bits; several:
             Hogwild (Recht et al. 2011), statistically equal.
         seed: of every random draw, 0 or more.
         out: run folder to write; None keeps the result in memory alone, without checkpoints.
         overwrite: replace the run that is in `out`.
         resume: go on from the checkpoint in `out`, or start afresh if there is none; a finished run stands as it is.
-        init: vectors to start from, matched by key; keys that the data lack are kept. Not for clicks.
+        init: vectors to start from, matched by key; keys that the data lack are kept. For words and nodes.
         callback: hears every progress record.
         on_epoch: called at the end of each epoch with (its number from 1, the vectors so far); they change when it
             returns. Under torchrun rank 0's is called, and no other need be given.
         stage: hears how far reading is: (name, bytes done, bytes in all or None).
         checkpoint_seconds: between checkpoints, more than 0.
-        text, graph: reading options.
+        text, graph, triples: reading options.
         schema: which columns of clicks are what: a `ClickSchema`, criteo, avazu, or a TOML file.
         cache_dir: where encoded data are kept.
         hosts: over how many hosts the run is spread and how they agree (`TrainerOptions` for clicks); a number: so many
@@ -97,7 +102,7 @@ def fit(
 
     Returns:
         The result; its embeddings have the input rows as `vectors` and the output rows as `output`. Of clicks, the rows
-        of all columns, and a `scorer`.
+        of all columns, and a `scorer`; of triples, the rows of entities, and a `scorer` that has those of relations.
 
     Raises:
         InputError: an option is not legal, or does not go with the data or the checkpoint.
@@ -116,6 +121,10 @@ def fit(
         check_clicks(spread, threads, text, graph, init, on_epoch)
     elif schema is not None:
         raise InputError(f"schema is for clicks, and {model.name} reads none; leave it out.")
+    if isinstance(model, TripleModel):
+        check_triples(spread, text=text, graph=graph, init=init)
+    elif triples is not None:
+        raise InputError(f"triples is for models of triples, not {model.name}; leave it out.")
     wanted = None if schema is None else schema_of(schema)
     if isinstance(spread, HostOptions) and isinstance(model, SequenceModel):
         if spread.read == "parts":
@@ -143,7 +152,7 @@ def fit(
     call = Call(
         model=model, data=data, epochs=epochs, threads=int(threads), seed=int(seed), out=folder, resume=resume,
         init=init, callback=callback, on_epoch=on_epoch, stage=stage, checkpoint_seconds=checkpoint_seconds,
-        text=text, graph=graph, schema=wanted,
+        text=text, graph=graph, schema=wanted, triples=triples,
         cache_dir=None if cache_dir is None else Path(cache_dir), hosts=spread, started=started,
     )  # fmt: skip
     made = call.run_joined() if joined() else call.run()
@@ -154,10 +163,11 @@ def fit(
 
 def _hosts_of(model: Any, hosts: HostOptions | TrainerOptions | int | None) -> HostOptions | TrainerOptions:
     """The hosts of a run of a model, checked; InputError where they, or the model, are no such thing."""
-    if not isinstance(model, SequenceModel | ClickModel):
+    if not isinstance(model, SequenceModel | ClickModel | TripleModel):
         raise InputError(
             "model must be SkipGram(...), CBOW(...), DeepWalk(...), Node2Vec(...), DLRM(...), DeepFM(...), "
-            f"FactorisationMachine(...) or LogisticRegression(...), got {model!r}."
+            "FactorisationMachine(...), LogisticRegression(...), ComplEx(...), DistMult(...), TransE(...), RotatE(...) "
+            f"or DotProduct(...), got {model!r}."
         )
     kind: type[HostOptions] | type[TrainerOptions] = TrainerOptions if isinstance(model, ClickModel) else HostOptions
     spread = kind(hosts=hosts) if isinstance(hosts, int) else hosts or kind()

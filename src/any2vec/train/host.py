@@ -59,7 +59,7 @@ class Made:
     summary: dict[str, Any] = field(default_factory=dict)
     records: list[Progress] = field(default_factory=list)
     scorer: Any = None
-    """of a model of clicks: its `ClickScorer`"""
+    """of a model of clicks its `ClickScorer`, of triples its `TripleScorer`"""
     parts: Mapping[str, Any] = field(default_factory=dict)
     """what else the result has: file name -> something with `write(path)`"""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from any2vec.models.click_config import CLICK_MODELS, ClickModel
 from any2vec.models.config import SequenceModel
+from any2vec.models.triple_config import TripleModel
 
 MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2vec": "Node2Vec"}
 """name of a model on the command line, and of its module -> its class, also its name in `any2vec`"""
@@ -19,7 +20,7 @@ MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2
 class TrainJob:
     """Arguments of `fit` that a file can hold: data and start vectors are paths."""
 
-    model: SequenceModel | ClickModel
+    model: SequenceModel | ClickModel | TripleModel
     data: list[str]
     arguments: dict[str, Any]
     """epochs, threads, seed, out, overwrite, resume, init, checkpoint_seconds, cache_dir"""

@@ -18,6 +18,7 @@ from any2vec.train.losses import forget_losses
 
 _RESULT = (
     "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",
+    "relations.safetensors", "relations.tsv", "triples.npy",
 )  # fmt: skip
 _ABOUT = "run.json"
 _BESIDE = ("progress.jsonl", "report.html", "report-map.png", "report-curves.png", "evaluation.jsonl")

@@ -1,0 +1,12 @@
+"""The table of knowledge graphs, and of tables larger than memory."""
+
+from __future__ import annotations
+
+from benchmarks import triples_quality, triples_speed
+from benchmarks.table import Table
+
+TABLE = Table(
+    name="larger-than-memory",
+    title="Knowledge graphs, and tables larger than memory",
+    rows=(*triples_quality.ROWS, *triples_speed.ROWS),
+)

@@ -1,0 +1,192 @@
+"""A trained model of triples, ready to score: rows of entities and relations, and the triples that it has seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any2vec.embeddings import Embeddings, Neighbours
+from any2vec.errors import FormatError, InputError
+from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
+from any2vec.formats.vocabulary import read_vocabulary, write_vocabulary
+from any2vec.kernels.triple_queries import make_queries, near_scores
+from any2vec.models.triple_config import TRIPLE_MODELS, TripleModel
+from any2vec.models.triple_questions import ways_of
+from any2vec.models.triple_worker import KINDS
+
+RELATIONS, RELATION_NAMES, TRIPLES = "relations.safetensors", "relations.tsv", "triples.npy"
+"""files in the run folder: the rows of relations, their names, and the triples of training, int32 (M, 3) by row"""
+_BLOCK = 4096
+
+
+def triple_model(options: dict[str, Any]) -> TripleModel:
+    """The model whose `as_dict` this is.
+
+    Raises:
+        FormatError: it is none that this version knows.
+    """
+    options = dict(options)
+    name = options.pop("model", None)
+    if name not in TRIPLE_MODELS:
+        raise FormatError(f"There is no model of triples called {name!r}; known are {', '.join(TRIPLE_MODELS)}.")
+    kind = getattr(import_module(f"any2vec.models.{name}"), TRIPLE_MODELS[name])
+    known = {item.name for item in fields(kind)}
+    if set(options) - known:
+        raise FormatError(f"{name} has no option {min(set(options) - known)!r}; it is of another version of any2vec.")
+    model: TripleModel = kind(**options)
+    return model
+
+
+class TripleScorer:
+    """Says how likely triples are: scores are comparable among answers to one question, and higher is better.
+
+    Args:
+        entities: their names, and relations: theirs, by row.
+        entity_VW: float32 (V, W); relation_RP: float32, the rows that the model has for relations.
+        triple_M3: int (M, 3): head, relation, tail by row, what it was trained on.
+    """
+
+    def __init__(
+        self, model: TripleModel, entities: Sequence[str], relations: Sequence[str], entity_VW: np.ndarray,
+        relation_RP: np.ndarray, triple_M3: np.ndarray,
+    ) -> None:  # fmt: skip
+        self.model = model
+        self.entities, self.relations = entities, relations
+        self.vectors, self.relation_vectors = entity_VW, relation_RP
+        self.triples = triple_M3
+        self._ways = ways_of(model, len(relations))
+        self._rows: tuple[dict[str, int], dict[str, int]] | None = None
+
+    def tail_scores(self, head_B: np.ndarray, relation_B: np.ndarray) -> np.ndarray:
+        """Of all entities as tails of (head, relation), rows int64 (B,): float32 (B, V)."""
+        return self._scores(head_B, np.asarray(relation_B, np.int64))
+
+    def head_scores(self, tail_B: np.ndarray, relation_B: np.ndarray) -> np.ndarray:
+        """Of all entities as heads of (relation, tail), rows int64 (B,): float32 (B, V)."""
+        return self._scores(tail_B, np.asarray(relation_B, np.int64) + len(self.relations))
+
+    def score(self, triple_M3: np.ndarray) -> np.ndarray:
+        """Of each triple as an answer to the question for its tail, float32 (M,); rows int (M, 3)."""
+        found = [np.empty(0, np.float32)]
+        for start in range(0, len(triple_M3), _BLOCK):
+            head_B, relation_B, tail_B = np.asarray(triple_M3[start : start + _BLOCK], np.int64).T
+            query_BW, answer_BW = self._queries(head_B, relation_B), self.vectors[tail_B]
+            if self.model.is_near:
+                found.append(np.float32(self.model.gamma) - np.linalg.norm(query_BW - answer_BW, axis=1))
+            else:
+                found.append((query_BW * answer_BW).sum(axis=1))
+        return np.concatenate(found)
+
+    def tails(self, head: str, relation: str, k: int = 10) -> Neighbours:
+        """The k likeliest tails of (head, relation), known ones among them: (name, score), best first.
+
+        Raises:
+            InputError: a name is unknown.
+        """
+        row, way = self._row(0, head), self._row(1, relation)
+        return self._best(self.tail_scores(np.array([row]), np.array([way]))[0], k)
+
+    def heads(self, relation: str, tail: str, k: int = 10) -> Neighbours:
+        """The k likeliest heads of (relation, tail); as `tails`."""
+        way, row = self._row(1, relation), self._row(0, tail)
+        return self._best(self.head_scores(np.array([row]), np.array([way]))[0], k)
+
+    def _best(self, score_V: np.ndarray, k: int) -> Neighbours:
+        order = np.argsort(-score_V, kind="stable")[: max(1, k)]
+        return [(self.entities[int(row)], float(score_V[row])) for row in order]
+
+    def _row(self, side: int, name: str) -> int:
+        if self._rows is None:
+            self._rows = tuple({key: row for row, key in enumerate(keys)} for keys in (self.entities, self.relations))  # type: ignore[assignment]
+        assert self._rows is not None
+        row = self._rows[side].get(name)
+        if row is None:
+            what, known = ("relation", self.relations) if side else ("entity", self.entities)
+            raise InputError(f"{what} {name!r} is not among the {len(known):,} of the training triples.")
+        return row
+
+    def _scores(self, given_B: np.ndarray, way_B: np.ndarray) -> np.ndarray:
+        query_BW = self._queries(given_B, way_B)
+        score_BV = np.matmul(query_BW, self.vectors.T)
+        if self.model.is_near:
+            near_scores(score_BV, query_BW, self.vectors, self.model.gamma)
+        return score_BV
+
+    def _queries(self, given_B: np.ndarray, way_B: np.ndarray) -> np.ndarray:
+        relation_of_way, is_turned_way = self._ways
+        query_BW = np.empty((len(given_B), self.model.dim), np.float32)
+        make_queries(
+            KINDS[self.model.query], self.vectors, np.ascontiguousarray(given_B, np.int64), self.relation_vectors,
+            relation_of_way[way_B], is_turned_way[way_B], query_BW,
+        )  # fmt: skip
+        return query_BW
+
+    # ---- on disk
+
+    def parts(self) -> Mapping[str, Any]:
+        """What stands in the run folder besides the vectors: file name -> something with `write(path)`."""
+        return {RELATIONS: _Relations(self), RELATION_NAMES: _Names(self), TRIPLES: _Seen(self)}
+
+    @classmethod
+    def load(cls, folder: Path | str) -> TripleScorer:
+        """Open the folder of a finished run, its rows memory-mapped.
+
+        Raises:
+            FormatError: it is none of a model of triples, or damaged.
+        """
+        folder = Path(folder)
+        if not (folder / RELATIONS).exists():
+            raise FormatError(f"{folder} holds no model of triples; give the folder of a finished run of one.")
+        embeddings = Embeddings.load(folder)
+        try:
+            tensors, metadata = read_safetensors(folder / RELATIONS, mmap=False)
+            model = triple_model(json.loads(metadata["any2vec"])["model"])
+            relations, _ = read_vocabulary(folder / RELATION_NAMES)
+            triple_M3 = np.load(folder / TRIPLES, mmap_mode="r")
+            relation_RP = tensors["relations"]
+        except (FormatError, InputError, OSError, ValueError, TypeError) as error:
+            raise FormatError(f"{folder} is damaged: {error}; train again.") from error
+        except KeyError as error:
+            raise FormatError(f"{folder / RELATIONS} is damaged: it lacks {error}; train again.") from error
+        rows = model.num_relation_rows(len(relations)), max(1, model.relation_width)
+        sizes = {"relations": (relation_RP.shape, rows), "vectors": (embeddings.vectors.shape[1], model.dim)}
+        sizes |= {"triples": (triple_M3.shape[1:], (3,))}
+        for name, (found, wanted) in sizes.items():
+            if found != wanted:
+                raise FormatError(f"{folder} is damaged: {name} of shape {found} where {wanted} belong; train again.")
+        vectors = np.ascontiguousarray(embeddings.vectors)
+        return cls(model, embeddings.keys, relations, vectors, relation_RP, triple_M3)
+
+
+@dataclass(frozen=True)
+class _Relations:
+    scorer: TripleScorer
+
+    def write(self, path: Path) -> None:
+        about = {"any2vec": json.dumps({"model": self.scorer.model.as_dict()})}
+        with path.open("wb") as file:
+            write_safetensors(file, {"relations": self.scorer.relation_vectors}, "float32", about)
+
+
+@dataclass(frozen=True)
+class _Names:
+    scorer: TripleScorer
+
+    def write(self, path: Path) -> None:
+        with path.open("wb") as file:
+            write_vocabulary(file, self.scorer.relations, None)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    scorer: TripleScorer
+
+    def write(self, path: Path) -> None:
+        with path.open("wb") as file:
+            np.save(file, np.ascontiguousarray(self.scorer.triples, np.int32))

@@ -1,0 +1,254 @@
+"""Some partitions of a table in memory, while others are on their way: read ahead, and written back, behind training.
+
+All stand in one array of slots, in blocks of a partition's size that begin at a page; a partition that enters is read
+into a free block, one that leaves is written from its own, and nothing is copied in memory. Two threads move them: one
+reads what the next states of the walk (plan/buffer_walk.py) bring, as far as blocks are free; one writes. A
+partition is read again only after it is written.
+
+What is trained between two commits is lost when the process is killed. A commit writes every partition in memory that
+has changed, which the walk alone would not: c partitions, where a swap writes one. So commits are for some minutes'
+work or the end of an epoch, not for every state.
+
+Source: the buffer of Marius (Mohoney et al., OSDI 2021), with exchanged blocks instead of copies, and commits.
+
+Legend: S slots, C columns of a row, P partitions.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.direct import aligned_rows
+from any2vec.errors import StorageError
+from any2vec.plan.buffer import block_rows
+from any2vec.plan.buffer_walk import Place, Turn
+from any2vec.tables.partition_store import PartitionStore
+
+PATIENCE = 600.0
+"""seconds without a partition read or written after which the disk is given up"""
+_LOOK = 0.2
+"""seconds after which a thread that has nothing to do looks whether the run has ended"""
+
+
+@dataclass(frozen=True)
+class BufferCounts:
+    """What a buffer has moved."""
+
+    loads: int
+    """partitions"""
+    stores: int
+    bytes_read: int
+    bytes_written: int
+    seconds_waited: float
+    """that training stood still for partitions to enter"""
+    seconds_committing: float
+    commits: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return asdict(self)
+
+
+class PartitionBuffer:
+    """The partitions that are trained now. One thread owns it, and trains nothing while it calls `advance` or `commit`.
+
+    Use as a context: its threads end with it. What was not committed is lost.
+
+    Args:
+        store: nobody else uses it meanwhile.
+        walk: the turns; gone through twice, for the same.
+        blocks: of memory (`BufferWalk.blocks`).
+        patience: seconds without a partition read or written after which waiting ends.
+    """
+
+    def __init__(self, store: PartitionStore, walk: Iterable[Turn], blocks: int, patience: float = PATIENCE) -> None:
+        self.store = store
+        self.block_rows = block_rows(store.largest(), 4 * store.columns)
+        """slots of a block"""
+        self.table_SC = aligned_rows(blocks * self.block_rows, store.columns)
+        """float32; block b has the slots from b * block_rows on"""
+        self.first_slot_P = np.full(store.num_partitions, -1, np.int64)
+        """where each partition begins, -1 where it is not there"""
+        self.turn: Turn | None = None
+        self.seconds_waited = self.seconds_committing = 0.0
+        self.commits = 0
+        self._walk = walk
+        self._turns = iter(walk)
+        self._patience = patience
+        self._changed: set[int] = set()
+        """partitions in memory that differ from the store's"""
+        self._news = threading.Condition()
+        self._is_clear = [True] * blocks
+        """blocks that hold nothing that is still wanted"""
+        self._is_at_rest = [True] * store.num_partitions
+        """partitions that the store has as they are, and that are nowhere else"""
+        self._ready: set[int] = set()
+        """partitions that are read and have not entered"""
+        self._writes: deque[tuple[Place, bool]] = deque()
+        """what is to be written, and whether it leaves"""
+        self._moves = 0
+        """partitions read and written: while this grows, the disk is alive"""
+        self._error: BaseException | None = None
+        self._is_over = False
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True)
+            for name, work in (("partition-reader", self._read), ("partition-writer", self._write))
+        ]
+
+    def __enter__(self) -> PartitionBuffer:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._news:
+            self._is_over = True
+            self._news.notify_all()
+        for thread in self._threads:
+            thread.join(self._patience)
+
+    @property
+    def resident(self) -> list[tuple[int, int]]:
+        """(first slot, stop slot) of each partition that is trained now, by partition."""
+        held = self.turn.held if self.turn else ()
+        return [(block * self.block_rows, block * self.block_rows + self.store.rows_of(part)) for part, block in held]
+
+    @property
+    def counts(self) -> BufferCounts:
+        """So far."""
+        store = self.store
+        return BufferCounts(
+            store.loads, store.stores, store.bytes_read, store.bytes_written, self.seconds_waited,
+            self.seconds_committing, self.commits,
+        )  # fmt: skip
+
+    def turns(self) -> Iterator[Turn]:
+        """Turn after turn, each when its partitions are in memory."""
+        while (turn := self.advance()) is not None:
+            yield turn
+
+    def advance(self) -> Turn | None:
+        """Let partitions leave and enter; None behind the last turn, where all stay.
+
+        Raises:
+            StorageError: the disk is full, or does not answer.
+            FormatError: a partition is damaged.
+        """
+        turn = next(self._turns, None)
+        if turn is None:
+            self.check()
+            return None
+        for place in turn.leaving:
+            self._let_go(place)
+        begun = time.monotonic()
+        wanted = {part for part, _ in turn.entering}
+        self._await(lambda: wanted <= self._ready, "read partitions")
+        self.seconds_waited += time.monotonic() - begun
+        self._ready -= wanted
+        for part, block in turn.entering:
+            self.first_slot_P[part] = block * self.block_rows
+        self.turn = turn
+        return turn
+
+    def mark(self) -> None:
+        """Say that the partitions that are there are being changed: all, for negatives come from all of them."""
+        assert self.turn is not None
+        self._changed.update(part for part, _ in self.turn.held)
+
+    def commit(self, note: Mapping[str, Any], dense: Mapping[str, np.ndarray] | None = None) -> None:
+        """Bring everything to the disk, with a note of where the run stands and arrays that belong to this moment.
+
+        Raises:
+            StorageError: the disk is full, or does not answer; the store is as at the commit before.
+        """
+        begun = time.monotonic()
+        assert self.turn is not None
+        with self._news:
+            self._writes.extend((place, False) for place in self.turn.held if place.part in self._changed)
+            self._news.notify_all()
+        self._await(lambda: not self._writes, "written partitions")
+        self.store.commit(dict(note), dense)
+        self._changed.clear()
+        self.commits += 1
+        self.seconds_committing += time.monotonic() - begun
+
+    def check(self) -> None:
+        """Raise what has ended a thread, if any."""
+        if self._error is not None:
+            raise self._error
+
+    def _let_go(self, place: Place) -> None:
+        self.first_slot_P[place.part] = -1
+        with self._news:
+            if place.part in self._changed:
+                self._changed.remove(place.part)
+                self._writes.append((place, True))
+            else:
+                self._is_at_rest[place.part] = self._is_clear[place.block] = True
+            self._news.notify_all()
+
+    def _await(self, is_so: Callable[[], bool], what: str) -> None:
+        """Wait, as long as partitions are moved."""
+        with self._news:
+            while not is_so() and self._error is None:
+                moves = self._moves
+                self._news.wait_for(lambda: is_so() or self._error or self._moves > moves, self._patience)  # noqa: B023
+                if not is_so() and self._error is None and self._moves == moves:
+                    raise StorageError(
+                        f"The disk of {self.store.folder} has not {what} for {self._patience:g} s; look whether it "
+                        "works."
+                    )
+        self.check()
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """A thread's own function."""
+        try:
+            work()
+        except BaseException as error:
+            with self._news:
+                self._error = self._error or error
+                self._news.notify_all()
+
+    def _read(self) -> None:
+        for turn in self._walk:
+            for part, block in turn.entering:
+                if not self._awaits_work(lambda: self._is_clear[block] and self._is_at_rest[part]):  # noqa: B023
+                    return
+                self._is_clear[block] = self._is_at_rest[part] = False
+                self.store.read(part, self._rows(block))
+                with self._news:
+                    self._ready.add(part)
+                    self._moves += 1
+                    self._news.notify_all()
+
+    def _write(self) -> None:
+        while self._awaits_work(lambda: bool(self._writes)):
+            (part, block), is_leaving = self._writes[0]
+            self.store.write(part, self._rows(block))
+            with self._news:
+                self._writes.popleft()
+                if is_leaving:
+                    self._is_at_rest[part] = self._is_clear[block] = True
+                self._moves += 1
+                self._news.notify_all()
+
+    def _awaits_work(self, is_there: Callable[[], bool]) -> bool:
+        """Whether there is work; False where the run has ended."""
+        with self._news:
+            while not (self._is_over or self._error):
+                if self._news.wait_for(lambda: is_there() or self._is_over or self._error, _LOOK) and is_there():
+                    return not (self._is_over or self._error)
+        return False
+
+    def _rows(self, block: int) -> np.ndarray:
+        return self.table_SC[block * self.block_rows : (block + 1) * self.block_rows]

@@ -1,0 +1,149 @@
+"""Batches on several threads, with a bound on how stale the rows are that a batch is computed from.
+
+A batch is stale by n if n other batches have changed the rows between its own reading of them and its own change. A
+batch is let in only if no batch that is under way can become stale by the bound or more, whatever the threads do: a
+bound of 1 trains one batch after another; Marius (Mohoney et al., OSDI 2021) counts the batches under way alone, so
+that a slow one there may be overtaken by any number.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from any2vec.checks import MAX_THREADS, check_whole
+from any2vec.errors import HostError
+
+MOST_BOUND = 1 << 20
+PATIENCE = 1800.0
+"""seconds without a batch done after which waiting ends"""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is done to a batch by some threads; its result goes to the next stage."""
+
+    call: Callable[[Any], Any]
+    threads: int = 1
+
+
+class Pipeline:
+    """Batches through stages: the first reads rows, the last changes them; one stage may do both. A context.
+
+    Args:
+        bound: batches, 1 and up: no batch is stale by so many.
+
+    Raises:
+        InputError: the bound or a number of threads is not legal.
+    """
+
+    def __init__(self, stages: Sequence[Stage], bound: int = 1, patience: float = PATIENCE) -> None:
+        check_whole("staleness_bound", bound, 1, MOST_BOUND)
+        for stage in stages:
+            check_whole("threads", stage.threads, 1, MAX_THREADS)
+        self.staleness: Counter[int] = Counter()
+        """stale by -> batches"""
+        self._bound, self._patience = bound, patience
+        self._news = threading.Condition()
+        self._waiting: list[deque[tuple[int, Any]]] = [deque() for _ in stages]
+        """batches before each stage, with their numbers"""
+        self._let_in: dict[int, int] = {}
+        """batches under way: number -> how many were done when it was let in"""
+        self._read_at: dict[int, int] = {}
+        """... when it began to read"""
+        self._given = self._done = 0
+        self._results: list[tuple[int, Any]] = []
+        self._error: BaseException | None = None
+        self._is_over = False
+        self._threads = [
+            threading.Thread(target=self._work, args=(place, stage.call), name=f"stage-{place}-{thread}", daemon=True)
+            for place, stage in enumerate(stages)
+            for thread in range(stage.threads)
+        ]
+
+    def __enter__(self) -> Pipeline:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._news:
+            self._is_over = True
+            self._news.notify_all()
+        for thread in self._threads:
+            thread.join(self._patience)
+
+    def put(self, batch: Any) -> None:
+        """Let a batch in; waits until it may come.
+
+        Raises:
+            whatever a stage has raised; HostError: no batch was done for too long.
+        """
+        with self._news:
+            self._await(self._may_come)
+            self._let_in[self._given] = self._done
+            self._waiting[0].append((self._given, batch))
+            self._given += 1
+            self._news.notify_all()
+
+    def drain(self) -> list[Any]:
+        """Wait until no batch is under way; the results of the last stage since the last time, in order of the batches.
+
+        Raises:
+            whatever a stage has raised; HostError: no batch was done for too long.
+        """
+        with self._news:
+            self._await(lambda: not self._let_in)
+            found = [result for _, result in sorted(self._results, key=lambda one: one[0])]
+            self._results.clear()
+        return found
+
+    def _may_come(self) -> bool:
+        """By then each batch under way has seen so many others done, and all that are let in may yet pass it."""
+        return not self._let_in or self._done - min(self._let_in.values()) + len(self._let_in) < self._bound
+
+    def _await(self, is_so: Callable[[], bool]) -> None:
+        """With the lock held."""
+        while not is_so() and self._error is None:
+            done = self._done
+            self._news.wait_for(lambda: is_so() or self._error or self._done > done, self._patience)  # noqa: B023
+            if not is_so() and self._error is None and self._done == done:
+                raise HostError(f"No batch was done for {self._patience:g} s, with {len(self._let_in)} under way.")
+        if self._error is not None:
+            raise self._error
+
+    def _work(self, place: int, call: Callable[[Any], Any]) -> None:
+        """A thread's own function."""
+        while True:
+            with self._news:
+                self._news.wait_for(lambda: self._waiting[place] or self._is_over or self._error)
+                if self._is_over or self._error:
+                    return
+                number, batch = self._waiting[place].popleft()
+                if place == 0:
+                    self._read_at[number] = self._done
+            try:
+                result = call(batch)
+            except BaseException as error:
+                with self._news:
+                    self._error = self._error or error
+                    self._news.notify_all()
+                return
+            with self._news:
+                if place + 1 < len(self._waiting):
+                    self._waiting[place + 1].append((number, result))
+                else:
+                    self._end(number, result)
+                self._news.notify_all()
+
+    def _end(self, number: int, result: Any) -> None:
+        del self._let_in[number]
+        self.staleness[self._done - self._read_at.pop(number)] += 1
+        self._done += 1
+        self._results.append((number, result))

@@ -1,0 +1,59 @@
+"""From files of triples to what a host needs; and what a call of `fit` may ask of a model of triples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from any2vec.cluster.launch import joined
+from any2vec.errors import InputError
+from any2vec.sync.run_hosts import RunHosts
+from any2vec.train.prepare import Stage
+
+if TYPE_CHECKING:
+    from any2vec.data.triple_options import TripleOptions
+    from any2vec.data.triples import Triples
+
+
+@dataclass(frozen=True)
+class PreparedTriples:
+    """Triples, ready to be trained on."""
+
+    triples: Triples
+    facts: dict[str, Any]
+    """what they are, for the report and for a resumed run to compare"""
+
+
+def prepare_triples(data: Any, options: TripleOptions | None, stage: Stage | None) -> PreparedTriples:
+    """Read a file of triples, or open a stored one.
+
+    Raises:
+        InputError: several files are given, or options for what is read already.
+        DataError: the file cannot be read.
+    """
+    from any2vec.data.files import fingerprint
+    from any2vec.data.triples import read_triples
+
+    def told(done: int, total: int | None) -> None:
+        if stage is not None:
+            stage("reading", done, total)
+
+    if isinstance(data, list) and data and all(isinstance(item, str) for item in data):
+        if len(data) > 1:
+            raise InputError(f"Triples are read from one file, got {len(data)}; join them into one file first.")
+        data = data[0]
+    triples = read_triples(data, options, progress=told)
+    digest = fingerprint(
+        *(column.copy() for column in (triples.head, triples.relation, triples.tail)),
+        *(keys.arena for keys in (triples.entities, triples.relations)),
+    )
+    return PreparedTriples(triples, {"kind": "triples", **triples.report.as_dict(), "digest": digest})
+
+
+def check_triples(hosts: RunHosts, **others: Any) -> None:
+    """Raise InputError for an argument of `fit` that does not go with a model of triples."""
+    for name, value in others.items():
+        if value is not None:
+            raise InputError(f"{name} does not apply to models of triples; leave it out.")
+    if hosts.is_spread or hosts.ray is not None or joined():
+        raise InputError("Models of triples train on one host; leave the options of several hosts out.")

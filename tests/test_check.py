@@ -1,0 +1,112 @@
+"""`any2vec check`: every file of a store, what is wrong with it in one sentence, exit code 2; nothing is changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from any2vec.cli.app import app
+from any2vec.tables.partition_store import PartitionStore
+from any2vec.testing.toy_table import graph, make
+from out_of_core_toy import train
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux"),
+    # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
+    pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning"),
+]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """The folder of a run: a table with dense arrays beside it, and triples."""
+    make(tmp_path / "run", graph(300, 500), 300, 4)
+    train(tmp_path / "run", "beta", 2, epochs=1, dense=lambda: {"relation": graph(5, 5)})
+    return tmp_path / "run"
+
+
+def check(folder: Path, *flags: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["check", str(folder), *flags], env={"COLUMNS": "200"})
+    return done.exit_code, done.stdout + done.stderr
+
+
+def told(folder: Path) -> tuple[int, dict[str, str]]:
+    """Exit code, and the problem of each file that has one."""
+    code, text = check(folder, "--json")
+    result = json.loads(text)
+    assert result["is_sound"] == (code == 0) == (not result["problems"])
+    found = {file["file"]: file["problem"] for one in result["folders"] for file in one["files"] if file["problem"]}
+    assert sorted(found.values()) == sorted(result["problems"])
+    return code, found
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[10] ^= 1
+    path.write_bytes(data)
+
+
+def test_sound_folders_are_called_sound(run: Path) -> None:
+    for folder in (run, run / "table", run / "triples"):
+        assert told(folder) == (0, {})
+    code, text = check(run)
+    assert code == 0 and text.count("  sound") == 1 + 4 + 1 + 4 and "All is as it was written." in text
+
+
+def test_each_file_is_told(run: Path) -> None:
+    parts = {path.name.split(".")[0]: path for path in (run / "table").glob("part-*")}
+    flip(parts["part-00000"])
+    os.truncate(parts["part-00001"], 0)
+    parts["part-00003"].unlink()
+    flip(run / "table" / "dense.1")
+    flip(run / "triples" / "triples.bin")
+    (run / "table" / "part-00002.99").write_bytes(b"left")
+    before = sorted((path, path.read_bytes()) for path in run.rglob("*") if path.is_file())
+    code, found = told(run)
+    assert code == 2 and {name.split(".")[0] for name in found} == {
+        "part-00000", "part-00001", "part-00003", "dense", "triples",
+    }  # fmt: skip
+    assert "Partition 0 of the store" in found[parts["part-00000"].name]
+    assert "has 0 bytes, not 4,096" in found[parts["part-00001"].name]
+    assert "is missing" in found[parts["part-00003"].name]
+    assert "dense.1 of the store" in found["dense.1"] and "Bucket (0, 0) of" in found["triples.bin"]
+    assert sorted((path, path.read_bytes()) for path in run.rglob("*") if path.is_file()) == before
+    code, text = check(run)
+    assert code == 2 and "never committed" in text and "5 of these files are damaged" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "how", "said"),
+    [
+        ("table/meta.json", flip, "meta.json"),
+        ("table/meta.json", Path.unlink, "has no meta.json"),
+        ("triples/meta.json", lambda path: os.truncate(path, 20), "meta.json cannot be read"),
+        ("triples/triples.bin", lambda path: os.truncate(path, 20), "triples.bin has 20 bytes"),
+        ("triples/counts.npy", Path.unlink, "damaged"),
+    ],
+)
+def test_a_store_that_does_not_open_is_told(name: str, how: Callable[[Path], object], said: str, run: Path) -> None:
+    how(run / name)
+    code, found = told((run / name).parent)
+    assert code == 2 and list(found) == ["meta.json"] and said in found["meta.json"]
+    assert told(run)[0] == 2
+
+
+def test_what_is_no_store_is_told(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for folder in (tmp_path / "empty", tmp_path / "nothing"):
+        code, text = check(folder)
+        assert code == 2 and "holds no table in partitions" in text
+
+
+def test_a_store_in_use_is_left_alone(run: Path) -> None:
+    store = PartitionStore.open(run / "table")
+    code, text = check(run)
+    assert code == 2 and "in use by another process" in text
+    store.close()

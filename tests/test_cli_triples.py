@@ -1,0 +1,155 @@
+"""Models of triples at the command line: train, evaluate, and one clear sentence for whatever is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from any2vec.cli.app import app
+from any2vec.testing.planted_triples import PlantedTriples
+
+TRAIN = ["train", "train.tsv", "--model", "complex", "--dim", "16", "--threads", "1", "--quiet"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with train.tsv, valid.tsv and test.tsv."""
+    folder = tmp_path_factory.mktemp("made")
+    planted = PlantedTriples(entities=100, relations=2, group=5)
+    for name, start, stop in (("train", 0, 1500), ("valid", 1500, 1600), ("test", 1600, 1700)):
+        lines = (f"e{head}\tr{relation}\te{tail}\n" for head, relation, tail in planted.triples(start, stop).tolist())
+        (folder / f"{name}.tsv").write_text("".join(lines))
+    return folder
+
+
+@pytest.fixture
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy, which is the working folder."""
+    for path in made.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def done(*arguments: str) -> str:
+    """Standard output of a command that ends well."""
+    found = run(*arguments)
+    assert found.exit_code == 0, found.output
+    return str(found.stdout)
+
+
+def refused(*arguments: str) -> str:
+    """The one sentence of a command that is refused: exit code 2, nothing on standard output."""
+    found = run(*arguments)
+    assert found.exit_code == 2, found.output
+    assert not found.stdout and found.stderr.startswith("Error: ") and found.stderr.count("\n") == 1
+    return str(found.stderr)
+
+
+def scores(*arguments: str) -> dict[str, float]:
+    found: dict[str, float] = json.loads(done("evaluate", "out", "--task", "triples", *arguments, "--json"))
+    return found
+
+
+def test_from_a_file_to_ranks(here: Path) -> None:
+    summary = json.loads(done(*TRAIN, "--out", "out", "--json"))
+    told = [summary[name] for name in ("model", "items", "rows", "relations", "epochs", "out")]
+    assert told == ["complex", 24 * 1500, 100, 2, 24, "out"]
+    found = scores("--data", "test.tsv")
+    assert found["mrr"] > 0.4 and found["num_triples"] == 100 and found["num_unknown"] == 0
+    assert scores("--data", "test.tsv", "--known", "valid.tsv")["mean_rank"] <= found["mean_rank"]
+    assert "mrr" in done("evaluate", "out", "--task", "triples", "--data", "test.tsv")
+    assert (here / "out" / "evaluation.jsonl").is_file()
+    assert "e1" in done("nearest", "out", "e1", "-k", "99") and (here / "out" / "relations.tsv").is_file()
+    done("report", "out")
+
+
+def test_what_is_told_of_a_run(here: Path) -> None:
+    found = run(*TRAIN[:-1], "--out", "out", "--epochs", "2")
+    shown = " ".join(found.output.split())
+    assert "100 entities × 16" in shown and "triples/s" in shown
+    assert "any2vec evaluate out --task triples --data TEST.tsv" in shown
+
+
+def test_options_in_a_file(here: Path) -> None:
+    Path("job.toml").write_text(
+        'model = "rotate"\ninput = "train.tsv"\nout = "out"\ndim = 8\nloss = "logistic"\nnum-negatives = 20\n'
+        "degree_share = 0.5\nreciprocal = false\nepochs = 1\n"
+    )
+    summary = json.loads(done("train", "--config", "job.toml", "--quiet", "--json", "--dim", "6"))
+    assert [summary[name] for name in ("model", "dim", "num_negatives")] == ["rotate", 6, 20]
+    options = json.loads(Path("out/run.json").read_text())["settings"]["model"]
+    assert [options[name] for name in ("loss", "degree_share", "reciprocal")] == ["logistic", 0.5, False]
+
+
+def test_names_that_have_no_vector(here: Path) -> None:
+    done(*TRAIN, "--out", "out", "--epochs", "1", "--json")
+    lines = Path("test.tsv").read_text().splitlines()
+    Path("odd.tsv").write_text("\n".join([*lines[:9], "nobody\tr0\te1"]) + "\n")
+    middle, skipped = scores("--data", "odd.tsv"), scores("--data", "odd.tsv", "--unknown", "skip")
+    assert (middle["num_triples"], middle["num_unknown"]) == (10, 1)
+    assert (skipped["num_triples"], skipped["num_unknown"]) == (9, 0)
+    expected = (9 * skipped["mean_rank"] + 50.5) / 10
+    assert middle["mean_rank"] == pytest.approx(expected)
+    told = run("evaluate", "out", "--task", "triples", "--data", "odd.tsv").stderr
+    assert "1 of 10 triples have names that the model was not trained on" in " ".join(told.split())
+    assert "1 of the 10 triples of odd.tsv have an entity or relation" in refused(
+        "evaluate", "out", "--task", "triples", "--data", "odd.tsv", "--unknown", "error"
+    )
+    Path("other.tsv").write_text("a\tb\tc\nd\tb\tf\n")
+    assert "None of the 2 triples of other.tsv has names that the model was trained on, such as 'e" in refused(
+        "evaluate", "out", "--task", "triples", "--data", "other.tsv"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "there are no|holds no triples|is empty"),
+        ("a\tb\tc\nd\te\n", "line 2 has 2 columns, not 3"),
+        ("a\tlikes\tb\nc\t\td\n", "row 2 has nothing in column 2"),
+        ("a\n", "has one column in its first line"),
+    ],
+)
+def test_bad_triples(content: str, said: str, here: Path) -> None:
+    import re
+
+    Path("train.tsv").write_text(content)
+    assert re.search(said, refused(*TRAIN, "--out", "out"))
+    assert not Path("out").exists()
+
+
+def test_a_file_that_is_cut(here: Path) -> None:
+    import gzip
+
+    packed = gzip.compress(Path("train.tsv").read_bytes())
+    Path("train.tsv.gz").write_bytes(packed[: len(packed) // 2])
+    assert "train.tsv.gz" in refused("train", "train.tsv.gz", *TRAIN[2:], "--out", "out")
+
+
+def test_what_does_not_go_with_a_model(here: Path) -> None:
+    assert "--window is not an option of complex" in refused(*TRAIN, "--out", "out", "--window", "3")
+    assert "--hosts is not an option of complex" in refused(*TRAIN, "--out", "out", "--hosts", "2")
+    assert "--n3 is not an option of skipgram; it is for complex and" in refused(
+        "train", "train.tsv", "--model", "skipgram", "--out", "out", "--n3", "1"
+    )
+    assert "dim of complex must be even" in refused(*TRAIN, "--out", "out", "--dim", "7")
+    assert "Triples are read from one file, got 2" in refused(
+        "train", "train.tsv", "test.tsv", *TRAIN[2:], "--out", "out"
+    )
+    assert "There is no model 'complex' here" in refused("plan", "train.tsv", "--model", "complex")
+    nodes = ["--model", "deepwalk", "--no-weighted", "--dim", "4", "--out", "nodes", "--quiet"]
+    done("train", "train.tsv", *nodes)
+    assert "holds no model of triples" in refused("evaluate", "nodes", "--task", "triples", "--data", "test.tsv")
+    assert "There is no file or folder none.tsv" in refused(
+        "evaluate", "nodes", "--task", "triples", "--data", "test.tsv", "--known", "none.tsv"
+    )
