@@ -45,6 +45,8 @@ class Janitor:
         self._cache = cache_KC
         self._mark = mark_K
         self._orders: queue.SimpleQueue[tuple[np.ndarray, np.ndarray, int] | None] = queue.SimpleQueue()
+        self._held: queue.SimpleQueue[tuple[np.ndarray, np.ndarray, int]] = queue.SimpleQueue()
+        """orders until the line is free for them"""
         self._changed = threading.Condition()
         self._given = self._done = 0
         """orders"""
@@ -60,12 +62,17 @@ class Janitor:
         self._thread.start()
 
     def clean(self, clean: Clean) -> None:
-        """Begin to write this trainer's share of a clean; its rows are not changed any more."""
+        """Let this trainer's share of a clean be written from `go_on` on: its rows are not changed any more."""
         is_changed = self._mark[clean.slot_E] != 0  # what a flush has written need not be written again
         is_in = is_changed & self.is_writer(clean)
         self._mark[clean.slot_E] = 0
         self._begun = clean.number + 1
-        self._order(clean.row_E[is_in], clean.slot_E[is_in], clean.number)
+        self._held.put((clean.row_E[is_in], clean.slot_E[is_in], clean.number))
+
+    def go_on(self) -> None:
+        """Begin to write what cleans have left: the line is free, for trainers compute."""
+        while not self._held.empty():
+            self._order(*self._held.get())
 
     def write(self, row_E: np.ndarray, slot_E: np.ndarray) -> None:
         """Write rows, int64 ascending, and all that was begun before; returns when the servers have them.
@@ -73,6 +80,7 @@ class Janitor:
         Raises:
             HostError: a server is lost.
         """
+        self.go_on()
         self._order(row_E, slot_E, -1)
         with self._changed:
             if not self._changed.wait_for(self._is_idle, 2 * self.transport.patience):
@@ -225,8 +233,8 @@ class Stepper:
 class Fetcher:
     """Plans steps, and fetches their rows into the cache before the trainer comes to them.
 
-    It plans another one when the trainer says so, which is when it waits for others itself: planning holds the GIL, for
-    which forward and backward would wait.
+    It plans another one when the trainer waits for others, for planning holds the GIL, which forward and backward would
+    wait for; and it fetches when the trainer computes, for then the line is free.
 
     Args:
         client: for this thread alone.
@@ -249,6 +257,8 @@ class Fetcher:
         self._ready: queue.SimpleQueue[StepPlan | Exception] = queue.SimpleQueue()
         self._allowed = threading.Semaphore(ahead)
         """steps to plan"""
+        self._is_free = threading.Semaphore(ahead)
+        """steps to fetch for"""
         self._is_over = False
         self._thread = threading.Thread(target=self._work, name=f"fetcher-{client.transport.rank}", daemon=True)
 
@@ -274,14 +284,19 @@ class Fetcher:
             raise found
         return found
 
-    def go_on(self) -> None:
-        """Plan and fetch one step more."""
+    def plan_on(self) -> None:
+        """Plan one step more."""
         self._allowed.release()
+
+    def fetch_on(self) -> None:
+        """Fetch for one step more."""
+        self._is_free.release()
 
     def end(self) -> None:
         """Let the thread end."""
         self._is_over = True
         self._allowed.release()
+        self._is_free.release()
 
     def _work(self) -> None:
         """The thread's own function."""
@@ -289,6 +304,9 @@ class Fetcher:
             while self._allowed.acquire() and not self._is_over:
                 plan = next(self._plans, None)
                 if plan is None:
+                    return
+                self._is_free.acquire()
+                if self._is_over:
                     return
                 self._janitor.await_clean(plan.after_clean)
                 if len(plan.fetch_row_K):

@@ -107,7 +107,6 @@ class BagpipeRows:
             InputError: the batch is not the one that `batch_ids` told of, or the cache is too small.
             HostError: a server or a trainer is lost.
         """
-        self._rejoin()
         self._plan = plan = self._next_plan()
         planned = self.first_step + plan.step
         if planned != step or not np.array_equal(plan.row_U, rows.row_U):
@@ -198,17 +197,19 @@ class BagpipeRows:
 
     def _next_plan(self) -> StepPlan:
         self._begin()
+        self._rejoin()
         self._janitor.check()
+        self._janitor.go_on()
+        self._fetcher.fetch_on()
         return self._fetcher.next()
 
     def _change(self, plan: StepPlan, gradient_UW: np.ndarray) -> None:
         """Send what the next step of others waits for, and leave all else that changes rows to the thread."""
-        self._rejoin()
         self._step_alone(plan, plan.hurried_J, gradient_UW)
         for peer in self._peers():  # also where there is nothing: no trainer may be two steps before another
             self.transport.send(peer, self._parts(plan, plan.now, peer, gradient_UW), NOW, NOW)
         self._stepper.begin(lambda: self._step_rows(plan, gradient_UW))
-        self._fetcher.go_on()
+        self._fetcher.plan_on()
         self._plan = None
         self._done += 1
         self._num_slots = plan.num_slots
