@@ -28,7 +28,7 @@ class Graph:
 
 FB15K237 = Graph("FB15k-237", "kg-fb15k-237/FB15k-237.tar.gz", ("--model", "complex"))
 WN18RR = Graph(
-    "WN18RR", "kg-wn18rr/WN18RR.tar.gz", ("--model", "complex", "--n3", 0.1, "--batch-size", 250, "--epochs", 30)
+    "WN18RR", "kg-wn18rr/WN18RR.tar.gz", ("--model", "complex", "--n3", 0.1, "--batch-size", 250, "--epochs", 14)
 )
 
 
