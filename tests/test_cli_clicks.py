@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,27 @@ def test_a_planted_stream_from_file_to_scores(here: Path) -> None:
     assert "exists" in refused("score", "out", "rows.tsv", "--out", "p.txt")
     done("score", "out", "rows.tsv", "--out", "p.txt", "--overwrite")
     assert Path("p.txt").read_text().splitlines() == lines
+
+
+def test_a_run_that_has_diverged_says_so(here: Path) -> None:
+    """On standard error, whatever standard output is asked for."""
+    fm = ["train", "clicks.tsv", "--model", "fm", "--dim", "4", "--schema", "clicks.toml", "--threads", "1", "--quiet"]
+    high = ["--optimiser", "sgd", "--learning-rate", "10", "--batch-size", "10"]
+    found = run(*fm, *high, "--out", "high", "--json")
+    (said,) = json.loads(found.stdout)["warnings"]
+    assert found.exit_code == 0 and said in found.stderr
+    assert re.search(r"share of clicks alone \(normalised entropy [\d,]+\): .* diverged; lower learning_rate\.$", said)
+    shown = run(*fm, *high, "--out", "shown")
+    assert "has diverged" in " ".join(shown.stdout.split()) and said in shown.stderr
+    assert "worse" not in run(*fm, "--out", "low").output
+
+
+def test_a_model_that_has_learned_too_little_has_not_diverged() -> None:
+    """One that says 0.5 where clicks are rare is worse than their share, too."""
+    from any2vec.train.click_host import _doubt
+
+    assert "learned too little" in _doubt(0.7, 12.5) and "entropy 12.5)" in _doubt(0.7, 12.5)
+    assert "entropy 1.85e34)" in _doubt(1e34, 1.85e34) and _doubt(0.7, 1.2) == ""
 
 
 def test_what_is_told_of_one_host_and_of_several(here: Path) -> None:
