@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import any2vec
 from any2vec.cli.app import app
 from any2vec.data.click_schema import KNOWN
+from any2vec.report.run import read_run
 from any2vec.sync.replica_names import CLICK_SYNCS
 from any2vec.testing.planted_clicks import PlantedClicks
 
@@ -110,6 +111,23 @@ def test_a_model_that_has_learned_too_little_has_not_diverged() -> None:
 
     assert "learned too little" in _doubt(0.7, 12.5) and "entropy 12.5)" in _doubt(0.7, 12.5)
     assert "entropy 1.85e34)" in _doubt(1e34, 1.85e34) and _doubt(0.7, 1.2) == ""
+
+
+def test_rows_that_no_example_had_are_in_no_list(here: Path) -> None:
+    """They hold what they began with; the scorer has them all the same."""
+    embeddings = any2vec.Embeddings.load("run")
+    counts = dict(zip(embeddings.keys, embeddings.counts, strict=True))
+    unseen = {key for key, count in counts.items() if count == 0}
+    assert "C1=<rare>" in unseen and counts["C1=3"] > 0
+    near = json.loads(done("nearest", "run", "C1=3", "-k", "1000", "--json"))["neighbours"]
+    assert {one["key"] for one in near} == {*counts} - unseen - {"C1=3"}
+    assert "<rare>" not in refused("nearest", "run", "C1=<rar>") and "not among" in refused(
+        "nearest", "run", "C1=<rare>"
+    )
+    done("export", "run", "--out", "v.txt", "--format", "word2vec")
+    assert len(any2vec.Embeddings.load("v.txt")) == len(counts) - len(unseen)
+    assert set(read_run(here / "run").embeddings.keys) == {*counts} - unseen
+    assert len(done("score", "run", "rows.tsv").splitlines()) == 300
 
 
 def test_what_is_told_of_one_host_and_of_several(here: Path) -> None:
