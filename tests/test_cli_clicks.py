@@ -130,6 +130,20 @@ def test_rows_that_no_example_had_are_in_no_list(here: Path) -> None:
     assert len(done("score", "run", "rows.tsv").splitlines()) == 300
 
 
+@pytest.mark.parametrize("label", [0, 1])
+def test_labels_that_are_all_alike(label: int, here: Path) -> None:
+    alike = edit(lambda lines: [lines[0], *(f"{label}{line[1:]}" for line in lines[1:])], target="alike.tsv")
+    found = run("train", alike, *PLANTED, "--out", "out", "--json")
+    (said,) = json.loads(found.stdout)["warnings"]
+    assert found.exit_code == 0 and said in found.stderr
+    assert f"All 600 examples have the label {label}: nothing can be learned from them; give" in said
+    told = json.loads(done("score", "run", alike, "--json"))
+    assert told["auc"] is None and told["normalised_entropy"] is None and told["log_loss"] > 0
+    assert (told["calibration"] is None) == (label == 0)
+    assert told["rate"] == label and told["num_examples"] == 600 and f"All 600 labels are {label}: auc" in told["note"]
+    assert "need both" in done("score", "run", alike, "--out", "p.txt")
+
+
 def test_what_is_told_of_one_host_and_of_several(here: Path) -> None:
     one = done("train", "clicks.tsv", *PLANTED, "--out", "one")
     assert "each example before it is learned from" in " ".join(one.split()) and "trainers" not in one
@@ -180,13 +194,6 @@ def test_formats_known_by_name(name: str, line: Any, keys: str, here: Path, monk
     assert json.loads(done("score", "out", "data", "--json"))["num_examples"] == 300
     found = [str(key) for key in any2vec.Embeddings.load("out").keys]
     assert len(found) == {"criteo": 26, "avazu": 22}[name] * 200 and any(key.startswith(keys) for key in found)
-
-
-def test_labels_of_one_kind_are_scored_without_a_comparison(here: Path) -> None:
-    edit(lambda lines: [lines[0], *("1" + line[1:] for line in lines[1:])], "rows.tsv", "ones.tsv")
-    assert set(json.loads(done("score", "run", "ones.tsv", "--json"))) == {"model", "rows", "mean"}
-    edit(lambda lines: [line.split("\t", 1)[1] for line in lines], "rows.tsv", "none.tsv")
-    assert done("score", "run", "none.tsv") == done("score", "run", "rows.tsv")
 
 
 @pytest.mark.parametrize("command", ["train", "score"])
