@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 import any2vec
 from any2vec.cli.app import app
 from any2vec.data.click_schema import KNOWN
+from any2vec.report.run import read_run
 from any2vec.sync.replica_names import CLICK_SYNCS
 from any2vec.testing.planted_clicks import PlantedClicks
 
@@ -90,6 +92,58 @@ def test_a_planted_stream_from_file_to_scores(here: Path) -> None:
     assert Path("p.txt").read_text().splitlines() == lines
 
 
+def test_a_run_that_has_diverged_says_so(here: Path) -> None:
+    """On standard error, whatever standard output is asked for."""
+    fm = ["train", "clicks.tsv", "--model", "fm", "--dim", "4", "--schema", "clicks.toml", "--threads", "1", "--quiet"]
+    high = ["--optimiser", "sgd", "--learning-rate", "10", "--batch-size", "10"]
+    found = run(*fm, *high, "--out", "high", "--json")
+    (said,) = json.loads(found.stdout)["warnings"]
+    assert found.exit_code == 0 and said in found.stderr
+    assert re.search(r"share of clicks alone \(normalised entropy [\d,]+\): .* diverged; lower learning_rate\.$", said)
+    shown = run(*fm, *high, "--out", "shown")
+    assert "has diverged" in " ".join(shown.stdout.split()) and said in shown.stderr
+    assert "worse" not in run(*fm, "--out", "low").output
+
+
+def test_a_model_that_has_learned_too_little_has_not_diverged() -> None:
+    """One that says 0.5 where clicks are rare is worse than their share, too."""
+    from any2vec.train.click_host import _doubt
+
+    assert "learned too little" in _doubt(0.7, 12.5) and "entropy 12.5)" in _doubt(0.7, 12.5)
+    assert "entropy 1.85e34)" in _doubt(1e34, 1.85e34) and _doubt(0.7, 1.2) == ""
+
+
+def test_rows_that_no_example_had_are_in_no_list(here: Path) -> None:
+    """They hold what they began with; the scorer has them all the same."""
+    embeddings = any2vec.Embeddings.load("run")
+    counts = dict(zip(embeddings.keys, embeddings.counts, strict=True))
+    unseen = {key for key, count in counts.items() if count == 0}
+    assert "C1=<rare>" in unseen and counts["C1=3"] > 0
+    near = json.loads(done("nearest", "run", "C1=3", "-k", "1000", "--json"))["neighbours"]
+    assert {one["key"] for one in near} == {*counts} - unseen - {"C1=3"}
+    assert "<rare>" not in refused("nearest", "run", "C1=<rar>") and "not among" in refused(
+        "nearest", "run", "C1=<rare>"
+    )
+    done("export", "run", "--out", "v.txt", "--format", "word2vec")
+    assert len(any2vec.Embeddings.load("v.txt")) == len(counts) - len(unseen)
+    assert set(read_run(here / "run").embeddings.keys) == {*counts} - unseen
+    assert len(done("score", "run", "rows.tsv").splitlines()) == 300
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_labels_that_are_all_alike(label: int, here: Path) -> None:
+    alike = edit(lambda lines: [lines[0], *(f"{label}{line[1:]}" for line in lines[1:])], target="alike.tsv")
+    found = run("train", alike, *PLANTED, "--out", "out", "--json")
+    (said,) = json.loads(found.stdout)["warnings"]
+    assert found.exit_code == 0 and said in found.stderr
+    assert f"All 600 examples have the label {label}: nothing can be learned from them; give" in said
+    told = json.loads(done("score", "run", alike, "--json"))
+    assert told["auc"] is None and told["normalised_entropy"] is None and told["log_loss"] > 0
+    assert (told["calibration"] is None) == (label == 0)
+    assert told["rate"] == label and told["num_examples"] == 600 and f"All 600 labels are {label}: auc" in told["note"]
+    assert "need both" in done("score", "run", alike, "--out", "p.txt")
+
+
 def test_what_is_told_of_one_host_and_of_several(here: Path) -> None:
     one = done("train", "clicks.tsv", *PLANTED, "--out", "one")
     assert "each example before it is learned from" in " ".join(one.split()) and "trainers" not in one
@@ -140,13 +194,6 @@ def test_formats_known_by_name(name: str, line: Any, keys: str, here: Path, monk
     assert json.loads(done("score", "out", "data", "--json"))["num_examples"] == 300
     found = [str(key) for key in any2vec.Embeddings.load("out").keys]
     assert len(found) == {"criteo": 26, "avazu": 22}[name] * 200 and any(key.startswith(keys) for key in found)
-
-
-def test_labels_of_one_kind_are_scored_without_a_comparison(here: Path) -> None:
-    edit(lambda lines: [lines[0], *("1" + line[1:] for line in lines[1:])], "rows.tsv", "ones.tsv")
-    assert set(json.loads(done("score", "run", "ones.tsv", "--json"))) == {"model", "rows", "mean"}
-    edit(lambda lines: [line.split("\t", 1)[1] for line in lines], "rows.tsv", "none.tsv")
-    assert done("score", "run", "none.tsv") == done("score", "run", "rows.tsv")
 
 
 @pytest.mark.parametrize("command", ["train", "score"])

@@ -18,17 +18,18 @@ from typer.testing import CliRunner
 
 from any2vec.cli.app import app
 from any2vec.embeddings import Embeddings
+from any2vec.errors import StorageError
 from any2vec.formats.safetensors_file import read_safetensors
 from any2vec.train import host
 from any2vec.train.checkpoint import FILE
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-SETTINGS = ["--model", "skipgram", "--dim", "32", "--epochs", "400", "--threads", "1", "--seed", "3", "--quiet"]
+SETTINGS = ["--model", "skipgram", "--dim", "32", "--epochs", "1200", "--threads", "1", "--seed", "3", "--quiet"]
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """30 000 words: some seconds of training at 400 epochs, a few hundredths of a second an epoch."""
+    """30 000 words: some seconds of training at 1200 epochs, a few hundredths of a second an epoch."""
     rng = random.Random(1)
     words = [f"w{rng.randrange(100) * rng.randrange(1, 10)}" for _ in range(30_000)]
     path = tmp_path_factory.mktemp("text") / "text.txt"
@@ -67,7 +68,7 @@ def check_resumes(text: Path, out: Path, whole: bytes) -> None:
     assert place["epoch"] > 0 or place["rest"][0][0][0] > 0
     result = CliRunner().invoke(app, ["train", str(text), "--out", str(out), *SETTINGS, "--resume", "--json"])
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["items"] == 400 * int(sum(Embeddings.load(out).counts))
+    assert json.loads(result.stdout)["items"] == 1200 * int(sum(Embeddings.load(out).counts))
     assert (out / "vectors.safetensors").read_bytes() == whole
     assert not (out / FILE).exists() and not list(out.glob(".*"))
     items = [json.loads(line)["items"] for line in (out / "progress.jsonl").read_text().splitlines()]
@@ -209,3 +210,87 @@ def test_overwrite_keeps_the_old_result_when_the_new_run_is_refused(text: Path, 
         assert refused.exit_code == 2 and said in refused.stderr
         assert (tmp_path / "old" / "vectors.safetensors").read_bytes() == made
         assert len(Embeddings.load(tmp_path / "old")) > 100
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def old(text: Path, tmp_path: Path) -> Path:
+    """A finished run of another size, with a report that the next run does not write."""
+    out = tmp_path / "out"
+    words = ["train", str(text), "--out", str(out), *SETTINGS, "--dim", "16", "--epochs", "1"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    (out / "report.html").write_text("a page")
+    return out
+
+
+@pytest.mark.parametrize("moment", ["in training", "in writing"])
+def test_overwrite_that_fails_leaves_the_old_result_as_it_was(
+    moment: str, text: Path, old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise StorageError("The disk is full.")
+
+    before = contents(old)
+    if moment == "in training":
+        monkeypatch.setattr(host.Keeper, "heard", fail)
+    else:
+        monkeypatch.setattr(Embeddings, "save_into", fail)
+    words = ["train", str(text), "--out", str(old), *SETTINGS, "--epochs", "1", "--overwrite"]
+    assert CliRunner().invoke(app, words).exit_code == 2
+    assert contents(old) == before
+
+
+def test_overwrite_that_is_stopped_leaves_the_old_result_and_resume_replaces_it(
+    text: Path, whole: bytes, old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, before = host.Keeper.heard, contents(old)
+    works = iter(range(1 << 30))
+
+    def heard(self: Any, *arguments: Any) -> None:
+        if next(works) == 100:
+            os.kill(os.getpid(), signal.SIGINT)
+        real(self, *arguments)
+
+    monkeypatch.setattr(host.Keeper, "heard", heard)
+    words = ["train", str(text), "--out", str(old), *SETTINGS]
+    assert CliRunner().invoke(app, [*words, "--overwrite"]).exit_code == 130
+    monkeypatch.undo()
+    after = contents(old)
+    assert {name: after[name] for name in before} == before and FILE in after
+    assert CliRunner().invoke(app, ["nearest", str(old), "w1"]).exit_code == 0
+    assert "unfinished run" in CliRunner().invoke(app, words).stderr
+    # The old run is not the one to go on with, though it is finished.
+    former = CliRunner().invoke(app, [*words, "--resume", "--dim", "16", "--epochs", "1"])
+    assert former.exit_code == 2 and "dim = 32" in former.stderr
+    result = CliRunner().invoke(app, [*words, "--resume", "--json"])
+    assert result.exit_code == 0 and json.loads(result.stdout)["dim"] == 32, result.output
+    assert (old / "vectors.safetensors").read_bytes() == whole
+    assert {*contents(old)} == {"meta.json", "run.json", "progress.jsonl", "vectors.safetensors", "vocabulary.tsv"}
+    assert json.loads((old / "run.json").read_text())["summary"]["dim"] == 32
+
+
+def test_overwrite_that_is_killed_before_a_checkpoint_is_not_the_old_run(text: Path, old: Path) -> None:
+    """The old result can be read on; --resume begins the new run again."""
+    begun = start_over(text, old)
+    begun.kill()
+    begun.communicate(timeout=60)
+    assert not (old / FILE).exists() and Embeddings.load(old).dim == 16
+    words = ["train", str(text), "--out", str(old), *SETTINGS, "--epochs", "2", "--resume", "--json"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0 and json.loads(result.stdout)["epochs"] == 2, result.output
+    assert Embeddings.load(old).dim == 32 and not list(old.glob("*.new*"))
+
+
+def start_over(text: Path, out: Path) -> subprocess.Popen[str]:
+    """A run that is to replace the result in `out`, as soon as it has made progress."""
+    command = [sys.executable, "-m", "any2vec", "train", str(text), "--out", str(out), *SETTINGS, "--overwrite"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (out / "progress.new.jsonl").exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "the run did not start"
+        time.sleep(0.005)
+    return process

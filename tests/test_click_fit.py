@@ -431,10 +431,12 @@ def test_encoded_clicks_teach_what_their_files_teach(files: PlantedFiles, tmp_pa
         ("ids.npy", -1, "column 'C1' has an id beyond its rows"),
         ("values0.npy", 10**6, "column 'T1' has an id beyond its rows"),
         ("offsets0.npy", 10**6, "bags do not fit their ids"),
+        ("labels.npy", 7, "a label is 7, not 0 or 1"),
+        ("dense.npy", np.nan, "column 'I1' holds a number that is not finite"),
     ],
 )
 @pytest.mark.parametrize("hosts", [None, {"logical_hosts": 2, "sync": "bsp", "cache": "bagpipe:4"}], ids=["one", "two"])
-def test_an_id_beyond_the_table(
+def test_a_value_that_cannot_be(
     hosts: Any, name: str, value: int, said: str, files: PlantedFiles, tmp_path: Path
 ) -> None:
     """Damaged after it was encoded: nothing is read where no row is, and no result is left."""

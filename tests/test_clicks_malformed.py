@@ -68,7 +68,9 @@ WRONG = {
     "open quote": (GOOD + '1,2,"k\n', {}, r"line 4: a quoted value does not end"),
     "open quote above": (GOOD + '1,2,"k\n' + GOOD, {}, r"clicks.csv"),
     "NUL": (GOOD + "1,2,k\0\n", {"ids": "vocabulary"}, r"clicks.csv, column 'a': The value 'k\\x00' holds a NUL byte"),
-    "not UTF-8": (GOOD.encode() + b"1,\xff,k\n", {}, r"line 4: column 'x' holds '\ufffd', which is no number"),
+    "not UTF-8": (GOOD.encode() + b"\n1,2,caf\xe9\n", {}, r"line 5: the byte 0xe9 is not UTF-8, .*; convert"),
+    "header not UTF-8": (b"y,x,a\xe9\n1,2,k\n", {}, r"line 1: the byte 0xe9 is not UTF-8"),
+    "cut in a character": (GOOD.encode() + b"1,2,caf\xc3", {}, r"line 4: the byte 0xc3 is not UTF-8, unexpected end"),
     "gz": (gzip.compress(GOOD.encode())[:-9], {}, r"clicks.csv is truncated"),
     "gz head": (b"\x1f\x8b" + b"nothing" * 9, {}, r"clicks.csv is damaged"),
     "huge": ("y,x,a\n0,1," + "k" * ((1 << 20) + 1) + "\n", {"ids": "vocabulary"}, r"longer than 1 MiB"),
@@ -288,11 +290,21 @@ def test_vocabularies_must_be_those_of_the_schema() -> None:
     assert encoder.num_rows_F.tolist() == [3]
 
 
-def test_bytes_that_are_no_text_are_kept(tmp_path: Path, read: Callable[..., Clicks]) -> None:
-    clicks = read(GOOD.encode() + b"1,2,\xff\xfe\n1,2,\xff\xfe\n", ids="vocabulary")
+def test_bytes_of_a_table_that_are_no_text_are_kept(tmp_path: Path) -> None:
+    """Of a column of bytes, that is: text must be UTF-8."""
+    values = pa.array([b"k", b"m", b"\xff\xfe", b"\xff\xfe"], pa.binary())
+    pq.write_table(pa.table({"y": [1, 0, 1, 1], "x": [2.0, 3, 2, 2], "a": values}), tmp_path / "clicks.parquet")
+    clicks = read_clicks(tmp_path / "clicks.parquet", schema(ids="vocabulary"), cache_dir=tmp_path / "cache")
     assert clicks.counts_V.tolist() == [0, 0, 2, 1, 1]
-    batch = next(Clicks.open(clicks.path).encoder.encode(tmp_path / "clicks.csv"))
+    batch = next(Clicks.open(clicks.path).encoder.encode(tmp_path / "clicks.parquet"))
     assert batch.id_M.tolist() == [3, 4, 2, 2]
+
+
+def test_a_block_of_text_may_end_in_any_line(tmp_path: Path) -> None:
+    """Lines are whole where text is checked: no character is cut."""
+    (tmp_path / "clicks.csv").write_text("y,x,a\n" + "1,2,é\n0,3,größe\n" * 50, encoding="utf-8")
+    clicks = read_clicks(tmp_path / "clicks.csv", schema(), cache_dir=tmp_path / "cache", block_bytes=7)
+    assert clicks.num_examples == 100
 
 
 def test_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -264,7 +264,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, format: str, monkeypatch) ->
         link.symlink_to("/dev/full")
         return link
 
-    monkeypatch.setattr(storage, "_temporary_beside", full)
+    monkeypatch.setattr(storage, "temporary_beside", full)
     with pytest.raises(StorageError, match="full"):
         toy().save(tmp_path / NAMES[format], format=format)
     assert not list(tmp_path.iterdir())

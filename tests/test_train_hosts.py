@@ -93,16 +93,19 @@ def test_torchrun_starts_again_without_overwrite(text: Path, tmp_path: Path, mon
     assert (trained(text, out=out).embeddings.vectors == first.embeddings.vectors).all()
 
 
-def test_a_run_with_restarts_forgets_the_former_result_at_once(
+def test_a_run_with_restarts_does_not_take_the_former_result_for_its_own(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Or what is started again would take it for its own."""
+    """When it is started again, that is; until then the former result stays."""
     out = tmp_path / "out"
     trained(text, out=out)
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "1")
     with pytest.raises(any2vec.errors.DataError):
         trained(tmp_path / "nothing.txt", out=out, overwrite=True)
-    assert not (out / "meta.json").exists()
+    assert len(any2vec.Embeddings.load(out))
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    again = any2vec.fit(MODEL, text, epochs=1, threads=1, seed=3, out=out)
+    assert again.summary["epochs"] == 1 and not list(out.glob("*.new*"))
 
 
 @pytest.mark.parametrize("line", ["[Gloo] Rank 0 is connected to 1 peer ranks.", "", "17", '"stage"', "[1, 2]"])

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Column
 
-from any2vec.cli.output import duration, number, stderr_console
+from any2vec.cli.output import duration, fraction, number, stderr_console
 from any2vec.types import Progress
 
 LINE_SECONDS = 15.0
@@ -95,7 +95,7 @@ class Bar:
             self._first = record
         parts = [f"{number(record.items_per_s)} items/s"]
         if record.loss is not None:
-            parts.append(f"loss {record.loss:.4f}")
+            parts.append(f"loss {fraction(record.loss)}")
         is_last = record.progress >= 1
         parts.append(duration(record.seconds) if is_last else f"{duration(self._left(record))} left")
         name = f"epoch {min(record.epoch + 1, record.epochs)}/{record.epochs}"

@@ -24,6 +24,8 @@ from any2vec.errors import Any2VecError, Interrupted
 EXIT_BAD_INPUT = 2
 EXIT_BUG = 1
 EXIT_INTERRUPTED = 130
+_HUGE = 1e12
+"""from here on a number is told by its power of ten"""
 
 F = TypeVar("F", bound=Callable[..., Any])
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -197,7 +199,7 @@ def cell(value: Any, name: str = "") -> str:
         return f"{value:,}"
     if isinstance(value, float):
         is_given = name in ("fraction", "test_share")  # an option, not a measurement
-        return f"{value:g}" if is_given else f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4f}"
+        return f"{value:g}" if is_given else fraction(value)
     if isinstance(value, list):
         return ", ".join(cell(item) for item in value)
     if isinstance(value, dict):
@@ -244,10 +246,23 @@ def duration(seconds: float | None) -> str:
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """`1.23 M`, `17 k`: three digits are enough to read."""
+    """`1.23 M`, `17 k`, `1.85e34`: three digits are enough to read."""
     if value is None or not math.isfinite(value):
         return "unknown"
+    if abs(value) >= _HUGE:
+        return f"{_power(value)} {unit}".rstrip()
     for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if abs(value) >= scale:
             return f"{value / scale:.3g} {prefix}{unit}"
     return f"{value:.3g} {unit}".rstrip()
+
+
+def fraction(value: float) -> str:
+    """A measurement: `0.1234`, `12,345`, `1.85e34`."""
+    if not abs(value) < _HUGE:
+        return _power(value)
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4f}"
+
+
+def _power(value: float) -> str:
+    return f"{value:.3g}".replace("e+", "e")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from any2vec.cli.output import facts, guarded, number, print_json, show
+from any2vec.cli.output import cell, facts, guarded, number, print_json, show
 from any2vec.cluster.launch import check_torch
 from any2vec.data.storage import atomic_file
 
@@ -34,7 +34,6 @@ def _score(
     Without --out (and --json) the probabilities go to standard output.
     """
     check_torch("Models of clicks")
-    from any2vec.evaluate.clicks import evaluate_clicks
     from any2vec.models.click_scorer import ClickScorer
 
     scorer = ClickScorer.load(model)
@@ -43,8 +42,8 @@ def _score(
     label_N = np.concatenate([labels for _, labels in found])
     summary: dict[str, Any] = {"model": str(model), "rows": len(probability_N), "mean": float(probability_N.mean())}
     is_known = ~np.isnan(label_N)
-    if is_known.any() and len(set(label_N[is_known].tolist())) == 2:
-        summary |= asdict(evaluate_clicks(label_N[is_known], probability_N[is_known]))
+    if is_known.any():
+        summary |= _judged(label_N[is_known], probability_N[is_known])
     lines = "".join(f"{probability:.6g}\n" for probability in probability_N.tolist())
     if out is not None:
         with atomic_file(out, overwrite) as temporary:
@@ -56,8 +55,25 @@ def _score(
         typer.echo(lines, nl=False)
         return
     pairs = [("rows", number(summary["rows"])), ("mean", f"{summary['mean']:.4f}")]
-    pairs += [(name, f"{summary[name]:.4f}") for name in ("log_loss", "auc", "normalised_entropy") if name in summary]
+    pairs += [(name, cell(summary[name])) for name in ("log_loss", "auc", "normalised_entropy") if name in summary]
+    pairs += [("note", summary["note"])] if "note" in summary else []
     show(facts("", [*pairs, ("written to", str(out))]))
+
+
+def _judged(label_B: np.ndarray, probability_B: np.ndarray) -> dict[str, Any]:
+    """Scores of rows whose label is known; None, and a note why, for those that need both labels."""
+    from any2vec.evaluate.clicks import ClicksResult, calibration, evaluate_clicks, log_loss
+
+    label = label_B[0]
+    if (label_B != label).any():
+        return asdict(evaluate_clicks(label_B, probability_B))
+    return dict.fromkeys(item.name for item in fields(ClicksResult)) | {
+        "log_loss": log_loss(label_B, probability_B),
+        "calibration": calibration(label_B, probability_B) if label else None,
+        "rate": float(label),
+        "num_examples": len(label_B),
+        "note": f"All {len(label_B):,} labels are {label:.0f}: auc, normalised entropy and the like need both.",
+    }
 
 
 score = guarded(_score)

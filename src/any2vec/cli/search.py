@@ -18,10 +18,11 @@ Format = Annotated[
 
 
 def load(path: Path, format: str | None = None) -> Any:
-    """The Embeddings at `path`, memory-mapped where the format allows."""
+    """The Embeddings at `path`, memory-mapped where the format allows; of clicks those keys that have learned."""
     from any2vec.embeddings import Embeddings
+    from any2vec.models.click_keys import trained_keys
 
-    return Embeddings.load(path, format=format)
+    return trained_keys(Embeddings.load(path, format=format))
 
 
 @guarded

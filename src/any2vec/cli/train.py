@@ -14,7 +14,7 @@ from any2vec.cli import STARTED
 from any2vec.cli.bar import Bar
 from any2vec.cli.job import ALL_MODELS, Job, job_flags, make_job
 from any2vec.cli.options import with_flags
-from any2vec.cli.output import AsJson, duration, facts, guarded, note, number, print_json, show, size
+from any2vec.cli.output import AsJson, duration, facts, fraction, guarded, note, number, print_json, show, size
 from any2vec.cluster.launch import is_first
 from any2vec.errors import InputError
 
@@ -59,6 +59,8 @@ def _train(
     summary = dict(result.summary)
     summary["seconds"] = time.perf_counter() - STARTED
     summary |= {"model": job.name, "out": str(job.out)}
+    for remark in summary.get("warnings") or [] if job.is_clicks else []:
+        note(f"Note: {remark}")  # with --quiet and --json, too: the model is of little use
     if as_json:
         print_json(summary)
     else:
@@ -114,10 +116,10 @@ def _restart_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _print_summary(job: Job, summary: dict[str, Any], result: Any) -> None:
     rows, items = _NOUNS["clicks" if job.is_clicks else "triples" if job.is_triples else "graph" * job.is_graph]
-    loss = f"{summary['loss']:.4f}" if summary.get("loss") is not None else "not measured"
+    loss = fraction(summary["loss"]) if summary.get("loss") is not None else "not measured"
     if "normalised_entropy" in summary:
         seen = ", each example before it is learned from" if summary["epochs"] == 1 else " in the last pass"
-        loss += f", normalised entropy {summary['normalised_entropy']:.4f}{seen}"
+        loss += f", normalised entropy {fraction(summary['normalised_entropy'])}{seen}"
     pairs = [
         ("vectors", f"{summary['rows']:,} {rows} × {summary['dim']}"),
         ("loss", loss),

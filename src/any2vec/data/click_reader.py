@@ -129,6 +129,7 @@ class _TextFile:
         with closing(blocks if is_small else prefetch(blocks)) as blocks:  # type: ignore[type-var]
             for piece in _whole_lines(display(self.name), blocks):
                 if piece.strip(b"\r\n"):
+                    _check_text(display(self.name), piece, lines)
                     skipped = 0 if self.positions else self._settle(piece)
                     text = piece[skipped:] if skipped else piece
                     lines += piece.count(b"\n", 0, skipped)
@@ -244,6 +245,18 @@ def _whole_lines(name: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
         carry, mark = [block[end:]], b""
     if last := b"".join(carry).removeprefix(mark):
         yield last
+
+
+def _check_text(name: str, piece: bytes, lines: int) -> None:
+    """DataError where a piece, which has so many lines before it, is not UTF-8: its values would be no text."""
+    try:
+        piece.isascii() or piece.decode()
+    except UnicodeDecodeError as error:
+        line = lines + piece.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{name}, line {line:,}: the byte 0x{piece[error.start]:02x} is not UTF-8, {error.reason}; convert the "
+            "file to UTF-8."
+        ) from error
 
 
 def _line_of(text: bytes, row: int) -> int:

@@ -121,18 +121,29 @@ class Clicks:
             (values[offsets[start] : offsets[stop]], np.diff(offsets[start : stop + 1]))
             for values, offsets in self.bags
         ]
-        self._check(self.ids[part], bags)
-        label_B = self.labels[part].astype(np.float32)
-        return batch_of(label_B, self.dense[part].copy(), self.ids[part], bags, self.offset_F)
+        dense_BX = self.dense[part].copy()
+        self._check(self.labels[part], dense_BX, self.ids[part], bags)
+        return batch_of(self.labels[part].astype(np.float32), dense_BX, self.ids[part], bags, self.offset_F)
 
-    def _check(self, id_BF: np.ndarray, bags: list[tuple[np.ndarray, np.ndarray]]) -> None:
-        """FormatError for ids beyond the rows of their column: kernels would take foreign memory for rows."""
+    def _check(
+        self, label_B: np.ndarray, dense_BX: np.ndarray, id_BF: np.ndarray, bags: list[tuple[np.ndarray, np.ndarray]]
+    ) -> None:
+        """FormatError for what no reader of ours has written: kernels would take foreign memory for rows, say."""
         most_F = id_BF.view(np.uint32).max(axis=0, initial=0).tolist()
         most_F += [int(values.view(np.uint32).max(initial=0)) for values, _ in bags]
         is_cut = all(int(lengths.min(initial=0)) >= 0 and lengths.sum() == len(values) for values, lengths in bags)
         beyond = [name for name, most, rows in zip(self.columns, most_F, self.num_rows_F, strict=True) if most >= rows]
-        if beyond or not is_cut:
-            where = f"column {beyond[0]!r} has an id beyond its rows" if beyond else "bags do not fit their ids"
+        where = ""
+        if beyond:
+            where = f"column {beyond[0]!r} has an id beyond its rows"
+        elif not is_cut:
+            where = "bags do not fit their ids"
+        elif label_B.max(initial=0) > 1:
+            where = f"a label is {label_B.max()}, not 0 or 1"
+        elif not (is_finite_BX := np.isfinite(dense_BX)).all():
+            name = self.dense_names[int(np.argmin(is_finite_BX.all(axis=0)))]
+            where = f"column {name!r} holds a number that is not finite"
+        if where:
             raise FormatError(f"{self.path} is damaged: {where}; remove that folder, and read the clicks again.")
 
     def key_of_rows(self) -> Keys:

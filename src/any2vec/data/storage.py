@@ -63,7 +63,8 @@ def _storage_message(path: Path | str, error: OSError) -> str:
     )
 
 
-def _temporary_beside(path: Path) -> Path:
+def temporary_beside(path: Path) -> Path:
+    """A hidden name of its own in the folder of `path`: what is left there of a killed process is known by it."""
     return path.parent / f".{path.name[:100]}.{uuid.uuid4().hex[:12]}.tmp"
 
 
@@ -89,7 +90,7 @@ def atomic_file(path: Path | str, overwrite: bool = True) -> Iterator[Path]:
         StorageError: the disk is full, the place cannot be written, or `path` exists and `overwrite` is False.
     """
     path = Path(os.path.realpath(path))
-    temporary = _temporary_beside(path)
+    temporary = temporary_beside(path)
     with storage_errors(path):
         if path.is_dir():
             raise StorageError(f"Cannot write {path}: it is a folder; choose the path of a file.")
@@ -116,7 +117,7 @@ def atomic_folder(path: Path | str, overwrite: bool, format: str) -> Iterator[Pa
         StorageError: `path` is taken, or cannot be written, or the disk is full.
     """
     path = Path(os.path.realpath(path))
-    temporary = _temporary_beside(path)
+    temporary = temporary_beside(path)
     with storage_errors(path):
         check_folder_free(path, overwrite, format)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -147,7 +148,7 @@ def check_folder_free(path: Path | str, overwrite: bool, format: str) -> None:
         if path.is_dir() and any(path.iterdir()):
             _check_replaceable(path, overwrite, format)
         above = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
-        trial = _temporary_beside(above / "any2vec")  # permissions alone do not tell: root may write to /proc
+        trial = temporary_beside(above / "any2vec")  # permissions alone do not tell: root may write to /proc
         trial.mkdir()
         trial.rmdir()
 
@@ -158,7 +159,9 @@ def _check_replaceable(path: Path, overwrite: bool, format: str) -> None:
     if (found := format_of_folder(path)) != format:
         what = f"holds {found}, not {format}" if found else "is not an any2vec folder"
         raise StorageError(f"{path} {what}, so it is not overwritten; choose another folder.")
-    if inner := next((item.name for item in sorted(path.iterdir()) if item.is_dir()), None):
+    if inner := next(
+        (item.name for item in sorted(path.iterdir()) if item.is_dir() and not item.match(".*.tmp")), None
+    ):
         raise StorageError(f"{path} holds the folder {inner}, so it is not overwritten; move that away first.")
 
 
@@ -198,7 +201,7 @@ def _put_in_place(temporary: Path, path: Path) -> None:
     if not path.exists():
         temporary.rename(path)
         return
-    aside = _temporary_beside(path)
+    aside = temporary_beside(path)
     path.rename(aside)
     try:
         temporary.rename(path)

@@ -13,6 +13,7 @@ import numpy as np
 from any2vec.data.storage import atomic_file, storage_errors
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
+from any2vec.models.click_keys import trained_keys
 from any2vec.report.figures import Theme, draw_curves, draw_map
 from any2vec.report.layout import clusters, flatten
 from any2vec.report.page import SIGNATURE, Figure, render
@@ -44,7 +45,7 @@ def read_run(run_dir: Path) -> RunFolder:
     about = _read_json_lines(run_dir / "run.json", whole=True)
     return RunFolder(
         name=run_dir.resolve().name,
-        embeddings=Embeddings.load(run_dir),
+        embeddings=trained_keys(Embeddings.load(run_dir)),
         progress=_read_json_lines(run_dir / "progress.jsonl"),
         about=about[0] if about else {},
         evaluation=_read_json_lines(run_dir / "evaluation.jsonl"),

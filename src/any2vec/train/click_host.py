@@ -27,8 +27,12 @@ from any2vec.train.click_prepare import PreparedClicks
 from any2vec.train.click_rows import make_rows, row_optimiser
 from any2vec.train.host import FitRequest, Host, Made, histogram, memories, resumed, summed
 from any2vec.train.losses import note_loss, updates_lost
+from any2vec.train.prepare import remarks
 from any2vec.train.progress import Recorder
 from any2vec.types import Stats, Work
+
+_USELESS = 1.5
+"""normalised entropy of a model that says less than the share of clicks does, with some room"""
 
 
 @dataclass
@@ -167,7 +171,11 @@ class ClickHost(Host):
     def facts(self, recorder: Recorder) -> dict[str, Any]:
         loss, rate = recorder.epoch_loss, self.data.num_clicks / self.data.num_examples
         entropy = -(rate * math.log(rate) + (1 - rate) * math.log1p(-rate)) if 0 < rate < 1 else 0.0
-        judged = {} if loss is None or not entropy else {"normalised_entropy": loss / entropy}
+        judged: dict[str, Any] = {}
+        if loss is not None and entropy:
+            judged["normalised_entropy"] = loss / entropy
+            if doubt := _doubt(loss, loss / entropy):
+                judged["warnings"] = [*remarks(self.data_facts), doubt]
         if self.request.agree is None:
             return judged
         counters = self.transport.counters
@@ -271,6 +279,21 @@ class ClickHost(Host):
             return share_rest(ranges, self.roles.trainers, lambda at: min(-(-at // batch) * batch, bounds[-1]))[rank]
 
         return resumed(schedule, self.checkpoint, rank, bounds, share, self.data.num_examples)
+
+
+def _doubt(loss: float, entropy: float) -> str:
+    """A sentence if a model with this loss, and this normalised entropy, is of no use; else nothing."""
+    if entropy <= _USELESS:
+        return ""
+    # A model that has learned nothing says 0.5, a loss of log 2: beyond that training has done harm.
+    has_diverged = loss > _USELESS * math.log(2)
+    why = (
+        "the training has diverged; lower learning_rate."
+        if has_diverged
+        else "it has learned too little; train longer."
+    )
+    told = f"{entropy:,.0f}" if 100 <= entropy < 1e12 else f"{entropy:.3g}".replace("e+", "e")
+    return f"The model is worse than knowing the share of clicks alone (normalised entropy {told}): {why}"
 
 
 def _added(facts: list[dict[str, Any]]) -> dict[str, Any]:

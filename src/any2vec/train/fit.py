@@ -23,7 +23,7 @@ from any2vec.train.click_prepare import check_clicks, schema_of
 from any2vec.train.job import TrainJob
 from any2vec.train.parts import check_parts
 from any2vec.train.prepare import Stage, check_partition
-from any2vec.train.run_folder import check_not_begun, check_resumable, clear_folder
+from any2vec.train.run_folder import check_not_begun, check_resumable, make_way
 from any2vec.train.spread import train_in_processes
 from any2vec.train.triple_prepare import check_triples
 from any2vec.types import Progress
@@ -86,7 +86,7 @@ def fit(
             Hogwild (Recht et al. 2011), statistically equal.
         seed: of every random draw, 0 or more.
         out: run folder to write; None keeps the result in memory alone, without checkpoints.
-        overwrite: replace the run that is in `out`.
+        overwrite: replace the run that is in `out`; its result stays until the new one is whole.
         resume: go on from the checkpoint in `out`, or start afresh if there is none; a finished run stands as it is.
         init: vectors to start from, matched by key; keys that the data lack are kept. For words and nodes.
         callback: hears every progress record.
@@ -190,13 +190,13 @@ def _folder_of(
         check_folder_free(folder, overwrite or resume, RESULT_FORMAT)
         _check_apart(init, folder)
         if not resume and (spread.restarts or allowed):
-            clear_folder(folder)  # now, or a restart would take the former result for its own
+            make_way(folder)  # now, or a restart would take the former result for its own
     if spread.restarts and folder is None:
         raise InputError("Restarts go on from checkpoints: say where the run keeps them, out.")
     return folder, resume
 
 
 def _check_apart(init: Any, out: Path) -> None:
-    """A run removes what stands in its folder before it ends: it cannot start from vectors in there."""
+    """A run replaces what stands in its folder: it cannot start from vectors in there."""
     if isinstance(init, str | Path) and Path(init).resolve().is_relative_to(out.resolve()):
         raise InputError(f"The vectors to start from lie in {out}, which the run writes; choose another folder for it.")

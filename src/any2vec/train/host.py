@@ -102,8 +102,7 @@ class Host(ABC):
         compile_seconds = time.perf_counter() - began
         tell("preparing kernels", 1, 1)
         # From here on the folder changes: whatever could be wrong with the request would have been said by now.
-        with run_folder(out, request.resume, request.settings):
-            log = None if out is None else out / "progress.jsonl"
+        with run_folder(out, request.resume, request.settings) as log:
             items, seconds = self.totals["items"], self.totals["seconds"]
             if log is not None:
                 cut_log(log, items)

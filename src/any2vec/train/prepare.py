@@ -285,7 +285,7 @@ def _digest(graph: Graph) -> str:
 
 
 def remarks(facts: dict[str, Any]) -> list[str]:
-    """What a person should hear of the data: a sentence for each thing that was mended on the way in."""
+    """What a person should hear of the data: a sentence for each thing that was mended on the way in, or is in vain."""
     odd = {
         "bad_bytes": "invalid bytes in the text, treated as --bad-bytes says",
         "duplicates": "edges given more than once, merged",
@@ -294,7 +294,14 @@ def remarks(facts: dict[str, Any]) -> list[str]:
         "header": "first line taken as a header (--no-header reads it as an edge)",
     }
     found = ((words, facts.get(name)) for name, words in odd.items())
-    return [f"{words}: {value if isinstance(value, str) else format(value, ',')}" for words, value in found if value]
+    told = [f"{words}: {value if isinstance(value, str) else format(value, ',')}" for words, value in found if value]
+    if facts.get("kind") == "clicks" and facts["num_clicks"] in (0, facts["num_examples"]):
+        label = int(facts["num_clicks"] > 0)
+        told.append(
+            f"All {facts['num_examples']:,} examples have the label {label}: nothing can be learned from them; give "
+            "examples of both labels, and check the schema's label."
+        )
+    return told
 
 
 def walk_options(model: WalkModel) -> WalkOptions:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from any2vec._version import __version__
-from any2vec.data.storage import RESULT_FORMAT, atomic_file, storage_errors, write_json
+from any2vec.data.storage import (
+    RESULT_FORMAT,
+    atomic_file,
+    fsync_path,
+    storage_errors,
+    temporary_beside,
+    write_json,
+)
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError, StorageError
 from any2vec.machine import describe
@@ -20,47 +28,64 @@ _RESULT = (
     "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",
     "relations.safetensors", "relations.tsv", "triples.npy",
 )  # fmt: skip
-_ABOUT = "run.json"
-_BESIDE = ("progress.jsonl", "report.html", "report-map.png", "report-curves.png", "evaluation.jsonl")
+_WHOLE = "meta.json"
+"""the result is whole where it is"""
+_ABOUT, _LOG = "run.json", "progress.jsonl"
+_NEW_ABOUT, _NEW_LOG = "run.new.json", "progress.new.jsonl"
+"""those of a run that is to replace the result beside them; where the first is, the checkpoint is of that run"""
+_BESIDE = (_LOG, "report.html", "report-map.png", "report-curves.png", "evaluation.jsonl")
+_STAGING = "result"
 
 
 @contextmanager
-def run_folder(out: Path | None, resume: bool, settings: dict[str, Any]) -> Iterator[None]:
-    """Make the run folder; what a former result left goes away, meta.json first, so that none is half-readable.
+def run_folder(out: Path | None, resume: bool, settings: dict[str, Any]) -> Iterator[Path | None]:
+    """Make the run folder, and yield its log of progress; a whole result that is there stays until the new one is.
 
     run.json comes first: it tells whose folder this is while there is nothing else. A run that fails leaves its
-    checkpoint there, and without one nothing.
+    checkpoint there, and without one the folder as it was.
     """
     if out is None:
-        yield
+        yield None
         return
     checkpoint = out / FILE
     is_new = not out.exists()
     try:
         with storage_errors(out):
             out.mkdir(parents=True, exist_ok=True)
+            _remove_staging(out)
             if not (resume and checkpoint.exists()):
-                clear_folder(out)
-        _write_about(out, {"settings": settings})
-        yield
+                make_way(out)
+        replaces = (out / _NEW_ABOUT).exists()
+        _write_about(out / (_NEW_ABOUT if replaces else _ABOUT), {"settings": settings})
+        yield out / (_NEW_LOG if replaces else _LOG)
     except BaseException:
         with suppress(OSError):
-            _remove(out, *_RESULT)
+            is_whole = (out / _WHOLE).exists()
+            if not is_whole:
+                _remove(out, *_RESULT)
             if not checkpoint.exists():
-                _remove(out, _ABOUT, *_BESIDE)
+                _remove(out, _NEW_LOG, _NEW_ABOUT)
+                if not is_whole:
+                    _remove(out, _ABOUT, *_BESIDE)
                 if is_new:
                     out.rmdir()
         raise
 
 
-def clear_folder(out: Path) -> None:
-    """Remove what a former run has left in `out`, its checkpoint too.
+def make_way(out: Path) -> None:
+    """Begin anew in `out`: what a former run has left goes, its checkpoint too; but not a result that is whole.
+
+    That one stays until it is replaced, marked as no result of the run that begins.
 
     Raises:
-        StorageError: it cannot be removed.
+        StorageError: the folder cannot be written.
     """
     with storage_errors(out):
-        _remove(out, *_RESULT, _ABOUT, *_BESIDE)
+        if (out / _WHOLE).exists():
+            _write_about(out / _NEW_ABOUT, {})
+        else:
+            _remove(out, *_RESULT, _ABOUT, *_BESIDE, _NEW_ABOUT)
+        _remove(out, _NEW_LOG)
         forget_losses(out)
         remove_checkpoint(out / FILE)
 
@@ -85,18 +110,47 @@ def write_result(
 ) -> None:
     """Write what a run made, its facts and its machine; the checkpoint goes when the result is whole.
 
+    The files are made aside and then take the place of a former result's together, for the time of some renames.
+
     parts: what stands beside the vectors, by file name.
 
     Raises:
-        StorageError: the disk is full or the folder cannot be written; the checkpoint stands.
+        StorageError: the disk is full or the folder cannot be written; the checkpoint and a former result stand.
     """
-    _write_about(out, {"settings": settings, "summary": summary, "threads": summary["threads"]})
-    for name, part in parts.items():
-        with atomic_file(out / name) as temporary:
-            part.write(temporary)
-    embeddings.save_into(out)
+    with storage_errors(out):
+        aside = temporary_beside(out / _STAGING)
+        aside.mkdir()
+        try:
+            _write_about(aside / _ABOUT, {"settings": settings, "summary": summary, "threads": summary["threads"]})
+            for name, part in parts.items():
+                with atomic_file(aside / name) as temporary:
+                    part.write(temporary)
+            embeddings.save_into(aside)
+            _put_in_place(aside, out)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
     forget_losses(out)
     remove_checkpoint(out / FILE)
+
+
+def _put_in_place(aside: Path, out: Path) -> None:
+    """Move a result to where it belongs: meta.json goes away first and comes back last, so none is half-readable."""
+    names = {path.name for path in aside.iterdir()}
+    kept = set() if (out / _NEW_ABOUT).exists() else {_LOG}
+    _remove(out, _WHOLE, *sorted({*_RESULT, *_BESIDE} - names - kept))
+    for name in sorted(names - {_WHOLE}):
+        (aside / name).replace(out / name)
+    if (out / _NEW_LOG).exists():
+        (out / _NEW_LOG).replace(out / _LOG)
+    _remove(out, _NEW_ABOUT)
+    (aside / _WHOLE).replace(out / _WHOLE)
+    fsync_path(out)
+
+
+def _remove_staging(out: Path) -> None:
+    """What a killed process left of writing its result."""
+    for rest in out.glob(f".{_STAGING}.*.tmp"):
+        shutil.rmtree(rest, ignore_errors=True)
 
 
 def summary_of(out: Path) -> dict[str, Any]:
@@ -113,9 +167,9 @@ def note_restarts(out: Path, restarts: int) -> None:
         write_json(temporary, about)
 
 
-def _write_about(out: Path, facts: dict[str, Any]) -> None:
+def _write_about(path: Path, facts: dict[str, Any]) -> None:
     about = {"format": RESULT_FORMAT, "any2vec": __version__, "machine": describe()} | facts
-    with atomic_file(out / _ABOUT) as temporary:
+    with atomic_file(path) as temporary:
         write_json(temporary, about)
 
 
@@ -136,8 +190,9 @@ def check_resumable(out: Path, settings: dict[str, Any]) -> None:
     """
     if not (is_finished(out) or (out / FILE).exists()):
         return
+    about = out / _NEW_ABOUT
     try:
-        former = json.loads((out / _ABOUT).read_text(encoding="utf-8"))["settings"]
+        former = json.loads((about if about.exists() else out / _ABOUT).read_text(encoding="utf-8"))["settings"]
         known = {name: former[name] for name in settings}
     except (OSError, ValueError, KeyError, TypeError):
         return
@@ -145,8 +200,8 @@ def check_resumable(out: Path, settings: dict[str, Any]) -> None:
 
 
 def is_finished(out: Path) -> bool:
-    """Whether a run has left its result in `out`."""
-    return (out / "meta.json").exists()
+    """Whether the last run that began in `out` has left its result there."""
+    return (out / _WHOLE).exists() and not (out / _NEW_ABOUT).exists()
 
 
 def open_finished(out: Path, settings: dict[str, Any]) -> tuple[Embeddings, dict[str, Any]]:
