@@ -11,7 +11,7 @@ import typer
 
 from any2vec.cli.output import facts, guarded, number, print_json, show
 from any2vec.cluster.launch import check_torch
-from any2vec.data.storage import atomic_file
+from any2vec.data.storage import atomic_file, check_file_free
 
 
 def _score(
@@ -34,6 +34,8 @@ def _score(
     Without --out (and --json) the probabilities go to standard output.
     """
     check_torch("Models of clicks")
+    if out is not None:
+        check_file_free(out, overwrite)
     from any2vec.evaluate.clicks import evaluate_clicks
     from any2vec.models.click_scorer import ClickScorer
 
@@ -41,7 +43,9 @@ def _score(
     found = list(scorer.score(rows[0] if len(rows) == 1 else rows, batch_size))
     probability_N = np.concatenate([probabilities for probabilities, _ in found])
     label_N = np.concatenate([labels for _, labels in found])
-    summary: dict[str, Any] = {"model": str(model), "rows": len(probability_N), "mean": float(probability_N.mean())}
+    summary: dict[str, Any] = {
+        "model": str(model), "num_examples": len(probability_N), "mean": float(probability_N.mean()),
+    }  # fmt: skip
     is_known = ~np.isnan(label_N)
     if is_known.any() and len(set(label_N[is_known].tolist())) == 2:
         summary |= asdict(evaluate_clicks(label_N[is_known], probability_N[is_known]))
@@ -55,7 +59,7 @@ def _score(
     if out is None:
         typer.echo(lines, nl=False)
         return
-    pairs = [("rows", number(summary["rows"])), ("mean", f"{summary['mean']:.4f}")]
+    pairs = [("rows", number(summary["num_examples"])), ("mean", f"{summary['mean']:.4f}")]
     pairs += [(name, f"{summary[name]:.4f}") for name in ("log_loss", "auc", "normalised_entropy") if name in summary]
     show(facts("", [*pairs, ("written to", str(out))]))
 

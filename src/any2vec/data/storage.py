@@ -91,10 +91,7 @@ def atomic_file(path: Path | str, overwrite: bool = True) -> Iterator[Path]:
     path = Path(os.path.realpath(path))
     temporary = _temporary_beside(path)
     with storage_errors(path):
-        if path.is_dir():
-            raise StorageError(f"Cannot write {path}: it is a folder; choose the path of a file.")
-        if not overwrite and path.exists():
-            raise StorageError(f"{path} exists; choose another path or pass --overwrite (overwrite=True).")
+        check_file_free(path, overwrite)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield temporary
@@ -103,6 +100,16 @@ def atomic_file(path: Path | str, overwrite: bool = True) -> Iterator[Path]:
             fsync_path(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def check_file_free(path: Path | str, overwrite: bool) -> None:
+    """Raise StorageError unless a file may be written at `path`: a folder is there, or what may not be replaced."""
+    path = Path(os.path.realpath(path))
+    with storage_errors(path):
+        if path.is_dir():
+            raise StorageError(f"Cannot write {path}: it is a folder; choose the path of a file.")
+        if not overwrite and path.exists():
+            raise StorageError(f"{path} exists; choose another path or pass --overwrite (overwrite=True).")
 
 
 @contextmanager
