@@ -8,7 +8,7 @@ from typing import Literal, get_args, get_type_hints
 from any2vec.checks import check_number, check_whole
 from any2vec.errors import InputError
 from any2vec.plan.choices import MOST_PLANNED
-from any2vec.sync.replica_names import SERVED_SYNCS, ClickSync, parse_click_sync
+from any2vec.sync.replica_names import SERVED_SYNCS, ClickSync, MOfN, needed_of, parse_click_sync
 from any2vec.sync.run_hosts import RunHosts
 
 MOST_AHEAD = 100_000
@@ -76,6 +76,9 @@ class TrainerOptions(RunHosts):
         check_whole("rounds_per_epoch", self.rounds_per_epoch, 1, 1_000_000)
         check_number("cache_rows", self.cache_rows, 0, 1, open_low=True)
         agreement, cache = self.agreement, self.row_cache  # both are looked at, whatever the other is
+        trainers = self.hosts or self.logical_hosts
+        if isinstance(agreement, MOfN) and trainers:
+            needed_of(agreement, trainers)
         if agreement.name == "m-of-n" and cache.kind != "none":
             raise InputError(
                 f"sync {self.sync} drops gradients that come too late, and a cache {self.cache} has its rows changed "
