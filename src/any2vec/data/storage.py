@@ -83,7 +83,7 @@ def fsync_path(path: Path) -> None:
 def atomic_file(path: Path | str, overwrite: bool = True) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on a clean exit it is synced and renamed to `path`, else removed.
 
-    The caller creates the file. Folders above `path` are created.
+    The caller creates the file. Folders above `path` are created, and are removed again if they stay empty.
 
     Raises:
         StorageError: the disk is full, the place cannot be written, or `path` exists and `overwrite` is False.
@@ -92,14 +92,25 @@ def atomic_file(path: Path | str, overwrite: bool = True) -> Iterator[Path]:
     temporary = _temporary_beside(path)
     with storage_errors(path):
         check_file_free(path, overwrite)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        made = [folder for folder in path.parents if not folder.exists()]
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             yield temporary
             fsync_path(temporary)
             temporary.replace(path)
             fsync_path(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
+            _remove_empty(made)
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Remove folders, the innermost first, up to one that holds something."""
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
 
 
 def check_file_free(path: Path | str, overwrite: bool) -> None:
