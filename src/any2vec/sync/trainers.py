@@ -76,9 +76,6 @@ class TrainerOptions(RunHosts):
         check_whole("rounds_per_epoch", self.rounds_per_epoch, 1, 1_000_000)
         check_number("cache_rows", self.cache_rows, 0, 1, open_low=True)
         agreement, cache = self.agreement, self.row_cache  # both are looked at, whatever the other is
-        trainers = self.hosts or self.logical_hosts
-        if isinstance(agreement, MOfN) and trainers:
-            needed_of(agreement, trainers)
         if agreement.name == "m-of-n" and cache.kind != "none":
             raise InputError(
                 f"sync {self.sync} drops gradients that come too late, and a cache {self.cache} has its rows changed "
@@ -88,6 +85,13 @@ class TrainerOptions(RunHosts):
             raise InputError(f"sync_servers is for sync {', '.join(SERVED_SYNCS)}; leave it out with sync {self.sync}.")
         if self.cache_rows != TrainerOptions.cache_rows and cache.kind != "het":
             raise InputError(f"cache_rows is for cache het; leave it out with cache {self.cache}.")
+
+    def check_alone(self) -> None:
+        """As `RunHosts`; InputError, too, when a step waits for more gradients than there are trainers."""
+        super().check_alone()
+        agreement, trainers = self.agreement, self.hosts or self.logical_hosts
+        if isinstance(agreement, MOfN) and trainers:
+            needed_of(agreement, trainers)
 
     @property
     def agreement(self) -> ClickSync:
