@@ -66,8 +66,12 @@ def draw_bytes(runs: Mapping[str, Any], target: Path) -> None:
         bounds = list(range(len(curve)))
         shares = [100 * (1 - point["saved"]) for point in curve.values()]
         axes.plot(bounds, shares, marker="o", markersize=4, color=f"C{colour}", label=f"Zipf {zipf}")
+        side = {"ha": "right", "xytext": (-2, -11)} if zipf == "1.3" else {"xytext": (1, 6)}  # beside the lines
         for bound, share in zip(bounds, shares, strict=True):
-            axes.annotate(f"{share:.0f}", (bound, share), xytext=(0, 6), textcoords="offset points", fontsize=8)
+            axes.annotate(
+                f"{share:.0f}", (bound, share), textcoords="offset points", fontsize=8,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3}, **side,
+            )  # fmt: skip
         axes.axhline(
             100 * (1 - runs["targets"][zipf]), color=f"C{colour}", linewidth=0.8, linestyle=":",
             label=f"target at Zipf {zipf}",

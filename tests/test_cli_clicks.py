@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 import any2vec
 from any2vec.cli.app import app
@@ -81,13 +80,13 @@ def test_a_planted_stream_from_file_to_scores(here: Path) -> None:
     assert (summary["model"], summary["items"], summary["out"]) == ("dlrm", 600, "out")
     assert 0.5 < summary["normalised_entropy"] < 2
     told = json.loads(done("score", "out", "rows.tsv", "--json"))
-    assert {"rows", "mean", "log_loss", "auc", "normalised_entropy", "calibration"} <= set(told) and told["rows"] == 300
+    assert {"mean", "log_loss", "auc", "normalised_entropy", "calibration"} <= set(told) and told["num_examples"] == 300
     lines = done("score", "out", "rows.tsv").splitlines()
     assert len(lines) == 300 and np.mean([float(line) for line in lines]) == pytest.approx(told["mean"], abs=1e-4)
     shown = done("score", "out", "rows.tsv", "rows.tsv", "--out", "p.txt")
     assert Path("p.txt").read_text().splitlines() == [*lines, *lines]
     assert "600" in shown and "auc" in shown
-    assert "exists" in refused("score", "out", "rows.tsv", "--out", "p.txt")
+    assert "exists" in refused("score", "out", "nothing is read.tsv", "--out", "p.txt")
     done("score", "out", "rows.tsv", "--out", "p.txt", "--overwrite")
     assert Path("p.txt").read_text().splitlines() == lines
 
@@ -236,6 +235,8 @@ OPTIONS: list[tuple[list[str], str]] = [
     ([*TRAIN, *HOSTS, "--cache", "het"], "cache must be none, het:BOUND[:static|lru|lfu|lfu-promoted|tinylfu] or b"),
     ([*TRAIN, *HOSTS, "--cache", "het:5", "--sync", "m-of-n"], "use cache none"),
     ([*TRAIN, *HOSTS, "--sync", "m-of-n:3"], "takes 3 gradients a step, of 2 trainers; ask for fewer"),
+    ([*TRAIN, "--hosts", "2", "--sync", "m-of-n:3"], "Error: sync m-of-n:3 takes 3 gradients a step, of 2 trainers"),
+    ([*TRAIN, "--hosts", "2", "--cache", "het:9", "--optimiser", "adam"], "Error: cache het:9 adds up what trainers"),
     ([*TRAIN, *HOSTS, "--sync", "bsp", "--threads", "2"], "goes step by step, with one thread a trainer, got threads"),
     ([*TRAIN, *HOSTS, "--sync", "fr-ma", "--sync-servers", "1"], "m-of-n; leave it out with sync fr-ma."),
     ([*TRAIN, *HOSTS, "--cache-rows", "0.2"], "cache_rows is for cache het; leave it out with cache none."),

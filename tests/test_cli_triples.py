@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from any2vec.cli.app import app
 from any2vec.testing.planted_triples import PlantedTriples

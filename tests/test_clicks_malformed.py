@@ -52,6 +52,8 @@ WRONG = {
     "no column": ("y,x,aa\n1,2,k\n", {}, r"has no column 'a'; did you mean 'aa'\?"),
     "twice": ("y,x,a,a\n1,2,k,m\n", {}, r"two columns named 'a'"),
     "no header": ("1,2,k\n", {}, r"has no column 'x'; known are 1, 2, k"),
+    "semicolons": ("y;x;a\n1;2;k\n", {}, r"known are y;x;a\. Its columns seem .* write delimiter = \"semicolon\""),
+    "one name": ("1\n", {"column_names": ["y", "x", "a"]}, r"has 1 column in its first line, but.*names 3"),
     "too few names": ("1,2\n", {"column_names": ["y", "x", "a"]}, r"has 2 columns in its first line.*names 3"),
     "label 2": (GOOD + "2,3,k\n", {}, r"line 4: the label must be 0 or 1, got 2 in column 'y'; .*label_from"),
     "label behind blank lines": ("\n" + GOOD + "\r\n\n0.5,3,k\n", {}, r"line 7: the label must be 0 or 1, got 0.5"),

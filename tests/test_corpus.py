@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -148,6 +149,17 @@ def test_atomic_file(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="is a folder"), storage.atomic_file(tmp_path):
         pass
     assert path.read_text() == "one" and [item.name for item in path.parent.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize("has_others", [False, True])
+def test_a_file_that_fails_leaves_no_empty_folder(has_others: bool, tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "deeper" / "a.txt"
+    with pytest.raises(StorageError, match="the disk is full"), storage.atomic_file(path) as temporary:
+        temporary.write_text("on")
+        if has_others:
+            (tmp_path / "deep" / "b.txt").touch()
+        raise OSError(errno.ENOSPC, "")
+    assert [item.name for item in tmp_path.rglob("*")] == ["deep", "b.txt"] * has_others
 
 
 def test_atomic_folder_through_a_link(tmp_path: Path) -> None:

@@ -65,6 +65,22 @@ def test_unknown_key_names_the_nearest_spellings() -> None:
         embeddings.row("londn")
 
 
+def test_unknown_key_of_clicks() -> None:
+    """A value without its column, one that is hashed, and one of a column whose values are kept beside a hashed one."""
+    keys = ["user=<missing>", "user=<rare>", "user#0", "user#1", "product=<missing>", "product=teapot", "tags=teapot"]
+    embeddings = Embeddings(keys, np.eye(len(keys), dtype=np.float32))
+    with pytest.raises(
+        InputError, match=r"'teapot' is not among the 7 keys; nearest.*: product=teapot, tags=teapot\.$"
+    ):
+        embeddings.nearest("teapot")
+    with pytest.raises(
+        InputError, match=r'7 keys: the values of user are hashed, and its rows are user#0.*"vocabulary"'
+    ):
+        embeddings.nearest("user=ann")
+    with pytest.raises(InputError, match=r"'product=tepot' is not among the 7 keys; nearest spellings: product=teapot"):
+        embeddings.nearest("product=tepot")
+
+
 def test_nearest_finds_the_planted_group(rng: np.random.Generator) -> None:
     embeddings = clusters(rng)
     for key, found in zip(embeddings.keys, embeddings.nearest_batch(embeddings.keys, k=4), strict=True):

@@ -12,9 +12,9 @@ from any2vec.data.edges import GraphOptions, read_graph
 from any2vec.data.graph import Graph
 from any2vec.errors import InputError
 from any2vec.kernels.parting import plain_symmetric
-from any2vec.plan.choices import PARTITIONS
 from any2vec.plan.partition import contiguous_bounds, partition, report_partition
 from naive import rng as naive
+from needs_metis import CUTS, needs_metis, with_metis
 
 
 def random_graph(num_nodes: int, num_edges: int, seed: int, directed: bool = False) -> Graph:
@@ -35,7 +35,7 @@ def planted(blocks: int, size: int) -> tuple[Graph, np.ndarray]:
 
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("parts", [1, 2, 5])
-@pytest.mark.parametrize("method", PARTITIONS)
+@pytest.mark.parametrize("method", CUTS)
 def test_report_counts_as_a_plain_loop(method: str, parts: int, directed: bool) -> None:
     graph = random_graph(60, 150, 2, directed)
     part_N = partition(graph.csr, parts, method)
@@ -69,6 +69,7 @@ def test_hash_is_the_draw_of_the_node() -> None:
     assert part_N.tolist() == [naive.below(naive.draw(0, node) >> 32, 7) for node in range(1000)]
 
 
+@needs_metis
 def test_metis_finds_planted_blocks() -> None:
     graph, block = planted(4, 12)
     part_N = partition(graph.csr, 4, "metis")
@@ -89,7 +90,7 @@ def test_symmetric_pattern_equals_sets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "method", "word"), [(0, "hash", "parts"), (2, "random", "partition"), (4, "metis", "4 parts")]
+    ("parts", "method", "word"), [(0, "hash", "parts"), (2, "random", "partition"), with_metis(4, "metis", "4 parts")]
 )
 def test_illegal(parts: int, method: str, word: str) -> None:
     with pytest.raises(InputError, match=word):

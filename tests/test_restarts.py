@@ -99,7 +99,7 @@ def test_what_was_allowed_and_not_needed(text: Path, lose: Callable[..., None]) 
 @pytest.mark.parametrize(
     ("options", "error", "checkpoint", "said"),
     [
-        ({}, KILLED, False, " With --out and --restarts the hosts are started again and go on from the last ch"),
+        ({}, KILLED, False, " With --restarts the hosts are started again and go on from the last ch"),
         ({"keep": False}, KILLED, False, " With --out and --restarts the hosts are started again and go on from"),
         ({"keep": False}, KILLED, True, " With --out and --restarts the hosts are started again and go on from"),
         ({}, KILLED, True, f"/out/{FILE} holds the work so far: run again with --resume (resume=True) to go on from"),

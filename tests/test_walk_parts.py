@@ -27,7 +27,6 @@ from any2vec.kernels import walk_parts as kernels
 from any2vec.kernels.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key
 from any2vec.models.source import WalkedTokens
 from any2vec.models.travelled import TravelledTokens
-from any2vec.plan.choices import PARTITIONS
 from any2vec.sampling import travel, travelled
 from any2vec.sampling.parcel import Parcel, pack_walkers
 from any2vec.sampling.parts import GraphPart, Owners, cut_part, split_graph
@@ -35,6 +34,7 @@ from any2vec.sampling.travel import TravellingWalker, bytes_in_flight
 from any2vec.sampling.travelled import count_visits_together, share_of, write_travelled_walks
 from any2vec.sampling.walks import Walker, WalkOptions, count_visits, row_sums, write_walks
 from naive import walks as naive
+from needs_metis import CUTS, with_metis
 
 SECONDS = 60.0
 PQ = [(1, 1), (0.25, 4), (4, 0.5), (0.5, 2), (1e-6, 1), (1e6, 1e-6)]
@@ -81,7 +81,10 @@ def travelling(graph: Graph, options: WalkOptions, hosts: int, method: str, in_f
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize(("p", "q"), PQ)
-def test_equal_to_one_host_and_to_the_plain_twin(p: float, q: float, weighted: bool, directed: bool) -> None:
+@pytest.mark.parametrize("cuts", [[(1, "hash"), (2, "contiguous"), (3, "hash")], with_metis([(5, "metis")])])
+def test_equal_to_one_host_and_to_the_plain_twin(
+    cuts: list[tuple[int, str]], p: float, q: float, weighted: bool, directed: bool
+) -> None:
     graph = random_graph(90, 260, 3, weighted=weighted, directed=directed)
     options = WalkOptions(walks_per_node=2, walk_length=9, p=p, q=q)
     keys = [int(stream_key(SEED, purpose, EPOCH)) for purpose in (PURPOSE_WALK, PURPOSE_ORDER)]
@@ -92,7 +95,7 @@ def test_equal_to_one_host_and_to_the_plain_twin(p: float, q: float, weighted: b
     twin = np.concatenate([row + [-1] * (10 - len(row)) for row in plain])
     whole = expected(graph, options)
     assert np.array_equal(whole, twin)
-    for hosts, method in ((1, "hash"), (2, "contiguous"), (3, "hash"), (5, "metis")):
+    for hosts, method in cuts:
         assert np.array_equal(travelling(graph, options, hosts, method), whole), (hosts, method)
 
 
@@ -139,7 +142,8 @@ def test_dead_ends_and_lone_nodes() -> None:
             assert np.array_equal(travelling(graph, options, hosts, method), expected(graph, options))
 
 
-def test_any_range_of_walks_at_any_host() -> None:
+@pytest.mark.parametrize("method", ["hash", with_metis("metis")])
+def test_any_range_of_walks_at_any_host(method: str) -> None:
     """Ranges that overlap, or are empty, and hosts that ask for nothing."""
     graph = random_graph(300, 900, 1, weighted=True)
     options = WalkOptions(walks_per_node=2, walk_length=12, p=0.5, q=2)
@@ -150,7 +154,7 @@ def test_any_range_of_walks_at_any_host() -> None:
         rank = walker.transport.rank
         return [walker.sample(*asked[(rank + turn) % 3], EPOCH) for turn in range(3)] + [walker.sample(0, 0, EPOCH)]
 
-    parts = split_graph(graph, Owners.make(graph.csr, 3, "metis"))
+    parts = split_graph(graph, Owners.make(graph.csr, 3, method))
     for rank, walks in enumerate(together(parts, options, work, in_flight=100)):
         for turn in range(3):
             start, stop = asked[(rank + turn) % 3]
@@ -158,30 +162,30 @@ def test_any_range_of_walks_at_any_host() -> None:
         assert walks[3].size == 0
 
 
-def test_hosts_hold_their_part_and_what_is_in_flight() -> None:
+@pytest.mark.parametrize("method", CUTS)
+def test_hosts_hold_their_part_and_what_is_in_flight(method: str) -> None:
     graph = random_graph(400, 3000, 4, weighted=True)
     options = WalkOptions(walks_per_node=1, walk_length=10, p=0.5, q=2)
     widest = int(np.diff(graph.csr.indptr).max())
-    for method in PARTITIONS:
-        owners = Owners.make(graph.csr, 4, method)
-        parts = split_graph(graph, owners)
-        assert sorted(np.concatenate([part.nodes for part in parts]).tolist()) == list(range(400))
-        assert sum(len(part.csr.indices) for part in parts) == len(graph.csr.indices)
-        for part in parts:
-            entries, nodes = len(part.csr.indices), len(part.nodes)
-            assert entries == int(np.diff(graph.csr.indptr)[part.nodes].sum()) < len(graph.csr.indices) / 2
-            assert not any(np.shares_memory(mine, whole) for mine in part.rows[:7] for whole in graph.csr)
-            held = {name: len(array) for name, array in part.rows._asdict().items() if name not in ("owned", "first")}
-            per_edge = dict.fromkeys(("indices", "weights", "threshold", "alias"), entries)
-            assert held == {"indptr": nodes + 1, "row_weight": nodes} | per_edge
-            maps = {"contiguous": 8 * 5, "hash": 16 * (400 // 64 + 1), "metis": 16 * (400 // 64 + 1) + 2 * 400}
-            assert part.nbytes == 16 * entries + 20 * nodes + 8 + maps[method]
-        for in_flight in (40, 200):
-            for _, walker in together(parts, options, own_share, in_flight):
-                assert 0 < walker.stats.most_walkers <= in_flight
-                assert walker.stats.most_bytes <= bytes_in_flight(in_flight, 10, 4, widest)
-                beside_rows = bytes_in_flight(in_flight, 10, 0, widest)
-                assert walker.stats.rows_asked or walker.stats.most_bytes <= beside_rows
+    owners = Owners.make(graph.csr, 4, method)
+    parts = split_graph(graph, owners)
+    assert sorted(np.concatenate([part.nodes for part in parts]).tolist()) == list(range(400))
+    assert sum(len(part.csr.indices) for part in parts) == len(graph.csr.indices)
+    for part in parts:
+        entries, nodes = len(part.csr.indices), len(part.nodes)
+        assert entries == int(np.diff(graph.csr.indptr)[part.nodes].sum()) < len(graph.csr.indices) / 2
+        assert not any(np.shares_memory(mine, whole) for mine in part.rows[:7] for whole in graph.csr)
+        held = {name: len(array) for name, array in part.rows._asdict().items() if name not in ("owned", "first")}
+        per_edge = dict.fromkeys(("indices", "weights", "threshold", "alias"), entries)
+        assert held == {"indptr": nodes + 1, "row_weight": nodes} | per_edge
+        maps = {"contiguous": 8 * 5, "hash": 16 * (400 // 64 + 1), "metis": 16 * (400 // 64 + 1) + 2 * 400}
+        assert part.nbytes == 16 * entries + 20 * nodes + 8 + maps[method]
+    for in_flight in (40, 200):
+        for _, walker in together(parts, options, own_share, in_flight):
+            assert 0 < walker.stats.most_walkers <= in_flight
+            assert walker.stats.most_bytes <= bytes_in_flight(in_flight, 10, 4, widest)
+            beside_rows = bytes_in_flight(in_flight, 10, 0, widest)
+            assert walker.stats.rows_asked or walker.stats.most_bytes <= beside_rows
 
 
 def test_row_sums_do_not_depend_on_where_the_row_lies() -> None:
@@ -196,7 +200,7 @@ def test_row_sums_do_not_depend_on_where_the_row_lies() -> None:
 
 
 @pytest.mark.parametrize("block", [1, 100, 1 << 20])
-@pytest.mark.parametrize("method", PARTITIONS)
+@pytest.mark.parametrize("method", CUTS)
 def test_a_part_of_a_stored_graph(method: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the blocks of rows that are copied at a time; some rows are empty."""
     graph = random_graph(200, 800, 6, weighted=True, directed=True)
@@ -216,16 +220,17 @@ def test_a_part_of_a_stored_graph(method: str, block: int, tmp_path: Path, monke
         assert opened.widest_row == max(len(row) for row in rows)
 
 
-def test_owners_and_rows_of_nodes() -> None:
+@pytest.mark.parametrize("method", ["random", *CUTS])
+def test_owners_and_rows_of_nodes(method: str) -> None:
     part_N = np.random.default_rng(3).integers(0, 4, 1000)
     graph = read_graph((np.arange(1000), (np.arange(1000) + 1) % 1000))
-    for owners in (Owners.of(part_N, 4), *(Owners.make(graph.csr, 4, method) for method in PARTITIONS)):
-        found = owners.find(np.arange(1000))
-        for part in split_graph(graph, owners):
-            assert np.array_equal(part.nodes, np.flatnonzero(found == part.rank))
-            rows = [int(kernels.local_row(part.rows, node)) for node in range(1000)]
-            place = {int(node): row for row, node in enumerate(part.nodes)}
-            assert rows == [place.get(node, -1) for node in range(1000)]
+    owners = Owners.of(part_N, 4) if method == "random" else Owners.make(graph.csr, 4, method)
+    found = owners.find(np.arange(1000))
+    for part in split_graph(graph, owners):
+        assert np.array_equal(part.nodes, np.flatnonzero(found == part.rank))
+        rows = [int(kernels.local_row(part.rows, node)) for node in range(1000)]
+        place = {int(node): row for row, node in enumerate(part.nodes)}
+        assert rows == [place.get(node, -1) for node in range(1000)]
     with pytest.raises(InputError, match="parts of nodes"):
         Owners.of(part_N, 3)
 
@@ -263,7 +268,7 @@ def test_counts_and_tokens(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert together(split_graph(graph, Owners.make(graph.csr, hosts, "hash")), options, work) == [1] * hosts
 
 
-@pytest.mark.parametrize("method", PARTITIONS)
+@pytest.mark.parametrize("method", CUTS)
 def test_stored_walks_are_the_very_same(method: str, tmp_path: Path) -> None:
     graph = random_graph(100, 300, 2, weighted=True)
     options = WalkOptions(walks_per_node=3, walk_length=8, p=0.5, q=2)
@@ -344,7 +349,8 @@ def test_what_a_faulty_host_sends_is_an_error(
         together(split_graph(graph, Owners.make(graph.csr, 2, "hash")), options, own_share)
 
 
-def test_the_command_writes_the_same_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", CUTS)
+def test_the_command_writes_the_same_file(method: str, tmp_path: Path) -> None:
     edges = tmp_path / "edges.txt"
     edges.write_text("".join(f"{a} {b}\n" for a in range(30) for b in range(a) if (a * b) % 7 < 2))
     walk = ["walk", str(edges), "--walks-per-node", "2", "--walk-length", "8", "--p", "0.5", "--json", "--quiet"]
@@ -356,11 +362,10 @@ def test_the_command_writes_the_same_file(tmp_path: Path) -> None:
         return json.loads(done.stdout)
 
     assert "hosts" not in run("one")
-    for method in PARTITIONS:
-        told = run(method, "--logical-hosts", "3", "--partition", method)
-        assert (tmp_path / method / "tokens.npy").read_bytes() == (tmp_path / "one" / "tokens.npy").read_bytes()
-        assert (told["hosts"], told["partition"]) == (3, method)
-        assert told["edge_cut"] > 0 and told["messages"] > 0 and told["largest_part_bytes"] > 0
-        assert told["bytes_per_step"] == pytest.approx(sum(told["bytes_by_kind"].values()) / told["steps"])
+    told = run(method, "--logical-hosts", "3", "--partition", method)
+    assert (tmp_path / method / "tokens.npy").read_bytes() == (tmp_path / "one" / "tokens.npy").read_bytes()
+    assert (told["hosts"], told["partition"]) == (3, method)
+    assert told["edge_cut"] > 0 and told["messages"] > 0 and told["largest_part_bytes"] > 0
+    assert told["bytes_per_step"] == pytest.approx(sum(told["bytes_by_kind"].values()) / told["steps"])
     done = runner.invoke(app, [*walk, "--out", str(tmp_path / "x"), "--partition", "hash"])
     assert done.exit_code == 2 and "--logical-hosts" in done.output

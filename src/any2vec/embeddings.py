@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -87,8 +88,7 @@ class Embeddings:
         """The row of a key. InputError for an unknown one, with the nearest spellings among the frequent keys."""
         row = self._row_of().get(key)
         if row is None:
-            near = self._spellings(key) if isinstance(key, str) else []
-            hint = f"; nearest spellings: {', '.join(near)}" if near else ""
+            hint = self._hint(key) if isinstance(key, str) else ""
             raise InputError(f"key {key!r} is not among the {len(self):,} keys{hint}.")
         return row
 
@@ -107,6 +107,18 @@ class Embeddings:
         """Rows of the `limit` most frequent keys (all: None), by falling count, ties and missing counts by row."""
         order = np.arange(len(self)) if self.counts is None else np.argsort(-self.counts, kind="stable")
         return order if limit is None else order[:limit]
+
+    def _hint(self, key: str) -> str:
+        """What to ask for instead. Rows of clicks are `column=value`, or `column#bucket` where values are hashed."""
+        known = self._row_of()
+        column, is_value, _ = key.partition("=")
+        if is_value and f"{column}#0" in known:
+            return (
+                f': the values of {column} are hashed, and its rows are {column}#0 and so on; ids = "vocabulary" in '
+                "the schema keeps the names"
+            )
+        near = list(itertools.islice((one for one in known if one.endswith(f"={key}")), 3)) or self._spellings(key)
+        return f"; nearest spellings: {', '.join(near)}" if near else ""
 
     def _spellings(self, key: str) -> list[str]:
         known = self._row_of()

@@ -11,7 +11,7 @@ import typer
 
 from any2vec.cli.output import cell, facts, guarded, number, print_json, show
 from any2vec.cluster.launch import check_torch
-from any2vec.data.storage import atomic_file
+from any2vec.data.storage import atomic_file, check_file_free
 
 
 def _score(
@@ -34,13 +34,17 @@ def _score(
     Without --out (and --json) the probabilities go to standard output.
     """
     check_torch("Models of clicks")
+    if out is not None:
+        check_file_free(out, overwrite)
     from any2vec.models.click_scorer import ClickScorer
 
     scorer = ClickScorer.load(model)
     found = list(scorer.score(rows[0] if len(rows) == 1 else rows, batch_size))
     probability_N = np.concatenate([probabilities for probabilities, _ in found])
     label_N = np.concatenate([labels for _, labels in found])
-    summary: dict[str, Any] = {"model": str(model), "rows": len(probability_N), "mean": float(probability_N.mean())}
+    summary: dict[str, Any] = {
+        "model": str(model), "num_examples": len(probability_N), "mean": float(probability_N.mean()),
+    }  # fmt: skip
     is_known = ~np.isnan(label_N)
     if is_known.any():
         summary |= _judged(label_N[is_known], probability_N[is_known])
@@ -54,7 +58,7 @@ def _score(
     if out is None:
         typer.echo(lines, nl=False)
         return
-    pairs = [("rows", number(summary["rows"])), ("mean", f"{summary['mean']:.4f}")]
+    pairs = [("rows", number(summary["num_examples"])), ("mean", f"{summary['mean']:.4f}")]
     pairs += [(name, cell(summary[name])) for name in ("log_loss", "auc", "normalised_entropy") if name in summary]
     pairs += [("note", summary["note"])] if "note" in summary else []
     show(facts("", [*pairs, ("written to", str(out))]))

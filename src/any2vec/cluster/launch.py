@@ -39,7 +39,10 @@ __all__ = ["JOINING", "check_torch", "is_first", "join", "joined", "restarts", "
 JOINING = 120.0
 """seconds that a host waits for the others to come, unless its patience is less"""
 _LIMIT = 10.0
-_NO_TORCH = '{} need PyTorch: pip install "any2vec[hosts]".'
+_NO_TORCH = (
+    '{} need PyTorch; in a clone: pip install -e ".[hosts]" -c constraints.txt --extra-index-url '
+    "https://download.pytorch.org/whl/cpu (without that address pip fetches gigabytes of CUDA on Linux)."
+)
 _LASTING = (InputError, DataError, FormatError, JobError)
 
 

@@ -101,12 +101,18 @@ def _wanted(name: str, found: list[str], schema: ClickSchema, needs_label: bool)
     for column in wanted:
         if column not in found:
             raise DataError(
-                f"{display(name)} has no column {column!r}; {nearest(column, found)} Name the columns in the schema as "
-                "the file does."
+                f"{display(name)} has no column {column!r}; {nearest(column, found)} "
+                f"{_other_delimiter(found) or 'Name the columns in the schema as the file does.'}"
             )
         if found.count(column) > 1:
             raise DataError(f"{display(name)} has two columns named {column!r}; rename one.")
     return wanted
+
+
+def _other_delimiter(found: list[str]) -> str:
+    """What to write in the schema where the only column of a file holds what looks like another delimiter."""
+    names = [name for name in ("semicolon", "pipe", "tab") if DELIMITERS[name] in found[0]] if len(found) == 1 else []
+    return f'Its columns seem to have another delimiter: write delimiter = "{names[0]}" in the schema.' if names else ""
 
 
 # ---- text -----------------------------------------------------------------------------------------------------------
@@ -165,9 +171,10 @@ class _TextFile:
         if found == len(names) - 1 and not self.needs_label:
             names.remove(self.schema.label)
         if found != len(names):
+            columns = "column" if found == 1 else "columns"
             raise DataError(
-                f"{display(self.name)} has {found} columns in its first line, but the schema names {len(names)}; name "
-                "each column of the file in column_names, or check the delimiter."
+                f"{display(self.name)} has {found} {columns} in its first line, but the schema names {len(names)}; "
+                "name each column of the file in column_names, or check the delimiter."
             )
         return names
 

@@ -84,7 +84,7 @@ def fsync_path(path: Path) -> None:
 def atomic_file(path: Path | str, overwrite: bool = True) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on a clean exit it is synced and renamed to `path`, else removed.
 
-    The caller creates the file. Folders above `path` are created.
+    The caller creates the file. Folders above `path` are created, and are removed again if they stay empty.
 
     Raises:
         StorageError: the disk is full, the place cannot be written, or `path` exists and `overwrite` is False.
@@ -92,18 +92,36 @@ def atomic_file(path: Path | str, overwrite: bool = True) -> Iterator[Path]:
     path = Path(os.path.realpath(path))
     temporary = temporary_beside(path)
     with storage_errors(path):
-        if path.is_dir():
-            raise StorageError(f"Cannot write {path}: it is a folder; choose the path of a file.")
-        if not overwrite and path.exists():
-            raise StorageError(f"{path} exists; choose another path or pass --overwrite (overwrite=True).")
-        path.parent.mkdir(parents=True, exist_ok=True)
+        check_file_free(path, overwrite)
+        made = [folder for folder in path.parents if not folder.exists()]
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             yield temporary
             fsync_path(temporary)
             temporary.replace(path)
             fsync_path(path.parent)
         finally:
             temporary.unlink(missing_ok=True)
+            _remove_empty(made)
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Remove folders, the innermost first, up to one that holds something."""
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+
+
+def check_file_free(path: Path | str, overwrite: bool) -> None:
+    """Raise StorageError unless a file may be written at `path`: a folder is there, or what may not be replaced."""
+    path = Path(os.path.realpath(path))
+    with storage_errors(path):
+        if path.is_dir():
+            raise StorageError(f"Cannot write {path}: it is a folder; choose the path of a file.")
+        if not overwrite and path.exists():
+            raise StorageError(f"{path} exists; choose another path or pass --overwrite (overwrite=True).")
 
 
 @contextmanager

@@ -5,26 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from any2vec.cluster.transport import Transport
-from any2vec.errors import InputError
 from any2vec.sync.first_gradients import Told
-from any2vec.sync.replica_names import Async, Bounded, Bsp, MOfN
+from any2vec.sync.replica_names import Async, Bounded, Bsp, MOfN, needed_of
 from any2vec.sync.served_gradients import ServedGradients, as_they_come, first_of
 from any2vec.sync.summed_gradients import SummedGradients
 from any2vec.tables.replica import Replica
-
-
-def needed_of(how: MOfN, trainers: int) -> int:
-    """How many gradients a step takes: by default those of all trainers but one.
-
-    Raises:
-        InputError: more than there are trainers.
-    """
-    needed = max(1, trainers - 1) if how.count is None else how.count
-    if needed > trainers:
-        raise InputError(
-            f"sync m-of-n:{needed} takes {needed} gradients a step, of {trainers} trainers; ask for fewer."
-        )
-    return needed
 
 
 def make_gradients(

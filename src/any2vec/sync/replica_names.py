@@ -210,3 +210,17 @@ def parse_click_sync(text: str) -> ClickSync:
         raise InputError(f"sync of a click model must be one of {', '.join(CLICK_SYNCS)}, got {text!r}.")
     found: ClickSync = told(_KINDS[name], values, text)
     return found
+
+
+def needed_of(how: MOfN, trainers: int) -> int:
+    """How many gradients a step takes: by default those of all trainers but one.
+
+    Raises:
+        InputError: more than there are trainers.
+    """
+    needed = max(1, trainers - 1) if how.count is None else how.count
+    if needed > trainers:
+        raise InputError(
+            f"sync m-of-n:{needed} takes {needed} gradients a step, of {trainers} trainers; ask for fewer."
+        )
+    return needed

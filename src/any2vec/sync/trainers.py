@@ -8,7 +8,7 @@ from typing import Literal, get_args, get_type_hints
 from any2vec.checks import check_number, check_whole
 from any2vec.errors import InputError
 from any2vec.plan.choices import MOST_PLANNED
-from any2vec.sync.replica_names import SERVED_SYNCS, ClickSync, parse_click_sync
+from any2vec.sync.replica_names import SERVED_SYNCS, ClickSync, MOfN, needed_of, parse_click_sync
 from any2vec.sync.run_hosts import RunHosts
 
 MOST_AHEAD = 100_000
@@ -85,6 +85,13 @@ class TrainerOptions(RunHosts):
             raise InputError(f"sync_servers is for sync {', '.join(SERVED_SYNCS)}; leave it out with sync {self.sync}.")
         if self.cache_rows != TrainerOptions.cache_rows and cache.kind != "het":
             raise InputError(f"cache_rows is for cache het; leave it out with cache {self.cache}.")
+
+    def check_alone(self) -> None:
+        """As `RunHosts`; InputError, too, when a step waits for more gradients than there are trainers."""
+        super().check_alone()
+        agreement, trainers = self.agreement, self.hosts or self.logical_hosts
+        if isinstance(agreement, MOfN) and trainers:
+            needed_of(agreement, trainers)
 
     @property
     def agreement(self) -> ClickSync:

@@ -14,6 +14,7 @@ from any2vec.train.prepare import Stage
 if TYPE_CHECKING:
     from any2vec.data.click_schema import ClickSchema
     from any2vec.data.clicks import Clicks
+    from any2vec.models.click_config import ClickModel
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,9 @@ def schema_from_dict(found: dict[str, Any] | None) -> ClickSchema | None:
     return None if found is None else ClickSchema.from_dict(found)
 
 
-def check_clicks(hosts: RunHosts, threads: int, text: Any, graph: Any, init: Any, on_epoch: Any) -> None:
+def check_clicks(
+    model: ClickModel, hosts: RunHosts, threads: int, text: Any, graph: Any, init: Any, on_epoch: Any
+) -> None:
     """Raise InputError for an argument of `fit` that does not go with a model of clicks."""
     for name, value in (("text", text), ("graph", graph), ("init", init), ("on_epoch", on_epoch)):
         if value is not None:
@@ -77,4 +80,9 @@ def check_clicks(hosts: RunHosts, threads: int, text: Any, graph: Any, init: Any
         raise InputError(
             f"sync {hosts.sync} with cache {hosts.cache} goes step by step, with one thread a trainer, got threads = "
             f"{threads}; start more hosts instead."
+        )
+    if isinstance(hosts, TrainerOptions) and hosts.row_cache.kind == "het" and model.optimiser == "adam":
+        raise InputError(
+            f"cache {hosts.cache} adds up what trainers change in a row, and moments of adam do not add up; train with "
+            "optimiser adagrad or sgd, or with cache none."
         )

@@ -118,7 +118,7 @@ def fit(
     spread = _hosts_of(model, hosts)
     if isinstance(model, ClickModel):
         check_torch("Models of clicks")
-        check_clicks(spread, threads, text, graph, init, on_epoch)
+        check_clicks(model, spread, threads, text, graph, init, on_epoch)
     elif schema is not None:
         raise InputError(f"schema is for clicks, and {model.name} reads none; leave it out.")
     if isinstance(model, TripleModel):

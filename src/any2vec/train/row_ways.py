@@ -12,8 +12,7 @@ import numpy as np
 from any2vec.cluster.transport import Transport
 from any2vec.plan.placement import Placement
 from any2vec.plan.roles import Roles
-from any2vec.sync.gradient_make import needed_of
-from any2vec.sync.replica_names import Bounded, Bsp, MOfN
+from any2vec.sync.replica_names import Bounded, Bsp, MOfN, needed_of
 from any2vec.sync.trainers import TrainerOptions
 from any2vec.tables.access import RowAccess
 from any2vec.tables.bagpipe_rows import BagpipeRows

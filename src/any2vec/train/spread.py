@@ -106,9 +106,10 @@ def _run(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> int:
         except HostError as error:
             if error.is_lasting:
                 raise
-            has_checkpoint = (out / FILE).exists() and not out.is_relative_to(folder)
+            is_kept = not out.is_relative_to(folder)
+            has_checkpoint = is_kept and (out / FILE).exists()
             if restarts == allowed:
-                raise _with_way_on(error, allowed, out if has_checkpoint else None) from error
+                raise _with_way_on(error, allowed, is_kept, out if has_checkpoint else None) from error
             restarts += 1
             where = "the last checkpoint" if has_checkpoint else "the beginning, for there is no checkpoint yet"
             if lost := updates_lost(out):
@@ -117,13 +118,17 @@ def _run(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> int:
         job = replace(job, arguments=job.arguments | {"resume": True, "overwrite": False})
 
 
-def _with_way_on(error: HostError, allowed: int, kept_in: Path | None) -> HostError:
-    """The error, which goes on with what to do about it. kept_in: the run folder, if it holds a checkpoint."""
+def _with_way_on(error: HostError, allowed: int, is_kept: bool, kept_in: Path | None) -> HostError:
+    """The error, which goes on with what to do about it.
+
+    is_kept: --out was given; kept_in: the run folder, if it holds a checkpoint.
+    """
     ways = [f"It was the last of {allowed} restarts."] if allowed > 1 else ["It was the only restart."] * allowed
     if kept_in is not None:
         ways.append(f"{kept_in / FILE} holds the work so far: run again with --resume (resume=True) to go on from it.")
     elif not allowed and not _OWN_FAULT.match(str(error)):
-        ways.append("With --out and --restarts the hosts are started again and go on from the last checkpoint.")
+        missing = "--restarts" if is_kept else "--out and --restarts"
+        ways.append(f"With {missing} the hosts are started again and go on from the last checkpoint.")
     told = HostError(" ".join([str(error), *ways]))
     for line in getattr(error, "__notes__", []):
         told.add_note(line)
