@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from any2vec.checks import check_run
 from any2vec.cluster.launch import check_torch, is_first, joined, restarts
@@ -134,11 +134,8 @@ def fit(
     elif triples is not None:
         raise InputError(f"triples is for models of triples, not {model.name}; leave it out.")
     wanted = None if schema is None else schema_of(schema)
-    table = TableOptions(
-        memory=None if memory is None else str(memory),
-        order=order,
-        staleness_bound=staleness_bound,  # type: ignore[arg-type]
-    )
+    bytes_ = None if memory is None else str(memory)
+    table = TableOptions(memory=bytes_, order=cast(Any, order), staleness_bound=staleness_bound)
     if isinstance(spread, HostOptions) and isinstance(model, SequenceModel):
         if spread.read == "parts":
             check_parts(model, data)

@@ -121,7 +121,7 @@ class TripleTableHost:
         kept, seconds = store.dense(), 0.0
         if kept:
             self.relation_RC[:] = kept["relations"]
-            self.learner.items, seconds = int(kept["items"]), float(kept["seconds"])
+            self.learner.items, seconds = int(kept["totals"][0]), float(kept["totals"][1])
         log = self.out / "progress.jsonl"
         cut_log(log, self.learner.items)
         rate, request = self.request.model.learning_rate, self.request
@@ -139,8 +139,10 @@ class TripleTableHost:
         )  # fmt: skip
 
         def dense() -> dict[str, np.ndarray]:
-            totals = {"items": np.array(self.learner.items), "seconds": np.array(recorder.seconds)}
-            return {"relations": self.relation_RC} | totals
+            return {
+                "relations": self.relation_RC,
+                "totals": np.array([self.learner.items, recorder.seconds], np.float64),
+            }
 
         def heard(window: Window, results: list[Stats]) -> None:
             work = _work_of(window, buckets.num_triples, request.epochs)
