@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from any2vec.models.triple_config import TRIPLE_MODELS
 from any2vec.sync.options import HostOptions
 from any2vec.sync.trainers import TrainerOptions
 from any2vec.train.job import MODELS
+from any2vec.train.table_options import TableOptions
 
 GRAPH_MODELS = ("deepwalk", "node2vec")
 ALL_MODELS = MODELS | CLICK_MODELS | TRIPLE_MODELS
@@ -25,18 +26,18 @@ PLANNED_MODELS = MODELS | CLICK_MODELS
 READING = {"text", "graph", "clicks", "triples"}
 """owners of how an input is read"""
 _APART = dict.fromkeys((*CLICK_MODELS, "trainers", "clicks"), "clicks")
-_APART |= dict.fromkeys((*TRIPLE_MODELS, "triples"), "triples")
+_APART |= dict.fromkeys((*TRIPLE_MODELS, "triples", "table"), "triples")
 """owners that are no models of sequences, nor of their reading and hosts -> what they are for"""
 
 _PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec": "Walks"}
 _PANELS |= dict.fromkeys(CLICK_MODELS, "Models of clicks")
 _PANELS |= dict.fromkeys(TRIPLE_MODELS, "Models of triples")
-_PANELS |= {"run": "Run", "hosts": "Hosts", "trainers": "Hosts of clicks"}
+_PANELS |= {"run": "Run", "hosts": "Hosts", "trainers": "Hosts of clicks", "table": "Models of triples"}
 _PANELS |= {"text": "Reading text", "graph": "Reading graphs", "clicks": "Reading clicks", "triples": "Reading triples"}
 _OWNERS = {
     "run": "runs", "hosts": "models of words and nodes on several hosts",
     "trainers": "models of clicks on several hosts", "text": "reading text", "graph": "reading graphs",
-    "clicks": "reading clicks", "triples": "reading triples",
+    "clicks": "reading clicks", "triples": "reading triples", "table": "models of triples",
 }  # fmt: skip
 """whose option it is, in a user's words; of models their names"""
 _LABELS = {"skipgram": "words", "cbow": "words", "deepwalk": "nodes", "node2vec": "nodes"}
@@ -91,6 +92,7 @@ class Job:
     graph: Any
     schema: str | None = None
     triples: Any = None
+    table: Any = None
     given: dict[str, Any] = field(default_factory=dict)
     """what flags and file said, for messages"""
 
@@ -110,14 +112,14 @@ class Job:
         """Keyword arguments of `fit` but for the data, `out` and the callbacks."""
         run = {item.name: getattr(self.run, item.name) for item in fields(self.run)}
         reading = {"text": self.text, "graph": self.graph, "schema": self.schema, "triples": self.triples}
-        return run | reading | {"hosts": self.hosts}
+        return run | reading | {"hosts": self.hosts} | ({} if self.table is None else asdict(self.table))
 
 
 def _owners() -> dict[str, type]:
     models = {name: getattr(any2vec, attribute) for name, attribute in ALL_MODELS.items()}
     hosts = {"hosts": HostOptions, "trainers": TrainerOptions}
     reading = {"text": _text_options(), "graph": graph_options(), "clicks": ClickReading, "triples": _triple_options()}
-    return models | {"run": RunOptions} | hosts | reading
+    return models | {"run": RunOptions, "table": TableOptions} | hosts | reading
 
 
 def _text_options() -> type:
@@ -186,7 +188,7 @@ def make_job(
     owners = _owners()
     hosts = "trainers" if name in CLICK_MODELS else "hosts"
     reading = _reading(name)
-    mine = (name, "run", reading) if name in TRIPLE_MODELS else (name, "run", hosts, reading)  # they have one host
+    mine = (name, "run", "table" if name in TRIPLE_MODELS else hosts, reading)  # models of triples have one host
     for key in values:
         if not any(owner in flags[key].defaults for owner in mine):
             theirs = " and ".join(_OWNERS.get(owner, owner) for owner in flags[key].defaults)
@@ -207,6 +209,7 @@ def make_job(
         graph=build("graph") if reading == "graph" else None,
         schema=build("clicks").schema if reading == "clicks" else None,
         triples=build("triples") if reading == "triples" else None,
+        table=build("table") if reading == "triples" else None,
         given=values,
     )
 

@@ -107,6 +107,15 @@ def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     return [*walked, *_restart_lines(summary), ("hosts", hosts), ("agreement", agreed)]
 
 
+def _table_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """What only a run of a table larger than memory has to tell."""
+    if summary.get("partitions", 1) == 1:
+        return []
+    parts = f"{summary['capacity']} of {summary['partitions']} partitions in memory, order {summary['order']}"
+    moved = f"{size(summary['bytes_read'])} read, {size(summary['bytes_written'])} written"
+    return [("table", parts), ("disk", f"{moved}, {duration(summary['seconds_waited'])} waited for it")]
+
+
 def _restart_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """How often hosts were started again, and what that has cost."""
     again = [("restarts", f"{summary['restarts']:,}")] if summary.get("restarts") else []
@@ -126,6 +135,7 @@ def _print_summary(job: Job, summary: dict[str, Any], result: Any) -> None:
         ("speed", f"{number(summary['items_per_s'])} {items}/s"),
         ("time", f"{duration(summary['seconds'])} in all, {duration(summary.get('train_seconds'))} of training"),
         ("memory", f"{size(summary['peak_rss_bytes'])} at the peak"),
+        *_table_lines(summary),
         *_host_lines(summary),
         ("result", str(job.out)),
     ]

@@ -17,6 +17,8 @@ from any2vec.errors import Any2VecError, FormatError, StorageError
 
 RESULT_FORMAT = "any2vec-embeddings"
 """what a run folder holds, finished or not"""
+RUN_FORMATS = ("any2vec-partitions", "any2vec-triple-buckets")
+"""of folders within a run folder, while a run trains a table that is larger than memory"""
 _META_NAMES = ("meta.json", "run.json")
 _STALE_SECONDS = 7 * 86400.0
 
@@ -178,9 +180,18 @@ def _check_replaceable(path: Path, overwrite: bool, format: str) -> None:
         what = f"holds {found}, not {format}" if found else "is not an any2vec folder"
         raise StorageError(f"{path} {what}, so it is not overwritten; choose another folder.")
     if inner := next(
-        (item.name for item in sorted(path.iterdir()) if item.is_dir() and not item.match(".*.tmp")), None
-    ):
+        (
+            item.name for item in sorted(path.iterdir())
+            if item.is_dir() and not item.match(".*.tmp") and not _is_of_a_run(item)
+        ),
+        None,
+    ):  # fmt: skip
         raise StorageError(f"{path} holds the folder {inner}, so it is not overwritten; move that away first.")
+
+
+def _is_of_a_run(inner: Path) -> bool:
+    """Whether a folder in a run's is a table or triples that it trains on, or what a killed process left of them."""
+    return format_of_folder(inner) in RUN_FORMATS or (inner.name.startswith(".") and inner.name.endswith(".tmp"))
 
 
 def format_of_folder(path: Path) -> str | None:

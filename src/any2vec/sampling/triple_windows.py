@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,6 +42,8 @@ class Window(NamedTuple):
     slot_M3: np.ndarray
     """int32: slot of the head, relation, slot of the tail; slots are those of the turn's blocks"""
     ends_turn: bool
+    made: Any = None
+    """what has been made of it before it is trained"""
 
 
 class TripleWindows:

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,6 +31,7 @@ from any2vec.train.prepare import Prepared, Stage, graph_facts, open_graph, prep
 from any2vec.train.run_folder import is_finished, open_finished
 from any2vec.train.sequence_host import SequenceHost
 from any2vec.train.start import start_digest
+from any2vec.train.table_options import TableOptions
 from any2vec.types import Progress
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from any2vec.data.triple_options import TripleOptions
     from any2vec.train.click_prepare import PreparedClicks
     from any2vec.train.triple_prepare import PreparedTriples
+    from any2vec.train.triple_table import TripleTableHost
 
 
 Found = TypeVar("Found")
@@ -67,6 +69,7 @@ class Call:
     graph: GraphOptions | None
     schema: ClickSchema | None = None
     triples: TripleOptions | None = None
+    table: TableOptions = field(default_factory=TableOptions)
     cache_dir: Path | None
     hosts: RunHosts
     started: float
@@ -168,15 +171,17 @@ class Call:
             graph=self.graph, cache_dir=self.cache_dir, stage=self.stage,
         )  # fmt: skip
 
-    def _host(self, request: FitRequest, prepared: Any, init: Embeddings | None, transport: Transport) -> Host:
+    def _host(
+        self, request: FitRequest, prepared: Any, init: Embeddings | None, transport: Transport
+    ) -> Host | TripleTableHost:
         if isinstance(self.model, ClickModel):
             from any2vec.train.click_host import ClickHost
 
             return ClickHost(request, prepared, transport)
         if isinstance(self.model, TripleModel):
-            from any2vec.train.triple_host import TripleHost
+            from any2vec.train.triple_table import triple_host
 
-            return TripleHost(request, prepared, transport)
+            return triple_host(request, prepared, transport)
         return SequenceHost(request, prepared, init, transport)
 
     def _graph(self) -> Graph | None:
@@ -193,13 +198,14 @@ class Call:
         """What is asked of a host. facts: of the data; local_hosts: hosts that share this machine's cores."""
         settings = {
             "model": self.model.as_dict(), "epochs": self.epochs, "seed": self.seed, "data": facts,
-            "init": None if init is None else start_digest(init),
+            "init": None if init is None else start_digest(init), **self.table.settings(),
         }  # fmt: skip
         return FitRequest(
             model=self.model, epochs=self.epochs, threads=self.threads or own_threads(self.hosts, local_hosts),
             seed=self.seed, out=self.out, resume=self.resume, checkpoint_seconds=self.checkpoint_seconds,
             callback=self.callback, stage=self.stage, on_epoch=self.on_epoch,
             agree=self.hosts if self.hosts.is_spread or joined() else None, settings=settings, started=self.started,
+            table=self.table,
         )  # fmt: skip
 
     @contextmanager

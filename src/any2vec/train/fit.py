@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from any2vec.checks import check_run
 from any2vec.cluster.launch import check_torch, is_first, joined, restarts
@@ -25,6 +25,7 @@ from any2vec.train.parts import check_parts
 from any2vec.train.prepare import Stage, check_partition
 from any2vec.train.run_folder import check_not_begun, check_resumable, make_way
 from any2vec.train.spread import train_in_processes
+from any2vec.train.table_options import TableOptions
 from any2vec.train.triple_prepare import check_triples
 from any2vec.types import Progress
 
@@ -71,6 +72,9 @@ def fit(
     triples: TripleOptions | None = None,
     cache_dir: str | Path | None = None,
     hosts: HostOptions | TrainerOptions | int | None = None,
+    memory: str | int | None = None,
+    order: str | None = None,
+    staleness_bound: int | None = None,
 ) -> FitResult:
     """Train `model` on `data`.
 
@@ -99,6 +103,8 @@ def fit(
         cache_dir: where encoded data are kept.
         hosts: over how many hosts the run is spread and how they agree (`TrainerOptions` for clicks); a number: so many
             processes of this machine.
+        memory, order, staleness_bound: of models of triples, as `TableOptions` has them: bytes (2_000_000_000, "2GB")
+            that the process may have; a table that does not fit is trained from the disk, in `out`.
 
     Returns:
         The result; its embeddings have the input rows as `vectors` and the output rows as `output`. Of clicks, the rows
@@ -123,9 +129,13 @@ def fit(
         raise InputError(f"schema is for clicks, and {model.name} reads none; leave it out.")
     if isinstance(model, TripleModel):
         check_triples(spread, text=text, graph=graph, init=init)
+    elif memory is not None:
+        raise InputError(f"memory is for models of triples, not {model.name}; leave it out.")
     elif triples is not None:
         raise InputError(f"triples is for models of triples, not {model.name}; leave it out.")
     wanted = None if schema is None else schema_of(schema)
+    bytes_ = None if memory is None else str(memory)
+    table = TableOptions(memory=bytes_, order=cast(Any, order), staleness_bound=staleness_bound)
     if isinstance(spread, HostOptions) and isinstance(model, SequenceModel):
         if spread.read == "parts":
             check_parts(model, data)
@@ -152,7 +162,7 @@ def fit(
     call = Call(
         model=model, data=data, epochs=epochs, threads=int(threads), seed=int(seed), out=folder, resume=resume,
         init=init, callback=callback, on_epoch=on_epoch, stage=stage, checkpoint_seconds=checkpoint_seconds,
-        text=text, graph=graph, schema=wanted, triples=triples,
+        text=text, graph=graph, schema=wanted, triples=triples, table=table,
         cache_dir=None if cache_dir is None else Path(cache_dir), hosts=spread, started=started,
     )  # fmt: skip
     made = call.run_joined() if joined() else call.run()

@@ -26,6 +26,7 @@ from any2vec.train.loop import Driver, Learner, run
 from any2vec.train.prepare import Stage, remarks
 from any2vec.train.progress import Recorder, cut_log
 from any2vec.train.run_folder import run_folder, write_result
+from any2vec.train.table_options import TableOptions
 from any2vec.types import Progress
 
 
@@ -49,6 +50,8 @@ class FitRequest:
     """what must be the same for a run to go on"""
     started: float
     """moment of `time.perf_counter` at which the request came"""
+    table: TableOptions = field(default_factory=TableOptions)
+    """of a table that may be larger than memory"""
 
 
 @dataclass(frozen=True)
@@ -128,9 +131,8 @@ class Host(ABC):
                     self.learner.close()
                 made = None if agreed is None else self.made(agreed)
                 if made is not None:
-                    made = replace(
-                        made, summary=self._summary(made, recorder, compile_seconds) | facts, records=recorder.records
-                    )
+                    told = run_summary(request, len(made.embeddings), recorder, compile_seconds, self.data_facts)
+                    made = replace(made, summary=told | facts, records=recorder.records)
                     if out is not None:
                         write_result(out, made.embeddings, made.summary, request.settings, made.parts)
         return made
@@ -199,30 +201,33 @@ class Host(ABC):
         if agreed is not None and hear is not None:
             hear(epoch + 1, self.made(agreed).embeddings)
 
-    def _summary(self, made: Made, recorder: Recorder, compile_seconds: float) -> dict[str, Any]:
-        request = self.request
-        last = recorder.records[-1] if recorder.records else None
-        train_seconds = last.seconds if last is not None else 0.0
-        again, allowed = restarts()  # by torchrun; a parent that starts the hosts counts for itself
-        return {
-            "model": request.model.name,
-            "rows": len(made.embeddings),
-            "dim": request.model.dim,
-            "epochs": request.epochs,
-            "threads": request.threads,
-            "seed": request.seed,
-            "items": recorder.items,
-            "items_per_s": recorder.items / max(train_seconds, 1e-9),
-            "loss": recorder.epoch_loss,
-            "train_seconds": train_seconds,
-            "compile_seconds": compile_seconds,
-            "seconds": time.perf_counter() - request.started,
-            "peak_rss_bytes": peak_resident_bytes(),
-            "peak_anon_bytes": max(recorder.peak_anonymous, resident_bytes()[0]),
-            "warnings": remarks(self.data_facts),
-            "data": self.data_facts,
-            **({"restarts": again} if allowed else {}),
-        }
+
+def run_summary(
+    request: FitRequest, rows: int, recorder: Recorder, compile_seconds: float, data_facts: dict[str, Any]
+) -> dict[str, Any]:
+    """What is told of every run."""
+    last = recorder.records[-1] if recorder.records else None
+    train_seconds = last.seconds if last is not None else 0.0
+    again, allowed = restarts()  # by torchrun; a parent that starts the hosts counts for itself
+    return {
+        "model": request.model.name,
+        "rows": rows,
+        "dim": request.model.dim,
+        "epochs": request.epochs,
+        "threads": request.threads,
+        "seed": request.seed,
+        "items": recorder.items,
+        "items_per_s": recorder.items / max(train_seconds, 1e-9),
+        "loss": recorder.epoch_loss,
+        "train_seconds": train_seconds,
+        "compile_seconds": compile_seconds,
+        "seconds": time.perf_counter() - request.started,
+        "peak_rss_bytes": peak_resident_bytes(),
+        "peak_anon_bytes": max(recorder.peak_anonymous, resident_bytes()[0]),
+        "warnings": remarks(data_facts),
+        "data": data_facts,
+        **({"restarts": again} if allowed else {}),
+    }
 
 
 def resumed(

@@ -8,7 +8,7 @@ Meanwhile the next window's triples are read, and the next state's partitions.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -41,10 +41,12 @@ class Batch(NamedTuple):
     table_SC: np.ndarray
     """float32 (slots, columns)"""
     slot_M3: np.ndarray
-    """int64: slot of the head, relation, slot of the tail"""
+    """int64: slot of the head, relation, slot of the tail; of the whole window, int32, where `arrange` has cut it"""
     resident: Slots
     """(first slot, stop slot) of each partition that is there, by partition"""
     place: Place
+    made: Any = None
+    """what `arrange` has made for it"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +101,8 @@ class OutOfCoreRun:
         report: called behind each window, with it and its batches' results, in order; raises Interrupted to end the run
             by a commit.
         is_due: whether to commit at a position; by default the clock says it.
+        arrange: cuts a window into batches, in the thread that reads ahead: the position of each, and what is made for
+            it; by default there are `batch_size` triples in one.
 
     Raises:
         InputError: the table, the triples and the walk do not belong together, or the store's run was another.
@@ -110,12 +114,13 @@ class OutOfCoreRun:
         dense: Callable[[], Mapping[str, np.ndarray]] | None = None,
         report: Callable[[Window, list[Any]], None] | None = None,
         is_due: Callable[[Position], bool] | None = None, patience: float = PATIENCE,
+        arrange: Callable[[Window], Sequence[tuple[int, Any]]] | None = None,
     ) -> None:  # fmt: skip
         self.store, self.buckets = store, buckets
         self.options = options or OutOfCoreOptions()
         self.stages = [Stage(compute, self.options.threads)] if callable(compute) else list(compute)
         self._dense, self._report, self._is_due = dense, report, is_due or self._clock_says
-        self._patience = patience
+        self._patience, self._arrange = patience, arrange
         self._settings = _settings(store, buckets, walk, self.options)
         self.walk = replace(walk, start=position_of(store, self._settings))
         self._committed = time.monotonic()
@@ -147,7 +152,8 @@ class OutOfCoreRun:
     def _note(self, position: Position) -> tuple[dict[str, Any], Mapping[str, np.ndarray] | None]:
         """What a commit remembers."""
         self._committed = time.monotonic()
-        return {"position": list(position), "settings": self._settings}, self._dense() if self._dense else None
+        note = {**self.store.note, "position": list(position), "settings": self._settings}
+        return note, self._dense() if self._dense else None
 
     def _reporting(self, swapping: _Swapping) -> Callable[[Window, list[Any]], None]:
         def report(window: Window, results: list[Any]) -> None:
@@ -164,9 +170,10 @@ class OutOfCoreRun:
     def _clock_says(self, position: Position) -> bool:
         return time.monotonic() - self._committed >= self.options.commit_seconds
 
-    def _windows(self, buffer: PartitionBuffer) -> TripleWindows:
-        options = self.options
-        return TripleWindows(self.buckets, self.walk, buffer.block_rows, options.seed, options.window, self.walk.start)
+    def _windows(self, buffer: PartitionBuffer) -> Iterator[Window]:
+        options, start = self.options, self.walk.start
+        for window in TripleWindows(self.buckets, self.walk, buffer.block_rows, options.seed, options.window, start):
+            yield window if self._arrange is None else window._replace(made=self._arrange(window))
 
 
 class _Batches:
@@ -180,11 +187,15 @@ class _Batches:
         if len(work.slot_M3):
             self._buffer.mark()
         resident = self._buffer.resident
-        for start in range(0, len(work.slot_M3), self._size):
-            slot_M3 = work.slot_M3[start : start + self._size].astype(np.int64)
-            place = Place(work.turn.epoch, work.before + start)
-            self._pipeline.put(Batch(self._buffer.table_SC, slot_M3, resident, place))
+        for position, made in self._cut(work) if work.made is None else work.made:
+            slot_M3 = made if work.made is None else work.slot_M3
+            place = Place(work.turn.epoch, position)
+            self._pipeline.put(Batch(self._buffer.table_SC, slot_M3, resident, place, made))
         return self._pipeline.drain()
+
+    def _cut(self, work: Window) -> Iterator[tuple[int, np.ndarray]]:
+        for start in range(0, len(work.slot_M3), self._size):
+            yield work.before + start, work.slot_M3[start : start + self._size].astype(np.int64)
 
 
 class _Swapping:

@@ -12,7 +12,9 @@ from typing import Any, Protocol
 from any2vec._version import __version__
 from any2vec.data.storage import (
     RESULT_FORMAT,
+    RUN_FORMATS,
     atomic_file,
+    format_of_folder,
     fsync_path,
     storage_errors,
     temporary_beside,
@@ -28,6 +30,8 @@ _RESULT = (
     "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",
     "relations.safetensors", "relations.tsv", "triples.npy",
 )  # fmt: skip
+TABLE, TRIPLES = "table", "triples"
+"""folders of a run whose table is larger than memory, until its result is whole: partitions, and buckets of triples"""
 _WHOLE = "meta.json"
 """the result is whole where it is"""
 _ABOUT, _LOG = "run.json", "progress.jsonl"
@@ -47,13 +51,12 @@ def run_folder(out: Path | None, resume: bool, settings: dict[str, Any]) -> Iter
     if out is None:
         yield None
         return
-    checkpoint = out / FILE
     is_new = not out.exists()
     try:
         with storage_errors(out):
             out.mkdir(parents=True, exist_ok=True)
             _remove_staging(out)
-            if not (resume and checkpoint.exists()):
+            if not (resume and is_begun(out)):
                 make_way(out)
         replaces = (out / _NEW_ABOUT).exists()
         _write_about(out / (_NEW_ABOUT if replaces else _ABOUT), {"settings": settings})
@@ -63,8 +66,9 @@ def run_folder(out: Path | None, resume: bool, settings: dict[str, Any]) -> Iter
             is_whole = (out / _WHOLE).exists()
             if not is_whole:
                 _remove(out, *_RESULT)
-            if not checkpoint.exists():
+            if not is_begun(out):
                 _remove(out, _NEW_LOG, _NEW_ABOUT)
+                remove_table(out)
                 if not is_whole:
                     _remove(out, _ABOUT, *_BESIDE)
                 if is_new:
@@ -88,11 +92,34 @@ def make_way(out: Path) -> None:
         _remove(out, _NEW_LOG)
         forget_losses(out)
         remove_checkpoint(out / FILE)
+        remove_table(out)
+
+
+def remove_table(out: Path) -> None:
+    """Remove the table and the triples of a run, and what killed processes left of them; a cut leaves none of either.
+
+    Raises:
+        StorageError: they cannot be removed.
+    """
+    with storage_errors(out):
+        for name in (TABLE, TRIPLES):
+            for rest in out.glob(f".{name}.*.tmp"):
+                shutil.rmtree(rest)
+            if format_of_folder(out / name) in RUN_FORMATS:
+                gone = out / f".{name}.gone.tmp"
+                (out / name).rename(gone)
+                shutil.rmtree(gone)
 
 
 def _remove(folder: Path, *names: str) -> None:
     for name in names:
         (folder / name).unlink(missing_ok=True)
+
+
+class Savable(Protocol):
+    """Vectors that go into a run folder."""
+
+    def save_into(self, folder: Path) -> None: ...
 
 
 class Writable(Protocol):
@@ -103,7 +130,7 @@ class Writable(Protocol):
 
 def write_result(
     out: Path,
-    embeddings: Embeddings,
+    embeddings: Savable,
     summary: dict[str, Any],
     settings: dict[str, Any],
     parts: Mapping[str, Writable],
@@ -175,7 +202,7 @@ def _write_about(path: Path, facts: dict[str, Any]) -> None:
 
 def check_not_begun(out: Path) -> None:
     """Raise StorageError when `out` holds a checkpoint: whoever runs the same command again may not know that."""
-    if (out / FILE).exists():
+    if is_begun(out):
         raise StorageError(
             f"{out} holds an unfinished run: go on from its checkpoint with --resume (resume=True), choose another "
             "folder, or start again with --overwrite (overwrite=True)."
@@ -188,7 +215,7 @@ def check_resumable(out: Path, settings: dict[str, Any]) -> None:
     Before data are read and hosts started; all settings are compared when they are known, and what cannot be read
     is told then.
     """
-    if not (is_finished(out) or (out / FILE).exists()):
+    if not (is_finished(out) or is_begun(out)):
         return
     about = out / _NEW_ABOUT
     try:
@@ -202,6 +229,16 @@ def check_resumable(out: Path, settings: dict[str, Any]) -> None:
 def is_finished(out: Path) -> bool:
     """Whether the last run that began in `out` has left its result there."""
     return (out / _WHOLE).exists() and not (out / _NEW_ABOUT).exists()
+
+
+def is_begun(out: Path) -> bool:
+    """Whether an unfinished run has left something in `out` to go on from."""
+    return (out / FILE).exists() or has_table(out)
+
+
+def has_table(out: Path) -> bool:
+    """Whether `out` is of an unfinished run whose table is larger than memory."""
+    return (out / TABLE / "meta.json").exists() and not is_finished(out)
 
 
 def open_finished(out: Path, settings: dict[str, Any]) -> tuple[Embeddings, dict[str, Any]]:

@@ -65,15 +65,7 @@ class TripleHost(Host):
     def compile(self) -> None:
         """A batch of a few made-up triples goes through every kernel of the run."""
         model = self.request.model
-        if model.negatives_of(len(self.triples.entities)):
-            model = replace(model, num_negatives=2)
-        triple_M3 = np.array([[row, 0, (row + 1) % _TRIED] for row in range(_TRIED)])
-        tables = fresh_tables(model, _TRIED, 1, 1)
-        questions = Questions(model, triple_M3, 1, 1)
-        questions.begin(0)
-        learner = TripleLearner(model, tables["entities"], tables["relations"], questions, [(0, _TRIED)], 1, 1)
-        batch = questions.batch(0, questions.num_questions)
-        learner.workers[0].step(batch, learner.negatives.of(batch, 0, 0))
+        try_kernels(replace(model, num_negatives=2) if model.negatives_of(len(self.triples.entities)) else model)
 
     def abandon(self, error: BaseException) -> None:
         """The checkpoint has all that can be kept."""
@@ -99,22 +91,43 @@ class TripleHost(Host):
 
     def facts(self, recorder: Recorder) -> dict[str, Any]:
         num_entities = len(self.triples.entities)
-        return {
+        told = {
             "relations": len(self.triples.relations),
             "num_negatives": self.request.model.negatives_of(num_entities) or num_entities,
         }
+        return told if self.request.table.memory is None else told | {"partitions": 1, "capacity": 1, "loads": 0}
 
     def finish(self) -> None:
         """Nobody asks for anything."""
 
 
+def try_kernels(model: TripleModel) -> None:
+    """Compile what a batch needs, by one of a few made-up triples."""
+    triple_M3 = np.array([[row, 0, (row + 1) % _TRIED] for row in range(_TRIED)])
+    tables = fresh_tables(model, _TRIED, 1, 1)
+    questions = Questions(model, triple_M3, 1, 1)
+    questions.begin(0)
+    learner = TripleLearner(model, tables["entities"], tables["relations"], questions, [(0, _TRIED)], 1, 1)
+    batch = questions.batch(0, questions.num_questions)
+    learner.workers[0].step(batch, learner.negatives.of(batch, 0, 0))
+
+
+def start_entities(model: TripleModel, entity_M: np.ndarray, table_MC: np.ndarray, seed: int) -> None:
+    """Rows of these entities (int64) as they start, wherever they stand."""
+    start_rows(table_MC, entity_M, model.dim, stream_key(seed, PURPOSE_INIT, 0), model.start_spread)
+
+
+def fresh_relations(model: TripleModel, num_relations: int, seed: int) -> np.ndarray:
+    """The table of relations as it starts; angles all around."""
+    optimiser, size = relation_optimiser(model), model.num_relation_rows(num_relations)
+    table_RC = np.empty((size, optimiser.num_columns), np.float32)
+    spread = np.pi if model.query == "turn" else model.start_spread
+    start_rows(table_RC, np.arange(size), optimiser.width, stream_key(seed, PURPOSE_INIT, _RELATIONS), spread)
+    return table_RC
+
+
 def fresh_tables(model: TripleModel, num_entities: int, num_relations: int, seed: int) -> dict[str, np.ndarray]:
     """Tables as they start, values uniform within the model's spread, state 0; angles of relations all around."""
-    optimisers = RowOptimiser(model.dim), relation_optimiser(model)
-    sizes = num_entities, model.num_relation_rows(num_relations)
-    tables = {}
-    for number, (name, optimiser, size) in enumerate(zip(("entities", "relations"), optimisers, sizes, strict=True)):
-        tables[name] = table = np.empty((size, optimiser.num_columns), np.float32)
-        spread = np.pi if number == _RELATIONS and model.query == "turn" else model.start_spread
-        start_rows(table, np.arange(size), optimiser.width, stream_key(seed, PURPOSE_INIT, number), spread)
-    return tables
+    entity_VC = np.empty((num_entities, RowOptimiser(model.dim).num_columns), np.float32)
+    start_entities(model, np.arange(num_entities), entity_VC, seed)
+    return {"entities": entity_VC, "relations": fresh_relations(model, num_relations, seed)}

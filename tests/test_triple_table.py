@@ -1,0 +1,308 @@
+"""Models of triples whose table of entities is larger than memory: what is learned, stored, resumed and refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import any2vec
+from any2vec.cli.app import app
+from any2vec.data.entity_parts import EntityParts
+from any2vec.errors import InputError, Interrupted, StorageError
+from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.plan.bucket_orders import ORDERS
+from any2vec.plan.buffer import BufferPlan
+from any2vec.tables.checking import check_folders
+from any2vec.tables.partition_store import PartitionStore
+from any2vec.testing.planted_triples import PlantedTriples
+from any2vec.train import progress, triple_budget, triple_table
+from any2vec.train.stored_triples import StoredVectors
+from any2vec.train.table_options import TableOptions, parse_size
+from any2vec.train.triple_batches import WindowLearner
+from any2vec.train.triple_host import fresh_tables, start_entities
+
+NUM_TRAIN, NUM_TEST = 6000, 400
+MODEL = any2vec.ComplEx(dim=32, batch_size=200)
+SMALL = any2vec.RotatE(dim=8, batch_size=100, num_negatives=30, degree_share=0.5)
+MEMORY = {"epochs": 2, "threads": 1, "memory": "2GB"}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """(triples to train on, triples to test)"""
+    folder, planted = tmp_path_factory.mktemp("files"), PlantedTriples(entities=400, relations=3, group=10)
+    for name, start, stop in (("train", 0, NUM_TRAIN), ("test", NUM_TRAIN, NUM_TRAIN + NUM_TEST)):
+        lines = (f"e{head}\tr{relation}\te{tail}\n" for head, relation, tail in planted.triples(start, stop).tolist())
+        (folder / f"{name}.tsv").write_text("".join(lines))
+    return folder / "train.tsv", folder / "test.tsv"
+
+
+@pytest.fixture
+def is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table of 400 rows counts as larger than memory: three of eight partitions have room."""
+
+    def plan(request: Any, prepared: Any) -> BufferPlan | None:
+        return BufferPlan(400, 4 * (request.model.dim + 1), 8, 3, 0, 0) if request.table.memory else None
+
+    monkeypatch.setattr(triple_table, "plan_triples", plan)
+    monkeypatch.setattr(progress, "RECORD_SECONDS", 0.0)
+
+
+def same(one: any2vec.FitResult, other: any2vec.FitResult) -> bool:
+    pairs = (
+        (one.embeddings.vectors, other.embeddings.vectors),
+        (one.scorer.relation_vectors, other.scorer.relation_vectors),
+    )
+    return all(np.array_equal(first, second) for first, second in pairs)
+
+
+# ---- what is learned
+
+
+def test_what_fits_into_the_budget_is_trained_as_without_one(files: tuple[Path, Path]) -> None:
+    found = any2vec.fit(SMALL, files[0], **MEMORY)
+    assert same(found, any2vec.fit(SMALL, files[0], epochs=2, threads=1))
+    assert found.summary["partitions"] == found.summary["capacity"] == 1
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_some_partitions_learn_nearly_as_much_as_all(
+    threads: int, files: tuple[Path, Path], tmp_path: Path, is_large: None
+) -> None:
+    """Partitions of 50 entities, of which an entity meets but two thirds of the others in an epoch of so few states."""
+    whole = evaluate_triple_file(any2vec.fit(MODEL, files[0], epochs=20, threads=1).scorer, files[1]).mrr
+    result = any2vec.fit(MODEL, files[0], epochs=20, threads=threads, out=tmp_path / "out", memory=1000, order="comet")
+    assert evaluate_triple_file(result.scorer, files[1]).mrr > 0.9 * whole
+    summary = result.summary
+    assert summary["items"] == 20 * NUM_TRAIN and result.progress[-1].progress == 1.0
+    assert [summary[name] for name in ("partitions", "capacity", "order")] == [8, 3, "comet"]
+    assert max(summary["staleness"]) < (1 if threads == 1 else 4)
+
+
+def test_the_folder_is_that_of_any_run(files: tuple[Path, Path], tmp_path: Path, is_large: None) -> None:
+    result = any2vec.fit(SMALL, files[0], out=tmp_path / "parts", **MEMORY)
+    whole = any2vec.fit(SMALL, files[0], out=tmp_path / "whole", epochs=2, threads=1)
+    names = [sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("parts", "whole")]
+    assert names[0] == names[1]
+    assert list(result.embeddings.keys) == list(whole.embeddings.keys)
+    assert np.array_equal(result.embeddings.counts, whole.embeddings.counts)
+    assert np.array_equal(result.scorer.triples, whole.scorer.triples)
+    assert result.scorer.relation_vectors.shape == whole.scorer.relation_vectors.shape
+    assert any2vec.TripleScorer.load(tmp_path / "parts").model == SMALL
+    again = any2vec.fit(SMALL, files[0], out=tmp_path / "parts", resume=True, **MEMORY)
+    assert again.summary == json.loads(json.dumps(result.summary)) and same(again, result)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_order_trains_every_triple(order: str, files: tuple[Path, Path], tmp_path: Path, is_large: None) -> None:
+    result = any2vec.fit(SMALL, files[0], out=tmp_path / "out", order=order, **MEMORY)
+    assert result.summary["items"] == 2 * NUM_TRAIN and result.summary["order"] == order
+
+
+def test_rows_start_by_entity() -> None:
+    whole = fresh_tables(SMALL, 400, 3, 7)["entities"]
+    parts = EntityParts(400, 8, 7)
+    own = np.empty((50, whole.shape[1]), np.float32)
+    start_entities(SMALL, parts.entities(np.arange(50, 100)), own, 7)
+    assert np.array_equal(own, whole[parts.entities(np.arange(50, 100))])
+
+
+@pytest.mark.parametrize("size", [1, 7, 400])
+def test_vectors_come_in_the_order_of_entities(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("any2vec.train.stored_triples.BLOCK_BYTES", 1)
+    parts = EntityParts(400, 8, 7)
+
+    def fill(number: int, row_RC: np.ndarray) -> None:
+        row_RC[:] = parts.entities(np.arange(*parts.bounds[number : number + 2]))[:, None]
+
+    store = PartitionStore.create(tmp_path / "store", parts.bounds.tolist(), 5, fill)
+    vectors = StoredVectors(store, parts, 4, 16 * size)
+    found = np.concatenate([vectors[start : start + 100] for start in range(0, 400, 100)])
+    store.close()
+    assert np.array_equal(found, np.repeat(np.arange(400.0), 4).reshape(400, 4))
+
+
+# ---- stopped, and gone on
+
+
+@pytest.mark.parametrize("records", [1, 9, 20])
+def test_who_goes_on_ends_as_if_never_stopped(
+    records: int, files: tuple[Path, Path], tmp_path: Path, is_large: None
+) -> None:
+    """Stopped by a signal: what was done is committed."""
+    out, heard = tmp_path / "out", []
+
+    def hear(record: Any) -> None:
+        heard.append(record)
+        if len(heard) == records:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(Interrupted, match="table holds the work so far"):
+        any2vec.fit(SMALL, files[0], out=out, callback=hear, **MEMORY)
+    looked_at = check_folders(out)
+    assert len(looked_at) == 2 and not any(found.problems for found in looked_at)
+    with pytest.raises(StorageError, match="holds an unfinished run"):
+        any2vec.fit(SMALL, files[0], out=out, **MEMORY)
+    with pytest.raises(InputError, match="is of a run with order = 'beta', this one has 'random'"):
+        any2vec.fit(SMALL, files[0], out=out, resume=True, order="random", **MEMORY)
+    went_on = any2vec.fit(SMALL, files[0], out=out, resume=True, **MEMORY)
+    assert went_on.summary["items"] == 2 * NUM_TRAIN and not (out / "table").exists()
+    assert same(went_on, any2vec.fit(SMALL, files[0], out=tmp_path / "other", **MEMORY))
+
+
+@pytest.mark.parametrize(("batches", "seconds"), [(40, 1e-9), (100, 1e-9), (100, 1e9)])
+def test_who_goes_on_from_a_commit(
+    batches: int, seconds: float, files: tuple[Path, Path], tmp_path: Path, is_large: None
+) -> None:
+    """What ends a run in the middle of a window, as a kill does: all since the last commit is done again."""
+    out, left, step = tmp_path / "out", [batches], WindowLearner.step
+
+    def failing(self: WindowLearner, batch: Any) -> Any:
+        left[0] -= 1
+        if not left[0]:
+            raise StorageError("the end")
+        return step(self, batch)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(StorageError, match="the end"):
+        patch.setattr(WindowLearner, "step", failing)
+        any2vec.fit(SMALL, files[0], out=out, checkpoint_seconds=seconds, **MEMORY)
+    went_on = any2vec.fit(SMALL, files[0], out=out, resume=True, **MEMORY)
+    assert went_on.summary["items"] == 2 * NUM_TRAIN
+    assert same(went_on, any2vec.fit(SMALL, files[0], out=tmp_path / "other", **MEMORY))
+
+
+def test_an_unfinished_run_is_overwritten_when_asked(
+    files: tuple[Path, Path], tmp_path: Path, is_large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(StorageError, match="no"):
+        patch.setattr(WindowLearner, "step", lambda *_: (_ for _ in ()).throw(StorageError("no")))
+        any2vec.fit(SMALL, files[0], out=out, **MEMORY)
+    assert (out / "table").exists()
+    (out / ".table.0123.tmp").mkdir()
+    any2vec.fit(SMALL, files[0], out=out, overwrite=True, **MEMORY)
+    assert not [path for path in out.iterdir() if path.is_dir()]
+
+
+def test_a_run_that_cannot_begin_leaves_nothing(
+    files: tuple[Path, Path], tmp_path: Path, is_large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise StorageError("no")
+
+    monkeypatch.setattr(PartitionStore, "create", fails)
+    with pytest.raises(StorageError, match="no"):
+        any2vec.fit(SMALL, files[0], out=tmp_path / "out", **MEMORY)
+    assert not (tmp_path / "out").exists()
+
+
+# ---- the budget
+
+
+class Numbers:
+    """As many triples."""
+
+    def __init__(self, num_entities: int, num_triples: int) -> None:
+        self.entities, self.relations, self._num_triples = range(num_entities), range(9), num_triples
+
+    def __len__(self) -> int:
+        return self._num_triples
+
+
+def asked(num_entities: int, num_triples: int, memory: str, out: Path | None = None) -> Any:
+    """Arguments of `plan_triples`."""
+    request = SimpleNamespace(
+        model=any2vec.ComplEx(dim=126), threads=2, out=out, resume=False, table=TableOptions(memory=memory)
+    )
+    return request, SimpleNamespace(triples=Numbers(num_entities, num_triples))
+
+
+def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of 508 bytes; a million of them, and a small graph of many triples."""
+    monkeypatch.setattr(triple_budget, "resident_bytes", lambda: (50 << 20, 0))
+    assert triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "3GB")) is None
+    plan = triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "550MB"))
+    assert plan is not None and 2 <= plan.capacity < plan.partitions and plan.memory_bytes <= 550_000_000
+    with pytest.raises(InputError, match=r"A table of 1,000,000 rows of 508 bytes needs a memory of [\d,]+ bytes"):
+        triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "100MB"))
+    many = triple_budget.plan_triples(*asked(100_000, 50_000_000, "2GB"))  # their questions are 6 GB
+    assert many is not None and many.capacity < many.partitions
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("2GB", 2_000_000_000), ("1.5 gb", 1_500_000_000), ("64MiB", 64 << 20), ("800M", 800_000_000), ("123", 123)],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+def test_the_orders_that_flags_know() -> None:
+    hint = get_type_hints(TableOptions)["order"]
+    assert get_args(get_args(hint)[0]) == ORDERS
+
+
+def test_what_is_refused(files: tuple[Path, Path], tmp_path: Path, is_large: None) -> None:
+    for options, said in (
+        ({"memory": "much"}, "memory must be a number of bytes such as 2GB"),
+        ({"memory": 0}, "memory must be 1 byte or more"),
+        ({"order": "beta"}, "order is for tables larger than memory"),
+        ({"staleness_bound": 3}, "staleness_bound is for tables larger than memory"),
+        ({"memory": "1MB", "order": "best"}, "order must be one of beta, comet"),
+        ({"memory": "1MB", "staleness_bound": 0}, "staleness_bound must be"),
+        ({"memory": "1MB"}, "say which one, as out"),
+        ({"memory": "1MB", "out": tmp_path / "out", "on_epoch": print}, "on_epoch is called where all rows are"),
+    ):
+        with pytest.raises(InputError, match=said):
+            any2vec.fit(SMALL, files[0], **options)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="memory is for models of triples, not skipgram"):
+        any2vec.fit(any2vec.SkipGram(), [["a", "b"]], memory="1MB")
+
+
+# ---- the command line
+
+
+def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -> None:
+    out = str(tmp_path / "out")
+    train = [
+        "train",
+        str(files[0]),
+        "--model",
+        "complex",
+        "--dim",
+        "8",
+        "--epochs",
+        "2",
+        "--threads",
+        "1",
+        "--out",
+        out,
+    ]
+    found = CliRunner().invoke(app, [*train, "--memory", "2GB", "--order", "hilbert", "--quiet", "--json"])
+    assert found.exit_code == 0, found.output
+    summary = json.loads(found.stdout)
+    assert [summary[name] for name in ("partitions", "capacity", "order", "items")] == [8, 3, "hilbert", 2 * NUM_TRAIN]
+    assert summary["loads"] > 8 and summary["bytes_read"] > 0 and summary["bytes_written"] > 0
+    assert summary["seconds_waited"] >= 0
+    told = CliRunner().invoke(app, [*train, "--memory", "2GB", "--staleness-bound", "2", "--overwrite", "--quiet"])
+    assert "3 of 8 partitions in memory, order beta" in told.stderr + told.stdout
+    evaluated = CliRunner().invoke(app, ["evaluate", out, "--task", "triples", "--data", str(files[1]), "--json"])
+    assert json.loads(evaluated.stdout)["num_triples"] == NUM_TEST
+
+
+def test_a_budget_that_is_too_small(files: tuple[Path, Path], tmp_path: Path) -> None:
+    train = ["train", str(files[0]), "--model", "complex", "--out", str(tmp_path / "out"), "--memory", "1MB"]
+    found = CliRunner().invoke(app, [*train, "--quiet"])
+    assert found.exit_code == 2 and found.stderr.count("\n") == 1
+    assert "needs a memory of" in found.stderr and "got 1,000,000" in found.stderr
+    assert not (tmp_path / "out").exists()
+    words = CliRunner().invoke(app, ["train", str(files[0]), "--model", "cbow", "--memory", "1GB"])
+    assert "--memory is not an option of cbow; it is for models of triples" in words.stderr
