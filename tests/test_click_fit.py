@@ -389,7 +389,7 @@ def test_a_row_that_never_occurs_is_as_it_began(done: any2vec.FitResult) -> None
     ("command", "found"),
     [
         (["report", "RUN"], "report-map.png"),
-        (["nearest", "RUN", "C1=<rare>"], "cosine"),
+        (["nearest", "RUN", "KEY"], "cosine"),
         (["export", "RUN", "--out", "OUT", "--format", "word2vec"], "word2vec"),
     ],
 )
@@ -397,9 +397,9 @@ def test_commands_for_vectors_take_a_run_of_clicks(
     command: list[str], found: str, done: any2vec.FitResult, tmp_path: Path
 ) -> None:
     run = shutil.copytree(str(done.path), tmp_path / "run")
-    ran = CliRunner().invoke(
-        app, [{"RUN": str(run), "OUT": str(tmp_path / "v.txt")}.get(part, part) for part in command]
-    )
+    names = {"RUN": str(run), "OUT": str(tmp_path / "v.txt")}
+    names["KEY"] = done.embeddings.keys[int(done.embeddings.frequent_rows(1)[0])]
+    ran = CliRunner().invoke(app, [names.get(part, part) for part in command])
     assert ran.exit_code == 0, ran.output
     assert found in ran.stdout
 
