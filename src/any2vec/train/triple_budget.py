@@ -21,6 +21,9 @@ _QUESTIONS = 120
 _COMPILER = 100 << 20
 """bytes of what kernels, libraries and threads will yet take"""
 
+_LIBRARIES = 150 << 20
+"""bytes of mapped files that are code, at most"""
+
 
 def known_plan(request: FitRequest, prepared: PreparedTriples) -> BufferPlan | None:
     """The plan of the unfinished run that this one goes on with; None where there is none with a table on disk.
@@ -72,4 +75,6 @@ def fixed_bytes(request: FitRequest, prepared: PreparedTriples) -> int:
     scores = 4 * (1 + model.is_near) * model.batch_size * negatives
     rows = 4 * 3 * (negatives + 3 * model.batch_size) * (model.dim + 1)
     windows = window_bytes(WINDOW) + 2 * _QUESTIONS * WINDOW
-    return resident_bytes()[0] + _COMPILER + windows + 4 * relations + request.threads * (scores + rows)
+    anonymous, mapped = resident_bytes()
+    now = anonymous + min(mapped, _LIBRARIES)  # mapped triples go when their room is wanted
+    return now + _COMPILER + windows + 4 * relations + request.threads * (scores + rows)
