@@ -146,7 +146,7 @@ def test_labels_that_are_all_alike(label: int, here: Path) -> None:
 def test_rows_without_labels_are_scored_alike(here: Path) -> None:
     edit(lambda lines: [line.split("\t", 1)[1] for line in lines], "rows.tsv", "none.tsv")
     assert done("score", "run", "none.tsv") == done("score", "run", "rows.tsv")
-    assert set(json.loads(done("score", "run", "none.tsv", "--json"))) == {"model", "rows", "mean"}
+    assert set(json.loads(done("score", "run", "none.tsv", "--json"))) == {"model", "num_examples", "mean"}
 
 
 def test_what_is_told_of_one_host_and_of_several(here: Path) -> None:

@@ -238,7 +238,7 @@ def test_without_torch_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "1")
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(InputError, match=r'pip install "any2vec\[hosts\]"'):
+    with pytest.raises(InputError, match=r'pip install -e "\.\[hosts\]" -c constraints'):
         launch.join("job")
 
 
