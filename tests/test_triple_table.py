@@ -192,6 +192,22 @@ def test_an_unfinished_run_is_overwritten_when_asked(
     assert not [path for path in out.iterdir() if path.is_dir()]
 
 
+def test_a_finished_run_keeps_its_log_until_the_new_one_is_whole(
+    files: tuple[Path, Path], tmp_path: Path, is_large: None
+) -> None:
+    out = tmp_path / "out"
+    former = any2vec.fit(SMALL, files[0], out=out, **MEMORY)
+    log = (out / "progress.jsonl").read_bytes()
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(StorageError, match="no"):
+        patch.setattr(WindowLearner, "step", lambda *_: (_ for _ in ()).throw(StorageError("no")))
+        any2vec.fit(SMALL, files[0], out=out, overwrite=True, **MEMORY)
+    assert log and (out / "progress.jsonl").read_bytes() == log
+    assert np.array_equal(any2vec.Embeddings.load(out).vectors, former.embeddings.vectors)
+    any2vec.fit(SMALL, files[0], out=out, overwrite=True, seed=2, **MEMORY)
+    assert (out / "progress.jsonl").read_bytes() not in (b"", log)
+    assert not (out / "progress.new.jsonl").exists()
+
+
 def test_a_run_that_cannot_begin_leaves_nothing(
     files: tuple[Path, Path], tmp_path: Path, is_large: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,10 +127,12 @@ class TorchTransport(Transport):
                 self._check(None)
                 if time.monotonic() > deadline:
                     missing = next(peer for peer, line in self._lines.items() if not line.has_ended)
-                    raise HostError(
+                    late = HostError(
                         f"Rank {missing} is alive and did not come to the end in {self.patience:g} s, "
                         f"where rank {self.rank} waits for it."
                     )
+                    self._fail(late)  # the others are told
+                    raise late
                 self._inbox.wait(_SERVICE, (), self._tick)
 
     def abort(self, reason: str) -> None:

@@ -214,7 +214,7 @@ class HetCache:
     def fail(self, error: Exception) -> None:
         """A message could not be sent or answered: nobody waits for it, and nothing goes on."""
         with self._changed:
-            self._error = error
+            self._error = self._error or error
             self._changed.notify_all()
 
     def count(self, **numbers: int) -> None:

@@ -117,14 +117,14 @@ class HetRows:
             found = self.client.call(self.name, EXCHANGE, outgoing)
             columns = self.cache.optimiser.num_columns
             answers = [unpack_answer(found[host], asked[host], columns) for host in outgoing]
+            for host in outgoing:
+                self._count(host, outgoing[host], found[host])
+            empty = np.empty(0, bool), np.empty(0, np.int64), np.empty((0, columns), np.float32)
+            pieces = [empty, *answers]
+            return self.cache.end(exchange, *(np.concatenate([piece[at] for piece in pieces]) for at in range(3)))
         except Exception as error:
-            self.cache.fail(error)
+            self.cache.fail(error)  # or other workers would wait for these rows
             raise
-        for host in outgoing:
-            self._count(host, outgoing[host], found[host])
-        empty = np.empty(0, bool), np.empty(0, np.int64), np.empty((0, columns), np.float32)
-        pieces = [empty, *answers]
-        return self.cache.end(exchange, *(np.concatenate([piece[at] for piece in pieces]) for at in range(3)))
 
     def _questions(self, exchange: Exchange) -> tuple[dict[int, list[Part]], dict[int, int]]:
         """What to send to each owner, and how many rows each is asked about."""

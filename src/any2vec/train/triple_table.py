@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,10 +84,10 @@ class TripleTableHost:
         began = time.perf_counter()
         try_kernels(replace(request.model, num_negatives=2))
         compile_seconds = time.perf_counter() - began
-        with run_folder(self.out, request.resume, request.settings), stops_go_to(self._asked):
+        with run_folder(self.out, request.resume, request.settings) as log, stops_go_to(self._asked):
             store, buckets = self._opened()
             try:
-                recorder = self._resumed(store)
+                recorder = self._resumed(store, log)
                 report = self._run(store, buckets, recorder)
                 told = run_summary(request, self.parts.num_entities, recorder, compile_seconds, self.data_facts)
                 width = relation_optimiser(request.model).width
@@ -116,14 +117,14 @@ class TripleTableHost:
         columns = RowOptimiser(model.dim).num_columns
         return PartitionStore.create(table, parts.bounds.tolist(), columns, fill, True, note), buckets
 
-    def _resumed(self, store: PartitionStore) -> Recorder:
-        """Relations and totals as at the last commit."""
+    def _resumed(self, store: PartitionStore, log: Path | None) -> Recorder:
+        """Relations and totals as at the last commit; log: of this run's progress."""
         kept, seconds = store.dense(), 0.0
         if kept:
             self.relation_RC[:] = kept["relations"]
             self.learner.items, seconds = int(kept["totals"][0]), float(kept["totals"][1])
-        log = self.out / "progress.jsonl"
-        cut_log(log, self.learner.items)
+        if log is not None:
+            cut_log(log, self.learner.items)
         rate, request = self.request.model.learning_rate, self.request
         return Recorder(request.epochs, lambda _: rate, log, request.callback, self.learner.items, seconds)
 
