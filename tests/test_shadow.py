@@ -82,7 +82,7 @@ def test_trainers_learn_and_end_together(
     sync: str, trainers: int, workers: int, servers: int, quick_turns: None
 ) -> None:
     """As different as their numbers of batches are; the model is what it is said to be."""
-    batches = [200, 120, 160][:trainers]
+    batches = [600, 360, 480][:trainers]  # a busy machine lets the shadow sync but now and then
     found = train_replicas(sync, trainers, batches, workers=workers, servers=servers, problem=PROBLEM, patience=30)
     assert PROBLEM.excess(found.model) < START / 4
     for facts, count in zip(found.facts, batches, strict=True):
@@ -350,7 +350,7 @@ def test_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", python_path(Path(__file__).parent))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     lines: list[str] = []
-    settings = {"sync": "shadow-easgd", "trainers": 2, "batches": 150}
+    settings = {"sync": "shadow-easgd", "trainers": 2, "batches": 1500}
     run_processes(3, "shadow_programs", json.dumps(settings), lines.append)
     excess, syncs = json.loads(lines[-1])
     assert excess < PlantedSquares().excess(np.zeros(64)) / 4 and min(syncs[:2]) > 1
