@@ -82,8 +82,10 @@ def test_trainers_learn_and_end_together(
     sync: str, trainers: int, workers: int, servers: int, quick_turns: None
 ) -> None:
     """As different as their numbers of batches are; the model is what it is said to be."""
-    batches = [600, 360, 480][:trainers]  # a busy machine lets the shadow sync but now and then
-    found = train_replicas(sync, trainers, batches, workers=workers, servers=servers, problem=PROBLEM, patience=30)
+    batches = [600, 360, 480][:trainers]
+    found = train_replicas(
+        sync, trainers, batches, workers=workers, servers=servers, problem=PROBLEM, patience=30, longest_gap=20
+    )
     assert PROBLEM.excess(found.model) < START / 4
     for facts, count in zip(found.facts, batches, strict=True):
         gaps = {int(gap): times for gap, times in facts["sync_gap"].items()}

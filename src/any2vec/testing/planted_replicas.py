@@ -6,6 +6,7 @@ Legend: Q parameters, B examples of a batch.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from any2vec.sync.circle import Circle
 from any2vec.sync.dense import DenseAgreement, NoAgreement
 from any2vec.sync.replica_make import make_replicated, needs_centre
 from any2vec.sync.replica_names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
+from any2vec.sync.shadow import ShadowSync
 from any2vec.tables.replica import Replica
 
 
@@ -63,7 +65,7 @@ class TrainedReplicas:
 def train_replicas(
     sync: str, trainers: int = 2, batches: int | Sequence[int] = 200, *, workers: int = 1, servers: int = 0,
     problem: PlantedSquares | None = None, kind: Any = "sgd", rate: float = 0.02, link: LinkModel | None = None,
-    patience: float = PATIENCE,
+    patience: float = PATIENCE, longest_gap: int | None = None,
 ) -> TrainedReplicas:  # fmt: skip
     """Train logical trainers on planted least squares by one of `none`, `shadow-...`, `fr-...`.
 
@@ -73,6 +75,8 @@ def train_replicas(
         servers: logical hosts that own the centre; 0: the trainers do.
         kind, rate: of the optimiser, as `Replica`.
         link, patience: as `run_logical`.
+        longest_gap: iterations that a trainer makes at most before its shadow has synced, so that what is learnt does
+            not depend on how busy the machine is; None: it never waits.
     """
     problem = problem or PlantedSquares()
     how = parse_click_sync(sync)
@@ -93,7 +97,7 @@ def train_replicas(
         if isinstance(how, Shadow | Fixed):
             agreement = make_replicated(how, replica, Circle(transport, trainers), centre)
         agreement.start()
-        _train(problem, replica, agreement, transport.rank, counts[transport.rank], workers)
+        _train(problem, replica, agreement, transport.rank, counts[transport.rank], workers, longest_gap)
         agreement.finish()
         model = agreement.model()
         if centre is not None:
@@ -106,8 +110,9 @@ def train_replicas(
 
 
 def _train(
-    problem: PlantedSquares, replica: Replica, agreement: DenseAgreement, rank: int, batches: int, workers: int
-) -> None:
+    problem: PlantedSquares, replica: Replica, agreement: DenseAgreement, rank: int, batches: int, workers: int,
+    longest_gap: int | None,
+) -> None:  # fmt: skip
     """Let worker threads take a trainer's batches in turns; the first error of any is raised."""
     errors: list[BaseException] = []
 
@@ -115,6 +120,9 @@ def _train(
         try:
             for index in range(worker, batches, workers):
                 step = agreement.begin(worker, index)
+                while isinstance(agreement, ShadowSync) and longest_gap and agreement.syncing.gap >= longest_gap:
+                    time.sleep(0.0005)
+                    step = agreement.begin(worker, index)  # raises what the shadow has ended by
                 agreement.apply(worker, step, problem.gradient(replica.value, rank, index))
         except BaseException as error:
             errors.append(error)
