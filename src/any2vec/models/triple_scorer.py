@@ -134,8 +134,11 @@ class TripleScorer:
         return {RELATIONS: _Relations(self), RELATION_NAMES: _Names(self), TRIPLES: _Seen(self)}
 
     @classmethod
-    def load(cls, folder: Path | str) -> TripleScorer:
+    def load(cls, folder: Path | str, embeddings: Embeddings | None = None) -> TripleScorer:
         """Open the folder of a finished run, its rows memory-mapped.
+
+        Args:
+            embeddings: of that folder, where they are open already.
 
         Raises:
             FormatError: it is none of a model of triples, or damaged.
@@ -143,7 +146,7 @@ class TripleScorer:
         folder = Path(folder)
         if not (folder / RELATIONS).exists():
             raise FormatError(f"{folder} holds no model of triples; give the folder of a finished run of one.")
-        embeddings = Embeddings.load(folder)
+        embeddings = Embeddings.load(folder) if embeddings is None else embeddings
         try:
             tensors, metadata = read_safetensors(folder / RELATIONS, mmap=False)
             model = triple_model(json.loads(metadata["any2vec"])["model"])

@@ -98,7 +98,8 @@ class TripleTableHost:
             finally:
                 store.close()
         remove_table(self.out)
-        return Made(Embeddings.load(self.out), summary, recorder.records, TripleScorer.load(self.out))
+        embeddings = Embeddings.load(self.out)
+        return Made(embeddings, summary, recorder.records, TripleScorer.load(self.out, embeddings))
 
     def _opened(self) -> tuple[PartitionStore, TripleBuckets]:
         """What a former run has left, or new ones."""
