@@ -23,7 +23,6 @@ from any2vec.plan.bucket_orders import ORDERS, beta_swaps, make_order
 from any2vec.plan.buffer import block_rows
 from any2vec.plan.buffer_walk import BufferWalk, Position
 from any2vec.sampling.triple_windows import Ahead, TripleWindows
-from any2vec.tables import partition_buffer
 from any2vec.tables.partition_buffer import PartitionBuffer
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.testing.toy_table import COLUMNS, count, graph, make, mingle, table
@@ -42,7 +41,6 @@ ENTITIES, TRIPLES = 300, 1500
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triple_buckets, "CHUNK", 1024)
-    monkeypatch.setattr(partition_buffer, "_LOOK", 0.02)
 
 
 @pytest.fixture
