@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 from any2vec.formats.vocabulary import read_vocabulary, write_vocabulary
 from any2vec.kernels.triple_queries import make_queries, near_scores
+from any2vec.models.by_name import model_of
 from any2vec.models.triple_config import TRIPLE_MODELS, TripleModel
 from any2vec.models.triple_questions import ways_of
 from any2vec.models.triple_worker import KINDS
@@ -23,24 +23,6 @@ from any2vec.models.triple_worker import KINDS
 RELATIONS, RELATION_NAMES, TRIPLES = "relations.safetensors", "relations.tsv", "triples.npy"
 """files in the run folder: the rows of relations, their names, and the triples of training, int32 (M, 3) by row"""
 _BLOCK = 4096
-
-
-def triple_model(options: dict[str, Any]) -> TripleModel:
-    """The model whose `as_dict` this is.
-
-    Raises:
-        FormatError: it is none that this version knows.
-    """
-    options = dict(options)
-    name = options.pop("model", None)
-    if name not in TRIPLE_MODELS:
-        raise FormatError(f"There is no model of triples called {name!r}; known are {', '.join(TRIPLE_MODELS)}.")
-    kind = getattr(import_module(f"any2vec.models.{name}"), TRIPLE_MODELS[name])
-    known = {item.name for item in fields(kind)}
-    if set(options) - known:
-        raise FormatError(f"{name} has no option {min(set(options) - known)!r}; it is of another version of any2vec.")
-    model: TripleModel = kind(**options)
-    return model
 
 
 class TripleScorer:
@@ -149,7 +131,7 @@ class TripleScorer:
         embeddings = Embeddings.load(folder) if embeddings is None else embeddings
         try:
             tensors, metadata = read_safetensors(folder / RELATIONS, mmap=False)
-            model = triple_model(json.loads(metadata["any2vec"])["model"])
+            model: TripleModel = model_of(json.loads(metadata["any2vec"])["model"], TRIPLE_MODELS, "triples")
             relations, _ = read_vocabulary(folder / RELATION_NAMES)
             triple_M3 = np.load(folder / TRIPLES, mmap_mode="r")
             relation_RP = tensors["relations"]
