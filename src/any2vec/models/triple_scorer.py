@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.data.triple_buckets import blocks_of
 from any2vec.embeddings import Embeddings, Neighbours
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
@@ -113,7 +114,8 @@ class TripleScorer:
 
     def parts(self) -> Mapping[str, Any]:
         """What stands in the run folder besides the vectors: file name -> something with `write(path)`."""
-        return {RELATIONS: _Relations(self), RELATION_NAMES: _Names(self), TRIPLES: _Seen(self)}
+        head_M, relation_M, tail_M = self.triples.T
+        return parts_of(self.model, self.relations, self.relation_vectors, (head_M, relation_M, tail_M))
 
     @classmethod
     def load(cls, folder: Path | str, embeddings: Embeddings | None = None) -> TripleScorer:
@@ -149,29 +151,46 @@ class TripleScorer:
         return cls(model, embeddings.keys, relations, vectors, relation_RP, triple_M3)
 
 
+def parts_of(
+    model: TripleModel, relations: Sequence[str], relation_RP: np.ndarray,
+    column_3M: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> dict[str, Any]:  # fmt: skip
+    """What a scorer's folder has besides the vectors: file name -> something with `write(path)`.
+
+    column_3M: heads, relations and tails by row, integers (M,), which may be memory-mapped.
+    """
+    return {
+        RELATIONS: _Relations(model, relation_RP), RELATION_NAMES: _Names(relations), TRIPLES: _Seen(column_3M),
+    }  # fmt: skip
+
+
 @dataclass(frozen=True)
 class _Relations:
-    scorer: TripleScorer
+    model: TripleModel
+    relation_RP: np.ndarray
 
     def write(self, path: Path) -> None:
-        about = {"any2vec": json.dumps({"model": self.scorer.model.as_dict()})}
+        about = {"any2vec": json.dumps({"model": self.model.as_dict()})}
         with path.open("wb") as file:
-            write_safetensors(file, {"relations": self.scorer.relation_vectors}, "float32", about)
+            write_safetensors(file, {"relations": self.relation_RP}, "float32", about)
 
 
 @dataclass(frozen=True)
 class _Names:
-    scorer: TripleScorer
+    relations: Sequence[str]
 
     def write(self, path: Path) -> None:
         with path.open("wb") as file:
-            write_vocabulary(file, self.scorer.relations, None)
+            write_vocabulary(file, self.relations, None)
 
 
 @dataclass(frozen=True)
 class _Seen:
-    scorer: TripleScorer
+    column_3M: tuple[np.ndarray, np.ndarray, np.ndarray]
 
     def write(self, path: Path) -> None:
         with path.open("wb") as file:
-            np.save(file, np.ascontiguousarray(self.scorer.triples, np.int32))
+            about = {"descr": "<i4", "fortran_order": False, "shape": (len(self.column_3M[0]), 3)}
+            np.lib.format.write_array_header_1_0(file, about)
+            for triple_M3 in blocks_of(*self.column_3M)():
+                file.write(np.ascontiguousarray(triple_M3, "<i4").data)

@@ -17,8 +17,8 @@ from typing import Any
 from any2vec.background import Background
 from any2vec.checks import MAX_THREADS, check_whole
 from any2vec.errors import HostError
+from any2vec.train.table_options import MOST_BOUND
 
-MOST_BOUND = 1 << 20
 PATIENCE = 1800.0
 """seconds without a batch done after which waiting ends"""
 
