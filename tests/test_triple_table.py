@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 import any2vec
 from any2vec.cli.app import app
 from any2vec.data.entity_parts import EntityParts
-from any2vec.errors import InputError, Interrupted, StorageError
+from any2vec.errors import FormatError, InputError, Interrupted, StorageError
 from any2vec.evaluate.triple_files import evaluate_triple_file
 from any2vec.models.triple_questions import QuestionBatch
 from any2vec.models.triple_worker import Candidates, TripleWorker
@@ -25,7 +26,7 @@ from any2vec.plan.buffer import BufferPlan
 from any2vec.tables.checking import check_folders
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.testing.planted_triples import PlantedTriples
-from any2vec.train import progress, table_budget, triple_budget, triple_table
+from any2vec.train import fit, progress, run_folder, table_budget, triple_budget, triple_table
 from any2vec.train.stored_triples import StoredVectors
 from any2vec.train.table_options import TableOptions, parse_size
 from any2vec.train.triple_batches import WindowLearner
@@ -239,6 +240,42 @@ def test_a_run_that_cannot_begin_leaves_nothing(
     with pytest.raises(StorageError, match="no"):
         any2vec.fit(SMALL, files[0], out=tmp_path / "out", **MEMORY)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("memory", ["2GB", None])
+@pytest.mark.parametrize("how", ["overwrite", "resume"])
+def test_a_folder_in_use_is_left_alone(
+    how: str, memory: str | None, files: tuple[Path, Path], tmp_path: Path, is_large: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Whoever comes second hears so before data are read, and changes nothing."""
+    monkeypatch.setattr(run_folder, "_GRACE", 0.0)
+    options, out, heard = MEMORY | {"memory": memory}, tmp_path / "out", []
+
+    def hear(record: Any) -> None:
+        heard.append(record)
+        if len(heard) == 3:
+            with pytest.raises(StorageError, match=f"The run folder .*out is in use by process {os.getpid()};"):
+                any2vec.fit(SMALL, tmp_path / "no such data", out=out, **{how: True}, **options)  # type: ignore[arg-type]
+            with (
+                pytest.MonkeyPatch.context() as patch, pytest.raises(StorageError, match="in use by process"),
+            ):  # fmt: skip
+                patch.setattr(fit, "own_folder", lambda _: nullcontext())  # it came between the look and the run
+                any2vec.fit(SMALL, files[0], out=out, **{how: True}, **options)  # type: ignore[arg-type]
+
+    found = any2vec.fit(SMALL, files[0], out=out, callback=hear, **options)
+    assert len(heard) > 3 and same(found, any2vec.fit(SMALL, files[0], **(options | {"out": tmp_path / "other"})))
+
+
+def test_a_store_beside_damaged_triples_is_closed(files: tuple[Path, Path], tmp_path: Path, is_large: None) -> None:
+    out = tmp_path / "out"
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(StorageError, match="no"):
+        patch.setattr(WindowLearner, "step", lambda *_: (_ for _ in ()).throw(StorageError("no")))
+        any2vec.fit(SMALL, files[0], out=out, **MEMORY)
+    (out / "triples" / "counts.npy").unlink()
+    with pytest.raises(FormatError, match=r"buckets .* are damaged"):
+        any2vec.fit(SMALL, files[0], out=out, resume=True, **MEMORY)
+    PartitionStore.open(out / "table").close()
 
 
 # ---- the budget

@@ -98,7 +98,7 @@ class TableHost(ABC):
                 write_result(self.out, result, summary, request.settings, result.parts())
             finally:
                 store.close()
-        remove_table(self.out)
+            remove_table(self.out)
         return self.made(summary, recorder)
 
     @abstractmethod
@@ -146,7 +146,12 @@ class TableHost(ABC):
         """What a former run has left, or new ones."""
         table, triples = self.out / TABLE, self.out / TRIPLES
         if (table / "meta.json").exists():
-            return PartitionStore.open(table), self.buckets(triples, is_new=False)
+            store = PartitionStore.open(table)
+            try:
+                return store, self.buckets(triples, is_new=False)
+            except BaseException:
+                store.close()
+                raise
         buckets, parts = self.buckets(triples, is_new=True), self.parts
 
         def fill(number: int, row_RC: np.ndarray) -> None:
