@@ -64,7 +64,7 @@ class RunOptions:
     checkpoint_seconds: float = 300.0
     """seconds between checkpoints"""
     cache_dir: Path | None = None
-    """folder of encoded text, graphs and clicks; by default $ANY2VEC_CACHE or ~/.cache/any2vec"""
+    """folder of encoded text, graphs and clicks, not for triples; by default $ANY2VEC_CACHE or ~/.cache/any2vec"""
 
     def __post_init__(self) -> None:
         check_run(self.epochs, self.threads, self.seed, self.checkpoint_seconds)

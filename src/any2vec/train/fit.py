@@ -100,7 +100,7 @@ def fit(
         checkpoint_seconds: between checkpoints, more than 0.
         text, graph, triples: reading options.
         schema: which columns of clicks are what: a `ClickSchema`, criteo, avazu, or a TOML file.
-        cache_dir: where encoded data are kept.
+        cache_dir: where encoded data are kept; triples are not.
         hosts: over how many hosts the run is spread and how they agree (`TrainerOptions` for clicks); a number: so many
             processes of this machine.
         memory, order, staleness_bound: of models of triples, as `TableOptions` has them: bytes (2_000_000_000, "2GB")
@@ -128,7 +128,7 @@ def fit(
     elif schema is not None:
         raise InputError(f"schema is for clicks, and {model.name} reads none; leave it out.")
     if isinstance(model, TripleModel):
-        check_triples(spread, text=text, graph=graph, init=init)
+        check_triples(spread, text=text, graph=graph, init=init, cache_dir=cache_dir)
     elif memory is not None:
         raise InputError(f"memory is for models of triples, not {model.name}; leave it out.")
     elif triples is not None:

@@ -25,6 +25,7 @@ from any2vec.data.storage import (
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError, StorageError
 from any2vec.machine import describe
+from any2vec.signals import stops_go_to
 from any2vec.train.checkpoint import FILE, check_settings, remove_checkpoint
 from any2vec.train.losses import forget_losses
 
@@ -171,7 +172,8 @@ def write_result(
 ) -> None:
     """Write what a run made, its facts and its machine; the checkpoint goes when the result is whole.
 
-    The files are made aside and then take the place of a former result's together, for the time of some renames.
+    The files are made aside and then take the place of a former result's together, for the time of some renames, in
+    which nobody is stopped.
 
     parts: what stands beside the vectors, by file name.
 
@@ -187,11 +189,12 @@ def write_result(
                 with atomic_file(aside / name) as temporary:
                     part.write(temporary)
             embeddings.save_into(aside)
-            _put_in_place(aside, out)
+            with stops_go_to(lambda *_: None):
+                _put_in_place(aside, out)
+                forget_losses(out)
+                remove_checkpoint(out / FILE)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
-    forget_losses(out)
-    remove_checkpoint(out / FILE)
 
 
 def _put_in_place(aside: Path, out: Path) -> None:

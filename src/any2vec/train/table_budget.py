@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from any2vec.errors import InputError
 from any2vec.machine import resident_bytes
 from any2vec.plan.buffer import BufferPlan, plan_buffer
 from any2vec.tables.partition_store import read_index
@@ -19,7 +20,7 @@ def known_plan(request: FitRequest, num_rows: int, row_bytes: int, fixed_bytes: 
     """The plan of the unfinished run that this one goes on with; None where there is none with a table on disk.
 
     Raises:
-        InputError: it had other settings.
+        InputError: it had other settings, or fewer threads, and the budget has no room for more.
         FormatError: its store is damaged.
     """
     if request.out is None or not request.resume or not has_table(request.out):
@@ -27,7 +28,14 @@ def known_plan(request: FitRequest, num_rows: int, row_bytes: int, fixed_bytes: 
     index = read_index(request.out / TABLE)
     note, partitions = index["note"], len(index["bounds"]) - 1
     check_settings(request.out / TABLE, note["run"], request.settings)
-    return BufferPlan(num_rows, row_bytes, partitions, note["capacity"], fixed_bytes, 0)
+    plan = BufferPlan(num_rows, row_bytes, partitions, note["capacity"], fixed_bytes, 0)
+    budget, threads = request.table.memory_bytes, note["threads"]
+    if request.threads > threads and plan.memory_bytes > budget:
+        raise InputError(
+            f"The run in {request.out} began with threads {threads}; with {request.threads} it needs a memory of "
+            f"{plan.memory_bytes:,} bytes, and has {budget:,}: go on with threads {threads}."
+        )
+    return plan
 
 
 def plan_table(request: FitRequest, num_rows: int, row_bytes: int, fixed_bytes: int, more: int) -> BufferPlan | None:
