@@ -149,7 +149,7 @@ def test_vectors_come_in_the_order_of_entities(size: int, tmp_path: Path, monkey
 
     store = PartitionStore.create(tmp_path / "store", parts.bounds.tolist(), 5, fill)
     vectors = StoredVectors(store, parts, 4, 16 * size)
-    found = np.concatenate([vectors[start : start + 100] for start in range(0, 400, 100)])
+    found = np.concatenate([vectors[start : start + 100].copy() for start in range(0, 400, 100)])
     store.close()
     assert np.array_equal(found, np.repeat(np.arange(400.0), 4).reshape(400, 4))
 

@@ -13,6 +13,7 @@ class Background:
 
     A context: the threads begin and end with it. The first error of a thread ends them all, and is raised where the
     owner waits next. What they share changes with `_news` held, and its change is told; `_news` may be taken twice.
+    The owner waits for news of its own: each thread that is woken for nothing takes the interpreter from those at work.
 
     Args:
         works: (a thread's name, what it does until `_awaits_work` is False).
@@ -21,7 +22,8 @@ class Background:
 
     def __init__(self, works: Sequence[tuple[str, Callable[[], None]]], patience: float) -> None:
         self._patience = patience
-        self._news = threading.Condition()
+        lock = threading.RLock()
+        self._news, self._of_owner = threading.Condition(lock), threading.Condition(lock)
         self._error: BaseException | None = None
         self._is_over = False
         self._moves = 0
@@ -58,7 +60,7 @@ class Background:
         with self._news:
             while not is_so() and self._error is None:
                 moves = self._moves
-                self._news.wait_for(lambda: is_so() or self._error or self._moves > moves, self._patience)  # noqa: B023
+                self._of_owner.wait_for(lambda: is_so() or self._error, self._patience)
                 if not is_so() and self._error is None and self._moves == moves:
                     raise stalled()
         self.check()
@@ -74,6 +76,7 @@ class Background:
         with self._news:
             self._moves += 1
             self._news.notify_all()
+            self._of_owner.notify_all()
 
     def _guarded(self, work: Callable[[], None]) -> None:
         """A thread's own function."""
@@ -83,3 +86,4 @@ class Background:
             with self._news:
                 self._error = self._error or error
                 self._news.notify_all()
+                self._of_owner.notify_all()

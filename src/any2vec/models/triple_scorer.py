@@ -118,8 +118,11 @@ class TripleScorer:
         return parts_of(self.model, self.relations, self.relation_vectors, (head_M, relation_M, tail_M))
 
     @classmethod
-    def load(cls, folder: Path | str) -> TripleScorer:
+    def load(cls, folder: Path | str, embeddings: Embeddings | None = None) -> TripleScorer:
         """Open the folder of a finished run, its rows memory-mapped.
+
+        Args:
+            embeddings: of that folder, where they are open already.
 
         Raises:
             FormatError: it is none of a model of triples, or damaged.
@@ -127,7 +130,7 @@ class TripleScorer:
         folder = Path(folder)
         if not (folder / RELATIONS).exists():
             raise FormatError(f"{folder} holds no model of triples; give the folder of a finished run of one.")
-        embeddings = Embeddings.load(folder)
+        embeddings = Embeddings.load(folder) if embeddings is None else embeddings
         try:
             tensors, metadata = read_safetensors(folder / RELATIONS, mmap=False)
             model: TripleModel = model_of(json.loads(metadata["any2vec"])["model"], TRIPLE_MODELS, "triples")

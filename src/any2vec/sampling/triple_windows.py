@@ -136,7 +136,7 @@ class Ahead(Background):
                 self._progress()
         with self._news:
             self._is_made = True
-            self._news.notify_all()
+            self._progress()
 
 
 def window_bytes(window: int) -> int:

@@ -165,7 +165,7 @@ class Call:
         if isinstance(self.model, TripleModel):
             from any2vec.train.triple_prepare import prepare_triples
 
-            return prepare_triples(self.data, self.triples, self.stage)
+            return prepare_triples(self.data, self.triples, self.stage, self.cache_dir)
         return prepare(
             self.model, self.data, threads=self.threads or usable_cores(), seed=self.seed, text=self.text,
             graph=self.graph, cache_dir=self.cache_dir, stage=self.stage,

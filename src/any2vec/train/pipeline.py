@@ -64,17 +64,16 @@ class Pipeline(Background):
         self._results: list[tuple[int, Any]] = []
 
     def put(self, batch: Any) -> None:
-        """Let a batch in; waits until it may come.
+        """Give a batch; the threads let it in when it may come.
 
         Raises:
-            whatever a stage has raised; HostError: no batch was done for too long.
+            whatever a stage has raised.
         """
+        self.check()
         with self._news:
-            self._await(self._may_come, self._stalled)
-            self._let_in[self._given] = self._done
             self._waiting[0].append((self._given, batch))
             self._given += 1
-            self._news.notify_all()
+            self._news.notify()
 
     def drain(self) -> list[Any]:
         """Wait until no batch is under way; the results of the last stage since the last time, in order of the batches.
@@ -83,10 +82,13 @@ class Pipeline(Background):
             whatever a stage has raised; HostError: no batch was done for too long.
         """
         with self._news:
-            self._await(lambda: not self._let_in, self._stalled)
+            self._await(self._is_idle, self._stalled)
             found = [result for _, result in sorted(self._results, key=lambda one: one[0])]
             self._results.clear()
         return found
+
+    def _is_idle(self) -> bool:
+        return not (self._let_in or self._waiting[0])
 
     def _may_come(self) -> bool:
         """By then each batch under way has seen so many others done, and all that are let in may yet pass it."""
@@ -97,24 +99,26 @@ class Pipeline(Background):
 
     def _work(self, place: int, call: Callable[[Any], Any]) -> None:
         """A thread of a stage."""
-        while (taken := self._take(place)) is not None:
+        taken = self._take(place)
+        while taken is not None:
             number, batch = taken
             result = call(batch)
             with self._news:
                 if place + 1 < len(self._waiting):
                     self._waiting[place + 1].append((number, result))
-                    self._news.notify_all()
                 else:
                     self._end(number, result)
+                self._news.notify_all()
+                taken = self._take(place)
 
     def _take(self, place: int) -> tuple[int, Any] | None:
         """The next batch for a stage, and its number; None where the thread is to end."""
         with self._news:
-            if not self._awaits_work(lambda: bool(self._waiting[place])):
+            if not self._awaits_work(lambda: bool(self._waiting[place]) and (place > 0 or self._may_come())):
                 return None
             number, batch = self._waiting[place].popleft()
             if place == 0:
-                self._read_at[number] = self._done
+                self._let_in[number] = self._read_at[number] = self._done
             return number, batch
 
     def _end(self, number: int, result: Any) -> None:
@@ -122,4 +126,6 @@ class Pipeline(Background):
         self.staleness[self._done - self._read_at.pop(number)] += 1
         self._done += 1
         self._results.append((number, result))
-        self._progress()
+        self._moves += 1
+        if self._is_idle():
+            self._of_owner.notify_all()

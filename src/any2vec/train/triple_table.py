@@ -98,4 +98,5 @@ class TripleTableHost(TableHost):
         return StoredTriples(self.request.model, self.triples, store, self.parts, relation_RP, self.spare_bytes)
 
     def made(self, summary: dict[str, Any], recorder: Recorder) -> Made:
-        return Made(Embeddings.load(self.out), summary, recorder.records, TripleScorer.load(self.out))
+        embeddings = Embeddings.load(self.out)
+        return Made(embeddings, summary, recorder.records, TripleScorer.load(self.out, embeddings))
