@@ -11,7 +11,7 @@ from any2vec.train.host import FitRequest
 from any2vec.train.table_budget import known_plan, plan_table, process_bytes
 from any2vec.train.triple_prepare import PreparedTriples
 
-WINDOW = 1 << 17
+RUN_WINDOW = 1 << 17
 """triples that are shuffled together, and between two moments at which a run can stop"""
 _QUESTIONS = 120
 """bytes of a triple's two questions, at the peak while they are sorted"""
@@ -26,7 +26,7 @@ def plan_triples(request: FitRequest, prepared: PreparedTriples) -> BufferPlan |
     """`plan_table` of a model of triples."""
     num_rows = len(prepared.triples.entities)
     # In memory there are the questions of all triples, and at the end the vectors without their state.
-    more = _QUESTIONS * max(0, len(prepared.triples) - WINDOW) + num_rows * 4 * request.model.dim
+    more = _QUESTIONS * max(0, len(prepared.triples) - RUN_WINDOW) + num_rows * 4 * request.model.dim
     return plan_table(request, num_rows, row_bytes(request.model), fixed_bytes(request, prepared), more)
 
 
@@ -42,5 +42,5 @@ def fixed_bytes(request: FitRequest, prepared: PreparedTriples) -> int:
     relations = model.num_relation_rows(len(prepared.triples.relations)) * 4 * relation_optimiser(model).num_columns
     scores = 4 * (1 + model.is_near) * model.batch_size * negatives
     rows = 4 * 3 * (negatives + 3 * model.batch_size) * (model.dim + 1)
-    windows = window_bytes(WINDOW) + 2 * _QUESTIONS * WINDOW
+    windows = window_bytes(RUN_WINDOW) + 2 * _QUESTIONS * RUN_WINDOW
     return process_bytes() + windows + 4 * relations + request.threads * (scores + rows)
