@@ -30,9 +30,9 @@ from any2vec.tables.remote import RowClient
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.server import RowServer
 from any2vec.tables.trained_block import StoredBlock
+from marks import uint64_wraps
 
-# Without the compiler NumPy warns of uint64 arithmetic that is meant to wrap.
-pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+pytestmark = uint64_wraps
 
 ROWS, WIDTH, STEPS = 60, 3, 30
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,13 +13,10 @@ from typer.testing import CliRunner
 from any2vec.cli.app import app
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.testing.toy_table import graph, make
+from marks import needs_linux, uint64_wraps
 from out_of_core_toy import train
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux"),
-    # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
-    pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning"),
-]
+pytestmark = [needs_linux, uint64_wraps]
 
 
 @pytest.fixture

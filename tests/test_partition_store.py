@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ from any2vec.data import direct
 from any2vec.data.direct import aligned_rows
 from any2vec.errors import FormatError, StorageError
 from any2vec.tables.partition_store import PartitionStore
+from marks import needs_linux
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
+pytestmark = needs_linux
 BOUNDS, COLUMNS = [0, 300, 700, 701, 1000], 5
 """the third partition is smaller than a page"""
 

@@ -18,12 +18,14 @@ from any2vec.cli.app import app
 from any2vec.data.entity_parts import EntityParts
 from any2vec.errors import InputError, Interrupted, StorageError
 from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.models.triple_questions import QuestionBatch
+from any2vec.models.triple_worker import Candidates, TripleWorker
 from any2vec.plan.bucket_orders import ORDERS
 from any2vec.plan.buffer import BufferPlan
 from any2vec.tables.checking import check_folders
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.testing.planted_triples import PlantedTriples
-from any2vec.train import progress, triple_budget, triple_table
+from any2vec.train import progress, table_budget, triple_budget, triple_table
 from any2vec.train.stored_triples import StoredVectors
 from any2vec.train.table_options import TableOptions, parse_size
 from any2vec.train.triple_batches import WindowLearner
@@ -107,6 +109,25 @@ def test_every_order_trains_every_triple(order: str, files: tuple[Path, Path], t
     assert result.summary["items"] == 2 * NUM_TRAIN and result.summary["order"] == order
 
 
+def test_the_rate_falls_in_a_line_over_the_run(
+    files: tuple[Path, Path], tmp_path: Path, is_large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does in memory, by the share of the questions that lie behind."""
+    heard: list[tuple[float, int]] = []
+
+    def step(self: TripleWorker, batch: QuestionBatch, candidates: Candidates, rate: float) -> float:
+        heard.append((rate, len(batch.answer_B)))
+        return 0.0
+
+    model = any2vec.ComplEx(dim=16, batch_size=100, learning_rate=0.7, min_learning_rate=0.1)
+    monkeypatch.setattr(triple_table, "try_kernels", lambda model: None)
+    monkeypatch.setattr(TripleWorker, "step", step)
+    any2vec.fit(model, files[0], epochs=3, threads=1, memory="2GB", out=tmp_path / "run")
+    sizes = np.array([size for _, size in heard])
+    behind = np.cumsum(sizes) - sizes
+    assert [rate for rate, _ in heard] == pytest.approx((0.7 - 0.6 * behind / sizes.sum()).tolist())
+
+
 def test_rows_start_by_entity() -> None:
     whole = fresh_tables(SMALL, 400, 3, 7)["entities"]
     parts = EntityParts(400, 8, 7)
@@ -125,7 +146,7 @@ def test_vectors_come_in_the_order_of_entities(size: int, tmp_path: Path, monkey
 
     store = PartitionStore.create(tmp_path / "store", parts.bounds.tolist(), 5, fill)
     vectors = StoredVectors(store, parts, 4, 16 * size)
-    found = np.concatenate([vectors[start : start + 100] for start in range(0, 400, 100)])
+    found = np.concatenate([vectors[start : start + 100].copy() for start in range(0, 400, 100)])
     store.close()
     assert np.array_equal(found, np.repeat(np.arange(400.0), 4).reshape(400, 4))
 
@@ -243,7 +264,7 @@ def asked(num_entities: int, num_triples: int, memory: str, out: Path | None = N
 
 def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of 508 bytes; a million of them, and a small graph of many triples."""
-    monkeypatch.setattr(triple_budget, "resident_bytes", lambda: (50 << 20, 0))
+    monkeypatch.setattr(table_budget, "resident_bytes", lambda: (50 << 20, 0))
     assert triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "3GB")) is None
     plan = triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "550MB"))
     assert plan is not None and 2 <= plan.capacity < plan.partitions and plan.memory_bytes <= 550_000_000

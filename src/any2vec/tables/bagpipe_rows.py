@@ -23,7 +23,7 @@ from any2vec.checks import check_whole
 from any2vec.cluster.message import Part
 from any2vec.errors import HostError, InputError
 from any2vec.kernels.bags import pool_bags
-from any2vec.kernels.rank_sums import add_in_turn
+from any2vec.kernels.rank_sums import sum_in_turn
 from any2vec.kernels.rows import gather_rows, scatter_rows
 from any2vec.plan.bagpipe_moves import Exchange
 from any2vec.plan.cacher import CLEAN_SHARE, StepPlan, plan_steps
@@ -264,10 +264,8 @@ class BagpipeRows:
         for peer in peers:
             part_T[peer], row_MC = self._receive(peer, phase, *exchange.num_due(peer))
             self._put(exchange.come_row_TM[peer], exchange.come_slot_TM[peer], row_MC)
-        count = len(exchange.row_K)
-        sum_KW, is_begun_K = np.empty((count, self.optimiser.width), np.float32), np.zeros(count, np.uint8)
-        for rank in sorted(part_T):
-            add_in_turn(part_T[rank], exchange.place_TJ[rank], is_begun_K, sum_KW)
+        parts = ((part_T[rank], exchange.place_TJ[rank]) for rank in sorted(part_T))
+        sum_KW = sum_in_turn(parts, len(exchange.row_K), self.optimiser.width)
         self._apply(exchange.row_K, exchange.slot_K, sum_KW)
 
     def _receive(self, peer: int, phase: str, num_gradients: int, num_rows: int) -> tuple[np.ndarray, np.ndarray]:

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from any2vec.data.text import TextOptions
     from any2vec.data.triple_options import TripleOptions
     from any2vec.train.click_prepare import PreparedClicks
+    from any2vec.train.table_host import TableHost
     from any2vec.train.triple_prepare import PreparedTriples
-    from any2vec.train.triple_table import TripleTableHost
 
 
 Found = TypeVar("Found")
@@ -165,7 +165,7 @@ class Call:
         if isinstance(self.model, TripleModel):
             from any2vec.train.triple_prepare import prepare_triples
 
-            return prepare_triples(self.data, self.triples, self.stage)
+            return prepare_triples(self.data, self.triples, self.stage, self.cache_dir)
         return prepare(
             self.model, self.data, threads=self.threads or usable_cores(), seed=self.seed, text=self.text,
             graph=self.graph, cache_dir=self.cache_dir, stage=self.stage,
@@ -173,7 +173,7 @@ class Call:
 
     def _host(
         self, request: FitRequest, prepared: Any, init: Embeddings | None, transport: Transport
-    ) -> Host | TripleTableHost:
+    ) -> Host | TableHost:
         if isinstance(self.model, ClickModel):
             from any2vec.train.click_host import ClickHost
 
