@@ -121,11 +121,12 @@ class Job:
 def _owners() -> dict[str, type]:
     models = {name: getattr(any2vec, attribute) for name, attribute in ALL_MODELS.items()}
     hosts = {"hosts": HostOptions, "trainers": TrainerOptions}
-    reading = {"text": _text_options(), "graph": graph_options(), "clicks": ClickReading, "triples": _triple_options()}
+    reading = {"text": text_options(), "graph": graph_options(), "clicks": ClickReading, "triples": _triple_options()}
     return models | {"run": RunOptions, "table": TableOptions} | hosts | reading
 
 
-def _text_options() -> type:
+def text_options() -> type:
+    """The dataclass of how text is read."""
     from any2vec.data.text_options import TextOptions
 
     return TextOptions
