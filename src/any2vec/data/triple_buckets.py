@@ -99,7 +99,7 @@ class TripleBuckets:
             blocks: gives the triples, in the order in which they then stand in their buckets. For a set in memory, or
                 memory-mapped: `blocks_of`.
 
-        Memory: O(BLOCK + p * p), and 8 bytes for every CHUNK triples: some 60 MB, also for 10^9 triples, besides the
+        Memory: O(BLOCK + p * p), and 8 bytes for every CHUNK triples: some 75 MB, also for 10^9 triples, besides the
             pieces that blocks gives.
 
         Raises:

@@ -57,6 +57,8 @@ class OutOfCoreOptions:
     """triples, 1 or more"""
     window: int = WINDOW
     """triples that are shuffled together"""
+    is_shuffled: bool = True
+    """whether they come so; they need not for one whose `arrange` brings them into an order of its own"""
     seed: int = 1
     """of the order of the triples"""
     threads: int = 1
@@ -173,8 +175,12 @@ class OutOfCoreRun:
         return time.monotonic() - self._committed >= self.options.commit_seconds
 
     def _windows(self, buffer: PartitionBuffer) -> Iterator[Window]:
-        options, start = self.options, self.walk.start
-        for window in TripleWindows(self.buckets, self.walk, buffer.block_rows, options.seed, options.window, start):
+        options = self.options
+        windows = TripleWindows(
+            self.buckets, self.walk, buffer.block_rows, options.seed, options.window, self.walk.start,
+            options.is_shuffled,
+        )  # fmt: skip
+        for window in windows:
             yield window if self._arrange is None else window._replace(made=self._arrange(window))
 
 

@@ -48,12 +48,16 @@ def plan_table(request: FitRequest, num_rows: int, row_bytes: int, fixed_bytes: 
     Raises:
         InputError: the budget is too small; it says the smallest one that works.
     """
-    budget = request.table.memory_bytes
     has_checkpoint = request.resume and request.out is not None and (request.out / FILE).exists()
-    if not budget or has_checkpoint:
-        return None
+    return None if has_checkpoint else plan_budget(request.table.memory_bytes, num_rows, row_bytes, fixed_bytes, more)
+
+
+def plan_budget(budget: int, num_rows: int, row_bytes: int, fixed_bytes: int, more: int) -> BufferPlan | None:
+    """`plan_table` of a budget in bytes, 0: there is none."""
     whole = fixed_bytes + num_rows * row_bytes
-    return None if whole + more <= budget else plan_buffer(num_rows, row_bytes, min(budget, whole - 1), fixed_bytes)
+    if not budget or whole + more <= budget:
+        return None
+    return plan_buffer(num_rows, row_bytes, min(budget, whole - 1), fixed_bytes)
 
 
 def process_bytes() -> int:

@@ -22,7 +22,7 @@ from any2vec.train.progress import Recorder
 from any2vec.train.stored_triples import StoredTriples
 from any2vec.train.table_host import TableHost
 from any2vec.train.triple_batches import WindowLearner
-from any2vec.train.triple_budget import RUN_WINDOW, known_triples, plan_triples
+from any2vec.train.triple_budget import WINDOW, known_triples, plan_triples
 from any2vec.train.triple_host import TripleHost, fresh_relations, start_entities, try_kernels
 from any2vec.train.triple_prepare import PreparedTriples
 
@@ -75,8 +75,9 @@ class TripleTableHost(TableHost):
     def options(self) -> OutOfCoreOptions:
         request = self.request
         return OutOfCoreOptions(
-            batch_size=request.model.batch_size, window=RUN_WINDOW, seed=request.seed, threads=request.threads,
-            staleness_bound=request.table.bound_of(request.threads), commit_seconds=request.checkpoint_seconds,
+            batch_size=request.model.batch_size, window=WINDOW, is_shuffled=False, seed=request.seed,
+            threads=request.threads, staleness_bound=request.table.bound_of(request.threads),
+            commit_seconds=request.checkpoint_seconds,
         )  # fmt: skip
 
     def dense(self) -> dict[str, np.ndarray]:
