@@ -23,11 +23,14 @@ from any2vec.train.table_options import TableOptions
 GRAPH_MODELS = ("deepwalk", "node2vec")
 ALL_MODELS = MODELS | CLICK_MODELS | TRIPLE_MODELS
 PLANNED_MODELS = MODELS | CLICK_MODELS
+ESTIMATED_MODELS = MODELS | TRIPLE_MODELS
 READING = {"text", "graph", "clicks", "triples"}
 """owners of how an input is read"""
 _APART = dict.fromkeys((*CLICK_MODELS, "trainers", "clicks"), "clicks")
 _APART |= dict.fromkeys((*TRIPLE_MODELS, "triples", "table"), "triples")
 """owners that are no models of sequences, nor of their reading and hosts -> what they are for"""
+_ELSEWHERE = {*CLICK_MODELS, "clicks", "trainers", "hosts"}
+"""owners whose flags `estimate` has not"""
 
 _PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec": "Walks"}
 _PANELS |= dict.fromkeys(CLICK_MODELS, "Models of clicks")
@@ -64,7 +67,7 @@ class RunOptions:
     checkpoint_seconds: float = 300.0
     """seconds between checkpoints"""
     cache_dir: Path | None = None
-    """folder of encoded text, graphs and clicks; by default $ANY2VEC_CACHE or ~/.cache/any2vec"""
+    """folder of encoded text, graphs and clicks, not for triples; by default $ANY2VEC_CACHE or ~/.cache/any2vec"""
 
     def __post_init__(self) -> None:
         check_run(self.epochs, self.threads, self.seed, self.checkpoint_seconds)
@@ -158,7 +161,8 @@ def sequence_flags() -> dict[str, Flag]:
 @cache
 def lone_flags() -> dict[str, Flag]:
     """Those of one host: every flag of `estimate`."""
-    return {name: flag for name, flag in sequence_flags().items() if "hosts" not in flag.defaults}
+    owners = {name: owner for name, owner in _owners().items() if name not in _ELSEWHERE}
+    return flags_of(owners, _PANELS, _LABELS, _APART)
 
 
 def make_job(

@@ -75,8 +75,9 @@ class TripleTableHost(TableHost):
     def options(self) -> OutOfCoreOptions:
         request = self.request
         return OutOfCoreOptions(
-            batch_size=request.model.batch_size, window=WINDOW, seed=request.seed, threads=request.threads,
-            staleness_bound=request.table.bound_of(request.threads), commit_seconds=request.checkpoint_seconds,
+            batch_size=request.model.batch_size, window=WINDOW, is_shuffled=False, seed=request.seed,
+            threads=request.threads, staleness_bound=request.table.bound_of(request.threads),
+            commit_seconds=request.checkpoint_seconds,
         )  # fmt: skip
 
     def dense(self) -> dict[str, np.ndarray]:
