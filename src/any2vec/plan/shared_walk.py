@@ -209,9 +209,7 @@ class SharedWalk:
                     block_of |= dict(entering)
                     held = tuple(Place(part, block_of[part]) for part in sorted(block_of))
                     ends = place == self.rounds.per_epoch - 1 and index == len(states) - 1
-                    yield Turn(
-                        epoch, state_number, held, leaving, entering, state.buckets, tuple(before), ends, number
-                    )
+                    yield Turn(epoch, state_number, held, leaving, entering, state.buckets, tuple(before), ends, number)
                     before += state.buckets
                     state_number += 1
 
