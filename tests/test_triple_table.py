@@ -23,7 +23,7 @@ from any2vec.plan.buffer import BufferPlan
 from any2vec.tables.checking import check_folders
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.testing.planted_triples import PlantedTriples
-from any2vec.train import progress, triple_budget, triple_table
+from any2vec.train import progress, table_budget, triple_budget, triple_table
 from any2vec.train.stored_triples import StoredVectors
 from any2vec.train.table_options import TableOptions, parse_size
 from any2vec.train.triple_batches import WindowLearner
@@ -243,7 +243,7 @@ def asked(num_entities: int, num_triples: int, memory: str, out: Path | None = N
 
 def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of 508 bytes; a million of them, and a small graph of many triples."""
-    monkeypatch.setattr(triple_budget, "resident_bytes", lambda: (50 << 20, 0))
+    monkeypatch.setattr(table_budget, "resident_bytes", lambda: (50 << 20, 0))
     assert triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "3GB")) is None
     plan = triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "550MB"))
     assert plan is not None and 2 <= plan.capacity < plan.partitions and plan.memory_bytes <= 550_000_000

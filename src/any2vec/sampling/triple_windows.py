@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from any2vec.checks import check_whole
-from any2vec.data.triple_buckets import Chunk, TripleBuckets, chunk_buffer
+from any2vec.data.triple_buckets import Buckets, Chunk, TripleBuckets, chunk_buffer
 from any2vec.errors import StorageError
 from any2vec.kernels.permutation import permute, shuffle_rows
 from any2vec.kernels.rng import PURPOSE_WINDOW, draw, stream_key
@@ -57,7 +57,7 @@ class TripleWindows:
     """
 
     def __init__(
-        self, buckets: TripleBuckets, walk: Iterable[Turn], block_rows: int, seed: int = 1, window: int = WINDOW,
+        self, buckets: Buckets, walk: Iterable[Turn], block_rows: int, seed: int = 1, window: int = WINDOW,
         start: Position = START,
     ) -> None:  # fmt: skip
         check_whole("window", window, 1, 1 << 28)
@@ -67,33 +67,31 @@ class TripleWindows:
     def __iter__(self) -> Iterator[Window]:
         epoch, before = -1, 0
         for turn in self._walk:
+            buckets = self._buckets.of(turn.epoch)
             if turn.epoch != epoch:
-                epoch, before = turn.epoch, self._triples(turn.before)  # none, unless a run goes on
-            yield from self._of(turn, before)
-            before += self._triples(turn.buckets)
+                epoch, before = turn.epoch, _triples(buckets, turn.before)  # none, unless a run goes on
+            yield from self._of(buckets, turn, before)
+            before += _triples(buckets, turn.buckets)
 
-    def _triples(self, buckets: Iterable[tuple[int, int]]) -> int:
-        return sum(int(self._buckets.count_PP[bucket]) for bucket in buckets)
-
-    def _of(self, turn: Turn, before: int) -> Iterator[Window]:
+    def _of(self, buckets: TripleBuckets, turn: Turn, before: int) -> Iterator[Window]:
         key = np.uint64(draw(stream_key(self._seed, PURPOSE_WINDOW, turn.epoch), np.uint64(turn.state)))
-        pieces = list(_cut(_permuted(list(self._buckets.chunks(turn.buckets)), key), self._window)) or [[]]
+        pieces = list(_cut(_permuted(list(buckets.chunks(turn.buckets)), key), self._window)) or [[]]
         done, skipped = 0, self._start.done if self._start[:2] == (turn.epoch, turn.state) else 0
         for number, chunks in enumerate(pieces):
             first, ends_turn = done, number == len(pieces) - 1
             done += sum(chunk.size for chunk in chunks)
             if first >= skipped:
-                slot_M3 = self._read(chunks, turn, np.uint64(draw(key, np.uint64(number + 1))))
+                slot_M3 = self._read(buckets, chunks, turn, np.uint64(draw(key, np.uint64(number + 1))))
                 position = turn.after if ends_turn else Position(turn.epoch, turn.state, done)
                 yield Window(turn, position, before + first, slot_M3, ends_turn)
 
-    def _read(self, chunks: list[Chunk], turn: Turn, key: np.uint64) -> np.ndarray:
+    def _read(self, buckets: TripleBuckets, chunks: list[Chunk], turn: Turn, key: np.uint64) -> np.ndarray:
         read_M3 = np.empty((sum(chunk.size for chunk in chunks), 3), np.int32)
-        buffer, at, bounds = chunk_buffer(), 0, self._buckets.parts.bounds
+        buffer, at, bounds = chunk_buffer(), 0, buckets.parts.bounds
         block_of = turn.block_of
         for chunk in chunks:
             own_M3 = read_M3[at : at + chunk.size]
-            own_M3[:] = self._buckets.read(chunk, buffer)
+            own_M3[:] = buckets.read(chunk, buffer)
             for column, part in ((0, chunk.head_part), (2, chunk.tail_part)):
                 own_M3[:, column] += np.int32(block_of[part] * self._block_rows - int(bounds[part]))
             at += chunk.size
@@ -166,6 +164,10 @@ class Ahead:
 def window_bytes(window: int) -> int:
     """Memory of windows: one is trained, one waits, and one is made of what was read."""
     return 4 * 12 * window
+
+
+def _triples(buckets: TripleBuckets, which: Iterable[tuple[int, int]]) -> int:
+    return sum(int(buckets.count_PP[bucket]) for bucket in which)
 
 
 def _permuted(chunks: list[Chunk], key: np.uint64) -> list[Chunk]:

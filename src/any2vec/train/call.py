@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from any2vec.data.text import TextOptions
     from any2vec.data.triple_options import TripleOptions
     from any2vec.train.click_prepare import PreparedClicks
+    from any2vec.train.table_host import TableHost
     from any2vec.train.triple_prepare import PreparedTriples
-    from any2vec.train.triple_table import TripleTableHost
 
 
 Found = TypeVar("Found")
@@ -173,7 +173,7 @@ class Call:
 
     def _host(
         self, request: FitRequest, prepared: Any, init: Embeddings | None, transport: Transport
-    ) -> Host | TripleTableHost:
+    ) -> Host | TableHost:
         if isinstance(self.model, ClickModel):
             from any2vec.train.click_host import ClickHost
 

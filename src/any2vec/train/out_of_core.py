@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from any2vec.checks import MAX_SEED, check_number, check_whole
-from any2vec.data.triple_buckets import TripleBuckets
+from any2vec.data.triple_buckets import Buckets
 from any2vec.errors import InputError, Interrupted
 from any2vec.plan.buffer_walk import START, BufferWalk, Position
 from any2vec.sampling.triple_windows import WINDOW, Ahead, TripleWindows, Window
@@ -109,7 +109,7 @@ class OutOfCoreRun:
     """
 
     def __init__(
-        self, store: PartitionStore, buckets: TripleBuckets, walk: BufferWalk,
+        self, store: PartitionStore, buckets: Buckets, walk: BufferWalk,
         compute: Callable[[Batch], Any] | Sequence[Stage], options: OutOfCoreOptions | None = None, *,
         dense: Callable[[], Mapping[str, np.ndarray]] | None = None,
         report: Callable[[Window, list[Any]], None] | None = None,
@@ -242,9 +242,7 @@ def position_of(store: PartitionStore, settings: Mapping[str, Any]) -> Position:
     return Position(*store.note["position"])
 
 
-def _settings(
-    store: PartitionStore, buckets: TripleBuckets, walk: BufferWalk, options: OutOfCoreOptions
-) -> dict[str, Any]:
+def _settings(store: PartitionStore, buckets: Buckets, walk: BufferWalk, options: OutOfCoreOptions) -> dict[str, Any]:
     """What must be the same for a run to go on; more epochs may be asked for."""
     if list(store.bounds) != buckets.parts.bounds.tolist() or walk.partitions != store.num_partitions:
         raise InputError(

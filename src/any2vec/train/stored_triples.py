@@ -69,7 +69,7 @@ class StoredVectors:
 
 
 @dataclass(frozen=True)
-class StoredResult:
+class StoredTriples:
     """What goes into the run folder; the same files that a run in memory leaves."""
 
     model: TripleModel

@@ -47,6 +47,10 @@ class WindowLearner:
         self._own = threading.local()
         self._lock = threading.Lock()
 
+    def learning_rate(self, progress: float) -> float:
+        """The same all through the run."""
+        return self.model.learning_rate
+
     def arrange(self, window: Window) -> list[tuple[int, Asked]]:
         """Its batches, each with the questions of the epoch that come before it; what `OutOfCoreRun` wants."""
         return list(self._batches(window)) if len(window.slot_M3) else []
