@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_every_two_groups_meet_once_and_each_host_keeps_one(hosts: int) -> None:
     met = [frozenset(pair) for pairs in rounds for pair in pairs]
     assert len(rounds) == 2 * hosts - 1 and len(set(met)) == len(met)
     assert set(met) == {frozenset(pair) for pair in combinations(range(2 * hosts), 2)}
-    for before, after in zip(rounds, rounds[1:], strict=False):
+    for before, after in pairwise(rounds):
         assert sorted(group for pair in after for group in pair) == list(range(2 * hosts))
         for former, (kept, new) in zip(before, after, strict=True):
             assert kept in former and new not in former
@@ -71,7 +71,7 @@ def test_each_bucket_is_trained_once_by_who_alone_holds_it(shape: tuple[int, int
 @settings(deadline=None, max_examples=20)
 @given(HOSTS.flatmap(lambda h: st.tuples(st.just(h), st.sampled_from(range(2 * h, 65, 2 * h)), st.integers(2, 8))))
 def test_equal_groups_are_equal_work_and_few_partitions_travel(shape: tuple[int, int, int]) -> None:
-    """p (H - 1) partitions an epoch: one group a host and round but the first. As many buckets for all in each round."""
+    """p (H - 1) partitions an epoch: one group a host and round but the first. Equally many buckets in each round."""
     hosts, partitions, capacity = shape
     rounds, epochs = Rounds(hosts, partitions, 2), 2
     work = np.zeros((rounds.number, hosts), int)

@@ -154,7 +154,7 @@ class SharedWalk:
     group = 0
 
     def __post_init__(self) -> None:
-        if not 2 <= self.capacity:
+        if self.capacity < 2:
             raise InputError(f"A host holds 2 partitions at least, got {self.capacity}.")
 
     @cached_property

@@ -39,6 +39,6 @@ def _taken_over(before: tuple[Pair, ...], pairs: list[Pair]) -> tuple[Pair, ...]
         while host not in found:  # round the cycle: who gives a group keeps its other one
             new = partner[kept]
             found[host] = (kept, new)
-            host = host_of[new]  # noqa: PLW2901
+            host = host_of[new]
             kept = next(group for group in before[host] if group != new)
     return tuple(found[host] for host in range(len(before)))

@@ -67,9 +67,13 @@ class PartitionBuffer:
         walk: the turns; gone through twice, for the same.
         blocks: of memory (`BufferWalk.blocks`).
         patience: seconds without a partition read or written after which waiting ends.
+        fetch: fills a block with a partition that comes from elsewhere in a turn; False: the store has it.
     """
 
-    def __init__(self, store: PartitionStore, walk: Iterable[Turn], blocks: int, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, store: PartitionStore, walk: Iterable[Turn], blocks: int, patience: float = PATIENCE,
+        fetch: Callable[[Turn, int, np.ndarray], bool] | None = None,
+    ) -> None:  # fmt: skip
         self.store = store
         self.block_rows = block_rows(store.largest(), 4 * store.columns)
         """slots of a block"""
@@ -80,8 +84,12 @@ class PartitionBuffer:
         self.turn: Turn | None = None
         self.seconds_waited = self.seconds_committing = 0.0
         self.commits = 0
-        self._walk = walk
+        self._walk, self._fetch = walk, fetch
         self._turns = iter(walk)
+        self._begun = (-1, -1)
+        """epoch and state of the turn whose leaving partitions are on their way"""
+        self._fetched: set[int] = set()
+        """partitions that came from elsewhere and have not entered: the store lacks them"""
         self._patience = patience
         self._changed: set[int] = set()
         """partitions in memory that differ from the store's"""
@@ -150,11 +158,16 @@ class PartitionBuffer:
             return None
         for place in turn.leaving:
             self._let_go(place)
+        with self._news:
+            self._begun = turn.epoch, turn.state
+            self._news.notify_all()
         begun = time.monotonic()
         wanted = {part for part, _ in turn.entering}
         self._await(lambda: wanted <= self._ready, "read partitions")
         self.seconds_waited += time.monotonic() - begun
         self._ready -= wanted
+        self._changed |= self._fetched & wanted
+        self._fetched -= wanted
         for part, block in turn.entering:
             self.first_slot_P[part] = block * self.block_rows
         self.turn = turn
@@ -181,6 +194,18 @@ class PartitionBuffer:
         self._changed.clear()
         self.commits += 1
         self.seconds_committing += time.monotonic() - begun
+
+    def await_rest(self, part: int, epoch: int, state: int) -> bool:
+        """Wait until a partition has left behind this state, and the store has it; False: the run has ended by an
+        error. For other threads.
+        """
+
+        def is_over() -> bool:
+            return self._is_over or self._error is not None
+
+        with self._news:
+            self._news.wait_for(lambda: is_over() or (self._begun > (epoch, state) and self._is_at_rest[part]))
+            return self._is_at_rest[part] and not is_over()
 
     def check(self) -> None:
         """Raise what has ended a thread, if any."""
@@ -225,9 +250,13 @@ class PartitionBuffer:
                 if not self._awaits_work(lambda: self._is_clear[block] and self._is_at_rest[part]):  # noqa: B023
                     return
                 self._is_clear[block] = self._is_at_rest[part] = False
-                self.store.read(part, self._rows(block))
+                is_fetched = self._fetch is not None and self._fetch(turn, part, self._rows(block))
+                if not is_fetched:
+                    self.store.read(part, self._rows(block))
                 with self._news:
                     self._ready.add(part)
+                    if is_fetched:
+                        self._fetched.add(part)
                     self._moves += 1
                     self._news.notify_all()
 

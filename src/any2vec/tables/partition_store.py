@@ -18,6 +18,7 @@ import fcntl
 import io
 import json
 import os
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -58,7 +59,7 @@ class Dense(NamedTuple):
 class PartitionStore:
     """The partitions of one table, and small arrays that belong to the same moment (dense parameters).
 
-    One thread may read while another writes other partitions, or commits what was written before.
+    Threads may read while another writes other partitions, or commits what was written before.
 
     Use `create` or `open`. Counts: `loads` and `stores` of partitions, `bytes_read` and `bytes_written`.
     """
@@ -77,6 +78,7 @@ class PartitionStore:
         self._current = list(self._settled)
         self._dense = Dense(*index["dense"])
         self._lock = lock
+        self._counts = threading.Lock()
 
     @staticmethod
     def create(
@@ -184,8 +186,10 @@ class PartitionStore:
         """
         found = self._current[number]
         assert found is not None, f"the store {self.folder} does not hold partition {number}"
-        self.bytes_read += self._read(number, found, row_RC)
-        self.loads += 1
+        size = self._read(number, found, row_RC)
+        with self._counts:
+            self.bytes_read += size
+            self.loads += 1
 
     def write(self, number: int, row_RC: np.ndarray) -> None:
         """Write a partition, float32 (R or more, C) from `aligned_rows`; it counts once it is committed.
@@ -411,8 +415,8 @@ def _write_index(
     note: dict[str, Any],
 ) -> None:  # fmt: skip
     index: dict[str, Any] = {
-        "format": STORE_FORMAT, "version": _VERSION, "columns": columns, "bounds": bounds,
-        "partitions": [None if found is None else list(found) for found in partitions], "dense": list(dense), "note": note,
+        "format": STORE_FORMAT, "version": _VERSION, "columns": columns, "bounds": bounds, "dense": list(dense),
+        "partitions": [None if found is None else list(found) for found in partitions], "note": note,
     }  # fmt: skip
     with atomic_file(path) as temporary:
         temporary.write_text(json.dumps(index | {"digest": _index_digest(index)}), encoding="utf-8")
