@@ -18,6 +18,8 @@ from any2vec.cli.app import app
 from any2vec.data.entity_parts import EntityParts
 from any2vec.errors import InputError, Interrupted, StorageError
 from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.models.triple_questions import QuestionBatch
+from any2vec.models.triple_worker import Candidates, TripleWorker
 from any2vec.plan.bucket_orders import ORDERS
 from any2vec.plan.buffer import BufferPlan
 from any2vec.tables.checking import check_folders
@@ -105,6 +107,25 @@ def test_the_folder_is_that_of_any_run(files: tuple[Path, Path], tmp_path: Path,
 def test_every_order_trains_every_triple(order: str, files: tuple[Path, Path], tmp_path: Path, is_large: None) -> None:
     result = any2vec.fit(SMALL, files[0], out=tmp_path / "out", order=order, **MEMORY)
     assert result.summary["items"] == 2 * NUM_TRAIN and result.summary["order"] == order
+
+
+def test_the_rate_falls_in_a_line_over_the_run(
+    files: tuple[Path, Path], tmp_path: Path, is_large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does in memory, by the share of the questions that lie behind."""
+    heard: list[tuple[float, int]] = []
+
+    def step(self: TripleWorker, batch: QuestionBatch, candidates: Candidates, rate: float) -> float:
+        heard.append((rate, len(batch.answer_B)))
+        return 0.0
+
+    model = any2vec.ComplEx(dim=16, batch_size=100, learning_rate=0.7, min_learning_rate=0.1)
+    monkeypatch.setattr(triple_table, "try_kernels", lambda model: None)
+    monkeypatch.setattr(TripleWorker, "step", step)
+    any2vec.fit(model, files[0], epochs=3, threads=1, memory="2GB", out=tmp_path / "run")
+    sizes = np.array([size for _, size in heard])
+    behind = np.cumsum(sizes) - sizes
+    assert [rate for rate, _ in heard] == pytest.approx((0.7 - 0.6 * behind / sizes.sum()).tolist())
 
 
 def test_rows_start_by_entity() -> None:

@@ -45,14 +45,17 @@ class RowOptimiser:
         """Numbers of a row, values and state."""
         return self.width + self.num_state
 
-    def step(self, table_VC: np.ndarray, slot_U: np.ndarray, gradient_UW: np.ndarray) -> None:
-        """Change rows in place, without a lock; each of slot_U (int64) once."""
+    def step(
+        self, table_VC: np.ndarray, slot_U: np.ndarray, gradient_UW: np.ndarray, rate: float | None = None
+    ) -> None:
+        """Change rows in place, without a lock; each of slot_U (int64) once. A given rate goes before the rule's."""
+        rate = self.rate if rate is None else rate
         if self.kind == "sgd":
-            sgd_rows(table_VC, slot_U, gradient_UW, self.rate)
+            sgd_rows(table_VC, slot_U, gradient_UW, rate)
         elif self.kind == "adagrad":
-            adagrad_rows(table_VC, slot_U, gradient_UW, self.rate, self.epsilon)
+            adagrad_rows(table_VC, slot_U, gradient_UW, rate, self.epsilon)
         else:
-            adam_rows(table_VC, slot_U, gradient_UW, self.rate, BETA1, BETA2, self.epsilon)
+            adam_rows(table_VC, slot_U, gradient_UW, rate, BETA1, BETA2, self.epsilon)
 
     def step_by_sum(
         self, table_VC: np.ndarray, pushes: Sequence[tuple[np.ndarray, np.ndarray]], scale: float = 1.0

@@ -49,7 +49,15 @@ class TripleTableHost(TableHost):
         num_entities, num_relations = len(self.triples.entities), len(self.triples.relations)
         super().__init__(request, plan, num_entities, prepared.facts)
         self.relation_RC = fresh_relations(request.model, num_relations, request.seed)
-        self.learner = WindowLearner(request.model, self.relation_RC, num_entities, num_relations, request.seed)
+        self.learner = WindowLearner(
+            request.model,
+            self.relation_RC,
+            num_entities,
+            num_relations,
+            len(self.triples),
+            request.epochs,
+            request.seed,
+        )
 
     def compile(self) -> None:
         try_kernels(replace(self.request.model, num_negatives=2))
