@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import asdict, dataclass
 
 from any2vec.cluster.message import overhead
 from any2vec.errors import InputError
-from any2vec.plan.buffer import AHEAD, MOST_PARTITIONS, PAGE, BufferPlan, smallest_budget
+from any2vec.plan.buffer import AHEAD, MOST_PARTITIONS, PAGE, BufferPlan
 from any2vec.plan.buffer import block_rows as rows_of_block
-from any2vec.plan.shared_walk import Rounds, SharedWalk
+from any2vec.plan.shared_walk import SharedWalk
 
 SPARE = 2
 """blocks beside the buffer's: a partition that is being given, one that has come and is not yet in its place"""
@@ -63,8 +62,8 @@ def plan_shared(num_rows: int, row_bytes: int, budget_bytes: int, fixed_bytes: i
         most = min(MOST_PARTITIONS, num_rows) // step * step
         smallest = fixed_bytes + (2 + AHEAD + SPARE) * _block_bytes(num_rows, row_bytes, most)
         raise InputError(
-            f"A table of {num_rows:,} rows of {row_bytes:,} bytes on {hosts} hosts needs a memory of {smallest:,} bytes "
-            f"on each at least, of which {fixed_bytes:,} are for everything else; got {budget_bytes:,}."
+            f"A table of {num_rows:,} rows of {row_bytes:,} bytes on {hosts} hosts needs a memory of {smallest:,} "
+            f"bytes on each at least, of which {fixed_bytes:,} are for everything else; got {budget_bytes:,}."
         )
     return min(found, key=lambda plan: (plan.epoch_bytes, plan.partitions))
 
@@ -109,6 +108,3 @@ def round_bytes(shapes: Sequence[tuple[int, int]], hosts: int, numbers: int, ans
 
 def _block_bytes(num_rows: int, row_bytes: int, partitions: int) -> int:
     return rows_of_block(-(-num_rows // partitions), row_bytes) * row_bytes
-
-
-

@@ -1,9 +1,9 @@
 """Dense rows of hosts that train different parts of one table: after a round, the mean over who has changed a row.
 
-A row that one host alone has touched (a rare relation) keeps all that this host has learned, as a sum would keep it; one
-that all have touched moves by the mean of their ways, as in local SGD (Stich 2019): a sum would go as often too far as
-there are hosts, since every host has a random share of its triples and so goes nearly the same way. Optimiser columns
-are rows' columns like others.
+A row that one host alone has touched (a rare relation) keeps all that this host has learned, as a sum would keep it;
+one that all have touched moves by the mean of their ways, as in local SGD (Stich 2019). A sum would go as many times
+too far as there are hosts, since every host has a random share of its triples and so goes nearly the same way.
+Optimiser columns are columns like others.
 
 The mean is taken by rank 0, in rank order and in float64: all hosts go on with the same bits.
 """

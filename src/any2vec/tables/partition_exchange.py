@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import NamedTuple
 
@@ -207,9 +207,8 @@ class PartitionExchange:
             try:
                 self._give(peer, part, number)
             except Any2VecError as error:
-                if isinstance(error, HostError):
-                    raise
-                self.transport.send(peer, [text_part(str(error))], FAILED, GIVE)
+                with suppress(HostError):  # the other one is lost: it hears of nothing
+                    self.transport.send(peer, [text_part(str(error))], FAILED, GIVE)
                 raise
 
     def _give(self, peer: int, part: int, number: int) -> None:
@@ -245,3 +244,28 @@ class PartitionExchange:
             with self._news:
                 self._error = self._error or error
                 self._news.notify_all()
+
+
+class AllPartitions:
+    """All partitions of a table, for one host that reads them: its own from its disk, others from those who keep them.
+
+    It stands for a `PartitionStore` that is read.
+    """
+
+    def __init__(self, exchange: PartitionExchange) -> None:
+        store = exchange.store
+        self._exchange, self._store = exchange, store
+        self.bounds, self.columns, self.num_partitions = store.bounds, store.columns, store.num_partitions
+
+    def largest(self) -> int:
+        """R of the largest partition."""
+        return self._store.largest()
+
+    def read(self, number: int, row_RC: np.ndarray) -> None:
+        """Read a partition into an array that `aligned_rows` made; as `PartitionStore.read` and `PartitionExchange`."""
+        rounds = self._exchange.walk.rounds
+        owner = rounds.owner(rounds.number - 1, number)
+        if owner == self._exchange.transport.rank:
+            self._store.read(number, row_RC)
+        else:
+            self._exchange.read(owner, number, row_RC)

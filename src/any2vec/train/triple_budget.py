@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from any2vec.cluster.transport import Transport
 from any2vec.models.triple_config import TripleModel
 from any2vec.models.triple_worker import relation_optimiser
 from any2vec.plan.buffer import BufferPlan
 from any2vec.sampling.triple_windows import window_bytes
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.train.host import FitRequest
-from any2vec.train.table_budget import known_plan, plan_table, process_bytes
+from any2vec.train.table_budget import agreed_plan, known_plan, plan_table, process_bytes
 from any2vec.train.triple_prepare import PreparedTriples
 
 WINDOW = 1 << 17
@@ -20,6 +21,12 @@ _QUESTIONS = 120
 def known_triples(request: FitRequest, prepared: PreparedTriples) -> BufferPlan | None:
     """`known_plan` of a model of triples."""
     return known_plan(request, len(prepared.triples.entities), row_bytes(request.model), fixed_bytes(request, prepared))
+
+
+def share_triples(request: FitRequest, prepared: PreparedTriples, transport: Transport) -> BufferPlan:
+    """`agreed_plan` of a model of triples."""
+    num_rows, fixed = len(prepared.triples.entities), fixed_bytes(request, prepared)
+    return agreed_plan(request, transport, num_rows, row_bytes(request.model), fixed)
 
 
 def plan_triples(request: FitRequest, prepared: PreparedTriples) -> BufferPlan | None:
