@@ -249,8 +249,9 @@ class PartitionBuffer:
             for part, block in turn.entering:
                 if not self._awaits_work(lambda: self._is_clear[block] and self._is_at_rest[part]):  # noqa: B023
                     return
-                self._is_clear[block] = self._is_at_rest[part] = False
+                self._is_clear[block] = False
                 is_fetched = self._fetch is not None and self._fetch(turn, part, self._rows(block))
+                self._is_at_rest[part] = False  # not before: who gives it back may have to take it from here first
                 if not is_fetched:
                     self.store.read(part, self._rows(block))
                 with self._news:
