@@ -187,7 +187,7 @@ def test_a_stop_is_at_the_end_of_a_round(files: tuple[Path, Path], tmp_path: Pat
 def test_who_goes_on_from_a_commit(
     batches: int, seconds: float, files: tuple[Path, Path], tmp_path: Path, is_large: None
 ) -> None:
-    """What ends a host in the middle of a window, as a kill does, ends the others; all since the commit is done again."""
+    """What ends a host in a window, as a kill does, ends the others; all since the commit is done again."""
     out, left, step = tmp_path / "out", [batches], WindowLearner.step
 
     def failing(self: WindowLearner, batch: Any) -> Any:

@@ -64,8 +64,9 @@ def same(one: any2vec.FitResult, other: any2vec.FitResult) -> bool:
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_planted_triples_are_learned(model: TripleModel, files: tuple[Path, Path]) -> None:
-    """No better than the model that knows the rule, but for chance (three standard errors); and as near to it as the model
-    can say which group leads where: distmult cannot tell heads from tails, dot no relations, and all shifts of transe would have to be of one plane.
+    """No better than the model that knows the rule, but for chance (three standard errors); as near to it as a model
+    can say which group leads where: distmult cannot tell heads from tails, dot no relations, and all shifts of transe
+    would have to be of one plane.
     """
     result = any2vec.fit(model, files[0], epochs=20, threads=1)
     found = evaluate_triple_file(result.scorer, files[1])

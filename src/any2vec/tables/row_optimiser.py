@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from any2vec.checks import check_choice, check_number
-from any2vec.kernels.rank_sums import add_in_turn
+from any2vec.kernels.rank_sums import sum_in_turn
 from any2vec.kernels.row_steps import adagrad_rows, adam_rows, sgd_rows
 
 OPTIMISERS = ("adagrad", "adam", "sgd")
@@ -70,9 +70,8 @@ class RowOptimiser:
             slot_U, int64, ascending: the rows that changed.
         """
         slot_U = np.unique(np.concatenate([slot_K for slot_K, _ in pushes]))
-        sum_UW, is_begun_U = np.empty((len(slot_U), self.width), np.float32), np.zeros(len(slot_U), np.uint8)
-        for slot_K, gradient_KW in pushes:
-            add_in_turn(gradient_KW, np.searchsorted(slot_U, slot_K), is_begun_U, sum_UW)
+        parts = ((gradient_KW, np.searchsorted(slot_U, slot_K)) for slot_K, gradient_KW in pushes)
+        sum_UW = sum_in_turn(parts, len(slot_U), self.width)
         if scale != 1.0:
             sum_UW *= np.float32(scale)
         self.step(table_VC, slot_U, sum_UW)

@@ -60,6 +60,8 @@ class OutOfCoreOptions:
     """triples, 1 or more"""
     window: int = WINDOW
     """triples that are shuffled together"""
+    is_shuffled: bool = True
+    """whether they come so; they need not for one whose `arrange` brings them into an order of its own"""
     seed: int = 1
     """of the order of the triples"""
     threads: int = 1
@@ -107,6 +109,7 @@ class OutOfCoreRun:
         exchange: brings partitions from other hosts, and gives them what this one needs no longer.
         arrange: cuts a window into batches, in the thread that reads ahead: the position of each, and what is made for
             it; by default there are `batch_size` triples in one.
+        pause: hears the seconds of each commit.
 
     Raises:
         InputError: the table, the triples and the walk do not belong together, or the store's run was another.
@@ -119,13 +122,14 @@ class OutOfCoreRun:
         report: Callable[[Window, list[Any]], None] | None = None,
         is_due: Callable[[Position], bool] | None = None, patience: float = PATIENCE,
         arrange: Callable[[Window], Sequence[tuple[int, Any]]] | None = None,
-        exchange: PartitionExchange | None = None,
+        pause: Callable[[float], None] | None = None, exchange: PartitionExchange | None = None,
     ) -> None:  # fmt: skip
         self.store, self.buckets = store, buckets
         self.options = options or OutOfCoreOptions()
         self.stages = [Stage(compute, self.options.threads)] if callable(compute) else list(compute)
         self._dense, self._report, self._is_due = dense, report, is_due or self._clock_says
-        self._patience, self._arrange, self._exchange = patience, arrange, exchange
+        self._patience, self._arrange, self._pause = patience, arrange, pause or (lambda _: None)
+        self._exchange = exchange
         self._settings = _settings(store, buckets, walk, self.options)
         self.walk = replace(walk, start=position_of(store, self._settings))
         self._committed = time.monotonic()
@@ -147,7 +151,7 @@ class OutOfCoreRun:
             Pipeline(self.stages, options.staleness_bound) as pipeline,
             Ahead(self._windows(buffer), self._patience) as windows,
         ):
-            swapping = _Swapping(buffer, self._is_due, self._note, exchange)
+            swapping = _Swapping(buffer, self._is_due, self._note, self._pause, exchange)
             run(windows, _Batches(buffer, pipeline, options.batch_size), swapping, self._reporting(swapping))
             if buffer.turn is not None:
                 swapping.commit(buffer.turn.after)
@@ -178,8 +182,12 @@ class OutOfCoreRun:
         return time.monotonic() - self._committed >= self.options.commit_seconds
 
     def _windows(self, buffer: PartitionBuffer) -> Iterator[Window]:
-        options, start = self.options, self.walk.start
-        for window in TripleWindows(self.buckets, self.walk, buffer.block_rows, options.seed, options.window, start):
+        options = self.options
+        windows = TripleWindows(
+            self.buckets, self.walk, buffer.block_rows, options.seed, options.window, self.walk.start,
+            options.is_shuffled,
+        )  # fmt: skip
+        for window in windows:
             yield window if self._arrange is None else window._replace(made=self._arrange(window))
 
 
@@ -211,9 +219,10 @@ class _Swapping:
     def __init__(
         self, buffer: PartitionBuffer, is_due: Callable[[Position], bool],
         note: Callable[[Position], tuple[dict[str, Any], Mapping[str, np.ndarray] | None]],
-        exchange: PartitionExchange | None,
+        pause: Callable[[float], None], exchange: PartitionExchange | None,
     ) -> None:  # fmt: skip
-        self._buffer, self._is_due, self._note, self._exchange = buffer, is_due, note, exchange
+        self._buffer, self._is_due, self._note, self._pause = buffer, is_due, note, pause
+        self._exchange = exchange
 
     def before(self, work: Window) -> None:
         now = self._buffer.turn
@@ -230,7 +239,9 @@ class _Swapping:
         return True
 
     def commit(self, position: Position) -> None:
+        before = self._buffer.seconds_committing
         self._buffer.commit(*self._note(position))
+        self._pause(self._buffer.seconds_committing - before)
 
 
 def position_of(store: PartitionStore, settings: Mapping[str, Any]) -> Position:

@@ -95,8 +95,9 @@ class TripleTableHost(TableHost):
     def options(self) -> OutOfCoreOptions:
         request = self.request
         return OutOfCoreOptions(
-            batch_size=request.model.batch_size, window=WINDOW, seed=self.learner.seed, threads=request.threads,
-            staleness_bound=request.table.bound_of(request.threads), commit_seconds=request.checkpoint_seconds,
+            batch_size=request.model.batch_size, window=WINDOW, is_shuffled=False, seed=self.learner.seed,
+            threads=request.threads, staleness_bound=request.table.bound_of(request.threads),
+            commit_seconds=request.checkpoint_seconds,
         )  # fmt: skip
 
     def dense(self) -> dict[str, np.ndarray]:
@@ -118,7 +119,8 @@ class TripleTableHost(TableHost):
         return StoredTriples(self.request.model, self.triples, store, self.parts, relation_RP, self.spare_bytes)
 
     def made(self, summary: dict[str, Any], recorder: Recorder) -> Made:
-        return Made(Embeddings.load(self.out), summary, recorder.records, TripleScorer.load(self.out))
+        embeddings = Embeddings.load(self.out)
+        return Made(embeddings, summary, recorder.records, TripleScorer.load(self.out, embeddings))
 
 
 def host_seed(seed: int, rank: int) -> int:
