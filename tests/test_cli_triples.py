@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from any2vec.embeddings import Embeddings
+from any2vec.plan.buffer import BufferPlan
 from any2vec.testing.planted_triples import PlantedTriples
+from any2vec.train import triple_table
 from cli_runs import done, refused, run
 
 TRAIN = ["train", "train.tsv", "--model", "complex", "--dim", "16", "--threads", "1", "--quiet"]
@@ -132,3 +139,45 @@ def test_what_does_not_go_with_a_model(here: Path) -> None:
     assert "There is no file or folder none.tsv" in refused(
         "evaluate", "nodes", "--task", "triples", "--data", "test.tsv", "--known", "none.tsv"
     )
+
+
+# ---- tables on disk
+
+
+@pytest.fixture
+def is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table of 100 rows counts as larger than memory: three of eight partitions have room."""
+    plan = BufferPlan(100, 4 * 17, 8, 3, 0, 0)
+    monkeypatch.setattr(triple_table, "plan_triples", lambda request, prepared: plan if request.table.memory else None)
+
+
+LARGE = [*TRAIN, "--memory", "2GB", "--epochs", "2", "--out", "out"]
+
+
+@pytest.mark.parametrize("place", [0, 3, 12, 30])
+def test_a_disk_that_fills_is_told_and_nothing_is_lost(
+    place: int, here: Path, monkeypatch: pytest.MonkeyPatch, is_large: None
+) -> None:
+    """While the table is made, and at a write of a partition; with room, the run ends as one that was not disturbed."""
+    done(*LARGE[:-1], "whole")
+    whole = np.array(Embeddings.load("whole").vectors)
+    write, left = os.pwritev, place
+
+    def full(*arguments: Any) -> int:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwritev", full)
+        found = run(*LARGE)
+    assert found.exit_code == 2 and "the disk is full; free some space" in found.stderr
+    assert len(found.stderr.splitlines()) == 1
+    if place < 8:
+        assert not Path("out").exists()
+    else:
+        assert "All is as it was written" in run("check", "out").stderr
+    done(*LARGE, "--resume")
+    assert np.array_equal(Embeddings.load("out").vectors, whole)
