@@ -81,7 +81,7 @@ def test_some_partitions_learn_nearly_as_much_as_all(
 ) -> None:
     """Partitions of 50 entities, of which an entity meets but two thirds of the others in an epoch of so few states."""
     whole = evaluate_triple_file(any2vec.fit(MODEL, files[0], epochs=20, threads=1).scorer, files[1]).mrr
-    result = any2vec.fit(MODEL, files[0], epochs=20, threads=threads, out=tmp_path / "out", memory=1000, order="comet")
+    result = any2vec.fit(MODEL, files[0], epochs=20, threads=threads, out=tmp_path / "out", memory=1000)
     assert evaluate_triple_file(result.scorer, files[1]).mrr > 0.9 * whole
     summary = result.summary
     assert summary["items"] == 20 * NUM_TRAIN and result.progress[-1].progress == 1.0
