@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -104,5 +106,19 @@ def test_what_is_no_store_is_told(tmp_path: Path) -> None:
 def test_a_store_in_use_is_left_alone(run: Path) -> None:
     store = PartitionStore.open(run / "table")
     code, text = check(run)
-    assert code == 2 and "in use by another process" in text
+    assert code == 2 and f"in use by process {os.getpid()};" in text
     store.close()
+
+
+def test_a_store_that_may_only_be_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a mount that is read-only: nothing in there is opened to be written, or made."""
+    before, open_ = {path: path.stat().st_mtime_ns for path in run.rglob("*")}, os.open
+
+    def read_only(path: Any, flags: int, *more: Any) -> int:
+        if Path(path).is_relative_to(run) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise OSError(errno.EROFS, "read-only file system")
+        return open_(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", read_only)
+    assert told(run) == (0, {})
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before

@@ -21,7 +21,7 @@ from any2vec.models.rotate import RotatE
 from any2vec.models.transe import TransE
 from any2vec.models.triple_config import TripleModel
 from any2vec.models.triple_learner import TripleLearner
-from any2vec.models.triple_questions import QuestionBatch, Questions, ways_of
+from any2vec.models.triple_questions import QuestionBatch, Questions, _grouped, _grouped_by_columns, ways_of
 from any2vec.models.triple_worker import Candidates, Negatives, TripleWorker, relation_optimiser
 from any2vec.plan.schedule import EpochSchedule
 from naive import triples as naive
@@ -358,3 +358,15 @@ def test_only_products_guess_relations() -> None:
 def test_how_many_negatives_where_nobody_says() -> None:
     assert [ComplEx().negatives_of(size) for size in (14_541, 65_536, 65_537)] == [0, 0, 2000]
     assert ComplEx(num_negatives=5).negatives_of(10) == 5
+
+
+@pytest.mark.parametrize("num_relations", [0, 1, 7])
+def test_questions_packed_into_numbers_are_those_sorted_by_columns(num_relations: int) -> None:
+    """Where a key has no room in 64 bits, the columns themselves are sorted: the same then, too."""
+    rng = np.random.default_rng(num_relations)
+    for size, slots in ((1, 1), (300, 20), (300, 1 << 30), (300, 1 << 60)):
+        triple_M3 = rng.integers(0, [slots, max(1, num_relations), slots], (size, 3))
+        triple_M3[size // 2 :] = triple_M3[: size - size // 2]
+        found, expected = _grouped(triple_M3, num_relations), _grouped_by_columns(triple_M3, num_relations)
+        assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
+        assert np.diff(found[0]).sum() == 2 * size and len(found[1]) == len(found[2]) == len(found[0]) - 1

@@ -9,10 +9,8 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import threading
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -25,7 +23,6 @@ from any2vec.models.triple_config import TRIPLE_MODELS
 from any2vec.plan.buffer import BufferPlan
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train import host as hosts
-from any2vec.train.progress import Recorder
 from any2vec.train.table_options import TableOptions
 from any2vec.train.triple_budget import row_bytes
 from any2vec.train.triple_host import TripleHost

@@ -33,18 +33,32 @@ class Background:
         ]
 
     def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
+        self.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.end(self._patience)
+
+    def start(self) -> None:
+        """Begin, for whoever is no context: `end` then ends it."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Ask the threads to end, and whoever waits for them; what they have not begun stays undone."""
         with self._news:
             self._is_over = True
             self._news.notify_all()
+            self._of_owner.notify_all()
+
+    def end(self, patience: float) -> None:
+        """Stop, and wait until the threads have ended, for so many seconds each at most."""
+        self.stop()
         for thread in self._threads:
-            thread.join(self._patience)
+            if thread.ident is not None:
+                thread.join(patience)
 
     def check(self) -> None:
         """Raise what has ended a thread, if any."""
@@ -52,16 +66,16 @@ class Background:
             raise self._error
 
     def _await(self, is_so: Callable[[], bool], stalled: Callable[[], Exception]) -> None:
-        """For the owner: wait as long as something moves.
+        """For the owner, or threads of others: wait as long as something moves.
 
         Raises:
-            what has ended a thread; what `stalled` makes, where nothing has moved for too long.
+            what has ended a thread; what `stalled` makes, where nothing has moved for too long, or will any more.
         """
         with self._news:
             while not is_so() and self._error is None:
                 moves = self._moves
-                self._of_owner.wait_for(lambda: is_so() or self._error, self._patience)
-                if not is_so() and self._error is None and self._moves == moves:
+                self._of_owner.wait_for(lambda: is_so() or self._error or self._is_over, self._patience)
+                if not is_so() and self._error is None and (self._is_over or self._moves == moves):
                     raise stalled()
         self.check()
 

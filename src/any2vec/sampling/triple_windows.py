@@ -51,15 +51,16 @@ class TripleWindows:
         block_rows: slots of a block.
         window: triples of a window; at least one chunk is.
         start: where to go on: a position that a window has told.
+        is_shuffled: the triples of a window; else they stand chunk by chunk, for who brings them into an order anyway.
     """
 
     def __init__(
         self, buckets: Buckets, walk: Iterable[Turn], block_rows: int, seed: int = 1, window: int = WINDOW,
-        start: Position = START,
+        start: Position = START, is_shuffled: bool = True,
     ) -> None:  # fmt: skip
         check_whole("window", window, 1, 1 << 28)
         self._buckets, self._walk, self._block_rows = buckets, walk, block_rows
-        self._seed, self._window, self._start = seed, window, start
+        self._seed, self._window, self._start, self._is_shuffled = seed, window, start, is_shuffled
 
     def __iter__(self) -> Iterator[Window]:
         epoch, before = -1, 0
@@ -92,6 +93,8 @@ class TripleWindows:
             for column, part in ((0, chunk.head_part), (2, chunk.tail_part)):
                 own_M3[:, column] += np.int32(block_of[part] * self._block_rows - int(bounds[part]))
             at += chunk.size
+        if not self._is_shuffled:
+            return read_M3
         found_M3 = np.empty_like(read_M3)
         shuffle_rows(read_M3, key, found_M3)
         return found_M3

@@ -35,6 +35,8 @@ from any2vec.tables.row_optimiser import RowOptimiser
 NOW, LATER = "now", "later"
 """phases and channels of the two exchanges"""
 LOOK_AHEAD, AHEAD = 200, 8
+LEAVE = 2.0
+"""seconds for a thread to end: one that waits for a lost trainer takes longer, and nobody waits for it"""
 _CACHE_BYTES = 1 << 30
 """of a cache whose size is not given; memory is taken as rows come to stand in it"""
 
@@ -171,10 +173,12 @@ class BagpipeRows:
         self.end()
 
     def end(self) -> None:
-        """Let the threads end, whatever is not written back: `finish` does it, and whoever gives up."""
-        self._fetcher.end()
-        self._stepper.end()
-        self._janitor.end()
+        """End the threads, whatever is not written back: `finish` does it, and whoever gives up."""
+        lanes = self._fetcher, self._stepper, self._janitor
+        for lane in lanes:  # all of them first: one may wait for another
+            lane.stop()
+        for lane in lanes:
+            lane.end(LEAVE)
 
     def facts(self) -> dict[str, Any]:
         """Counts and shares for the summary; shares are of all distinct rows of all steps: those of which something

@@ -7,9 +7,11 @@ at both.
 
 from __future__ import annotations
 
+import signal
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,11 +24,12 @@ from any2vec.plan.buffer import BufferPlan
 from any2vec.plan.buffer_walk import BufferWalk
 from any2vec.sampling.triple_windows import Window
 from any2vec.signals import name_of, stops_go_to
+from any2vec.tables.partition_exchange import AllPartitions
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.train.host import FitRequest, Made, run_summary
 from any2vec.train.out_of_core import Batch, OutOfCoreOptions, OutOfCoreReport, OutOfCoreRun
 from any2vec.train.progress import Recorder, cut_log
-from any2vec.train.run_folder import TABLE, TRIPLES, Savable, remove_table, run_folder, write_result
+from any2vec.train.run_folder import TABLE, TRIPLES, Savable, has_table, remove_table, run_folder, write_result
 from any2vec.types import Round, Stats, Stretch, Work
 
 
@@ -74,6 +77,8 @@ class TableHost(ABC):
         self.out = request.out
         self.parts = EntityParts(num_rows, plan.partitions, request.seed)
         self.stop_signal = 0
+        self._moment = ""
+        """what is said of a stop that is obeyed at once; "": it waits for the end of a window"""
 
     def train(self) -> Made:
         """Train, and write the result.
@@ -87,18 +92,20 @@ class TableHost(ABC):
         began = time.perf_counter()
         self.compile()
         compile_seconds = time.perf_counter() - began
-        with run_folder(self.out, request.resume, request.settings) as log, stops_go_to(self._asked):
-            store, buckets = self._opened()
+        with run_folder(self.out, request.resume, request.settings) as log, stops_go_to(self.asked):
+            with self.stopping_at_once("before training began"):
+                store, buckets = self.opened(self.out)
             try:
-                recorder = self._resumed(store, log)
+                recorder = self.resumed(store, log)
                 report = self._run(store, buckets, recorder)
                 told = run_summary(request, self.parts.num_entities, recorder, compile_seconds, self.data_facts)
-                summary = told | self.facts() | self._moved(report)
-                result = self.result(store)
-                write_result(self.out, result, summary, request.settings, result.parts())
+                summary = told | self.facts() | self.moved(report)
+                with self.stopping_at_once("while the result was written"):
+                    result = self.result(store)
+                    write_result(self.out, result, summary, request.settings, result.parts())
             finally:
                 store.close()
-        remove_table(self.out)
+            remove_table(self.out)
         return self.made(summary, recorder)
 
     @abstractmethod
@@ -130,7 +137,7 @@ class TableHost(ABC):
         """What the summary says of the model."""
 
     @abstractmethod
-    def result(self, store: PartitionStore) -> StoredResult:
+    def result(self, store: PartitionStore | AllPartitions) -> StoredResult:
         """What is written at the end."""
 
     @abstractmethod
@@ -142,22 +149,30 @@ class TableHost(ABC):
         """Memory that the partitions have left."""
         return self.plan.capacity * self.plan.partition_bytes
 
-    def _opened(self) -> tuple[PartitionStore, Buckets]:
-        """What a former run has left, or new ones."""
-        table, triples = self.out / TABLE, self.out / TRIPLES
+    def opened(
+        self, folder: Path, own: Collection[int] | None = None, takes_next: bool = False
+    ) -> tuple[PartitionStore, Buckets]:
+        """What a former run has left in a folder, or new ones; own, takes_next: as `PartitionStore` has them."""
+        table, triples = folder / TABLE, folder / TRIPLES
         if (table / "meta.json").exists():
-            return PartitionStore.open(table), self.buckets(triples, is_new=False)
+            store = PartitionStore.open(table, takes_next)
+            try:
+                return store, self.buckets(triples, is_new=False)
+            except BaseException:
+                store.close()
+                raise
         buckets, parts = self.buckets(triples, is_new=True), self.parts
 
         def fill(number: int, row_RC: np.ndarray) -> None:
             first, stop = parts.bounds[number : number + 2]
             self.start(parts.entities(np.arange(first, stop)), row_RC)
 
-        note = {"run": self.request.settings, "capacity": self.plan.capacity}
+        request = self.request
+        note = {"run": request.settings, "capacity": self.plan.capacity, "threads": request.threads}
         columns = self.plan.row_bytes // 4
-        return PartitionStore.create(table, parts.bounds.tolist(), columns, fill, True, note), buckets
+        return PartitionStore.create(table, parts.bounds.tolist(), columns, fill, True, note, own), buckets
 
-    def _resumed(self, store: PartitionStore, log: Path | None) -> Recorder:
+    def resumed(self, store: PartitionStore, log: Path | None) -> Recorder:
         """Arrays and totals as at the last commit; log: of this run's progress."""
         kept, seconds, learner = store.dense(), 0.0, self.learner
         if kept:
@@ -182,17 +197,14 @@ class TableHost(ABC):
             work = _work_of(window, buckets.of(window.turn.epoch).num_triples, request.epochs)
             recorder.add(work, sum(results, Stats(0, 0.0, 0)))
             if self.stop_signal and work.progress_to < 1.0:
-                raise Interrupted(
-                    f"Stopped by {name_of(self.stop_signal)} at {work.progress_to:.1%}; {self.out / TABLE} holds the "
-                    "work so far, --resume goes on from it."
-                )
+                raise self._interrupted(f"at {work.progress_to:.1%}")
 
         return OutOfCoreRun(
             store, buckets, walk, self.learner.step, self.options(), dense=dense, report=heard,
-            arrange=self.learner.arrange,
+            arrange=self.learner.arrange, pause=recorder.pause,
         ).run()  # fmt: skip
 
-    def _moved(self, report: OutOfCoreReport) -> dict[str, Any]:
+    def moved(self, report: OutOfCoreReport) -> dict[str, Any]:
         """What the summary says of the table on disk."""
         moved = report.buffer.as_dict()
         moved["seconds_waited"] += report.seconds_waited
@@ -202,11 +214,33 @@ class TableHost(ABC):
             "triple_bytes_read": report.triple_bytes, "staleness": report.staleness, **moved,
         }  # fmt: skip
 
-    def _asked(self, number: int, frame: Any) -> None:
+    def asked(self, number: int, frame: Any) -> None:
         """Ctrl-C and SIGTERM ask for a stop behind the window at hand; a second Ctrl-C does not wait for a commit."""
-        if self.stop_signal and number == 2:
+        if self.stop_signal and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.stop_signal = number
+        if self._moment:
+            raise self._interrupted(self._moment)
+
+    @contextmanager
+    def stopping_at_once(self, moment: str) -> Iterator[None]:
+        """Within it there is nothing to commit, and whatever is made is made aside: whoever asks for a stop gets it.
+
+        moment: "while", "before" or "behind" what.
+        """
+        self._moment = moment
+        try:
+            if self.stop_signal:
+                raise self._interrupted(moment)
+            yield
+        finally:
+            self._moment = ""
+
+    def _interrupted(self, moment: str) -> Interrupted:
+        kept = f"{self.out / TABLE} holds the work so far, --resume goes on from it"
+        if not has_table(self.out):
+            kept = "nothing was left half-written"
+        return Interrupted(f"Stopped by {name_of(self.stop_signal)} {moment}; {kept}.")
 
 
 def _work_of(window: Window, num_triples: int, epochs: int) -> Work:
