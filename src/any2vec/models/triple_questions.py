@@ -6,6 +6,7 @@ questions of a batch.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,6 +64,16 @@ class Questions:
     @property
     def num_questions(self) -> int:
         return len(self.answer_N)
+
+    def given_in(self, is_wanted_S: np.ndarray) -> Questions:
+        """Those of the entities whose slots are wanted, bool (slots,)."""
+        chosen_G, found = is_wanted_S[self._given_G], copy(self)
+        is_chosen_N = np.repeat(chosen_G, np.diff(self._first_G1))
+        found._first_G1 = np.concatenate([[0], np.cumsum(np.diff(self._first_G1)[chosen_G])])
+        found.answer_N = self.answer_N[is_chosen_N]
+        found._given_G, found._relation_G = self._given_G[chosen_G], self._relation_G[chosen_G]
+        found._is_turned_G, found._order = self._is_turned_G[chosen_G], (-1, found._given_G, found._given_G)
+        return found
 
     def begin(self, epoch: int) -> None:
         """Lay down the order of an epoch; before any of its batches is asked for, and by one thread."""

@@ -62,18 +62,20 @@ class Negatives:
         resident: ranges of slots [start, stop) from which they are drawn.
         answer_N: what questions are answered with, for draws by degree.
         number: negatives of a batch, 0: all.
+        has_given: whether the entities of which batches ask stand there, too.
     """
 
     def __init__(
-        self, model: TripleModel, resident: Sequence[Range], answer_N: np.ndarray, number: int, seed: int
-    ) -> None:
+        self, model: TripleModel, resident: Sequence[Range], answer_N: np.ndarray, number: int, seed: int,
+        has_given: bool = True,
+    ) -> None:  # fmt: skip
         self._model, self._answer_N, self._number, self._seed = model, answer_N, number, seed
         self._start_P = np.array([start for start, _ in resident], np.int64)
         self._size_P = np.array([stop - start for start, stop in resident], np.int64)
         self._all: Candidates | None = None
         if not number:
             slots = np.concatenate([np.arange(start, stop) for start, stop in sorted(resident)])
-            self._all = Candidates(slots, resident[0] if len(resident) == 1 else None)
+            self._all = Candidates(slots, resident[0] if has_given and len(resident) == 1 else None)
 
     def of(self, batch: QuestionBatch, epoch: int, position: int) -> Candidates:
         if self._all is not None:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import numpy as np
 
@@ -24,9 +25,19 @@ class Asked:
     questions: Questions
     start: int
     stop: int
+    before: int = 0
+    """questions of the window that others have"""
+    answers: tuple[int, ...] = ()
+    """partitions in which all answers are, of which negatives must then be, too; none: they are anywhere"""
 
     def batch(self) -> QuestionBatch:
         return self.questions.batch(self.start, self.stop)
+
+    def resident(self, batch: Batch) -> list[tuple[int, int]]:
+        """Slots from which negatives are drawn."""
+        if not self.answers:
+            return batch.resident
+        return [slots for slots, part in zip(batch.resident, batch.parts, strict=True) if part in self.answers]
 
 
 class WindowLearner:
@@ -63,22 +74,38 @@ class WindowLearner:
         began = time.thread_time()
         asked: Asked = batch.made
         questions, place = asked.batch(), batch.place
-        negatives = Negatives(self.model, batch.resident, asked.questions.answer_N, self.num_negatives, self.seed).of(
-            questions, place.epoch, place.position
-        )
+        resident = asked.resident(batch)
+        negatives = Negatives(
+            self.model, resident, asked.questions.answer_N, self.num_negatives, self.seed, not asked.answers
+        ).of(questions, place.epoch, place.position)
         progress = (place.epoch + place.position / (2 * self.num_triples)) / self.epochs
         loss = self._worker(batch.table_SC).step(questions, negatives, self.model.rate_at(progress))
-        items = asked.stop // 2 - asked.start // 2  # a triple has two questions
+        items = (asked.before + asked.stop) // 2 - (asked.before + asked.start) // 2  # a triple has two questions
         with self._lock:
             self.items += items
         return Stats(items, loss, asked.stop - asked.start, time.thread_time() - began)
 
     def _batches(self, window: Window) -> Iterator[tuple[int, Asked]]:
         questions = Questions(self.model, window.slot_M3, self.num_relations, self.seed)
+        if not window.turn.sides:
+            yield from self._cut(questions, window)
+            return
+        # Who is asked of on one side is answered on the other. Were negatives drawn from both, rows would learn on
+        # which side their partners are now, and unlearn it in the next round.
+        one, other = window.turn.sides
+        asked = questions.given_in(_is_in(one, window))
+        rest = questions.given_in(_is_in(other, window))
+        turns = zip_longest(self._cut(asked, window, answers=other), self._cut(rest, window, asked.num_questions, one))
+        yield from (batch for pair in turns for batch in pair if batch is not None)
+
+    def _cut(
+        self, questions: Questions, window: Window, before: int = 0, answers: tuple[int, ...] = ()
+    ) -> Iterator[tuple[int, Asked]]:
         questions.begin(window.turn.epoch)
         number, size = questions.num_questions, self.model.batch_size
         for start in range(0, number, size):
-            yield 2 * window.before + start, Asked(questions, start, min(start + size, number))
+            asked = Asked(questions, start, min(start + size, number), before, answers)
+            yield 2 * window.before + before + start, asked
 
     def _worker(self, table_SC: np.ndarray) -> TripleWorker:
         """Of this thread."""
@@ -86,3 +113,12 @@ class WindowLearner:
             self._own.worker = TripleWorker(self.model, table_SC, self.relation_RC)
         found: TripleWorker = self._own.worker
         return found
+
+
+def _is_in(parts: tuple[int, ...], window: Window) -> np.ndarray:
+    """Whether slots belong to some partitions, bool (slots,)."""
+    is_in_S = np.zeros((1 + max(block for _, block in window.turn.held)) * window.block_rows, np.bool_)
+    for part in parts:
+        first = window.turn.block_of[part] * window.block_rows
+        is_in_S[first : first + window.block_rows] = True
+    return is_in_S
