@@ -78,17 +78,20 @@ def same(one: any2vec.FitResult, other: any2vec.FitResult) -> bool:
 # ---- what is learned, and what it takes
 
 
-@pytest.mark.parametrize(("hosts", "partitions", "capacity"), [(2, 8, 3), (2, 8, 4), (3, 12, 2)])
+@pytest.mark.parametrize(
+    ("hosts", "partitions", "capacity", "share"), [(2, 8, 3, 0.9), (2, 8, 4, 0.9), (3, 12, 2, 0.8)]
+)
 def test_hosts_learn_nearly_as_much_as_one(
-    hosts: int, partitions: int, capacity: int, files: tuple[Path, Path], tmp_path: Path,
+    hosts: int, partitions: int, capacity: int, share: float, files: tuple[Path, Path], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Nobody holds a partition that another holds, and bytes are those of the plan."""
+    """Nobody holds a partition that another holds, and bytes are those of the plan. Partitions are of 33 to 50 entities:
+    with two of twelve in memory the negatives are but those of one."""
     lay_out(partitions, capacity, monkeypatch)
     whole = evaluate_triple_file(any2vec.fit(MODEL, files[0], epochs=20, threads=1).scorer, files[1]).mrr
     spread = any2vec.TableHosts(logical_hosts=hosts)
     result = any2vec.fit(MODEL, files[0], out=tmp_path / "out", hosts=spread, **(MEMORY | {"epochs": 20}))
-    assert evaluate_triple_file(result.scorer, files[1]).mrr > 0.9 * whole
+    assert evaluate_triple_file(result.scorer, files[1]).mrr > share * whole
     summary = result.summary
     assert summary["items"] == 20 * NUM_TRAIN and result.progress[-1].progress == 1.0
     assert summary["held_twice"] == 0 and summary["holdings"] > 20 * partitions
@@ -201,7 +204,7 @@ def test_a_stop_is_at_the_end_of_a_round(files: tuple[Path, Path], tmp_path: Pat
         if len(heard) == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    with pytest.raises(Interrupted, match=r"at the end of a round; .*host-0/table holds the work so far"):
+    with pytest.raises(Interrupted, match=r"at the end of a round; .*out holds the work so far"):
         any2vec.fit(SMALL, files[0], out=out, hosts=TWO, callback=hear, **MEMORY)
     looked_at = check_folders(out)
     assert [found.folder.parent.name for found in looked_at] == ["host-0"] * 2 + ["host-1"] * 2
