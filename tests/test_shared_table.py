@@ -85,8 +85,9 @@ def test_hosts_learn_nearly_as_much_as_one(
     hosts: int, partitions: int, capacity: int, share: float, files: tuple[Path, Path], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Nobody holds a partition that another holds, and bytes are those of the plan. Partitions are of 33 to 50 entities:
-    with two of twelve in memory the negatives are but those of one."""
+    """Nobody holds a partition that another holds, and bytes are those of the plan. Partitions have 33 to 50 entities:
+    with two of twelve in memory the negatives are those of one alone.
+    """
     lay_out(partitions, capacity, monkeypatch)
     whole = evaluate_triple_file(any2vec.fit(MODEL, files[0], epochs=20, threads=1).scorer, files[1]).mrr
     spread = any2vec.TableHosts(logical_hosts=hosts)
