@@ -20,7 +20,6 @@ from any2vec.cluster.threads import ThreadTransport, run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import FormatError, HostError, InputError, Interrupted, StorageError
 from any2vec.evaluate.triple_files import evaluate_triple_file
-from any2vec.models.triple_questions import Questions
 from any2vec.plan.buffer import BufferPlan
 from any2vec.plan.shared_plan import host_moves, plan_shared
 from any2vec.plan.shared_walk import Rounds, SharedWalk
@@ -134,40 +133,6 @@ def test_one_host_is_a_run_as_ever(files: tuple[Path, Path], tmp_path: Path) -> 
     alone = any2vec.fit(SMALL, files[0], out=tmp_path / "out", **MEMORY)
     one = any2vec.fit(SMALL, files[0], out=tmp_path / "one", hosts=any2vec.TableHosts(logical_hosts=1), **MEMORY)
     assert same(one, alone)
-
-
-# ---- negatives where answers are
-
-
-@pytest.mark.parametrize("model", [MODEL, any2vec.DotProduct(dim=8)])
-def test_questions_of_either_side(model: any2vec.ComplEx | any2vec.DotProduct) -> None:
-    """Triples between slots 0..9 and 20..29: who is asked of on one side is answered on the other."""
-    rng = np.random.default_rng(3)
-    near_M, far_M = rng.integers(0, 10, 50), rng.integers(20, 30, 50)
-    turned_M = rng.random(50) < 0.4
-    ends = np.where(turned_M, far_M, near_M), np.where(turned_M, near_M, far_M)
-    triple_M3 = np.column_stack(
-        [ends[0], np.zeros(50, int) if not model.has_relations else rng.integers(0, 3, 50), ends[1]]
-    )
-    whole = Questions(model, triple_M3, 3, 1)
-    found = []
-    for first, stop in ((0, 10), (20, 30)):
-        is_in_S = np.zeros(40, bool)
-        is_in_S[first:stop] = True
-        own = whole.given_in(is_in_S)
-        own.begin(4)
-        assert own.num_questions == 50
-        for start in range(0, 50, 7):
-            batch = own.batch(start, min(start + 7, 50))
-            assert is_in_S[batch.given_Q].all() and not is_in_S[batch.answer_B].any()
-            count_Q = np.diff(batch.first_Q1)
-            asked = np.repeat(batch.given_Q, count_Q), np.repeat(batch.relation_Q, count_Q), batch.answer_B
-            found += list(zip(*asked, strict=True))
-    whole.begin(4)
-    batch = whole.batch(0, 100)
-    count_Q = np.diff(batch.first_Q1)
-    asked = np.repeat(batch.given_Q, count_Q), np.repeat(batch.relation_Q, count_Q), batch.answer_B
-    assert sorted(found) == sorted(zip(*asked, strict=True))
 
 
 # ---- what stands beside the table

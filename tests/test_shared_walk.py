@@ -61,11 +61,6 @@ def test_each_bucket_is_trained_once_by_who_alone_holds_it(shape: tuple[int, int
             assert set(block_of) <= set(rounds.owned(turn.round, walk.rank))
             assert all(set(bucket) <= set(block_of) for bucket in turn.buckets)
             assert all(rounds.host_of(bucket) == walk.rank for bucket in turn.buckets)
-            if turn.sides:
-                one, other = map(set, turn.sides)
-                assert not one & other and all({i in one, j in one} == {True, False} for i, j in turn.buckets)
-                assert one | other == {part for bucket in turn.buckets for part in bucket}
-            assert bool(turn.sides) == (rounds.index(turn.round) > 0)
             assert list(turn.before) == done
             trained[turn.epoch].update(turn.buckets)
             done = [] if turn.ends_epoch else done + list(turn.buckets)

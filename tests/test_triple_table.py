@@ -290,11 +290,11 @@ def test_who_is_stopped_while_the_table_is_made_leaves_nothing(
 def test_who_is_stopped_while_the_result_is_written_goes_on_with_that(
     files: tuple[Path, Path], tmp_path: Path, is_large: None
 ) -> None:
-    out, gathered = tmp_path / "out", StoredVectors._gather
+    out, gather = tmp_path / "out", StoredVectors._gather
 
-    def stopped(self: StoredVectors, first: int, stop: int) -> np.ndarray:
+    def stopped(self: StoredVectors, first: int, stop: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
-        return gathered(self, first, stop)
+        gather(self, first, stop)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted) as told:
         patch.setattr(StoredVectors, "_gather", stopped)

@@ -62,20 +62,18 @@ class Negatives:
         resident: ranges of slots [start, stop) from which they are drawn.
         answer_N: what questions are answered with, for draws by degree.
         number: negatives of a batch, 0: all.
-        has_given: whether the entities of which batches ask stand there, too.
     """
 
     def __init__(
-        self, model: TripleModel, resident: Sequence[Range], answer_N: np.ndarray, number: int, seed: int,
-        has_given: bool = True,
-    ) -> None:  # fmt: skip
+        self, model: TripleModel, resident: Sequence[Range], answer_N: np.ndarray, number: int, seed: int
+    ) -> None:
         self._model, self._answer_N, self._number, self._seed = model, answer_N, number, seed
         self._start_P = np.array([start for start, _ in resident], np.int64)
         self._size_P = np.array([stop - start for start, stop in resident], np.int64)
         self._all: Candidates | None = None
         if not number:
             slots = np.concatenate([np.arange(start, stop) for start, stop in sorted(resident)])
-            self._all = Candidates(slots, resident[0] if has_given and len(resident) == 1 else None)
+            self._all = Candidates(slots, resident[0] if len(resident) == 1 else None)
 
     def of(self, batch: QuestionBatch, epoch: int, position: int) -> Candidates:
         if self._all is not None:
@@ -246,7 +244,7 @@ class _Touched:
 
     @classmethod
     def of(cls, batch: QuestionBatch, candidates: Candidates) -> _Touched:
-        if candidates.whole is not None:
+        if candidates.whole is not None and _lie_in(batch.given_Q, candidates.whole):
             first = candidates.whole[0]
             row_K = np.arange(len(candidates.slot_K))
             return cls(candidates.slot_K, batch.given_Q - first, row_K, batch.answer_B - first, True)
@@ -255,6 +253,10 @@ class _Touched:
         ends = np.cumsum([len(batch.given_Q), len(candidates.slot_K)])
         row_Q, row_K, row_B = np.split(row_N, ends)
         return cls(slot_U, row_Q, row_K, row_B, False)
+
+
+def _lie_in(slot_N: np.ndarray, whole: Range) -> bool:
+    return int(slot_N.min()) >= whole[0] and int(slot_N.max()) < whole[1]
 
 
 def relation_optimiser(model: TripleModel) -> RowOptimiser:

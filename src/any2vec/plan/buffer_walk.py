@@ -56,8 +56,6 @@ class Turn:
     ends_epoch: bool
     round: int = 0
     """of several hosts (plan/shared_walk.py), counted through the run"""
-    sides: tuple[tuple[int, ...], ...] = ()
-    """two sets of partitions where all that is trained leads from one to the other; else none"""
 
     @property
     def after(self) -> Position:

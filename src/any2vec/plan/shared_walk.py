@@ -209,10 +209,7 @@ class SharedWalk:
                     block_of |= dict(entering)
                     held = tuple(Place(part, block_of[part]) for part in sorted(block_of))
                     ends = place == self.rounds.per_epoch - 1 and index == len(states) - 1
-                    sides = self._sides(state.buckets, number)
-                    yield Turn(
-                        epoch, state_number, held, leaving, entering, state.buckets, tuple(before), ends, number, sides
-                    )
+                    yield Turn(epoch, state_number, held, leaving, entering, state.buckets, tuple(before), ends, number)
                     before += state.buckets
                     state_number += 1
 
@@ -225,14 +222,6 @@ class SharedWalk:
         if len(set(other) & set(held)) > len(set(one) & set(held)):
             one, other = other, one
         return _passing(_first(one, held, rng), _first(other, held, rng), self.capacity, held)
-
-    def _sides(self, buckets: tuple[Bucket, ...], number: int) -> tuple[tuple[int, ...], ...]:
-        """The partitions of either group, where buckets lie between two."""
-        if self.rounds.index(number) == 0:
-            return ()
-        trained = sorted({part for bucket in buckets for part in bucket})
-        groups = (set(self.rounds.members(group)) for group in self.rounds.pair(number, self.rank))
-        return tuple(tuple(part for part in trained if part in group) for group in groups)
 
     def _whole(self, parts: Sequence[int], number: int, held: tuple[int, ...]) -> Iterator[State]:
         """All buckets of some partitions."""

@@ -41,8 +41,6 @@ class Window(NamedTuple):
     ends_turn: bool
     made: Any = None
     """what has been made of it before it is trained"""
-    block_rows: int = 0
-    """slots of a block"""
 
 
 class TripleWindows:
@@ -83,7 +81,7 @@ class TripleWindows:
             if first >= skipped:
                 slot_M3 = self._read(buckets, chunks, turn, np.uint64(draw(key, np.uint64(number + 1))))
                 position = turn.after if ends_turn else Position(turn.epoch, turn.state, done)
-                yield Window(turn, position, before + first, slot_M3, ends_turn, block_rows=self._block_rows)
+                yield Window(turn, position, before + first, slot_M3, ends_turn)
 
     def _read(self, buckets: TripleBuckets, chunks: list[Chunk], turn: Turn, key: np.uint64) -> np.ndarray:
         read_M3 = np.empty((sum(chunk.size for chunk in chunks), 3), np.int32)

@@ -50,8 +50,6 @@ class Batch(NamedTuple):
     place: Place
     made: Any = None
     """what `arrange` has made for it"""
-    parts: tuple[int, ...] = ()
-    """partitions that are there, ascending"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,11 +201,11 @@ class _Batches:
         """The batches' results."""
         if len(work.slot_M3):
             self._buffer.mark()
-        resident, parts = self._buffer.resident, tuple(part for part, _ in work.turn.held)
+        resident = self._buffer.resident
         for position, made in self._cut(work) if work.made is None else work.made:
             slot_M3 = made if work.made is None else work.slot_M3
             place = Place(work.turn.epoch, position)
-            self._pipeline.put(Batch(self._buffer.table_SC, slot_M3, resident, place, made, parts))
+            self._pipeline.put(Batch(self._buffer.table_SC, slot_M3, resident, place, made))
         return self._pipeline.drain()
 
     def _cut(self, work: Window) -> Iterator[tuple[int, np.ndarray]]:
