@@ -8,10 +8,10 @@ from benchmarks.bench import Bench
 from benchmarks.table import Measure, Reading, Row
 
 SHAPE = {
-    "entities": 200_000, "triples": 4_000_000, "dim": 128, "num_negatives": 500, "epochs": 2, "partitions": 16,
+    "entities": 100_000, "triples": 2_000_000, "dim": 128, "num_negatives": 500, "epochs": 2, "partitions": 16,
     "capacity": 4,
 }  # fmt: skip
-"""20 triples an entity; 103 MB of rows and state, a quarter of them in the memory of a host"""
+"""20 triples an entity; 52 MB of rows and state, a quarter of them in the memory of a host"""
 QUICK = SHAPE | {"entities": 4_000, "triples": 40_000, "num_negatives": 50}
 PAIRS = 3
 
@@ -65,6 +65,6 @@ ROWS = (
             Measure(name="bytes on the wire beside those of the plan", relation="<=", wording="none"),
         ),
         run=two_hosts,
-        minutes=6,
+        minutes=3,
     ),
 )  # fmt: skip

@@ -124,7 +124,7 @@ def test_a_file_that_is_cut(here: Path) -> None:
 
 def test_what_does_not_go_with_a_model(here: Path) -> None:
     assert "--window is not an option of complex" in refused(*TRAIN, "--out", "out", "--window", "3")
-    assert "--hosts is not an option of complex" in refused(*TRAIN, "--out", "out", "--hosts", "2")
+    assert "say how much memory each may have, as memory 2GB" in refused(*TRAIN, "--out", "out", "--hosts", "2")
     assert "--n3 is not an option of skipgram; it is for complex and" in refused(
         "train", "train.tsv", "--model", "skipgram", "--out", "out", "--n3", "1"
     )

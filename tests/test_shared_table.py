@@ -77,17 +77,21 @@ def same(one: any2vec.FitResult, other: any2vec.FitResult) -> bool:
 # ---- what is learned, and what it takes
 
 
-@pytest.mark.parametrize(("hosts", "partitions", "capacity"), [(2, 8, 3), (2, 8, 4), (3, 12, 2)])
+@pytest.mark.parametrize(
+    ("hosts", "partitions", "capacity", "share"), [(2, 8, 3, 0.9), (2, 8, 4, 0.9), (3, 12, 2, 0.8)]
+)
 def test_hosts_learn_nearly_as_much_as_one(
-    hosts: int, partitions: int, capacity: int, files: tuple[Path, Path], tmp_path: Path,
+    hosts: int, partitions: int, capacity: int, share: float, files: tuple[Path, Path], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Nobody holds a partition that another holds, and bytes are those of the plan."""
+    """Nobody holds a partition that another holds, and bytes are those of the plan. Partitions have 33 to 50 entities:
+    with two of twelve in memory the negatives are those of one alone.
+    """
     lay_out(partitions, capacity, monkeypatch)
     whole = evaluate_triple_file(any2vec.fit(MODEL, files[0], epochs=20, threads=1).scorer, files[1]).mrr
     spread = any2vec.TableHosts(logical_hosts=hosts)
     result = any2vec.fit(MODEL, files[0], out=tmp_path / "out", hosts=spread, **(MEMORY | {"epochs": 20}))
-    assert evaluate_triple_file(result.scorer, files[1]).mrr > 0.9 * whole
+    assert evaluate_triple_file(result.scorer, files[1]).mrr > share * whole
     summary = result.summary
     assert summary["items"] == 20 * NUM_TRAIN and result.progress[-1].progress == 1.0
     assert summary["held_twice"] == 0 and summary["holdings"] > 20 * partitions
@@ -166,7 +170,7 @@ def test_a_stop_is_at_the_end_of_a_round(files: tuple[Path, Path], tmp_path: Pat
         if len(heard) == 3:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    with pytest.raises(Interrupted, match=r"at the end of a round; .*host-0/table holds the work so far"):
+    with pytest.raises(Interrupted, match=r"at the end of a round; .*out holds the work so far"):
         any2vec.fit(SMALL, files[0], out=out, hosts=TWO, callback=hear, **MEMORY)
     looked_at = check_folders(out)
     assert [found.folder.parent.name for found in looked_at] == ["host-0"] * 2 + ["host-1"] * 2
@@ -297,7 +301,7 @@ def test_a_store_of_some_partitions(tmp_path: Path) -> None:
 @pytest.mark.parametrize("hosts", [2, 3, 8])
 def test_partitions_follow_from_the_budget_of_a_host(hosts: int) -> None:
     rows, size, fixed = 1_000_000, 516, 100 << 20
-    for megabytes in (150, 200, 300, 1000):
+    for megabytes in (170, 200, 300, 1000):
         plan = plan_shared(rows, size, megabytes << 20, fixed, hosts)
         assert plan.partitions % (2 * hosts) == 0 and 2 <= plan.capacity <= plan.partitions // hosts
         block = -(-rows // plan.partitions) * size

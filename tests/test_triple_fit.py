@@ -208,8 +208,8 @@ def test_a_folder_of_another_model_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"hosts": 2}, "Models of triples train on one host"),
-        ({"hosts": any2vec.HostOptions(logical_hosts=1)}, "Models of triples train on one host"),
+        ({"hosts": 2}, "say how much memory each may have, as memory 2GB"),
+        ({"hosts": any2vec.HostOptions(logical_hosts=1)}, r"hosts of complex are TableHosts\(...\), got HostOptions"),
         ({"text": any2vec.TextOptions()}, "text does not apply to models of triples"),
         ({"init": "words"}, "init does not apply to models of triples"),
         ({"schema": "criteo"}, "schema is for clicks, and complex reads none"),

@@ -30,7 +30,7 @@ READING = {"text", "graph", "clicks", "triples"}
 _APART = dict.fromkeys((*CLICK_MODELS, "trainers", "clicks"), "clicks")
 _APART |= dict.fromkeys((*TRIPLE_MODELS, "triples", "table", "table_hosts"), "triples")
 """owners that are no models of sequences, nor of their reading and hosts -> what they are for"""
-_ELSEWHERE = {*CLICK_MODELS, "clicks", "trainers", "hosts"}
+_ELSEWHERE = {*CLICK_MODELS, "clicks", "trainers", "hosts", "table_hosts"}
 """owners whose flags `estimate` has not"""
 
 _PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec": "Walks"}

@@ -191,6 +191,8 @@ def _check_replaceable(path: Path, overwrite: bool, format: str) -> None:
 
 def _is_of_a_run(inner: Path) -> bool:
     """Whether a folder in a run's is a table or triples that it trains on, or what a killed process left of them."""
+    if inner.match("host-*"):  # one of several hosts has its own in there
+        return all(map(_is_of_a_run, inner.iterdir()))
     return format_of_folder(inner) in RUN_FORMATS or (inner.name.startswith(".") and inner.name.endswith(".tmp"))
 
 

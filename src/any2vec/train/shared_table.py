@@ -157,8 +157,8 @@ class SharedTable:
         def heard(window: Window, results: list[Stats]) -> None:
             if meeting.stop:
                 raise Interrupted(
-                    f"Stopped by {name_of(meeting.stop)} at the end of a round; {self.folder / TABLE} holds the work "
-                    "so far, --resume goes on from it."
+                    f"Stopped by {name_of(meeting.stop)} at the end of a round; {host.out} holds the work so far, "
+                    "--resume goes on from it."
                 )
 
         def is_due(position: Position) -> bool:
