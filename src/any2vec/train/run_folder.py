@@ -12,10 +12,9 @@ from typing import Any, Protocol
 from any2vec._version import __version__
 from any2vec.data.storage import (
     RESULT_FORMAT,
-    RUN_FORMATS,
     atomic_file,
-    format_of_folder,
     fsync_path,
+    remove_of_run,
     storage_errors,
     temporary_beside,
     write_json,
@@ -103,12 +102,7 @@ def remove_table(out: Path) -> None:
     """
     with storage_errors(out):
         for name in (TABLE, TRIPLES):
-            for rest in out.glob(f".{name}.*.tmp"):
-                shutil.rmtree(rest)
-            if format_of_folder(out / name) in RUN_FORMATS:
-                gone = out / f".{name}.gone.tmp"
-                (out / name).rename(gone)
-                shutil.rmtree(gone)
+            remove_of_run(out / name)
 
 
 def _remove(folder: Path, *names: str) -> None:

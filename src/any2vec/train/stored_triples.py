@@ -1,10 +1,6 @@
-"""The result of a run whose table is larger than memory: written from its partitions, never whole in memory.
+"""The result of a run of a model of triples whose table is larger than memory.
 
-The vectors stand in the order of entities, each partition has some of everywhere. So a stretch of entities that fits
-into memory is gathered from all partitions, written, then the next one: with c of p partitions in memory the table is
-read p / c times, always from first to last, and written once.
-
-Legend: V entities, W values of a row, R rows of a partition.
+Legend: V entities, W values of a row, P values of a relation's row.
 """
 
 from __future__ import annotations
@@ -16,56 +12,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from any2vec.data.direct import aligned_rows
 from any2vec.data.entity_parts import EntityParts
 from any2vec.data.triple_buckets import blocks_of
 from any2vec.data.triples import Triples
-from any2vec.errors import InputError
 from any2vec.formats.native import write_native
-from any2vec.formats.table import BLOCK_BYTES, Table, check_writable
+from any2vec.formats.table import Table, check_writable
 from any2vec.models.triple_config import TripleModel
 from any2vec.models.triple_scorer import TRIPLES, TripleScorer
 from any2vec.tables.partition_store import PartitionStore
-
-
-class StoredVectors:
-    """The vectors in a store, as a matrix (V, W) of float32 that is sliced by rows, best from first to last.
-
-    Args:
-        num_bytes: of memory that a stretch of rows may have.
-    """
-
-    def __init__(self, store: PartitionStore, parts: EntityParts, width: int, num_bytes: int) -> None:
-        self._store, self._parts = store, parts
-        self.shape = parts.num_entities, width
-        self.size = parts.num_entities * width
-        self._stretch = max(1, max(num_bytes, BLOCK_BYTES) // (4 * width))
-        self._first = 0
-        self._values_NW = np.empty((0, width), np.float32)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        first, stop, _ = rows.indices(len(self))
-        if not self._first <= first <= stop <= self._first + len(self._values_NW):
-            self._values_NW = np.empty((0, self.shape[1]), np.float32)  # before the next one is made
-            self._values_NW = self._gathered(first, min(len(self), max(stop, first + self._stretch)))
-            self._first = first
-        return self._values_NW[first - self._first : stop - self._first]
-
-    def _gathered(self, first: int, stop: int) -> np.ndarray:
-        store, values_NW = self._store, np.empty((stop - first, self.shape[1]), np.float32)
-        row_N = self._parts.rows(np.arange(first, stop))
-        row_RC = aligned_rows(store.largest(), store.columns)
-        for number in range(store.num_partitions):
-            low, high = store.bounds[number : number + 2]
-            store.read(number, row_RC)
-            place = np.flatnonzero((row_N >= low) & (row_N < high))
-            values_NW[place] = row_RC[row_N[place] - low, : self.shape[1]]
-        if not np.isfinite(values_NW).all():
-            raise InputError("Some vectors are no numbers any more: the training has diverged; lower learning_rate.")
-        return values_NW
+from any2vec.train.stored_vectors import StoredVectors
 
 
 @dataclass(frozen=True)
