@@ -279,8 +279,6 @@ def test_what_is_refused(files: tuple[Path, Path], tmp_path: Path, is_large: Non
     ):
         with pytest.raises(InputError, match=said):
             any2vec.fit(SMALL, files[0], **options)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="memory is for models of triples, not skipgram"):
-        any2vec.fit(any2vec.SkipGram(), [["a", "b"]], memory="1MB")
 
 
 # ---- the command line
