@@ -9,15 +9,14 @@ Letters: M triples.
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from any2vec.background import Background
 from any2vec.checks import check_whole
 from any2vec.data.triple_buckets import Buckets, Chunk, TripleBuckets, chunk_buffer
 from any2vec.errors import StorageError
@@ -27,8 +26,6 @@ from any2vec.plan.buffer_walk import START, Position, Turn
 
 WINDOW = 1 << 20
 """triples that are shuffled together"""
-_LOOK = 0.2
-"""seconds after which the thread that reads ahead looks whether anybody still wants its windows"""
 
 
 class Window(NamedTuple):
@@ -56,15 +53,16 @@ class TripleWindows:
         block_rows: slots of a block.
         window: triples of a window; at least one chunk is.
         start: where to go on: a position that a window has told.
+        is_shuffled: the triples of a window; else they stand chunk by chunk, for who brings them into an order anyway.
     """
 
     def __init__(
         self, buckets: Buckets, walk: Iterable[Turn], block_rows: int, seed: int = 1, window: int = WINDOW,
-        start: Position = START,
+        start: Position = START, is_shuffled: bool = True,
     ) -> None:  # fmt: skip
         check_whole("window", window, 1, 1 << 28)
         self._buckets, self._walk, self._block_rows = buckets, walk, block_rows
-        self._seed, self._window, self._start = seed, window, start
+        self._seed, self._window, self._start, self._is_shuffled = seed, window, start, is_shuffled
 
     def __iter__(self) -> Iterator[Window]:
         epoch, before = -1, 0
@@ -97,12 +95,14 @@ class TripleWindows:
             for column, part in ((0, chunk.head_part), (-1, chunk.tail_part)):
                 own_M3[:, column] += np.int32(block_of[part] * self._block_rows - int(bounds[part]))
             at += chunk.size
+        if not self._is_shuffled:
+            return read_M3
         found_M3 = np.empty_like(read_M3)
         shuffle_rows(read_M3, key, found_M3)
         return found_M3
 
 
-class Ahead:
+class Ahead(Background):
     """The windows of an iterator, made by a thread, one before it is asked for. A context: the thread ends with it.
 
     moves: a number that changes while the thread gets on.
@@ -112,64 +112,42 @@ class Ahead:
     """
 
     def __init__(self, windows: Iterable[Window], patience: float, moves: Callable[[], int] = lambda: 0) -> None:
+        super().__init__([("triple-reader", self._work)], patience)
         self.seconds_waited = 0.0
         """that was waited for windows"""
-        self._windows, self._patience, self._moves = windows, patience, moves
-        self._made: queue.Queue[Window | BaseException | None] = queue.Queue(1)
-        self._is_over = False
-        self._thread = threading.Thread(target=self._work, name="triple-reader", daemon=True)
-
-    def __enter__(self) -> Ahead:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._is_over = True
-        self._thread.join(self._patience)
+        self._windows, self._moves_behind = windows, moves
+        self._made: deque[Window] = deque()
+        self._is_made = False
+        """all of them"""
 
     def __iter__(self) -> Iterator[Window]:
         while True:
             begun = time.monotonic()
-            made = self._next()
+            self._await(lambda: bool(self._made) or self._is_made, self._stalled)
             self.seconds_waited += time.monotonic() - begun
-            if made is None:
-                return
-            if isinstance(made, BaseException):
-                raise made
-            yield made
+            with self._news:
+                if not self._made:
+                    return
+                window = self._made.popleft()
+                self._news.notify_all()
+            yield window
 
-    def _next(self) -> Window | BaseException | None:
-        while True:
-            moves = self._moves()
-            try:
-                return self._made.get(timeout=self._patience)
-            except queue.Empty:
-                if self._moves() == moves:
-                    raise StorageError(
-                        f"No triples were read for {self._patience:g} s; look whether the disk works."
-                    ) from None
+    def _stalled(self) -> StorageError:
+        return StorageError(f"No triples were read for {self._patience:g} s; look whether the disk works.")
+
+    def _moved(self) -> int:
+        return super()._moved() + self._moves_behind()
 
     def _work(self) -> None:
-        """The thread's own function."""
-        try:
-            for window in self._windows:
-                if not self._hand_over(window):
-                    return
-            self._hand_over(None)
-        except BaseException as error:
-            self._hand_over(error)
-
-    def _hand_over(self, made: Window | BaseException | None) -> bool:
-        """Whether somebody still wants it."""
-        while not self._is_over:
-            try:
-                self._made.put(made, timeout=_LOOK)
-                return True
-            except queue.Full:
-                pass
-        return False
+        for window in self._windows:
+            if not self._awaits_work(lambda: not self._made):
+                return
+            with self._news:
+                self._made.append(window)
+                self._progress()
+        with self._news:
+            self._is_made = True
+            self._progress()
 
 
 def window_bytes(window: int) -> int:

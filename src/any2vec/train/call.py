@@ -28,7 +28,7 @@ from any2vec.sync.trainers import TrainerOptions
 from any2vec.train.host import FitRequest, Host, Made, first_other
 from any2vec.train.parts import prepare_part
 from any2vec.train.prepare import Prepared, Stage, graph_facts, open_graph, prepare, prepare_travelling
-from any2vec.train.run_folder import is_finished, open_finished, remove_table
+from any2vec.train.run_folder import is_finished, open_finished, own_folder, remove_table
 from any2vec.train.sequence_host import SequenceHost
 from any2vec.train.start import start_digest
 from any2vec.train.table_options import TableOptions
@@ -166,7 +166,7 @@ class Call:
         if isinstance(self.model, TripleModel):
             from any2vec.train.triple_prepare import prepare_triples
 
-            return prepare_triples(self.data, self.triples, self.stage)
+            return prepare_triples(self.data, self.triples, self.stage, self.cache_dir)
         return prepare(
             self.model, self.data, threads=self.threads or usable_cores(), seed=self.seed, text=self.text,
             graph=self.graph, cache_dir=self.cache_dir, stage=self.stage,
@@ -258,7 +258,8 @@ def _finished(request: FitRequest) -> Made | None:
 
         return replace(made, scorer=ClickScorer.load(request.out))
     if request.table.memory is not None:
-        remove_table(request.out)  # of a run that was killed behind its result
+        with own_folder(request.out):
+            remove_table(request.out)  # of a run that was killed behind its result
     if isinstance(request.model, TripleModel):
         from any2vec.models.triple_scorer import TripleScorer
 

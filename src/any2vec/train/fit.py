@@ -23,7 +23,7 @@ from any2vec.train.click_prepare import check_clicks, schema_of
 from any2vec.train.job import TrainJob
 from any2vec.train.parts import check_parts
 from any2vec.train.prepare import Stage, check_partition
-from any2vec.train.run_folder import check_not_begun, check_resumable, make_way
+from any2vec.train.run_folder import check_not_begun, check_resumable, make_way, own_folder
 from any2vec.train.spread import train_in_processes
 from any2vec.train.table_options import TableOptions
 from any2vec.train.triple_prepare import check_triples
@@ -101,7 +101,7 @@ def fit(
         checkpoint_seconds: between checkpoints, more than 0.
         text, graph, triples: reading options.
         schema: which columns of clicks are what: a `ClickSchema`, criteo, avazu, or a TOML file.
-        cache_dir: where encoded data are kept.
+        cache_dir: where encoded data are kept; triples are not.
         hosts: over how many hosts the run is spread and how they agree (`TrainerOptions` for clicks); a number: so many
             processes of this machine.
         memory, order, staleness_bound: of models of triples and of skip-gram over words and nodes, as `TableOptions`
@@ -130,7 +130,7 @@ def fit(
     elif schema is not None:
         raise InputError(f"schema is for clicks, and {model.name} reads none; leave it out.")
     if isinstance(model, TripleModel):
-        check_triples(spread, text=text, graph=graph, init=init)
+        check_triples(spread, text=text, graph=graph, init=init, cache_dir=cache_dir)
     elif triples is not None:
         raise InputError(f"triples is for models of triples, not {model.name}; leave it out.")
     if memory is not None and not isinstance(model, TripleModel):
@@ -201,8 +201,9 @@ def _folder_of(
             check_not_begun(folder)
         check_folder_free(folder, overwrite or resume, RESULT_FORMAT)
         _check_apart(init, folder)
-        if not resume and (spread.restarts or allowed):
-            make_way(folder)  # now, or a restart would take the former result for its own
+        with own_folder(folder):  # who may not have it hears so before data are read
+            if not resume and (spread.restarts or allowed):
+                make_way(folder)  # now, or a restart would take the former result for its own
     if spread.restarts and folder is None:
         raise InputError("Restarts go on from checkpoints: say where the run keeps them, out.")
     return folder, resume

@@ -18,7 +18,7 @@ from any2vec.data.triples import Triples
 from any2vec.formats.native import write_native
 from any2vec.formats.table import Table, check_writable
 from any2vec.models.triple_config import TripleModel
-from any2vec.models.triple_scorer import TRIPLES, TripleScorer
+from any2vec.models.triple_scorer import parts_of
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.train.stored_vectors import StoredVectors
 
@@ -45,12 +45,8 @@ class StoredTriples:
 
     def parts(self) -> Mapping[str, Any]:
         """What stands beside them: file name -> something with `write(path)`."""
-        none_VW = np.empty((0, self.model.dim), np.float32)
-        seen_M3 = np.empty((0, 3), np.int32)
-        scorer = TripleScorer(
-            self.model, self.triples.entities, self.triples.relations, none_VW, self.relation_RP, seen_M3
-        )
-        return {**scorer.parts(), TRIPLES: _Seen(self.triples)}
+        given = self.triples
+        return parts_of(self.model, given.relations, self.relation_RP, (given.head, given.relation, given.tail))
 
     def _counts(self) -> np.ndarray:
         count_V = np.zeros(len(self.triples.entities), np.int64)
@@ -58,16 +54,3 @@ class StoredTriples:
             np.add.at(count_V, triple_M3[:, 0], 1)
             np.add.at(count_V, triple_M3[:, 2], 1)
         return count_V
-
-
-@dataclass(frozen=True)
-class _Seen:
-    triples: Triples
-
-    def write(self, path: Path) -> None:
-        given = self.triples
-        with path.open("wb") as file:
-            head = {"descr": "<i4", "fortran_order": False, "shape": (len(given), 3)}
-            np.lib.format.write_array_header_1_0(file, head)
-            for triple_M3 in blocks_of(given.head, given.relation, given.tail)():
-                file.write(np.ascontiguousarray(triple_M3, "<i4").data)

@@ -17,9 +17,14 @@ from any2vec.errors import InputError
 from any2vec.formats.table import BLOCK_BYTES
 from any2vec.tables.partition_store import PartitionStore
 
+_GATHERED = 1 << 14
+"""rows that are copied from a partition at once"""
+
 
 class StoredVectors:
     """The vectors in a store, as a matrix (V, W) of float32 that is sliced by rows, best from first to last.
+
+    A slice is good until the next one is asked for: all lie in the same memory.
 
     Args:
         num_bytes: of memory that a stretch of rows may have.
@@ -27,12 +32,12 @@ class StoredVectors:
     """
 
     def __init__(self, store: PartitionStore, parts: EntityParts, width: int, num_bytes: int, column: int = 0) -> None:
-        self._store, self._parts, self._column = store, parts, column
+        self._store, self._parts, self._columns = store, parts, slice(column, column + width)
         self.shape = parts.num_entities, width
         self.size = parts.num_entities * width
         self._stretch = max(1, max(num_bytes, BLOCK_BYTES) // (4 * width))
         self._first = 0
-        self._values_NW = np.empty((0, width), np.float32)
+        self._memory_NW = self._values_NW = np.empty((0, width), np.float32)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -40,20 +45,24 @@ class StoredVectors:
     def __getitem__(self, rows: slice) -> np.ndarray:
         first, stop, _ = rows.indices(len(self))
         if not self._first <= first <= stop <= self._first + len(self._values_NW):
-            self._values_NW = np.empty((0, self.shape[1]), np.float32)  # before the next one is made
-            self._values_NW = self._gathered(first, min(len(self), max(stop, first + self._stretch)))
-            self._first = first
+            last = min(len(self), max(stop, first + self._stretch))
+            if last - first > len(self._memory_NW):
+                self._memory_NW = np.empty((last - first, self.shape[1]), np.float32)
+            self._values_NW, self._first = self._memory_NW[: last - first], first
+            self._gather(first, last)
         return self._values_NW[first - self._first : stop - self._first]
 
-    def _gathered(self, first: int, stop: int) -> np.ndarray:
-        store, values_NW = self._store, np.empty((stop - first, self.shape[1]), np.float32)
+    def _gather(self, first: int, stop: int) -> None:
+        store, values_NW = self._store, self._values_NW
         row_N = self._parts.rows(np.arange(first, stop))
         row_RC = aligned_rows(store.largest(), store.columns)
         for number in range(store.num_partitions):
             low, high = store.bounds[number : number + 2]
             store.read(number, row_RC)
+            if not np.isfinite(row_RC[: high - low, self._columns].sum()):
+                raise InputError(
+                    "Some vectors are no numbers any more: the training has diverged; lower learning_rate."
+                )
             place = np.flatnonzero((row_N >= low) & (row_N < high))
-            values_NW[place] = row_RC[row_N[place] - low, self._column : self._column + self.shape[1]]
-        if not np.isfinite(values_NW).all():
-            raise InputError("Some vectors are no numbers any more: the training has diverged; lower learning_rate.")
-        return values_NW
+            for piece in np.array_split(place, 1 + place.size // _GATHERED):
+                values_NW[piece] = row_RC[row_N[piece] - low, self._columns]

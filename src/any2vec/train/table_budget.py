@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from any2vec.errors import InputError
 from any2vec.machine import resident_bytes
 from any2vec.plan.buffer import BufferPlan, plan_buffer
 from any2vec.tables.partition_store import read_index
@@ -19,7 +20,7 @@ def known_plan(request: FitRequest, num_rows: int, row_bytes: int, fixed_bytes: 
     """The plan of the unfinished run that this one goes on with; None where there is none with a table on disk.
 
     Raises:
-        InputError: it had other settings.
+        InputError: it had other settings, or fewer threads, and the budget has no room for more.
         FormatError: its store is damaged.
     """
     if request.out is None or not request.resume or not has_table(request.out):
@@ -27,7 +28,14 @@ def known_plan(request: FitRequest, num_rows: int, row_bytes: int, fixed_bytes: 
     index = read_index(request.out / TABLE)
     note, partitions = index["note"], len(index["bounds"]) - 1
     check_settings(request.out / TABLE, note["run"], request.settings)
-    return BufferPlan(num_rows, row_bytes, partitions, note["capacity"], fixed_bytes, 0)
+    plan = BufferPlan(num_rows, row_bytes, partitions, note["capacity"], fixed_bytes, 0)
+    budget, threads = request.table.memory_bytes, note["threads"]
+    if request.threads > threads and plan.memory_bytes > budget:
+        raise InputError(
+            f"The run in {request.out} began with threads {threads}; with {request.threads} it needs a memory of "
+            f"{plan.memory_bytes:,} bytes, and has {budget:,}: go on with threads {threads}."
+        )
+    return plan
 
 
 def plan_table(request: FitRequest, num_rows: int, row_bytes: int, fixed_bytes: int, more: int) -> BufferPlan | None:
@@ -40,12 +48,16 @@ def plan_table(request: FitRequest, num_rows: int, row_bytes: int, fixed_bytes: 
     Raises:
         InputError: the budget is too small; it says the smallest one that works.
     """
-    budget = request.table.memory_bytes
     has_checkpoint = request.resume and request.out is not None and (request.out / FILE).exists()
-    if not budget or has_checkpoint:
-        return None
+    return None if has_checkpoint else plan_budget(request.table.memory_bytes, num_rows, row_bytes, fixed_bytes, more)
+
+
+def plan_budget(budget: int, num_rows: int, row_bytes: int, fixed_bytes: int, more: int) -> BufferPlan | None:
+    """`plan_table` of a budget in bytes, 0: there is none."""
     whole = fixed_bytes + num_rows * row_bytes
-    return None if whole + more <= budget else plan_buffer(num_rows, row_bytes, min(budget, whole - 1), fixed_bytes)
+    if not budget or whole + more <= budget:
+        return None
+    return plan_buffer(num_rows, row_bytes, min(budget, whole - 1), fixed_bytes)
 
 
 def process_bytes() -> int:

@@ -7,9 +7,11 @@ at both.
 
 from __future__ import annotations
 
+import signal
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,7 +28,7 @@ from any2vec.tables.partition_store import PartitionStore
 from any2vec.train.host import FitRequest, Made, run_summary
 from any2vec.train.out_of_core import Batch, OutOfCoreOptions, OutOfCoreReport, OutOfCoreRun
 from any2vec.train.progress import Recorder, cut_log
-from any2vec.train.run_folder import TABLE, TRIPLES, Savable, remove_table, run_folder, write_result
+from any2vec.train.run_folder import TABLE, TRIPLES, Savable, has_table, remove_table, run_folder, write_result
 from any2vec.types import Round, Stats, Stretch, Work
 
 
@@ -80,6 +82,8 @@ class TableHost(ABC):
             epochs=request.epochs * self.sweeps, seed=request.seed,
         )  # fmt: skip
         self.stop_signal = 0
+        self._moment = ""
+        """what is said of a stop that is obeyed at once; "": it waits for the end of a window"""
 
     def train(self) -> Made:
         """Train, and write the result.
@@ -94,17 +98,19 @@ class TableHost(ABC):
         self.compile()
         compile_seconds = time.perf_counter() - began
         with run_folder(self.out, request.resume, request.settings) as log, stops_go_to(self._asked):
-            store, buckets = self._opened()
+            with self._stopping_at_once("before training began"):
+                store, buckets = self._opened()
             try:
                 recorder = self._resumed(store, log)
                 report = self._run(store, buckets, recorder)
                 told = run_summary(request, self.parts.num_entities, recorder, compile_seconds, self.data_facts)
                 summary = told | self.facts() | self._moved(report)
-                result = self.result(store)
-                write_result(self.out, result, summary, request.settings, result.parts())
+                with self._stopping_at_once("while the result was written"):
+                    result = self.result(store)
+                    write_result(self.out, result, summary, request.settings, result.parts())
             finally:
                 store.close()
-        remove_table(self.out)
+            remove_table(self.out)
         return self.made(summary, recorder)
 
     @abstractmethod
@@ -152,14 +158,20 @@ class TableHost(ABC):
         """What a former run has left, or new ones."""
         table, triples = self.out / TABLE, self.out / TRIPLES
         if (table / "meta.json").exists():
-            return PartitionStore.open(table), self.buckets(triples, is_new=False)
+            store = PartitionStore.open(table)
+            try:
+                return store, self.buckets(triples, is_new=False)
+            except BaseException:
+                store.close()
+                raise
         buckets, parts = self.buckets(triples, is_new=True), self.parts
 
         def fill(number: int, row_RC: np.ndarray) -> None:
             first, stop = parts.bounds[number : number + 2]
             self.start(parts.entities(np.arange(first, stop)), row_RC)
 
-        note = {"run": self.request.settings, "capacity": self.plan.capacity}
+        request = self.request
+        note = {"run": request.settings, "capacity": self.plan.capacity, "threads": request.threads}
         columns = self.plan.row_bytes // 4
         return PartitionStore.create(table, parts.bounds.tolist(), columns, fill, True, note), buckets
 
@@ -184,14 +196,11 @@ class TableHost(ABC):
             work = _work_of(window, self.sweeps, request.epochs)
             recorder.add(work, sum(results, Stats(0, 0.0, 0)))
             if self.stop_signal and work.progress_to < 1.0:
-                raise Interrupted(
-                    f"Stopped by {name_of(self.stop_signal)} at {work.progress_to:.1%}; {self.out / TABLE} holds the "
-                    "work so far, --resume goes on from it."
-                )
+                raise self._interrupted(f"at {work.progress_to:.1%}")
 
         return OutOfCoreRun(
             store, buckets, self.walk, self.learner.step, self.options(), dense=dense, report=heard,
-            arrange=self.learner.arrange,
+            arrange=self.learner.arrange, pause=recorder.pause,
         ).run()  # fmt: skip
 
     def _moved(self, report: OutOfCoreReport) -> dict[str, Any]:
@@ -206,9 +215,31 @@ class TableHost(ABC):
 
     def _asked(self, number: int, frame: Any) -> None:
         """Ctrl-C and SIGTERM ask for a stop behind the window at hand; a second Ctrl-C does not wait for a commit."""
-        if self.stop_signal and number == 2:
+        if self.stop_signal and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.stop_signal = number
+        if self._moment:
+            raise self._interrupted(self._moment)
+
+    @contextmanager
+    def _stopping_at_once(self, moment: str) -> Iterator[None]:
+        """Within it there is nothing to commit, and whatever is made is made aside: whoever asks for a stop gets it.
+
+        moment: "while", "before" or "behind" what.
+        """
+        self._moment = moment
+        try:
+            if self.stop_signal:
+                raise self._interrupted(moment)
+            yield
+        finally:
+            self._moment = ""
+
+    def _interrupted(self, moment: str) -> Interrupted:
+        kept = f"{self.out / TABLE} holds the work so far, --resume goes on from it"
+        if not has_table(self.out):
+            kept = "nothing was left half-written"
+        return Interrupted(f"Stopped by {name_of(self.stop_signal)} {moment}; {kept}.")
 
 
 def _work_of(window: Window, sweeps: int, epochs: int) -> Work:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from any2vec.data.triples import TripleReport
 from any2vec.models.triple_config import TripleModel
 from any2vec.models.triple_worker import relation_optimiser
 from any2vec.plan.buffer import BufferPlan
@@ -19,15 +20,15 @@ _QUESTIONS = 120
 
 def known_triples(request: FitRequest, prepared: PreparedTriples) -> BufferPlan | None:
     """`known_plan` of a model of triples."""
-    return known_plan(request, len(prepared.triples.entities), row_bytes(request.model), fixed_bytes(request, prepared))
+    fixed = fixed_bytes(request.model, prepared.triples.report, request.threads)
+    return known_plan(request, len(prepared.triples.entities), row_bytes(request.model), fixed)
 
 
 def plan_triples(request: FitRequest, prepared: PreparedTriples) -> BufferPlan | None:
     """`plan_table` of a model of triples."""
-    num_rows = len(prepared.triples.entities)
-    # In memory there are the questions of all triples, and at the end the vectors without their state.
-    more = _QUESTIONS * max(0, len(prepared.triples) - WINDOW) + num_rows * 4 * request.model.dim
-    return plan_table(request, num_rows, row_bytes(request.model), fixed_bytes(request, prepared), more)
+    model, report = request.model, prepared.triples.report
+    fixed, more = fixed_bytes(model, report, request.threads), whole_bytes(model, report)
+    return plan_table(request, report.num_entities, row_bytes(model), fixed, more)
 
 
 def row_bytes(model: TripleModel) -> int:
@@ -35,12 +36,17 @@ def row_bytes(model: TripleModel) -> int:
     return 4 * RowOptimiser(model.dim).num_columns
 
 
-def fixed_bytes(request: FitRequest, prepared: PreparedTriples) -> int:
+def whole_bytes(model: TripleModel, report: TripleReport) -> int:
+    """What the process needs besides where all rows are in memory: the questions of all triples, and at the end the
+    vectors without their state."""
+    return _QUESTIONS * max(0, report.num_triples - WINDOW) + report.num_entities * 4 * model.dim
+
+
+def fixed_bytes(model: TripleModel, report: TripleReport, threads: int) -> int:
     """What the process needs beside the rows of entities: what it has now, windows, relations, what threads have."""
-    model, num_entities = request.model, len(prepared.triples.entities)
-    negatives = model.negatives_of(num_entities) or num_entities
-    relations = model.num_relation_rows(len(prepared.triples.relations)) * 4 * relation_optimiser(model).num_columns
+    negatives = model.negatives_of(report.num_entities) or report.num_entities
+    relations = model.num_relation_rows(report.num_relations) * 4 * relation_optimiser(model).num_columns
     scores = 4 * (1 + model.is_near) * model.batch_size * negatives
     rows = 4 * 3 * (negatives + 3 * model.batch_size) * (model.dim + 1)
     windows = window_bytes(WINDOW) + 2 * _QUESTIONS * WINDOW
-    return process_bytes() + windows + 4 * relations + request.threads * (scores + rows)
+    return process_bytes() + windows + 4 * relations + threads * (scores + rows)

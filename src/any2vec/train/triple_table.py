@@ -49,7 +49,15 @@ class TripleTableHost(TableHost):
         num_entities, num_relations = len(self.triples.entities), len(self.triples.relations)
         super().__init__(request, plan, num_entities, prepared.facts)
         self.relation_RC = fresh_relations(request.model, num_relations, request.seed)
-        self.learner = WindowLearner(request.model, self.relation_RC, num_entities, num_relations, request.seed)
+        self.learner = WindowLearner(
+            request.model,
+            self.relation_RC,
+            num_entities,
+            num_relations,
+            len(self.triples),
+            request.epochs,
+            request.seed,
+        )
 
     def compile(self) -> None:
         try_kernels(replace(self.request.model, num_negatives=2))
@@ -67,8 +75,9 @@ class TripleTableHost(TableHost):
     def options(self) -> OutOfCoreOptions:
         request = self.request
         return OutOfCoreOptions(
-            batch_size=request.model.batch_size, window=WINDOW, seed=request.seed, threads=request.threads,
-            staleness_bound=request.table.bound_of(request.threads), commit_seconds=request.checkpoint_seconds,
+            batch_size=request.model.batch_size, window=WINDOW, is_shuffled=False, seed=request.seed,
+            threads=request.threads, staleness_bound=request.table.bound_of(request.threads),
+            commit_seconds=request.checkpoint_seconds,
         )  # fmt: skip
 
     def dense(self) -> dict[str, np.ndarray]:
@@ -90,4 +99,5 @@ class TripleTableHost(TableHost):
         return StoredTriples(self.request.model, self.triples, store, self.parts, relation_RP, self.spare_bytes)
 
     def made(self, summary: dict[str, Any], recorder: Recorder) -> Made:
-        return Made(Embeddings.load(self.out), summary, recorder.records, TripleScorer.load(self.out))
+        embeddings = Embeddings.load(self.out)
+        return Made(embeddings, summary, recorder.records, TripleScorer.load(self.out, embeddings))

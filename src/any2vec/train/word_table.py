@@ -17,7 +17,7 @@ from any2vec.cluster.launch import joined
 from any2vec.cluster.transport import Transport
 from any2vec.data.entity_parts import EntityParts
 from any2vec.embeddings import Embeddings
-from any2vec.errors import InputError, Interrupted
+from any2vec.errors import InputError
 from any2vec.formats.native import write_native
 from any2vec.formats.table import Table, check_writable
 from any2vec.kernels.pairs import list_pairs
@@ -25,7 +25,6 @@ from any2vec.kernels.rng import PURPOSE_INIT, stream_key
 from any2vec.kernels.row_start import start_rows
 from any2vec.models.config import SequenceModel
 from any2vec.plan.buffer import BufferPlan
-from any2vec.signals import name_of
 from any2vec.sync.run_hosts import RunHosts
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.train.host import FitRequest, Host, Made
@@ -33,7 +32,6 @@ from any2vec.train.out_of_core import OutOfCoreOptions
 from any2vec.train.pair_batches import BATCH, PairLearner
 from any2vec.train.prepare import Prepared
 from any2vec.train.progress import Recorder
-from any2vec.train.run_folder import TABLE
 from any2vec.train.sequence_host import SequenceHost
 from any2vec.train.stored_vectors import StoredVectors
 from any2vec.train.swept_pairs import SweptPairs
@@ -102,8 +100,7 @@ class WordTableHost(TableHost):
 
         def tick(done: int, total: int) -> None:
             if self.stop_signal:
-                kept = "nothing was kept" if is_new else f"{self.out / TABLE} holds the work so far, --resume goes on"
-                raise Interrupted(f"Stopped by {name_of(self.stop_signal)} while pairs were made; {kept}.")
+                raise self._interrupted("while pairs were made")
             if tell is not None and is_new:
                 tell("making pairs", done, total)
 
