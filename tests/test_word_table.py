@@ -223,14 +223,14 @@ def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_sweeps_are_as_many_as_the_disk_keeps_up_with() -> None:
-    """But eight in a run at least, and eight in an epoch at most."""
+    """But eight in a run at least, and sixteen in an epoch at most."""
     model, plan = any2vec.SkipGram(dim=100), BufferPlan(1_000_000, 800, 16, 4, 0, 0)
     few, many = prepared(1_000_000, 1e6), prepared(1_000_000, 1e11)
     for epochs, least in ((1, 8), (3, 3), (5, 2), (20, 1)):
         assert word_budget.sweeps_of(model, few, plan, epochs) == least
-        assert word_budget.sweeps_of(model, many, plan, epochs) == 8
+        assert word_budget.sweeps_of(model, many, plan, epochs) == 16
     some = [word_budget.sweeps_of(model, prepared(1_000_000, kept), plan, 20) for kept in (6e7, 9e7, 1.2e8)]
-    assert 1 < some[0] < some[1] < some[2] < 8
+    assert 1 < some[0] < some[1] < some[2] < 16
 
 
 def test_what_is_refused(text: Path, tmp_path: Path, is_large: None) -> None:

@@ -21,10 +21,10 @@ WINDOW = 1 << 19
 """pairs that are shuffled together, and between two moments at which a run can stop"""
 FEWEST_SWEEPS = 8
 """of a run: fewer cost points of quality (docs/log.md)"""
-MOST_SWEEPS = 8
-"""of an epoch: more gain nothing"""
-_BYTES_PER_PAIR = 0.4
-"""bytes of the table that may move for each pair and number of a vector: a disk of some 500 MB/s brings them while two
+MOST_SWEEPS = 16
+"""of an epoch: each moves the table once more"""
+_BYTES_PER_PAIR = 0.8
+"""bytes of the table that may move for each pair and number of a vector: a disk of some 1 GB/s brings them while two
 cores train"""
 _SORTING = 60
 """bytes of a pair of a block while they are sorted into buckets"""
