@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import any2vec
 from any2vec.cli.app import app
 from any2vec.data.entity_parts import EntityParts
+from any2vec.data.triples import TripleReport
 from any2vec.errors import FormatError, InputError, Interrupted, StorageError
 from any2vec.evaluate.triple_files import evaluate_triple_file
 from any2vec.models.triple_questions import QuestionBatch
@@ -289,14 +290,14 @@ def test_who_is_stopped_while_the_table_is_made_leaves_nothing(
 def test_who_is_stopped_while_the_result_is_written_goes_on_with_that(
     files: tuple[Path, Path], tmp_path: Path, is_large: None
 ) -> None:
-    out, gathered = tmp_path / "out", StoredVectors._gathered
+    out, gathered = tmp_path / "out", StoredVectors._gather
 
-    def stopped(self: StoredVectors, first: int, stop: int) -> np.ndarray:
+    def stopped(self: StoredVectors, first: int, stop: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
-        return gathered(self, first, stop)
+        gathered(self, first, stop)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted) as told:
-        patch.setattr(StoredVectors, "_gathered", stopped)
+        patch.setattr(StoredVectors, "_gather", stopped)
         any2vec.fit(SMALL, files[0], out=out, **MEMORY)
     said = "Stopped by SIGTERM while the result was written; .*table holds the work so far, --resume goes on from it"
     assert re.fullmatch(said + r"\.", str(told.value))
@@ -360,22 +361,13 @@ def test_a_store_beside_damaged_triples_is_closed(files: tuple[Path, Path], tmp_
 # ---- the budget
 
 
-class Numbers:
-    """As many triples."""
-
-    def __init__(self, num_entities: int, num_triples: int) -> None:
-        self.entities, self.relations, self._num_triples = range(num_entities), range(9), num_triples
-
-    def __len__(self) -> int:
-        return self._num_triples
-
-
 def asked(num_entities: int, num_triples: int, memory: str, out: Path | None = None) -> Any:
     """Arguments of `plan_triples`."""
     request = SimpleNamespace(
         model=any2vec.ComplEx(dim=126), threads=2, out=out, resume=False, table=TableOptions(memory=memory)
     )
-    return request, SimpleNamespace(triples=Numbers(num_entities, num_triples))
+    report = TripleReport(num_triples=num_triples, num_entities=num_entities, num_relations=9)
+    return request, SimpleNamespace(triples=SimpleNamespace(report=report, entities=range(num_entities)))
 
 
 def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from any2vec.models.transe import TransE
     from any2vec.models.triple_scorer import TripleScorer
     from any2vec.sync.options import HostOptions
+    from any2vec.sync.run_hosts import TableHosts
     from any2vec.sync.trainers import TrainerOptions
     from any2vec.train.fit import FitResult, fit
     from any2vec.types import Progress
@@ -68,6 +69,7 @@ _HOMES = {
     "DotProduct": "models.dot", "Triples": "data.triples", "TripleOptions": "data.triple_options",
     "TripleScorer": "models.triple_scorer", "read_triples": "data.triples",
     "read_clicks": "data.clicks", "HostOptions": "sync.options", "TrainerOptions": "sync.trainers",
+    "TableHosts": "sync.run_hosts",
     "FitResult": "train.fit", "fit": "train.fit", "Progress": "types",
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ from any2vec.errors import DataError, InputError
 from any2vec.models.click_config import CLICK_MODELS
 from any2vec.models.triple_config import TRIPLE_MODELS
 from any2vec.sync.options import HostOptions
+from any2vec.sync.run_hosts import TableHosts
 from any2vec.sync.trainers import TrainerOptions
 from any2vec.train.job import MODELS
 from any2vec.train.table_options import TableOptions
@@ -29,7 +30,7 @@ ESTIMATED_MODELS = MODELS | TRIPLE_MODELS
 READING = {"text", "graph", "clicks", "triples"}
 """owners of how an input is read"""
 _APART = dict.fromkeys((*CLICK_MODELS, "trainers", "clicks"), "clicks")
-_APART |= dict.fromkeys((*TRIPLE_MODELS, "triples", "table"), "triples")
+_APART |= dict.fromkeys((*TRIPLE_MODELS, "triples", "table", "table_hosts"), "triples")
 """owners that are no models of sequences, nor of their reading and hosts -> what they are for"""
 _ELSEWHERE = {*CLICK_MODELS, "clicks", "trainers", "hosts"}
 """owners whose flags `estimate` has not"""
@@ -38,12 +39,14 @@ _PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec"
 _PANELS |= dict.fromkeys(CLICK_MODELS, "Models of clicks")
 _PANELS |= dict.fromkeys(TRIPLE_MODELS, "Models of triples")
 _PANELS |= {"run": "Run", "hosts": "Hosts", "trainers": "Hosts of clicks", "table": "Tables larger than memory"}
+_PANELS |= {"table_hosts": "Hosts of triples"}
 _PANELS |= {"text": "Reading text", "graph": "Reading graphs", "clicks": "Reading clicks", "triples": "Reading triples"}
 _OWNERS = {
     "run": "runs", "hosts": "models of words and nodes on several hosts",
     "trainers": "models of clicks on several hosts", "text": "reading text", "graph": "reading graphs",
     "clicks": "reading clicks", "triples": "reading triples",
     "table": "models of triples, and skip-gram over words and nodes",
+    "table_hosts": "models of triples on several hosts",
 }  # fmt: skip
 """whose option it is, in a user's words; of models their names"""
 _LABELS = {"skipgram": "words", "cbow": "words", "deepwalk": "nodes", "node2vec": "nodes"}
@@ -93,7 +96,7 @@ class Job:
     data: str | list[str]
     out: Path | None
     run: RunOptions
-    hosts: HostOptions | TrainerOptions
+    hosts: HostOptions | TrainerOptions | TableHosts
     text: Any
     graph: Any
     schema: str | None = None
@@ -123,7 +126,7 @@ class Job:
 
 def _owners() -> dict[str, type]:
     models = {name: getattr(any2vec, attribute) for name, attribute in ALL_MODELS.items()}
-    hosts = {"hosts": HostOptions, "trainers": TrainerOptions}
+    hosts = {"hosts": HostOptions, "trainers": TrainerOptions, "table_hosts": TableHosts}
     reading = {"text": text_options(), "graph": graph_options(), "clicks": ClickReading, "triples": _triple_options()}
     return models | {"run": RunOptions, "table": TableOptions} | hosts | reading
 
@@ -194,10 +197,9 @@ def make_job(
         raise InputError(f"There is no model {name!r} here; {nearest_match(name, list(models))}")
     values |= given
     owners = _owners()
-    hosts = "trainers" if name in CLICK_MODELS else "hosts"
+    hosts = "trainers" if name in CLICK_MODELS else "table_hosts" if name in TRIPLE_MODELS else "hosts"
     reading = _reading(name)
-    mine = (name, "run", reading, *(["table"] if name in TABLE_MODELS else []))
-    mine += () if name in TRIPLE_MODELS else (hosts,)  # they have one host
+    mine = (name, "run", hosts, reading, *(["table"] if name in TABLE_MODELS else []))
     for key in values:
         if not any(owner in flags[key].defaults for owner in mine):
             theirs = " and ".join(_OWNERS.get(owner, owner) for owner in flags[key].defaults)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +17,7 @@ from any2vec.models.click_config import ClickModel
 from any2vec.models.config import SequenceModel
 from any2vec.models.triple_config import TripleModel
 from any2vec.sync.options import HostOptions
+from any2vec.sync.run_hosts import TableHosts
 from any2vec.sync.trainers import TrainerOptions
 from any2vec.train.call import Call
 from any2vec.train.click_prepare import check_clicks, schema_of
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from any2vec.data.edges import GraphOptions
     from any2vec.data.text import TextOptions
     from any2vec.data.triple_options import TripleOptions
+
+SpreadHosts = HostOptions | TrainerOptions | TableHosts
+"""how a run is spread: models of sequences, of clicks, of triples"""
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ def fit(
     schema: ClickSchema | str | Path | None = None,
     triples: TripleOptions | None = None,
     cache_dir: str | Path | None = None,
-    hosts: HostOptions | TrainerOptions | int | None = None,
+    hosts: SpreadHosts | int | None = None,
     memory: str | int | None = None,
     order: str | None = None,
     staleness_bound: int | None = None,
@@ -102,8 +106,8 @@ def fit(
         text, graph, triples: reading options.
         schema: which columns of clicks are what: a `ClickSchema`, criteo, avazu, or a TOML file.
         cache_dir: where encoded data are kept; triples are not.
-        hosts: over how many hosts the run is spread and how they agree (`TrainerOptions` for clicks); a number: so many
-            processes of this machine.
+        hosts: over how many hosts the run is spread and how they agree (`TrainerOptions` for clicks, `TableHosts` for
+            triples); a number: so many processes of this machine.
         memory, order, staleness_bound: of models of triples and of skip-gram over words and nodes, as `TableOptions`
             has them: bytes (2_000_000_000, "2GB") that the process may have; a table that does not fit is trained from
             the disk, in `out`.
@@ -130,7 +134,7 @@ def fit(
     elif schema is not None:
         raise InputError(f"schema is for clicks, and {model.name} reads none; leave it out.")
     if isinstance(model, TripleModel):
-        check_triples(spread, text=text, graph=graph, init=init, cache_dir=cache_dir)
+        check_triples(spread, memory, order, text=text, graph=graph, init=init, cache_dir=cache_dir)
     elif triples is not None:
         raise InputError(f"triples is for models of triples, not {model.name}; leave it out.")
     if memory is not None and not isinstance(model, TripleModel):
@@ -151,10 +155,11 @@ def fit(
     if (is_several or spread.ray is not None) and not joined():
         check_torch()
         job = TrainJob(
-            model=model, data=[], text=text, graph=graph, schema=wanted, hosts=spread,
+            model=model, data=[], text=text, graph=graph, schema=wanted, hosts=spread, triples=triples,
             arguments={
                 "epochs": epochs, "threads": threads, "seed": seed, "out": folder, "overwrite": overwrite,
                 "resume": resume, "init": init, "checkpoint_seconds": checkpoint_seconds, "cache_dir": cache_dir,
+                **({} if memory is None else asdict(table)),
             },
         )  # fmt: skip
         if on_epoch is not None:
@@ -173,7 +178,7 @@ def fit(
     return FitResult(made.embeddings, made.summary, made.records, folder, made.scorer)
 
 
-def _hosts_of(model: Any, hosts: HostOptions | TrainerOptions | int | None) -> HostOptions | TrainerOptions:
+def _hosts_of(model: Any, hosts: SpreadHosts | int | None) -> SpreadHosts:
     """The hosts of a run of a model, checked; InputError where they, or the model, are no such thing."""
     if not isinstance(model, SequenceModel | ClickModel | TripleModel):
         raise InputError(
@@ -181,7 +186,9 @@ def _hosts_of(model: Any, hosts: HostOptions | TrainerOptions | int | None) -> H
             "FactorisationMachine(...), LogisticRegression(...), ComplEx(...), DistMult(...), TransE(...), RotatE(...) "
             f"or DotProduct(...), got {model!r}."
         )
-    kind: type[HostOptions] | type[TrainerOptions] = TrainerOptions if isinstance(model, ClickModel) else HostOptions
+    kind: type[SpreadHosts] = HostOptions
+    if isinstance(model, ClickModel | TripleModel):
+        kind = TrainerOptions if isinstance(model, ClickModel) else TableHosts
     spread = kind(hosts=hosts) if isinstance(hosts, int) else hosts or kind()
     if not isinstance(spread, kind):
         raise InputError(f"hosts of {model.name} are {kind.__name__}(...), got {spread!r}.")
@@ -191,7 +198,7 @@ def _hosts_of(model: Any, hosts: HostOptions | TrainerOptions | int | None) -> H
 
 
 def _folder_of(
-    out: str | Path | None, overwrite: bool, resume: bool, spread: HostOptions | TrainerOptions, init: Any
+    out: str | Path | None, overwrite: bool, resume: bool, spread: SpreadHosts, init: Any
 ) -> tuple[Path | None, bool]:
     """The run folder, which may be written, and whether the run goes on from what is in it."""
     again, allowed = restarts()  # by torchrun: the hosts then go on from the last checkpoint

@@ -10,7 +10,7 @@ from typing import Any
 
 from any2vec.models.click_config import CLICK_MODELS, ClickModel
 from any2vec.models.config import SequenceModel
-from any2vec.models.triple_config import TripleModel
+from any2vec.models.triple_config import TRIPLE_MODELS, TripleModel
 
 MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2vec": "Node2Vec"}
 """name of a model on the command line, and of its module -> its class, also its name in `any2vec`"""
@@ -23,16 +23,22 @@ class TrainJob:
     model: SequenceModel | ClickModel | TripleModel
     data: list[str]
     arguments: dict[str, Any]
-    """epochs, threads, seed, out, overwrite, resume, init, checkpoint_seconds, cache_dir"""
+    """epochs, threads, seed, out, overwrite, resume, init, checkpoint_seconds, cache_dir; memory and its kin"""
     text: Any = None
     graph: Any = None
     schema: Any = None
+    triples: Any = None
     hosts: Any = None
 
     def to_json(self) -> str:
         options = {
             name: None if value is None else asdict(value)
-            for name, value in (("text", self.text), ("graph", self.graph), ("hosts", self.hosts))
+            for name, value in (
+                ("text", self.text),
+                ("graph", self.graph),
+                ("triples", self.triples),
+                ("hosts", self.hosts),
+            )
         }
         arguments = {name: str(value) if isinstance(value, Path) else value for name, value in self.arguments.items()}
         options["schema"] = None if self.schema is None else self.schema.to_dict()
@@ -43,15 +49,19 @@ class TrainJob:
         """Raises ValueError, KeyError or TypeError for a text that `to_json` did not make."""
         from any2vec.data.edges import GraphOptions
         from any2vec.data.text_options import TextOptions
+        from any2vec.data.triple_options import TripleOptions
         from any2vec.sync.options import HostOptions
+        from any2vec.sync.run_hosts import TableHosts
         from any2vec.sync.trainers import TrainerOptions
         from any2vec.train.click_prepare import schema_from_dict
 
         found = json.loads(text)
         options = dict(found["model"])
         name = options.pop("model")
-        model = getattr(import_module(f"any2vec.models.{name}"), (MODELS | CLICK_MODELS)[name])(**options)
-        kind = TrainerOptions if name in CLICK_MODELS else HostOptions
+        model = getattr(import_module(f"any2vec.models.{name}"), (MODELS | CLICK_MODELS | TRIPLE_MODELS)[name])(
+            **options
+        )
+        kind = TrainerOptions if name in CLICK_MODELS else TableHosts if name in TRIPLE_MODELS else HostOptions
 
         def made(kind: Any, key: str) -> Any:
             return None if found[key] is None else kind(**found[key])
@@ -59,4 +69,5 @@ class TrainJob:
         return cls(
             model=model, data=found["data"], arguments=found["arguments"], text=made(TextOptions, "text"),
             graph=made(GraphOptions, "graph"), hosts=made(kind, "hosts"), schema=schema_from_dict(found["schema"]),
+            triples=made(TripleOptions, "triples"),
         )  # fmt: skip

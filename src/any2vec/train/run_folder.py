@@ -34,6 +34,8 @@ _RESULT = (
 )  # fmt: skip
 TABLE, TRIPLES = "table", "triples"
 """folders of a run whose table is larger than memory, until its result is whole: partitions, and buckets of triples"""
+_HOSTS = "host-*"
+"""folders of a run of several hosts, in which each has its table and its triples"""
 _WHOLE = "meta.json"
 """the result is whole where it is"""
 _ABOUT, _LOG = "run.json", "progress.jsonl"
@@ -136,8 +138,17 @@ def remove_table(out: Path) -> None:
         StorageError: they cannot be removed.
     """
     with storage_errors(out):
-        for name in (TABLE, TRIPLES):
-            remove_of_run(out / name)
+        for folder in (out, *out.glob(_HOSTS)):
+            for name in (TABLE, TRIPLES):
+                remove_of_run(folder / name)
+            if folder != out:
+                with suppress(OSError):  # it holds what is none of ours
+                    folder.rmdir()
+
+
+def host_folder(out: Path, rank: int) -> Path:
+    """Where one of several hosts keeps its table and its triples: below the run folder, on its own machine."""
+    return out / _HOSTS.replace("*", str(rank))
 
 
 def _remove(folder: Path, *names: str) -> None:
@@ -269,7 +280,17 @@ def is_begun(out: Path) -> bool:
 
 def has_table(out: Path) -> bool:
     """Whether `out` is of an unfinished run whose table is larger than memory."""
-    return (out / TABLE / "meta.json").exists() and not is_finished(out)
+    return (is_table(out) or is_shared(out)) and not is_finished(out)
+
+
+def is_shared(out: Path) -> bool:
+    """Whether hosts have left their parts of such a table in `out`."""
+    return any(map(is_table, out.glob(_HOSTS)))
+
+
+def is_table(folder: Path) -> bool:
+    """Whether a folder holds a table in partitions, or the part of one host."""
+    return (folder / TABLE / "meta.json").exists()
 
 
 def open_finished(out: Path, settings: dict[str, Any]) -> tuple[Embeddings, dict[str, Any]]:

@@ -20,17 +20,19 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError, InputError
 from any2vec.models.click_config import ClickModel
 from any2vec.models.config import SequenceModel
+from any2vec.models.triple_config import TripleModel
 from any2vec.sync.run_hosts import RunHosts
 from any2vec.train.call import own_threads
 from any2vec.train.checkpoint import FILE
 from any2vec.train.job import TrainJob
 from any2vec.train.losses import updates_lost
 from any2vec.train.prepare import Stage, open_graph
-from any2vec.train.run_folder import note_restarts, summary_of
+from any2vec.train.run_folder import has_table, is_begun, note_restarts, summary_of
 from any2vec.types import Progress
 
 if TYPE_CHECKING:
     from any2vec.models.click_scorer import ClickScorer
+    from any2vec.models.triple_scorer import TripleScorer
 
 _WORKER = "any2vec.train.worker"
 _RAY_PATIENCE = 50.0
@@ -41,8 +43,8 @@ _log = logging.getLogger("any2vec")
 
 def train_in_processes(
     job: TrainJob, data: Any, callback: Callable[[Progress], None] | None, stage: Stage | None
-) -> tuple[Embeddings, dict[str, Any], list[Progress], ClickScorer | None]:
-    """(vectors, summary, records, scorer of a model of clicks) of a job whose hosts are processes of this machine.
+) -> tuple[Embeddings, dict[str, Any], list[Progress], ClickScorer | TripleScorer | None]:
+    """(vectors, summary, records, scorer, if the model has one) of a job whose hosts are processes of this machine.
 
     job.data is filled in here.
 
@@ -76,11 +78,15 @@ def train_in_processes(
         if job.hosts.restarts:
             note_restarts(result, restarts)
         embeddings = Embeddings.load(result) if out is not None else Embeddings.load(result, mmap=False)
-        scorer = None
+        scorer: ClickScorer | TripleScorer | None = None
         if isinstance(job.model, ClickModel):
             from any2vec.models.click_scorer import ClickScorer
 
             scorer = ClickScorer.load(result)
+        if isinstance(job.model, TripleModel):
+            from any2vec.models.triple_scorer import TripleScorer
+
+            scorer = TripleScorer.load(result)
         return embeddings, summary_of(result), records, scorer
 
 
@@ -107,9 +113,10 @@ def _run(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> int:
             if error.is_lasting:
                 raise
             is_kept = not out.is_relative_to(folder)
-            has_checkpoint = is_kept and (out / FILE).exists()
+            has_checkpoint = is_kept and is_begun(out)
+            kept_in = None if not has_checkpoint else out if has_table(out) else out / FILE
             if restarts == allowed:
-                raise _with_way_on(error, allowed, is_kept, out if has_checkpoint else None) from error
+                raise _with_way_on(error, allowed, is_kept, kept_in) from error
             restarts += 1
             where = "the last checkpoint" if has_checkpoint else "the beginning, for there is no checkpoint yet"
             if lost := updates_lost(out):
@@ -121,11 +128,11 @@ def _run(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> int:
 def _with_way_on(error: HostError, allowed: int, is_kept: bool, kept_in: Path | None) -> HostError:
     """The error, which goes on with what to do about it.
 
-    is_kept: --out was given; kept_in: the run folder, if it holds a checkpoint.
+    is_kept: --out was given; kept_in: the checkpoint, or the run folder that holds a table, if one does.
     """
     ways = [f"It was the last of {allowed} restarts."] if allowed > 1 else ["It was the only restart."] * allowed
     if kept_in is not None:
-        ways.append(f"{kept_in / FILE} holds the work so far: run again with --resume (resume=True) to go on from it.")
+        ways.append(f"{kept_in} holds the work so far: run again with --resume (resume=True) to go on from it.")
     elif not allowed and not _OWN_FAULT.match(str(error)):
         missing = "--restarts" if is_kept else "--out and --restarts"
         ways.append(f"With {missing} the hosts are started again and go on from the last checkpoint.")

@@ -19,6 +19,7 @@ from any2vec.formats.native import write_native
 from any2vec.formats.table import Table, check_writable
 from any2vec.models.triple_config import TripleModel
 from any2vec.models.triple_scorer import parts_of
+from any2vec.tables.partition_exchange import AllPartitions
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.train.stored_vectors import StoredVectors
 
@@ -29,7 +30,7 @@ class StoredTriples:
 
     model: TripleModel
     triples: Triples
-    store: PartitionStore
+    store: PartitionStore | AllPartitions
     entities: EntityParts
     relation_RP: np.ndarray
     num_bytes: int

@@ -15,6 +15,7 @@ from any2vec.data.direct import aligned_rows
 from any2vec.data.entity_parts import EntityParts
 from any2vec.errors import InputError
 from any2vec.formats.table import BLOCK_BYTES
+from any2vec.tables.partition_exchange import AllPartitions
 from any2vec.tables.partition_store import PartitionStore
 
 _GATHERED = 1 << 14
@@ -31,7 +32,9 @@ class StoredVectors:
         column: of the store, at which the vectors begin.
     """
 
-    def __init__(self, store: PartitionStore, parts: EntityParts, width: int, num_bytes: int, column: int = 0) -> None:
+    def __init__(
+        self, store: PartitionStore | AllPartitions, parts: EntityParts, width: int, num_bytes: int, column: int = 0
+    ) -> None:
         self._store, self._parts, self._columns = store, parts, slice(column, column + width)
         self.shape = parts.num_entities, width
         self.size = parts.num_entities * width
