@@ -26,6 +26,7 @@ from any2vec.kernels.row_start import start_rows
 from any2vec.models.config import SequenceModel
 from any2vec.plan.buffer import BufferPlan
 from any2vec.sync.run_hosts import RunHosts
+from any2vec.tables.partition_exchange import AllPartitions
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.train.host import FitRequest, Host, Made
 from any2vec.train.out_of_core import OutOfCoreOptions
@@ -133,7 +134,7 @@ class WordTableHost(TableHost):
     def facts(self) -> dict[str, Any]:
         return {"sweeps": self.sweeps}
 
-    def result(self, store: PartitionStore) -> StoredWords:
+    def result(self, store: PartitionStore | AllPartitions) -> StoredWords:
         return StoredWords(self.request.model, self.prepared, store, self.parts, self.spare_bytes)
 
     def made(self, summary: dict[str, Any], recorder: Recorder) -> Made:
@@ -151,7 +152,7 @@ class StoredWords:
 
     model: SequenceModel
     prepared: Prepared
-    store: PartitionStore
+    store: PartitionStore | AllPartitions
     items: EntityParts
     num_bytes: int
     """of memory that the vectors may have meanwhile"""
