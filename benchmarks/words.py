@@ -63,7 +63,7 @@ def whole_command(bench: Bench) -> list[Reading]:
     ours, theirs = [], []
     for seed in _seeds(bench):
         bench.forget_input()
-        run = _train_ours(bench, "skipgram", seed, epochs=1, threads=1)
+        run = train_ours(bench, "skipgram", seed, epochs=1, threads=1)
         peer = _train_gensim(bench, "skipgram", seed, epochs=1, threads=1).result
         ours.append(run.wall_seconds)
         theirs.append(peer["vocabulary_seconds"] + peer["train_seconds"])
@@ -76,8 +76,8 @@ def two_threads_words(bench: Bench) -> Reading:
     warm_up(bench, "skipgram")
     one, two = [], []
     for seed in _seeds(bench):
-        two.append(_train_ours(bench, "skipgram", seed, epochs=_epochs(bench), threads=2).items_per_s)
-        one.append(_train_ours(bench, "skipgram", seed, epochs=_epochs(bench), threads=1).items_per_s)
+        two.append(train_ours(bench, "skipgram", seed, epochs=_epochs(bench), threads=2).items_per_s)
+        one.append(train_ours(bench, "skipgram", seed, epochs=_epochs(bench), threads=1).items_per_s)
     bench.runs["words_per_s"] = {"two threads": two, "one thread": one}
     return ratio_reading(two, one, "words/s", peer="one thread")
 
@@ -85,7 +85,7 @@ def two_threads_words(bench: Bench) -> Reading:
 def one_thread_rate(bench: Bench) -> float:
     """any2vec's words/s of skip-gram on one thread, one epoch."""
     warm_up(bench, "skipgram")
-    return _train_ours(bench, "skipgram", 1, epochs=1, threads=1).items_per_s
+    return train_ours(bench, "skipgram", 1, epochs=1, threads=1).items_per_s
 
 
 def encode(bench: Bench) -> list[Reading]:
@@ -94,7 +94,7 @@ def encode(bench: Bench) -> list[Reading]:
     repeats = len(_seeds(bench))
     epoch_seconds = []
     for seed in _seeds(bench):
-        run = _train_ours(bench, "skipgram", seed, epochs=1, threads=1)
+        run = train_ours(bench, "skipgram", seed, epochs=1, threads=1)
         epoch_seconds.append(counts(bench).total() / run.items_per_s)
     encoding = bench.ours("any2vec_encode.py", "--text", bench.words(), "--repeats", repeats).result["seconds"]
     bench.runs["seconds"] = {"encode": encoding, "epoch": epoch_seconds}
@@ -157,7 +157,7 @@ def _pairs(bench: Bench, model: str) -> list[tuple[Side, Side]]:
         warm_up(bench, model)
         return [
             (
-                _train_ours(bench, model, seed, epochs=_epochs(bench), threads=1, score=True),
+                train_ours(bench, model, seed, epochs=_epochs(bench), threads=1, score=True),
                 _train_gensim(bench, model, seed, epochs=_epochs(bench), threads=1, score=True),
             )
             for seed in _seeds(bench)
@@ -171,14 +171,14 @@ def _pairs_two_threads(bench: Bench, model: str) -> list[tuple[Side, Side]]:
     warm_up(bench, model)
     return [
         (
-            _train_ours(bench, model, seed, epochs=_epochs(bench), threads=2),
+            train_ours(bench, model, seed, epochs=_epochs(bench), threads=2),
             _train_gensim(bench, model, seed, epochs=1, threads=2),
         )
         for seed in _seeds(bench)
     ]
 
 
-def _train_ours(bench: Bench, model: str, seed: int, *, epochs: int, threads: int, score: bool = False) -> Side:
+def train_ours(bench: Bench, model: str, seed: int, *, epochs: int, threads: int, score: bool = False) -> Side:
     out = bench.scratch(f"any2vec-{model}")
     done = bench.any2vec(
         "train", bench.words(), "--model", model, "--out", out, *MODEL, *RATE, "--epochs", epochs,

@@ -30,7 +30,7 @@ from any2vec.tables.checking import check_folders
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train import fit, progress, run_folder, table_budget, triple_budget, triple_table
-from any2vec.train.stored_triples import StoredVectors
+from any2vec.train.stored_vectors import StoredVectors
 from any2vec.train.table_options import TableOptions, parse_size
 from any2vec.train.triple_batches import WindowLearner
 from any2vec.train.triple_host import fresh_tables, start_entities
@@ -142,7 +142,7 @@ def test_rows_start_by_entity() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 400])
 def test_vectors_come_in_the_order_of_entities(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("any2vec.train.stored_triples.BLOCK_BYTES", 1)
+    monkeypatch.setattr("any2vec.train.stored_vectors.BLOCK_BYTES", 1)
     parts = EntityParts(400, 8, 7)
 
     def fill(number: int, row_RC: np.ndarray) -> None:
@@ -428,8 +428,6 @@ def test_what_is_refused(files: tuple[Path, Path], tmp_path: Path, is_large: Non
     ):
         with pytest.raises(InputError, match=said):
             any2vec.fit(SMALL, files[0], **options)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="memory is for models of triples, not skipgram"):
-        any2vec.fit(any2vec.SkipGram(), [["a", "b"]], memory="1MB")
 
 
 # ---- the command line

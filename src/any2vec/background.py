@@ -73,11 +73,15 @@ class Background:
         """
         with self._news:
             while not is_so() and self._error is None:
-                moves = self._moves
+                moves = self._moved()
                 self._of_owner.wait_for(lambda: is_so() or self._error or self._is_over, self._patience)
-                if not is_so() and self._error is None and (self._is_over or self._moves == moves):
+                if not is_so() and self._error is None and (self._is_over or self._moved() == moves):
                     raise stalled()
         self.check()
+
+    def _moved(self) -> int:
+        """While this grows, something is alive."""
+        return self._moves
 
     def _awaits_work(self, is_there: Callable[[], bool]) -> bool:
         """For a thread: wait until there is work; False where it is to end."""

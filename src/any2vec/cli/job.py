@@ -23,6 +23,8 @@ from any2vec.train.table_options import TableOptions
 
 GRAPH_MODELS = ("deepwalk", "node2vec")
 ALL_MODELS = MODELS | CLICK_MODELS | TRIPLE_MODELS
+TABLE_MODELS = ("skipgram", *GRAPH_MODELS, *TRIPLE_MODELS)
+"""whose table may be larger than memory"""
 PLANNED_MODELS = MODELS | CLICK_MODELS
 ESTIMATED_MODELS = MODELS | TRIPLE_MODELS
 READING = {"text", "graph", "clicks", "triples"}
@@ -36,13 +38,14 @@ _ELSEWHERE = {*CLICK_MODELS, "clicks", "trainers", "hosts", "table_hosts"}
 _PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec": "Walks"}
 _PANELS |= dict.fromkeys(CLICK_MODELS, "Models of clicks")
 _PANELS |= dict.fromkeys(TRIPLE_MODELS, "Models of triples")
-_PANELS |= {"run": "Run", "hosts": "Hosts", "trainers": "Hosts of clicks", "table": "Models of triples"}
+_PANELS |= {"run": "Run", "hosts": "Hosts", "trainers": "Hosts of clicks", "table": "Tables larger than memory"}
 _PANELS |= {"table_hosts": "Hosts of triples"}
 _PANELS |= {"text": "Reading text", "graph": "Reading graphs", "clicks": "Reading clicks", "triples": "Reading triples"}
 _OWNERS = {
     "run": "runs", "hosts": "models of words and nodes on several hosts",
     "trainers": "models of clicks on several hosts", "text": "reading text", "graph": "reading graphs",
-    "clicks": "reading clicks", "triples": "reading triples", "table": "models of triples",
+    "clicks": "reading clicks", "triples": "reading triples",
+    "table": "models of triples, and skip-gram over words and nodes",
     "table_hosts": "models of triples on several hosts",
 }  # fmt: skip
 """whose option it is, in a user's words; of models their names"""
@@ -196,7 +199,7 @@ def make_job(
     owners = _owners()
     hosts = "trainers" if name in CLICK_MODELS else "table_hosts" if name in TRIPLE_MODELS else "hosts"
     reading = _reading(name)
-    mine = (name, "run", hosts, reading, *(["table"] if name in TRIPLE_MODELS else []))
+    mine = (name, "run", hosts, reading, *(["table"] if name in TABLE_MODELS else []))
     for key in values:
         if not any(owner in flags[key].defaults for owner in mine):
             theirs = " and ".join(_OWNERS.get(owner, owner) for owner in flags[key].defaults)
@@ -217,7 +220,7 @@ def make_job(
         graph=build("graph") if reading == "graph" else None,
         schema=build("clicks").schema if reading == "clicks" else None,
         triples=build("triples") if reading == "triples" else None,
-        table=build("table") if reading == "triples" else None,
+        table=build("table") if "table" in mine else None,
         given=values,
     )
 

@@ -21,6 +21,8 @@ from any2vec.kernels.permutation import permute, unpermute
 from any2vec.kernels.rng import PURPOSE_PARTS, stream_key
 
 MOST_ENTITIES = 2**31 - 1
+_REMEMBERED = 1 << 20
+"""entities up to which their rows are computed once: 4 MB"""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class EntityParts:
         if len(entity_M) and not 0 <= (low := int(entity_M.min())) <= (high := int(entity_M.max())) < self.num_entities:
             wrong = low if low < 0 else high
             raise DataError(f"Entities are numbered from 0 to {self.num_entities - 1:,}, got {wrong:,}.")
+        if self.num_entities <= _REMEMBERED:
+            return self._rows_of_all[entity_M].astype(np.int64)
         found_M = np.empty(len(entity_M), np.int64)
         permute(entity_M, self.num_entities, self._key, found_M)
         return found_M
@@ -70,11 +74,18 @@ class EntityParts:
 
     def part_of(self, row_M: np.ndarray) -> np.ndarray:
         """The partitions of rows; int64 (M,)."""
-        return np.searchsorted(self.bounds, row_M, side="right") - 1
+        return ((np.asarray(row_M, np.int64) + 1) * self.partitions - 1) // self.num_entities
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; `EntityParts(**...)` is the same again."""
         return {"num_entities": self.num_entities, "partitions": self.partitions, "seed": self.seed}
+
+    @cached_property
+    def _rows_of_all(self) -> np.ndarray:
+        """int32 (V,): the row of each entity."""
+        found_V = np.empty(self.num_entities, np.int32)
+        permute(np.arange(self.num_entities), self.num_entities, self._key, found_V)
+        return found_V
 
     @property
     def _key(self) -> np.uint64:

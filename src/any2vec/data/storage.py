@@ -242,6 +242,20 @@ def _put_in_place(temporary: Path, path: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
+def remove_of_run(path: Path) -> None:
+    """Remove a folder of an unfinished run, and what killed processes left of it; a cut leaves nothing half there.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    for rest in path.parent.glob(f".{path.name}.*.tmp"):
+        shutil.rmtree(rest)
+    if format_of_folder(path) in RUN_FORMATS:
+        gone = path.with_name(f".{path.name}.gone.tmp")
+        path.rename(gone)
+        shutil.rmtree(gone)
+
+
 def remove_stale(folder: Path) -> None:
     """Remove temporary files and folders that killed processes left in `folder` more than a week ago."""
     with suppress(OSError):

@@ -6,16 +6,19 @@ On disk, a folder:
     digests.npy  uint64: XXH3 of each chunk's triples
     triples.bin  int32 (., 3): head row, relation, tail row; bucket after bucket, row-major, each from a new page on
 
+Pairs are triples without a relation: there are 0 of them, and records have two columns, head row and tail row.
+
 Rows are those of the partitioned table (data/entity_parts.py). A bucket is read in chunks of `CHUNK` triples, past the
 page cache, and every chunk is checked against its digest.
 
-Legend: M triples of a piece, p partitions.
+Legend: M triples of a piece, p partitions. Arrays of pairs have two columns where a 3 stands.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -26,6 +29,7 @@ from any2vec.data.direct import PAGE, aligned_array, forget, read_pages
 from any2vec.data.entity_parts import EntityParts
 from any2vec.data.storage import FileCheck, atomic_folder, read_meta, storage_errors, write_json
 from any2vec.errors import DataError, FormatError, InputError, StorageError
+from any2vec.kernels.bucketing import find_buckets, group_buckets
 
 BUCKETS_FORMAT = "any2vec-triple-buckets"
 _VERSION = 1
@@ -33,14 +37,13 @@ CHUNK = 1 << 14
 """triples that are read at once: 48 pages"""
 BLOCK = 1 << 20
 """triples that are sorted in memory at once"""
-_TRIPLE = 12
-"""bytes"""
 _FLUSH = 256 << 20
 """bytes after which what was written is brought to the disk, and out of the page cache"""
 _FILE = "triples.bin"
 
 Blocks = Callable[[], Iterable[np.ndarray]]
-"""gives pieces of the triples, integers (M, 3): head entity, relation, tail entity; called twice, for the same"""
+"""gives pieces of the triples, integers (M, 3): head entity, relation, tail entity; called twice, for the same. Of
+pairs, integers (M, 2)."""
 
 
 class Chunk(NamedTuple):
@@ -67,6 +70,10 @@ class Buckets(Protocol):
     def bytes_read(self) -> int: ...
 
     @property
+    def moves(self) -> int:
+        """It grows while triples are read, or made."""
+
+    @property
     def digest(self) -> str:
         """Of what is trained in all epochs."""
 
@@ -77,25 +84,35 @@ class Buckets(Protocol):
 class TripleBuckets:
     """Triples by bucket. Use `create` or `open`; threads may read at once. Counts: `bytes_read`."""
 
-    def __init__(self, folder: Path, parts: EntityParts, num_relations: int, count_PP: np.ndarray, digests: np.ndarray):
+    def __init__(
+        self, folder: Path, parts: EntityParts, num_relations: int, count_PP: np.ndarray, digests: np.ndarray,
+        note: dict[str, Any],
+    ) -> None:  # fmt: skip
         self.folder = folder
         self.parts = parts
         self.num_relations = num_relations
         self.count_PP = count_PP
         """int64 (p, p): triples from partition i to partition j"""
+        self.note = note
+        """what its maker remembers"""
         self.bytes_read = 0
+        self._bytes = _bytes_of(num_relations)
         self._digests = digests
-        pages = -(-_TRIPLE * count_PP.ravel() // PAGE)
+        pages = -(-self._bytes * count_PP.ravel() // PAGE)
         self._first_page = np.concatenate([[0], np.cumsum(pages)])
         self._first_chunk = np.concatenate([[0], np.cumsum(-(-count_PP.ravel() // CHUNK))])
 
     @staticmethod
     def create(
-        folder: Path | str, parts: EntityParts, num_relations: int, blocks: Blocks, overwrite: bool = False
-    ) -> TripleBuckets:
+        folder: Path | str, parts: EntityParts, num_relations: int, blocks: Blocks, overwrite: bool = False,
+        note: dict[str, Any] | None = None, are_rows: bool = False,
+    ) -> TripleBuckets:  # fmt: skip
         """Sort triples into buckets, in two passes over them; nothing is seen before it is whole.
 
         Args:
+            num_relations: 0: pairs.
+            note: JSON-ready; stands in meta.json.
+            are_rows: blocks has rows of the table where else it has entities.
             blocks: gives the triples, in the order in which they then stand in their buckets. For a set in memory, or
                 memory-mapped: `blocks_of`.
 
@@ -106,15 +123,16 @@ class TripleBuckets:
             DataError: there are no triples, or an entity or relation is out of range.
             StorageError: the folder is taken or cannot be written, or the disk is full.
         """
-        count_PP = _counted(parts, num_relations, blocks)
+        given = _Given(parts, num_relations, blocks, are_rows)
+        count_PP = given.count()
         with atomic_folder(folder, overwrite, BUCKETS_FORMAT) as made:
             with storage_errors(made):
-                digests = _Writer(made / _FILE, parts, count_PP).write(blocks)
+                digests = _Writer(made / _FILE, given, count_PP).write()
                 np.save(made / "counts.npy", count_PP)
                 np.save(made / "digests.npy", digests)
             meta = {
                 "format": BUCKETS_FORMAT, "version": _VERSION, "parts": parts.as_dict(), "num_relations": num_relations,
-                "chunk": CHUNK, "digest": _digest_of(count_PP, digests),
+                "chunk": CHUNK, "digest": _digest_of(count_PP, digests), "note": note or {},
             }  # fmt: skip
             write_json(made / "meta.json", meta)
         return TripleBuckets.open(folder)
@@ -131,17 +149,23 @@ class TripleBuckets:
         try:
             count_PP, digests = (np.load(folder / f"{name}.npy") for name in ("counts", "digests"))
             parts, num_relations = EntityParts(**meta["parts"]), int(meta["num_relations"])
+            note = dict(meta.get("note", {}))
             is_sound = meta["digest"] == _digest_of(count_PP, digests) and meta["chunk"] == CHUNK
         except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
             raise FormatError(f"The buckets {folder} are damaged ({error}); make them again.") from error
         if not is_sound or count_PP.shape != (parts.partitions, parts.partitions):
             raise FormatError(f"The buckets {folder} are damaged: their index is not what was written.")
-        buckets = TripleBuckets(folder, parts, num_relations, count_PP, digests)
+        buckets = TripleBuckets(folder, parts, num_relations, count_PP, digests, note)
         wanted, path = int(buckets._first_page[-1]) * PAGE, folder / _FILE
         size = path.stat().st_size if path.is_file() else 0
         if size != wanted:
             raise FormatError(f"The buckets {folder} are damaged: {_FILE} has {size:,} bytes, not {wanted:,}.")
         return buckets
+
+    @property
+    def moves(self) -> int:
+        """Bytes read."""
+        return self.bytes_read
 
     def of(self, epoch: int) -> TripleBuckets:
         """These, in every epoch."""
@@ -155,6 +179,11 @@ class TripleBuckets:
     def digest(self) -> str:
         """Of all triples, and of where they stand."""
         return _digest_of(self.count_PP, self._digests)
+
+    @property
+    def columns(self) -> int:
+        """Of a record: 3, of pairs 2."""
+        return self._bytes // 4
 
     @property
     def num_bytes(self) -> int:
@@ -176,8 +205,8 @@ class TripleBuckets:
             StorageError: it cannot be read.
         """
         bucket = chunk.head_part * self.parts.partitions + chunk.tail_part
-        start = int(self._first_page[bucket]) * PAGE + chunk.number * CHUNK * _TRIPLE
-        own_M3 = buffer[: 3 * chunk.size].reshape(-1, 3)
+        start = int(self._first_page[bucket]) * PAGE + chunk.number * CHUNK * self._bytes
+        own_M3 = buffer[: self._bytes // 4 * chunk.size].reshape(chunk.size, -1)
         path = self.folder / _FILE
         with storage_errors(path):
             self.bytes_read += read_pages(path, own_M3, start)
@@ -232,51 +261,73 @@ def blocks_of(head_M: np.ndarray, relation_M: np.ndarray | None, tail_M: np.ndar
     return pieces
 
 
-def _counted(parts: EntityParts, num_relations: int, blocks: Blocks) -> np.ndarray:
-    """The first pass; int64 (p, p)."""
-    count_PP = np.zeros(parts.partitions**2, np.int64)
-    for triple_M3 in _pieces(blocks):
-        relation_M = triple_M3[:, 1]
-        if len(relation_M) and not (relation_M.min() >= 0 and relation_M.max() < num_relations):
-            wrong = relation_M.min() if relation_M.min() < 0 else relation_M.max()
-            raise DataError(f"Relations are numbered from 0 to {num_relations - 1:,}, got {wrong:,}.")
-        count_PP += np.bincount(_rows(parts, triple_M3)[1], minlength=len(count_PP))
-    if not count_PP.sum():
-        raise DataError("There are no triples to sort into buckets; give at least one.")
-    return count_PP.reshape(parts.partitions, parts.partitions)
+@dataclass(frozen=True)
+class _Given:
+    """What is to be sorted."""
+
+    parts: EntityParts
+    num_relations: int
+    blocks: Blocks
+    are_rows: bool
+
+    def count(self) -> np.ndarray:
+        """The first pass; int64 (p, p)."""
+        count_PP = np.zeros(self.parts.partitions**2, np.int64)
+        for _, bucket_M in self.pieces():
+            count_PP += np.bincount(bucket_M, minlength=len(count_PP))
+        if self.num_relations and not count_PP.sum():  # some part of a stream may well have no pairs
+            raise DataError("There are no triples to sort into buckets; give at least one.")
+        return count_PP.reshape(self.parts.partitions, self.parts.partitions)
+
+    def pieces(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(triples of rows, int32 (M, 3), and the number of each one's bucket, int32): BLOCK triples at most."""
+        columns = _bytes_of(self.num_relations) // 4
+        for block in self.blocks():
+            block_M3 = np.asarray(block)
+            if block_M3.ndim != 2 or block_M3.shape[1] != columns or block_M3.dtype.kind not in "iu":
+                raise InputError(
+                    f"Blocks of {'triples' if columns == 3 else 'pairs'} are arrays of integers with "
+                    f"{'three' if columns == 3 else 'two'} columns, got {block_M3.dtype} {block_M3.shape}."
+                )
+            for start in range(0, len(block_M3), BLOCK):
+                row_M3 = self._rows(block_M3[start : start + BLOCK])
+                bucket_M = np.empty(len(row_M3), np.int32)
+                find_buckets(row_M3, self.parts.num_entities, self.parts.partitions, bucket_M)
+                yield row_M3, bucket_M
+
+    def _rows(self, triple_M3: np.ndarray) -> np.ndarray:
+        """int32 (M, 3)"""
+        if self.num_relations:
+            _check_range("Relations", triple_M3[:, 1], self.num_relations)
+        if self.are_rows:
+            for column in (0, -1):
+                _check_range("Rows", triple_M3[:, column], self.parts.num_entities)
+            return np.ascontiguousarray(triple_M3, np.int32)
+        row_M3 = np.empty(triple_M3.shape, np.int32)
+        row_M3[:, 1] = triple_M3[:, 1]
+        for column in (0, -1):
+            row_M3[:, column] = self.parts.rows(triple_M3[:, column])
+        return row_M3
 
 
-def _rows(parts: EntityParts, triple_M3: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Triples of rows, int32 (M, 3), and the number of each one's bucket."""
-    row_M3 = np.empty((len(triple_M3), 3), np.int32)
-    row_M3[:, 1] = triple_M3[:, 1]
-    part = []
-    for column in (0, 2):
-        row_M = parts.rows(triple_M3[:, column])
-        row_M3[:, column] = row_M
-        part.append(parts.part_of(row_M))
-    bucket_M = part[0] * parts.partitions + part[1]
-    return row_M3, bucket_M.astype(np.uint16) if parts.partitions <= 256 else bucket_M  # NumPy sorts uint16 by digits
+def _check_range(what: str, number_M: np.ndarray, size: int) -> None:
+    """DataError for a number that is not in [0, size)."""
+    if len(number_M) and not 0 <= (low := int(number_M.min())) <= (high := int(number_M.max())) < size:
+        raise DataError(f"{what} are numbered from 0 to {size - 1:,}, got {low if low < 0 else high:,}.")
 
 
-def _pieces(blocks: Blocks) -> Iterator[np.ndarray]:
-    """Pieces of BLOCK triples at most, whatever the caller's have."""
-    for block in blocks():
-        block_M3 = np.asarray(block)
-        if block_M3.ndim != 2 or block_M3.shape[1] != 3 or block_M3.dtype.kind not in "iu":
-            raise InputError(
-                f"Blocks of triples are arrays of integers with three columns, got {block_M3.dtype} {block_M3.shape}."
-            )
-        for start in range(0, len(block_M3), BLOCK):
-            yield block_M3[start : start + BLOCK]
+def _bytes_of(num_relations: int) -> int:
+    """Of a triple on disk, or of a pair."""
+    return 12 if num_relations else 8
 
 
 class _Writer:
     """The second pass: each block is sorted, and what it has of a bucket is put where that bucket ends so far."""
 
-    def __init__(self, path: Path, parts: EntityParts, count_PP: np.ndarray) -> None:
-        self.path, self.parts, self.count_PP = path, parts, count_PP
-        pages = -(-_TRIPLE * count_PP.ravel() // PAGE)
+    def __init__(self, path: Path, given: _Given, count_PP: np.ndarray) -> None:
+        self.path, self.given, self.count_PP = path, given, count_PP
+        self._bytes = _bytes_of(given.num_relations)
+        pages = -(-self._bytes * count_PP.ravel() // PAGE)
         self._start = (np.concatenate([[0], np.cumsum(pages)]) * PAGE).tolist()
         """byte at which each bucket begins, and the file ends"""
         self._done = np.zeros(count_PP.size, np.int64)
@@ -286,19 +337,17 @@ class _Writer:
         self._begun: dict[int, Any] = {}
         """bucket -> the digest of its last chunk, where that is not full"""
 
-    def write(self, blocks: Blocks) -> np.ndarray:
+    def write(self) -> np.ndarray:
         """The digests of all chunks, uint64."""
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             os.ftruncate(descriptor, self._start[-1])
-            unsynced = 0
-            for triple_M3 in _pieces(blocks):
-                row_M3, bucket_M = _rows(self.parts, triple_M3)
-                order_M = np.argsort(bucket_M, kind="stable")
-                row_M3, bucket_M = row_M3[order_M], bucket_M[order_M]
-                found, first = np.unique(bucket_M, return_index=True)
-                for bucket, start, stop in zip(found.tolist(), first, [*first[1:], len(row_M3)], strict=True):
-                    self._append(descriptor, bucket, row_M3[start:stop])
+            unsynced, first_B1 = 0, np.empty(self.count_PP.size + 1, np.int64)
+            for given_M3, bucket_M in self.given.pieces():
+                row_M3 = np.empty_like(given_M3)
+                group_buckets(given_M3, bucket_M, first_B1, row_M3)
+                for bucket in np.flatnonzero(np.diff(first_B1)).tolist():
+                    self._append(descriptor, bucket, row_M3[first_B1[bucket] : first_B1[bucket + 1]])
                 unsynced += row_M3.nbytes
                 if unsynced >= _FLUSH:
                     os.fsync(descriptor)
@@ -315,7 +364,7 @@ class _Writer:
         self._done[bucket] += len(piece_M3)
         if self._done[bucket] > self.count_PP.flat[bucket]:
             raise InputError("The blocks of triples are not the same at the second call; give the same ones again.")
-        given, at = piece_M3.data.cast("B"), self._start[bucket] + done * _TRIPLE
+        given, at = piece_M3.data.cast("B"), self._start[bucket] + done * self._bytes
         while given:
             count = os.pwrite(descriptor, given, at)
             given, at = given[count:], at + count

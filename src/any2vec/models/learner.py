@@ -41,6 +41,12 @@ def block_positions(model: SequenceModel, keep_rate: float) -> int:
     return min(1024, max(1, round(model.block_centres / max(keep_rate, 1e-6))))
 
 
+def linear_rate(model: SequenceModel, progress: float) -> float:
+    """Learning rate at a share of the whole run, 0..1."""
+    first = model.learning_rate
+    return first + (min(model.min_learning_rate, first) - first) * progress
+
+
 class SequenceLearner:
     """Trains the tables "input" and "output" on pieces of a token stream with `threads` Hogwild threads.
 
@@ -113,8 +119,7 @@ class SequenceLearner:
 
     def learning_rate(self, progress: float) -> float:
         """Learning rate at a share of the whole run, 0..1."""
-        first = self.config.learning_rate
-        return first + (min(self.config.min_learning_rate, first) - first) * progress
+        return linear_rate(self.config, progress)
 
     def close(self) -> None:
         """End the threads."""

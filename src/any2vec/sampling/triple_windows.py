@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,8 +36,10 @@ class Window(NamedTuple):
     """where the run stands behind it"""
     before: int
     """triples of its epoch that come before it"""
+    total: int
+    """triples of its epoch"""
     slot_M3: np.ndarray
-    """int32: slot of the head, relation, slot of the tail; slots are those of the turn's blocks"""
+    """int32: slot of the head, relation (none in pairs), slot of the tail; slots are those of the turn's blocks"""
     ends_turn: bool
     made: Any = None
     """what has been made of it before it is trained"""
@@ -81,16 +83,16 @@ class TripleWindows:
             if first >= skipped:
                 slot_M3 = self._read(buckets, chunks, turn, np.uint64(draw(key, np.uint64(number + 1))))
                 position = turn.after if ends_turn else Position(turn.epoch, turn.state, done)
-                yield Window(turn, position, before + first, slot_M3, ends_turn)
+                yield Window(turn, position, before + first, buckets.num_triples, slot_M3, ends_turn)
 
     def _read(self, buckets: TripleBuckets, chunks: list[Chunk], turn: Turn, key: np.uint64) -> np.ndarray:
-        read_M3 = np.empty((sum(chunk.size for chunk in chunks), 3), np.int32)
+        read_M3 = np.empty((sum(chunk.size for chunk in chunks), buckets.columns), np.int32)
         buffer, at, bounds = chunk_buffer(), 0, buckets.parts.bounds
         block_of = turn.block_of
         for chunk in chunks:
             own_M3 = read_M3[at : at + chunk.size]
             own_M3[:] = buckets.read(chunk, buffer)
-            for column, part in ((0, chunk.head_part), (2, chunk.tail_part)):
+            for column, part in ((0, chunk.head_part), (-1, chunk.tail_part)):
                 own_M3[:, column] += np.int32(block_of[part] * self._block_rows - int(bounds[part]))
             at += chunk.size
         if not self._is_shuffled:
@@ -103,14 +105,17 @@ class TripleWindows:
 class Ahead(Background):
     """The windows of an iterator, made by a thread, one before it is asked for. A context: the thread ends with it.
 
-    Raises (iterating): whatever the iterator raises; StorageError where none comes for `patience` seconds.
+    moves: a number that changes while the thread gets on.
+
+    Raises (iterating): whatever the iterator raises; StorageError where none comes for `patience` seconds, and `moves`
+    stands still.
     """
 
-    def __init__(self, windows: Iterable[Window], patience: float) -> None:
+    def __init__(self, windows: Iterable[Window], patience: float, moves: Callable[[], int] = lambda: 0) -> None:
         super().__init__([("triple-reader", self._work)], patience)
         self.seconds_waited = 0.0
         """that was waited for windows"""
-        self._windows = windows
+        self._windows, self._moves_behind = windows, moves
         self._made: deque[Window] = deque()
         self._is_made = False
         """all of them"""
@@ -129,6 +134,9 @@ class Ahead(Background):
 
     def _stalled(self) -> StorageError:
         return StorageError(f"No triples were read for {self._patience:g} s; look whether the disk works.")
+
+    def _moved(self) -> int:
+        return super()._moved() + self._moves_behind()
 
     def _work(self) -> None:
         for window in self._windows:

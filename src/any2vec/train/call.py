@@ -32,6 +32,7 @@ from any2vec.train.run_folder import is_finished, open_finished, own_folder, rem
 from any2vec.train.sequence_host import SequenceHost
 from any2vec.train.start import start_digest
 from any2vec.train.table_options import TableOptions
+from any2vec.train.word_table import sequence_host
 from any2vec.types import Progress
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class Call:
             from any2vec.train.triple_table import triple_host
 
             return triple_host(request, prepared, transport)
-        return SequenceHost(request, prepared, init, transport)
+        return sequence_host(request, prepared, init, transport)
 
     def _graph(self) -> Graph | None:
         """The graph that is to be cut into parts, if one is: mapped from the cache, where it comes from a file."""
@@ -260,11 +261,12 @@ def _finished(request: FitRequest) -> Made | None:
         from any2vec.models.click_scorer import ClickScorer
 
         return replace(made, scorer=ClickScorer.load(request.out))
+    if request.table.memory is not None:
+        with own_folder(request.out):
+            remove_table(request.out)  # of a run that was killed behind its result
     if isinstance(request.model, TripleModel):
         from any2vec.models.triple_scorer import TripleScorer
 
-        with own_folder(request.out):
-            remove_table(request.out)  # of a run that was killed behind its result
         return replace(made, scorer=TripleScorer.load(request.out))
     return made
 

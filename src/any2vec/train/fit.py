@@ -28,6 +28,7 @@ from any2vec.train.run_folder import check_not_begun, check_resumable, make_way,
 from any2vec.train.spread import train_in_processes
 from any2vec.train.table_options import TableOptions
 from any2vec.train.triple_prepare import check_triples
+from any2vec.train.word_table import check_table
 from any2vec.types import Progress
 
 if TYPE_CHECKING:
@@ -107,8 +108,9 @@ def fit(
         cache_dir: where encoded data are kept; triples are not.
         hosts: over how many hosts the run is spread and how they agree (`TrainerOptions` for clicks, `TableHosts` for
             triples); a number: so many processes of this machine.
-        memory, order, staleness_bound: of models of triples, as `TableOptions` has them: bytes (2_000_000_000, "2GB")
-            that the process may have; a table that does not fit is trained from the disk, in `out`.
+        memory, order, staleness_bound: of models of triples and of skip-gram over words and nodes, as `TableOptions`
+            has them: bytes (2_000_000_000, "2GB") that the process may have; a table that does not fit is trained from
+            the disk, in `out`.
 
     Returns:
         The result; its embeddings have the input rows as `vectors` and the output rows as `output`. Of clicks, the rows
@@ -133,10 +135,10 @@ def fit(
         raise InputError(f"schema is for clicks, and {model.name} reads none; leave it out.")
     if isinstance(model, TripleModel):
         check_triples(spread, memory, order, text=text, graph=graph, init=init, cache_dir=cache_dir)
-    elif memory is not None:
-        raise InputError(f"memory is for models of triples, not {model.name}; leave it out.")
     elif triples is not None:
         raise InputError(f"triples is for models of triples, not {model.name}; leave it out.")
+    if memory is not None and not isinstance(model, TripleModel):
+        check_table(model, spread, init)
     wanted = None if schema is None else schema_of(schema)
     bytes_ = None if memory is None else str(memory)
     table = TableOptions(memory=bytes_, order=cast(Any, order), staleness_bound=staleness_bound)

@@ -104,7 +104,7 @@ class OutOfCoreRun:
             threads of their own: the first is given a batch and reads rows, the last changes them.
         dense: gives the arrays that belong into a commit; called while no batch is under way.
         report: called behind each window, with it and its batches' results, in order; raises Interrupted to end the run
-            by a commit.
+            by a commit, as the buckets may.
         is_due: asked behind each window whether to commit there; by default the clock says it.
         exchange: brings partitions from other hosts, and gives them what this one needs no longer.
         arrange: cuts a window into batches, in the thread that reads ahead: the position of each, and what is made for
@@ -133,6 +133,8 @@ class OutOfCoreRun:
         self._settings = _settings(store, buckets, walk, self.options)
         self.walk = replace(walk, start=position_of(store, self._settings))
         self._committed = time.monotonic()
+        self._last: Position | None = None
+        """where the run stands behind the last window that was trained"""
 
     def run(self) -> OutOfCoreReport:
         """Train to the end.
@@ -149,10 +151,15 @@ class OutOfCoreRun:
             PartitionBuffer(self.store, self.walk, self.walk.blocks, self._patience, fetch) as buffer,
             exchange.serving(buffer) if exchange else nullcontext(),
             Pipeline(self.stages, options.staleness_bound) as pipeline,
-            Ahead(self._windows(buffer), self._patience) as windows,
+            Ahead(self._windows(buffer), self._patience, lambda: self.buckets.moves) as windows,
         ):
             swapping = _Swapping(buffer, self._is_due, self._note, self._pause, exchange)
-            run(windows, _Batches(buffer, pipeline, options.batch_size), swapping, self._reporting(swapping))
+            try:
+                run(windows, _Batches(buffer, pipeline, options.batch_size), swapping, self._heard)
+            except Interrupted:
+                if self._last is not None:
+                    swapping.commit(self._last)
+                raise
             if buffer.turn is not None:
                 swapping.commit(buffer.turn.after)
             counts = buffer.counts
@@ -166,17 +173,10 @@ class OutOfCoreRun:
         note = {**self.store.note, "position": list(position), "settings": self._settings}
         return note, self._dense() if self._dense else None
 
-    def _reporting(self, swapping: _Swapping) -> Callable[[Window, list[Any]], None]:
-        def report(window: Window, results: list[Any]) -> None:
-            if self._report is None:
-                return
-            try:
-                self._report(window, results)
-            except Interrupted:
-                swapping.commit(window.position)
-                raise
-
-        return report
+    def _heard(self, window: Window, results: list[Any]) -> None:
+        self._last = window.position
+        if self._report is not None:
+            self._report(window, results)
 
     def _clock_says(self, position: Position) -> bool:
         return time.monotonic() - self._committed >= self.options.commit_seconds

@@ -14,10 +14,9 @@ from any2vec._version import __version__
 from any2vec.data.folder_lock import lock_folder
 from any2vec.data.storage import (
     RESULT_FORMAT,
-    RUN_FORMATS,
     atomic_file,
-    format_of_folder,
     fsync_path,
+    remove_of_run,
     storage_errors,
     temporary_beside,
     write_json,
@@ -141,12 +140,7 @@ def remove_table(out: Path) -> None:
     with storage_errors(out):
         for folder in (out, *out.glob(_HOSTS)):
             for name in (TABLE, TRIPLES):
-                for rest in folder.glob(f".{name}.*.tmp"):
-                    shutil.rmtree(rest)
-                if format_of_folder(folder / name) in RUN_FORMATS:
-                    gone = folder / f".{name}.gone.tmp"
-                    (folder / name).rename(gone)
-                    shutil.rmtree(gone)
+                remove_of_run(folder / name)
             if folder != out:
                 with suppress(OSError):  # it holds what is none of ours
                     folder.rmdir()

@@ -85,9 +85,9 @@ class SequenceHost(Host):
         return Made(Embeddings(self.keys, agreed["input"], output, self.counts, meta={"model": model.as_dict()}))
 
     def facts(self, recorder: Recorder) -> dict[str, Any]:
-        """What only several hosts have to tell; {} for one that agrees with nobody."""
+        """What only several hosts have to tell, or one with a budget of memory."""
         if isinstance(self.driver, Alone):
-            return {}
+            return dict(self.request.table.facts_of_whole())
         counters, driver = self.transport.counters, self.driver
         own = {
             "bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase(),

@@ -67,6 +67,8 @@ class TableHost(ABC):
     """
 
     learner: TableLearner
+    sweeps = 1
+    """of an epoch over all states of the buffer: what `BufferWalk` and `Buckets` call epochs"""
 
     def __init__(self, request: FitRequest, plan: BufferPlan, num_rows: int, data_facts: dict[str, Any]) -> None:
         if request.out is None:
@@ -76,6 +78,10 @@ class TableHost(ABC):
         self.request, self.plan, self.data_facts = request, plan, data_facts
         self.out = request.out
         self.parts = EntityParts(num_rows, plan.partitions, request.seed)
+        self.walk = BufferWalk(
+            order=request.table.bucket_order, partitions=plan.partitions, capacity=plan.capacity,
+            epochs=request.epochs * self.sweeps, seed=request.seed,
+        )  # fmt: skip
         self.stop_signal = 0
         self._moment = ""
         """what is said of a stop that is obeyed at once; "": it waits for the end of a window"""
@@ -185,22 +191,18 @@ class TableHost(ABC):
 
     def _run(self, store: PartitionStore, buckets: Buckets, recorder: Recorder) -> OutOfCoreReport:
         request = self.request
-        walk = BufferWalk(
-            order=request.table.bucket_order, partitions=self.plan.partitions, capacity=self.plan.capacity,
-            epochs=request.epochs, seed=request.seed,
-        )  # fmt: skip
 
         def dense() -> dict[str, np.ndarray]:
             return self.dense() | {"totals": np.array([self.learner.items, recorder.seconds], np.float64)}
 
         def heard(window: Window, results: list[Stats]) -> None:
-            work = _work_of(window, buckets.of(window.turn.epoch).num_triples, request.epochs)
+            work = _work_of(window, self.sweeps, request.epochs)
             recorder.add(work, sum(results, Stats(0, 0.0, 0)))
             if self.stop_signal and work.progress_to < 1.0:
                 raise self._interrupted(f"at {work.progress_to:.1%}")
 
         return OutOfCoreRun(
-            store, buckets, walk, self.learner.step, self.options(), dense=dense, report=heard,
+            store, buckets, self.walk, self.learner.step, self.options(), dense=dense, report=heard,
             arrange=self.learner.arrange, pause=recorder.pause,
         ).run()  # fmt: skip
 
@@ -243,9 +245,9 @@ class TableHost(ABC):
         return Interrupted(f"Stopped by {name_of(self.stop_signal)} {moment}; {kept}.")
 
 
-def _work_of(window: Window, num_triples: int, epochs: int) -> Work:
-    """A window as the recorder knows it: triples [before, before + its own) of an epoch."""
-    epoch, stop = window.turn.epoch, window.before + len(window.slot_M3)
-    stretch = Stretch(0, num_triples, epoch / epochs, (epoch + 1) / epochs)
-    round_ = Round(epoch, (stretch,), ((0, num_triples),))
-    return Work(epoch, window.before, stop, stretch, round_, window.before == 0, stop == num_triples)
+def _work_of(window: Window, sweeps: int, epochs: int) -> Work:
+    """A window as the recorder knows it: triples [before, before + its own) of a sweep, which is a round."""
+    num_triples, sweep, stop = window.total, window.turn.epoch, window.before + len(window.slot_M3)
+    stretch = Stretch(0, num_triples, sweep / (sweeps * epochs), (sweep + 1) / (sweeps * epochs))
+    round_ = Round(sweep, (stretch,), ((0, num_triples),))
+    return Work(sweep // sweeps, window.before, stop, stretch, round_, window.before == 0, stop == num_triples)

@@ -55,6 +55,10 @@ class TableOptions:
         """Batches, for so many threads."""
         return self.staleness_bound or (1 if threads == 1 else 2 * threads)
 
+    def facts_of_whole(self) -> dict[str, int]:
+        """What the summary says of a table that fits into the budget, if there is one."""
+        return {} if self.memory is None else {"partitions": 1, "capacity": 1, "loads": 0}
+
     def settings(self) -> dict[str, str]:
         """What must be the same for a run to go on, if there is a budget at all."""
         return {} if self.memory is None else {"memory": self.memory, "order": self.bucket_order}

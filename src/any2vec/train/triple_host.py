@@ -91,11 +91,11 @@ class TripleHost(Host):
 
     def facts(self, recorder: Recorder) -> dict[str, Any]:
         num_entities = len(self.triples.entities)
-        told = {
+        return {
             "relations": len(self.triples.relations),
             "num_negatives": self.request.model.negatives_of(num_entities) or num_entities,
+            **self.request.table.facts_of_whole(),
         }
-        return told if self.request.table.memory is None else told | {"partitions": 1, "capacity": 1, "loads": 0}
 
     def finish(self) -> None:
         """Nobody asks for anything."""
