@@ -66,16 +66,18 @@ class Layer:
     Args:
         p_TI: its input; of the first layer the features, which never change.
         label_T: int64 (T,), of the last layer, None elsewhere.
+        reach: largest |f(a)| of the forward pass that its output's grid was calibrated by.
 
     It starts where a forward pass leaves it: z = a, q = f(z), u = 0, so that u = nu (q - f(z)) from the beginning.
     """
 
     def __init__(
         self, index: int, w_IO: np.ndarray, b_O: np.ndarray, p_TI: np.ndarray, label_T: np.ndarray | None,
-        rules: LayerRules,
+        rules: LayerRules, reach: float = 0.0,
     ) -> None:  # fmt: skip
         self.index = index
         self.rules = rules
+        self.reach = reach
         self.label_T = label_T
         self.w_IO, self.b_O, self.p_TI = w_IO, b_O, p_TI
         self.a_TO = linear(p_TI, w_IO, b_O)
@@ -155,6 +157,7 @@ class Layer:
     def state(self) -> dict[str, np.ndarray]:
         """What a checkpoint keeps of it: float32, two-dimensional."""
         held = {"w": self.w_IO, "b": self.b_O[None], "z": self.z_TO, "q": self.q_TO, "u": self.u_TO}
+        held["reach"] = np.array([[self.reach]], self.w_IO.dtype)
         if self.left_q_TI is not None:
             held["p"] = self.p_TI
         return {name: array for name, array in held.items() if array is not None}

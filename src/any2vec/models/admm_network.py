@@ -69,10 +69,13 @@ def forward(weights: Sequence[Weights], a_TO: np.ndarray, f: Activation) -> tupl
 def make_layers(
     weights: Sequence[Weights], x_TX: np.ndarray, label_T: np.ndarray, f: Activation, steps: Steps,
     quantised: Quantised | None, first: int, stop: int, fista_steps: int = 100, tolerance: float = 1e-6,
+    reaches: Sequence[float] | None = None,
 ) -> list[Layer]:  # fmt: skip
-    """Layers [first, stop) of a network, as a forward pass leaves them; grids calibrated by it.
+    """Layers [first, stop) of a network, as a forward pass leaves them; even grids calibrated by it, or by `reaches`.
 
     Two hosts that make neighbouring layers agree on what lies between them without a word.
+
+    reaches: `Layer.reach` of all layers, of a run that goes on.
     """
     layers: list[Layer] = []
     p_TI, below_grid, below = x_TX, None, None
@@ -80,13 +83,14 @@ def make_layers(
     for index in range(stop):
         is_last = index == len(weights) - 1
         a_TO = linear(p_TI, *weights[index])
-        grid = None if quantised is None or is_last else _grid(quantised, f(a_TO))
+        reach = 0.0 if is_last else float(np.abs(f(a_TO)).max()) if reaches is None else reaches[index]
+        grid = None if quantised is None or is_last else _grid(quantised, reach)
         rules = LayerRules(
             f=f, steps=steps, fista_steps=fista_steps, tolerance=tolerance,
             input_grid=below_grid if has_p else None, left_grid=below_grid if has_q else None,
             output_grid=grid if has_q else None, next_grid=grid if has_p else None,
         )  # fmt: skip
-        layer = Layer(index, *weights[index], p_TI, label_T if is_last else None, rules)
+        layer = Layer(index, *weights[index], p_TI, label_T if is_last else None, rules, reach)
         if below is not None:
             assert below.q_TO is not None and below.u_TO is not None
             layer.hear(below.q_TO, below.u_TO)
@@ -100,8 +104,8 @@ def make_layers(
     return layers
 
 
-def _grid(quantised: Quantised, f_TO: np.ndarray) -> Grid:
+def _grid(quantised: Quantised, reach: float) -> Grid:
     if isinstance(quantised.grid, Grid):
         return quantised.grid
-    most = float(np.abs(f_TO).max()) or 1.0
+    most = reach or 1.0
     return even_grid(quantised.grid, -_BELOW * most, _ABOVE * most)

@@ -28,7 +28,7 @@ from any2vec.train.losses import forget_losses
 
 _RESULT = (
     "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",
-    "relations.safetensors", "relations.tsv", "triples.npy",
+    "relations.safetensors", "relations.tsv", "triples.npy", "classifier.safetensors",
 )  # fmt: skip
 TABLE, TRIPLES = "table", "triples"
 """folders of a run whose table is larger than memory, until its result is whole: partitions, and buckets of triples"""
