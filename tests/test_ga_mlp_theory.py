@@ -51,9 +51,10 @@ def test_p_and_w_step_against_the_gradient_as_far_as_the_majorisation_allows(sta
         np.testing.assert_allclose(moved.decrease, objective(at) - objective(moved.value), rtol=1e-9)
         assert moved.decrease >= moved.tau / 2 * (change**2).sum() * (1 - 1e-5)
         if start is None:  # no longer step along the gradient has a majorant: half of tau has none
-            assert objective(at - 1.01 / moved.tau * gradient) > objective(at) - 1.01 / (2 * moved.tau) * (
-                gradient**2
-            ).sum()
+            assert (
+                objective(at - 1.01 / moved.tau * gradient)
+                > objective(at) - 1.01 / (2 * moved.tau) * (gradient**2).sum()
+            )
         elif start < 1:  # the doubling found it: half as much would not do
             longer = at - 2 / moved.tau * gradient
             assert objective(longer) > objective(at) - (gradient**2).sum() / moved.tau
@@ -139,7 +140,7 @@ def test_in_the_theorys_regime_the_lagrangian_falls_by_lemma_1_and_lemma_4_holds
     layers = layers_of(10, blocks.Steps(), f=name)
     group = LayerGroup(layers, LoneTransport(), Neighbours(None, None))
     now, before, first = Penalties(nu, rho, decay), None, 0.0
-    for number in range(101):
+    for _ in range(101):
         held = [(layer.p_TI, layer.w_IO, layer.b_O, layer.z_TO, layer.q_TO) for layer in layers]
         group.iterate(now)
         value = lagrangian([layer.monitor for layer in layers])
@@ -165,7 +166,7 @@ def test_in_the_theorys_regime_the_lagrangian_falls_by_lemma_1_and_lemma_4_holds
         else:
             first = value
         before = value
-    assert number == 100 and value < 0.9 * first
+    assert value < 0.9 * first
 
 
 def square(array: np.ndarray) -> float:

@@ -19,7 +19,7 @@ NAMES = {
     "ComplEx", "DistMult", "TransE", "RotatE", "DotProduct",
     "Triples", "TripleOptions", "TripleScorer", "read_triples",
     "Clicks", "ClickSchema", "ClickScorer", "HostOptions", "TrainerOptions", "read_clicks",
-    "GAMLP", "NodeOptions", "NodeClassifier", "LayerOptions",
+    "GAMLP", "GAMLPClassifier", "NodeOptions", "NodeClassifier", "LayerOptions",
     "Any2VecError", "InputError", "DataError", "StorageError", "FormatError", "HostError", "Interrupted",
 }  # fmt: skip
 

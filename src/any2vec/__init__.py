@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         Interrupted,
         StorageError,
     )
-    from any2vec.estimators import NodeEmbedder, WordEmbedder
+    from any2vec.estimators import GAMLPClassifier, NodeEmbedder, WordEmbedder
     from any2vec.models.cbow import CBOW
     from any2vec.models.click_scorer import ClickScorer
     from any2vec.models.complex import ComplEx
@@ -63,14 +63,15 @@ _HOMES = {
     "TextOptions": "data.text", "encode_text": "data.text", "Embeddings": "embeddings",
     "Any2VecError": "errors", "DataError": "errors", "FormatError": "errors", "InputError": "errors",
     "HostError": "errors", "Interrupted": "errors", "StorageError": "errors",
-    "NodeEmbedder": "estimators", "WordEmbedder": "estimators",
+    "GAMLPClassifier": "estimators", "NodeEmbedder": "estimators", "WordEmbedder": "estimators",
     "SkipGram": "models.skipgram", "CBOW": "models.cbow", "DeepWalk": "models.deepwalk",
     "Node2Vec": "models.node2vec", "DLRM": "models.dlrm", "DeepFM": "models.deepfm",
     "FactorisationMachine": "models.fm", "LogisticRegression": "models.logistic",
     "Clicks": "data.clicks", "ClickSchema": "data.click_schema", "ClickScorer": "models.click_scorer",
     "ComplEx": "models.complex", "DistMult": "models.distmult", "TransE": "models.transe", "RotatE": "models.rotate",
     "DotProduct": "models.dot", "GAMLP": "models.ga_mlp", "NodeOptions": "data.node_options",
-    "LayerOptions": "parallel.layer_options", "NodeClassifier": "models.node_classifier", "Triples": "data.triples", "TripleOptions": "data.triple_options",
+    "LayerOptions": "parallel.layer_options", "NodeClassifier": "models.node_classifier",
+    "Triples": "data.triples", "TripleOptions": "data.triple_options",
     "TripleScorer": "models.triple_scorer", "read_triples": "data.triples",
     "read_clicks": "data.clicks", "HostOptions": "sync.options", "TrainerOptions": "sync.trainers",
     "FitResult": "train.fit", "fit": "train.fit", "Progress": "types",

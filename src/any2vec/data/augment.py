@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -21,9 +21,9 @@ from any2vec.types import Csr
 MEMORY = 1 << 28
 """bytes that the blocks at work take, about, beside what comes in and goes out"""
 
-Features = np.ndarray | sparse.csr_array
+Features: TypeAlias = np.ndarray | sparse.csr_array
 """float32 (N, D), dense or sparse"""
-UserPsi = Callable[[sparse.csr_array, np.ndarray], Sequence[np.ndarray]]
+UserPsi: TypeAlias = Callable[[sparse.csr_array, np.ndarray], Sequence[np.ndarray]]
 """(normalised adjacency (N, N), block of features float32 (N, B)) -> K arrays (N, B), each column from its own alone"""
 
 
@@ -77,13 +77,14 @@ class Own:
             array = np.asarray(block, np.float32)
             if array.shape != features_NB.shape or not np.isfinite(array).all():
                 raise InputError(
-                    f"psi must give finite arrays of the shape that it is given, {features_NB.shape}, got {array.shape}."
+                    f"psi must give finite arrays of the shape that it is given, {features_NB.shape}, got "
+                    f"{array.shape}."
                 )
             yield array
 
 
 def normalised_adjacency(csr: Csr, row_V: np.ndarray, num_nodes: int) -> sparse.csr_array:
-    """(D + I)^-1/2 (A + I) (D + I)^-1/2, float32 (N, N), symmetric: an edge counts in both directions, a loop not at all.
+    """(D + I)^-1/2 (A + I) (D + I)^-1/2, float32 (N, N), symmetric: edges count in both directions, loops not at all.
 
     Args:
         csr: the graph of V nodes, directed or not; weights count.

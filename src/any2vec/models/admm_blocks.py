@@ -1,11 +1,11 @@
 """The six updates of pdADMM-G, one layer at a time, as pure functions beside what each of them makes smaller.
 
 Wang et al., arXiv 2105.09837 (TNNLS 2022), equations 4 to 9 and appendix; where the printed formulas do not work, what
-is done instead is said. Nodes are rows here and columns there, so W is transposed. Functions take float32 or float64.
+is done instead is said. Nodes are rows here and columns there, so W is transposed. Arrays: float32 or float64.
 
 Legend: T training nodes, I inputs and O outputs of a layer, C classes. A layer l turns its input p (T, I) into
-a = p W + b and f(a); z (T, O) is what it would like a to be, q (T, O) what it would like f(z) to be, and u (T, O) is the
-dual of "the input of the next layer is q".
+a = p W + b and f(a); z (T, O) is what it would like a to be, q (T, O) what it would like f(z) to be, and u (T, O) is
+the dual of "the input of the next layer is q".
 """
 
 from __future__ import annotations
@@ -105,13 +105,11 @@ def b_update(p_TI: np.ndarray, w_IO: np.ndarray, z_TO: np.ndarray) -> np.ndarray
 
 
 def q_update(p_TO: np.ndarray, u_TO: np.ndarray, f_TO: np.ndarray, nu: float, rho: float) -> np.ndarray:
-    """The q that makes nu / 2 |q - f(z)|^2 + <u, p - q> + rho / 2 |p - q|^2 smallest (equation 8), p the next layer's."""
+    """The q of the smallest nu / 2 |q - f(z)|^2 + <u, p - q> + rho / 2 |p - q|^2 (equation 8), p the next layer's."""
     return (rho * p_TO + u_TO + nu * f_TO) / (rho + nu)
 
 
-def q_objective(
-    q_TO: np.ndarray, p_TO: np.ndarray, u_TO: np.ndarray, f_TO: np.ndarray, nu: float, rho: float
-) -> float:
+def q_objective(q_TO: np.ndarray, p_TO: np.ndarray, u_TO: np.ndarray, f_TO: np.ndarray, nu: float, rho: float) -> float:
     """What `q_update` makes smallest: the part of the Lagrangian that lies between two layers."""
     gap_TO = p_TO - q_TO
     return 0.5 * nu * square(q_TO - f_TO) + dot(u_TO, gap_TO) + 0.5 * rho * square(gap_TO)

@@ -6,6 +6,8 @@ Legend as in `admm_blocks`; X columns of the augmented features.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +21,20 @@ START_SPREAD = 0.1
 """standard deviation of the weights of a new network"""
 _BELOW, _ABOVE = 0.25, 1.5
 """an even grid reaches from -0.25 to 1.5 times the largest |f(z)| of the forward pass that it is calibrated by"""
+
+
+@dataclass(frozen=True)
+class Course:
+    """Which network an epoch trains."""
+
+    sizes: tuple[int, ...]
+    """numbers of layers, ascending"""
+    ends: tuple[int, ...]
+    """the epoch behind the last one of each size"""
+
+    def stage(self, epoch: int) -> int:
+        """Index of the size of an epoch."""
+        return next(stage for stage, end in enumerate(self.ends) if epoch < end)
 
 
 class Weights(NamedTuple):
@@ -40,7 +56,7 @@ class Quantised(NamedTuple):
 def start_weights(sizes: Sequence[int], seed: int, dtype: type[np.floating] = np.float32) -> list[Weights]:
     """Weights N(0, 0.1^2) and biases 0 of a network whose layers go from sizes[l] to sizes[l + 1]."""
     found = []
-    for layer, (size_in, size_out) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for layer, (size_in, size_out) in enumerate(pairwise(sizes)):
         random = np.random.default_rng((seed, layer))
         w_IO = (START_SPREAD * random.standard_normal((size_in, size_out))).astype(dtype)
         found.append(Weights(w_IO, np.zeros(size_out, dtype)))

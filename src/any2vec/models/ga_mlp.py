@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 from any2vec.checks import check_choice, check_number, check_whole
@@ -20,9 +21,9 @@ MOST_LAYERS = 1000
 class GAMLP:
     """Graph-augmented MLP for classes of nodes, trained layer by layer in parallel (pdADMM-G, pdADMM-G-Q).
 
-    Wang et al., arXiv 2105.09837 (TNNLS 2022). Objective: cross-entropy summed over the training nodes + weight_decay / 2
-    |W|^2 + nu / 2 times the squares of what does not fit. Defaults are found on the validation nodes of Cora and
-    Citeseer; the published recipe is `literal`.
+    Wang et al., arXiv 2105.09837 (TNNLS 2022). Objective: cross-entropy summed over the training nodes +
+    weight_decay / 2 |W|^2 + nu / 2 times the squares of what does not fit. Defaults are found on the validation nodes
+    of Cora and Citeseer; the published recipe is `literal`.
 
     Raises:
         InputError: an option is not legal, or would do nothing.
@@ -31,8 +32,8 @@ class GAMLP:
     name: ClassVar[str] = "ga-mlp"
     default_epochs: ClassVar[int] = 200
 
-    layers: int = 10
-    """layers of the network, the output layer among them, 2..1000"""
+    layers: int | str = 10
+    """number of layers of the network, the output layer among them, 2..1000"""
     width: int = 100
     """neurons of a hidden layer, and numbers per vector, 1..65,536"""
     growth: str = "2-5"
@@ -56,7 +57,7 @@ class GAMLP:
     nu: float | None = None
     """pdadmm: weight of what does not fit within a layer, in (0, 1000]; by default 0.01, with literal 0.0001"""
     rho: float | None = None
-    """pdadmm: weight of what does not fit between layers, in (0, 1000]; by default nu; more than 4 nu: proven to settle"""
+    """pdadmm: weight of what does not fit between layers, in (0, 1000]; by default nu; over 4 nu: proven to settle"""
     rho_growth: float = 1.0
     """pdadmm: factor on rho, and on nu where rho is not given, after every rho_every epochs, up to 1, in [1, 1000]"""
     rho_every: int = 50
@@ -76,6 +77,8 @@ class GAMLP:
     """pdadmm: as printed: step lengths from 20 by doubling, ten times at most; nu 0.0001, no weight decay"""
 
     def __post_init__(self) -> None:
+        if isinstance(self.layers, str) and self.layers.isdecimal():  # the flag is also of models whose layers differ
+            object.__setattr__(self, "layers", int(self.layers))
         check_whole("layers", self.layers, 2, MOST_LAYERS)
         check_whole("width", self.width, 1, 65_536)
         check_choice("psi", self.psi, ("powers", "pagerank"))
@@ -121,7 +124,12 @@ class GAMLP:
         sizes = [int(size) if size.isdecimal() and len(size) < 5 else 0 for size in found]
         if any(not 2 <= size <= MOST_LAYERS for size in sizes) or sorted(set(sizes)) != sizes:
             raise InputError(f"growth must be ascending numbers of layers from 2 on, like 2-5, got {self.growth!r}.")
-        return (*(size for size in sizes if size < self.layers), self.layers)
+        return (*(size for size in sizes if size < self.num_layers), self.num_layers)
+
+    @property
+    def num_layers(self) -> int:
+        """Layers of the network at the end."""
+        return int(self.layers)
 
     @property
     def grid_values(self) -> tuple[float, ...]:
@@ -134,11 +142,10 @@ class GAMLP:
                 values = tuple(float(value) for value in self.grid.split(","))
         except ValueError:
             values = ()
-        if not 2 <= len(values) <= 65_536 or any(
-            not low < high for low, high in zip(values, values[1:], strict=False)
-        ):
+        if not 2 <= len(values) <= 65_536 or any(not low < high for low, high in pairwise(values)):
             raise InputError(
-                f"grid must be LOW:HIGH in whole numbers or 2 to 65,536 ascending numbers with commas, got {self.grid!r}."
+                f"grid must be LOW:HIGH in whole numbers, or 2 to 65,536 ascending numbers with commas; got "
+                f"{self.grid!r}."
             )
         return values
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -113,14 +114,14 @@ class NodeClassifier:
             tensors, metadata = read_safetensors(file, mmap=False)
             about = json.loads(metadata["any2vec"])
             model, classes = node_model(about["model"]), [str(name) for name in about["classes"]]
-            layers = range(model.layers)
+            layers = range(model.num_layers)
             weights = [Weights(tensors[f"layer{at}.w"], tensors[f"layer{at}.b"][0]) for at in layers]
         except (FormatError, InputError, OSError, ValueError, TypeError) as error:
             raise FormatError(f"{file} is damaged: {error}") from error
         except KeyError as error:
             raise FormatError(f"{file} is damaged: it lacks {error}; train again.") from error
         sizes = [weight.w_IO.shape for weight in weights]
-        is_chain = all(one[1] == other[0] for one, other in zip(sizes, sizes[1:], strict=False))
+        is_chain = all(one[1] == other[0] for one, other in pairwise(sizes))
         if not is_chain or sizes[-1][1] != len(classes) or any(len(b_O) != w_IO.shape[1] for w_IO, b_O in weights):
             raise FormatError(f"{file} is damaged: its layers do not fit each other; train again.")
         return cls(model, weights, classes, psi, bool(about.get("own_psi")))

@@ -1,8 +1,8 @@
 """The layers of one host in pdADMM-G, and what it says to its neighbours.
 
 In iteration k a host needs q and u of the layer below from iteration k - 1, and p of the layer above from iteration k,
-which that one sends at once: all hosts work at the same time, nobody waits for a chain of others, and there is no host in
-the middle. Numbers on a grid travel as places on it, others as they are.
+which that one sends at once: all hosts work at the same time, nobody waits for a chain of others, and there is no host
+in the middle. Numbers on a grid travel as places on it, others as they are.
 
 Legend: T training nodes, I inputs and O outputs of a layer.
 """
@@ -37,7 +37,7 @@ class LayerGroup:
     """Consecutive layers on one host, one or more.
 
     Args:
-        sends_u: u travels beside q, as published; else whoever has the layer above computes it itself, to the same bits.
+        sends_u: u travels beside q, as published; else who has the layer above computes it itself, to the same bits.
     """
 
     def __init__(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -18,7 +17,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.models.activation import activation
 from any2vec.models.admm_blocks import Steps
 from any2vec.models.admm_layer import MONITORS, Layer, Penalties
-from any2vec.models.admm_network import Quantised, Weights, grow, make_layers, start_weights
+from any2vec.models.admm_network import Course, Quantised, Weights, grow, make_layers, start_weights
 from any2vec.models.ga_mlp import GAMLP
 from any2vec.parallel.layer_group import LayerGroup, neighbours_of
 from any2vec.plan.layers import deal_layers
@@ -28,20 +27,6 @@ _LITERAL = Steps(20.0, tries=10)
 _FISTA_STEPS, _TOLERANCE = 100, 1e-6
 _GROWTH = "growth"
 """phase of the messages in which hosts tell each other their layers' weights"""
-
-
-@dataclass(frozen=True)
-class Course:
-    """Which network an epoch trains."""
-
-    sizes: tuple[int, ...]
-    """numbers of layers, ascending"""
-    ends: tuple[int, ...]
-    """the epoch behind the last one of each size"""
-
-    def stage(self, epoch: int) -> int:
-        """Index of the size of an epoch."""
-        return next(stage for stage, end in enumerate(self.ends) if epoch < end)
 
 
 class LayerLearner:
@@ -120,16 +105,17 @@ class LayerLearner:
         stage = self.course.stage(max(0, epoch - 1))
         held: list[dict[str, np.ndarray]] = [{} for _ in range(self.course.sizes[stage])]
         for name, array in state.items():
-            layer, _, block = name.partition(".")
-            held[int(layer.removeprefix("layer"))][block] = np.array(array)
+            place, _, block = name.partition(".")
+            held[int(place.removeprefix("layer"))][block] = np.array(array)
         self._enter(stage, None, [float(blocks["reach"][0, 0]) for blocks in held])
         for layer in [] if self.group is None else self.group.layers:
             layer.recall(held[layer.index], held[layer.index - 1] if layer.index else None)
 
-    def _enter(
-        self, stage: int, weights: Sequence[Weights] | None, reaches: Sequence[float] | None = None
-    ) -> None:
-        """Take this host's layers of a size; weights: of the size before, None: new ones; reaches: see `make_layers`."""
+    def _enter(self, stage: int, weights: Sequence[Weights] | None, reaches: Sequence[float] | None = None) -> None:
+        """Take this host's layers of a size.
+
+        weights: of the size before, None: new ones; reaches: see `make_layers`.
+        """
         size, self._stage = self.course.sizes[stage], stage
         if weights is None:
             (size_in, width), (_, num_classes) = self._first
@@ -143,9 +129,7 @@ class LayerLearner:
             layers = self._make(weights, first, stop, reaches)
             self.group = LayerGroup(layers, self._transport, neighbours_of(rank, self.bounds), self._dual_is_sent)
 
-    def _make(
-        self, weights: Sequence[Weights], first: int, stop: int, reaches: Sequence[float] | None
-    ) -> list[Layer]:
+    def _make(self, weights: Sequence[Weights], first: int, stop: int, reaches: Sequence[float] | None) -> list[Layer]:
         model = self.model
         quantised = None
         if model.quantize != "none":

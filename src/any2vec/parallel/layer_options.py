@@ -14,7 +14,7 @@ class LayerOptions(RunHosts):
     """Hosts of a layered network, each with consecutive layers; what is learned does not depend on them."""
 
     dual: Literal["sent", "computed"] = "sent"
-    """between hosts the dual u is sent, as published, or computed on both sides: a third of the bytes less, same bits"""
+    """between hosts the dual u is sent, as published, or computed on both sides: fewer bytes, the same result"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from any2vec.cluster.message import overhead
 
@@ -52,5 +52,5 @@ def boundary_bytes(nodes: int, width: int, p_bytes: int = 4, q_bytes: int = 4, u
 
 def critical_path(costs: Sequence[float], bounds: Sequence[int]) -> float:
     """How many times as fast hosts with these layers are as one host, at best: the sum of costs over the dearest's."""
-    each = [sum(costs[start:stop]) for start, stop in zip(bounds, bounds[1:], strict=False)]
+    each = [sum(costs[start:stop]) for start, stop in pairwise(bounds)]
     return sum(each) / max(each)

@@ -191,9 +191,9 @@ class Call:
 
             return triple_host(request, prepared, transport)
         if isinstance(self.model, GAMLP):
-            from any2vec.train.layer_host import LayerHost
+            from any2vec.train.layer_host import node_host
 
-            return LayerHost(request, prepared, transport)
+            return node_host(request, prepared, transport)
         return SequenceHost(request, prepared, init, transport)
 
     def _graph(self) -> Graph | None:
@@ -226,7 +226,7 @@ class Call:
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(limits=1, user_api="blas"), ExitStack() as stack:
-            if isinstance(self.model, ClickModel):
+            if isinstance(self.model, ClickModel) or (isinstance(self.model, GAMLP) and self.model.trainer != "pdadmm"):
                 from any2vec.models.click_nets import single_thread
 
                 stack.enter_context(single_thread())

@@ -145,6 +145,7 @@ def fit(
 
         assert isinstance(spread, LayerOptions)
         check_nodes(model, spread, threads, nodes, text=text, init=init, on_epoch=on_epoch)
+        threads = 1
     elif nodes is not None:
         raise InputError(f"nodes is for ga-mlp, not {model.name}; leave it out.")
     wanted = None if schema is None else schema_of(schema)
@@ -192,8 +193,8 @@ def _hosts_of(
     if not isinstance(model, SequenceModel | ClickModel | TripleModel | GAMLP):
         raise InputError(
             "model must be SkipGram(...), CBOW(...), DeepWalk(...), Node2Vec(...), DLRM(...), DeepFM(...), "
-            "FactorisationMachine(...), LogisticRegression(...), ComplEx(...), DistMult(...), TransE(...), RotatE(...), "
-            f"DotProduct(...) or GAMLP(...), got {model!r}."
+            "FactorisationMachine(...), LogisticRegression(...), ComplEx(...), DistMult(...), TransE(...), "
+            f"RotatE(...), DotProduct(...) or GAMLP(...), got {model!r}."
         )
     kind: type[HostOptions] | type[TrainerOptions] | type[LayerOptions] = HostOptions
     if isinstance(model, ClickModel | GAMLP):

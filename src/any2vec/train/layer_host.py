@@ -1,9 +1,10 @@
-"""One host of a run of a GA-MLP: its layers, its schedule; rank 0 answers for all nodes at the end."""
+"""One host of a run of a GA-MLP: its layers, or all of them by back-propagation; rank 0 answers for all nodes."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from abc import abstractmethod
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,11 +12,11 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport, text_of, text_part
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, JobError
-from any2vec.models.admm_network import Weights
+from any2vec.models.admm_network import Course, Weights
 from any2vec.models.ga_mlp import GAMLP, stage_ends
 from any2vec.models.node_classifier import CLASSIFIER, NodeClassifier
 from any2vec.parallel.layer_group import PHASES
-from any2vec.parallel.layer_learner import Course, LayerLearner, monitors_by_epoch, times_of
+from any2vec.parallel.layer_learner import LayerLearner, monitors_by_epoch, times_of
 from any2vec.plan.schedule import EpochSchedule
 from any2vec.train.checkpoint import FILE
 from any2vec.train.host import FitRequest, Host, Made, resumed, summed
@@ -43,26 +44,39 @@ class LayerDriver:
         return (work.epoch + 1) % SETTLED_EVERY == 0 or work.epoch + 1 == self._epochs
 
 
-class LayerHost(Host):
-    """Some of the layers of the network, or for a while none."""
+class NodeLearner(Protocol):
+    """What learns the layers of a network, some of them or all."""
 
-    learner: LayerLearner
+    def run(self, work: Work) -> Stats: ...
+
+    def learning_rate(self, progress: float) -> float: ...
+
+    def settle(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def state(self) -> dict[str, np.ndarray]: ...
+
+    def recall(self, epoch: int, state: dict[str, np.ndarray]) -> None: ...
+
+
+class NodeHost(Host):
+    """What both ways to train share (abstract)."""
+
+    learner: NodeLearner
 
     def __init__(self, request: FitRequest, prepared: PreparedNodes, transport: Transport) -> None:
         super().__init__(request, transport)
         self.prepared, self.data_facts = prepared, prepared.facts
         model: GAMLP = request.model
-        if transport.hosts > model.layers:
+        if transport.hosts > model.num_layers:
             raise JobError(
-                f"There are more hosts than layers, {transport.hosts} and {model.layers}: each host needs a layer."
+                f"There are more hosts than layers, {transport.hosts} and {model.num_layers}: each host needs a layer."
             )
         x_TX, self._scale = prepared.scaled
         label_T = prepared.label_N[prepared.rows["train"]]
         course = Course(model.sizes, tuple(stage_ends(len(model.sizes), request.epochs)))
-        is_sent = request.agree is None or request.agree.dual == "sent"
-        self.learner = LayerLearner(
-            model, course, x_TX, label_T, len(prepared.classes), request.seed, transport, is_sent
-        )
+        self.learner = self._learner(course, x_TX, label_T)
         self.rounds = 1
         self.driver = LayerDriver(request.epochs)
         nodes = len(label_T)
@@ -76,7 +90,7 @@ class LayerHost(Host):
             return
         try:
             self.learner.recall(self.checkpoint.place.epoch, self.checkpoint.state)
-        except (KeyError, ValueError, IndexError, TypeError) as error:
+        except (KeyError, ValueError, IndexError, TypeError, RuntimeError) as error:
             raise FormatError(f"{FILE} does not hold the layers of this run; start again with --overwrite.") from error
 
     def abandon(self, error: BaseException) -> None:
@@ -108,36 +122,22 @@ class LayerHost(Host):
 
     def facts(self, recorder: Recorder) -> dict[str, Any]:
         agreed = self.agreed()
-        own = {
-            "history": self.learner.history, "bytes": self._bytes(),
-            "seconds": 0.0 if self.learner.group is None else self.learner.group.seconds,
-        }  # fmt: skip
-        found = self.transport.gather([text_part(json.dumps(own))], "facts")
+        told = self._told()
         if agreed is None:
             return {}
-        told = [json.loads(text_of(parts[0])) for parts in found.values()]
-        histories = [[{int(at): row for at, row in epoch.items()} for epoch in host["history"]] for host in told]
-        monitors = monitors_by_epoch(histories)
-        terms = ("fit", "between", "decay", "risk")
-        return {
-            **self._accuracies(agreed), "hosts": self.transport.hosts, "layers": self.request.model.layers,
-            "bytes_by_kind": summed([host["bytes"] for host in told]),
-            **times_of(self.learner.bounds, [host["seconds"] for host in told]),
-            "lagrangian": [sum(values) for values in zip(*(monitors[name] for name in terms), strict=True)],
-            "residual": [value**0.5 for value in monitors["residual"]],
-            "decrease": {name: values for name, values in monitors.items() if name.startswith(("fell", "rose"))},
-        }  # fmt: skip
+        layers = {"hosts": self.transport.hosts, "layers": self.request.model.num_layers}
+        return self._accuracies(agreed) | {"trainer": self.request.model.trainer} | layers | told
 
     def finish(self) -> None:
         """Nobody asks for anything."""
 
-    def _bytes(self) -> dict[str, int]:
-        """Bytes that this host has sent, by kind: p, q, u; what steers; and weights where the network grew."""
-        found = dict.fromkeys((*PHASES, "weights", "control"), 0)
-        for (kind, _, phase), count in self.transport.counters.sent.items():
-            is_between = phase in PHASES
-            found[phase if kind == "dense" and is_between else "weights" if kind == "dense" else "control"] += count
-        return found
+    @abstractmethod
+    def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> NodeLearner:
+        """What learns on this host."""
+
+    @abstractmethod
+    def _told(self) -> dict[str, Any]:
+        """What this way to train tells beside accuracies, at rank 0; all hosts call it together."""
 
     def _answer(self, agreed: dict[str, np.ndarray]) -> tuple[NodeClassifier, np.ndarray, np.ndarray]:
         """(the classifier, vectors of all nodes, scores of their classes); made once, when the training is over."""
@@ -158,3 +158,61 @@ class LayerHost(Host):
             f"{name}_accuracy": float((told_N[rows[name]] == label_N[rows[name]]).mean()) if len(rows[name]) else None
             for name in SPLITS
         }
+
+
+class LayerHost(NodeHost):
+    """Some of the layers of the network, or for a while none: pdADMM-G."""
+
+    learner: LayerLearner
+
+    def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> LayerLearner:
+        request = self.request
+        is_sent = request.agree is None or request.agree.dual == "sent"
+        num_classes = len(self.prepared.classes)
+        return LayerLearner(request.model, course, x_TX, label_T, num_classes, request.seed, self.transport, is_sent)
+
+    def _told(self) -> dict[str, Any]:
+        own = {
+            "history": self.learner.history, "bytes": self._bytes(),
+            "seconds": 0.0 if self.learner.group is None else self.learner.group.seconds,
+        }  # fmt: skip
+        found = self.transport.gather([text_part(json.dumps(own))], "facts")
+        if not found:
+            return {}
+        told = [json.loads(text_of(parts[0])) for parts in found.values()]
+        histories = [[{int(at): row for at, row in epoch.items()} for epoch in host["history"]] for host in told]
+        monitors = monitors_by_epoch(histories)
+        terms = ("fit", "between", "decay", "risk")
+        return {
+            "bytes_by_kind": summed([host["bytes"] for host in told]),
+            **times_of(self.learner.bounds, [host["seconds"] for host in told]),
+            "lagrangian": [sum(values) for values in zip(*(monitors[name] for name in terms), strict=True)],
+            "residual": [value**0.5 for value in monitors["residual"]],
+            "decrease": {name: values for name, values in monitors.items() if name.startswith(("fell", "rose"))},
+        }  # fmt: skip
+
+    def _bytes(self) -> dict[str, int]:
+        """Bytes that this host has sent, by kind: p, q, u; weights where the network grew; and what steers."""
+        found = dict.fromkeys((*PHASES, "weights", "control"), 0)
+        for (kind, _, phase), count in self.transport.counters.sent.items():
+            is_between = phase in PHASES
+            found[phase if kind == "dense" and is_between else "weights" if kind == "dense" else "control"] += count
+        return found
+
+
+class BackpropHost(NodeHost):
+    """All layers, by back-propagation."""
+
+    def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> NodeLearner:
+        from any2vec.models.backprop import BackpropLearner
+
+        return BackpropLearner(self.request.model, course, x_TX, label_T, len(self.prepared.classes), self.request.seed)
+
+    def _told(self) -> dict[str, Any]:
+        return {}
+
+
+def node_host(request: FitRequest, prepared: PreparedNodes, transport: Transport) -> NodeHost:
+    """The host that trains as the model asks."""
+    kind = LayerHost if request.model.trainer == "pdadmm" else BackpropHost
+    return kind(request, prepared, transport)

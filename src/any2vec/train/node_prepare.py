@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from any2vec.cluster.launch import joined
+from any2vec.cluster.launch import check_torch, joined
 from any2vec.data.augment import Features, augment, normalised_adjacency
 from any2vec.data.files import fingerprint
 from any2vec.data.node_options import NodeOptions
@@ -23,7 +23,7 @@ from any2vec.errors import DataError, InputError
 from any2vec.evaluate.nodes import read_labels
 from any2vec.evaluate.reading import read_lines
 from any2vec.models.ga_mlp import GAMLP
-from any2vec.models.node_classifier import psi_of, row_sums_to_one
+from any2vec.models.node_classifier import NodeClassifier, psi_of, row_sums_to_one
 from any2vec.parallel.layer_options import LayerOptions
 from any2vec.train.prepare import Stage, open_graph
 
@@ -227,11 +227,28 @@ def check_nodes(model: GAMLP, hosts: LayerOptions, threads: int, nodes: NodeOpti
             raise InputError(f"{name} does not apply to {model.name}; leave it out.")
     if threads > 1:
         raise InputError(f"A host of {model.name} has one thread, got threads = {threads}; start more hosts instead.")
+    if model.trainer != "pdadmm":
+        check_torch("Trainers by back-propagation")
     if model.trainer != "pdadmm" and (hosts.is_spread or hosts.ray is not None or joined()):
         raise InputError(f"trainer {model.trainer} goes through all layers in turn, on one host; leave hosts out.")
-    if hosts.num_ranks is not None and hosts.num_ranks > model.layers:
+    if hosts.num_ranks is not None and hosts.num_ranks > model.num_layers:
         raise InputError(
-            f"There are more hosts than layers, {hosts.num_ranks} and {model.layers}: each host needs a layer."
+            f"There are more hosts than layers, {hosts.num_ranks} and {model.num_layers}: each host needs a layer."
         )
     if nodes is not None and nodes.psi is not None and (hosts.hosts or hosts.ray or joined()):
         raise InputError("A function psi of your own cannot be sent to processes; use logical_hosts.")
+
+
+def answer_nodes(
+    classifier: NodeClassifier, data: Any, features: Any, graph: GraphOptions | None = None
+) -> tuple[Sequence[str], np.ndarray, np.ndarray]:
+    """(keys, vectors float32 (N, width), scores of the classes (N, C)) of a graph's nodes, new ones or old.
+
+    Inductive: the graph need not be that of the training, its features mean the same.
+
+    Raises:
+        DataError, InputError: as for training.
+    """
+    opened = open_graph(data, graph, None, None)
+    keys, found = read_features(features)
+    return keys, *classifier.answer(adjacency_of(opened, {key: row for row, key in enumerate(keys)}), found)

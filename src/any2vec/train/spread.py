@@ -40,7 +40,7 @@ _log = logging.getLogger("any2vec")
 def train_in_processes(
     job: TrainJob, data: Any, callback: Callable[[Progress], None] | None, stage: Stage | None
 ) -> tuple[Embeddings, dict[str, Any], list[Progress], Any]:
-    """(vectors, summary, records, scorer of a model of clicks or of nodes) of a job whose hosts are processes of this machine.
+    """(vectors, summary, records, scorer of clicks or of nodes) of a job whose hosts are processes of this machine.
 
     job.data is filled in here.
 
