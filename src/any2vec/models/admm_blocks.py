@@ -10,6 +10,7 @@ the dual of "the input of the next layer is q".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,10 +65,13 @@ def p_objective(
 
 def p_update(
     p_TI: np.ndarray, w_IO: np.ndarray, b_O: np.ndarray, z_TO: np.ndarray, q_TI: np.ndarray, u_TI: np.ndarray,
-    nu: float, rho: float, steps: Steps, grid: Grid | None = None,
+    nu: float, rho: float, steps: Steps, grid: Grid | None = None, a_TO: np.ndarray | None = None,
 ) -> Moved:  # fmt: skip
-    """One gradient step on `p_objective`; on a grid, from there to the nearest of its values (equation 4)."""
-    misfit_TO = z_TO - linear(p_TI, w_IO, b_O)
+    """One gradient step on `p_objective`; on a grid, from there to the nearest of its values (equation 4).
+
+    a_TO: p W + b, where it is known.
+    """
+    misfit_TO = z_TO - (linear(p_TI, w_IO, b_O) if a_TO is None else a_TO)
     gradient_TI = u_TI + rho * (p_TI - q_TI) - nu * (misfit_TO @ w_IO.T)
 
     def bend(change_TI: np.ndarray) -> float:
@@ -96,12 +100,12 @@ def w_update(
     return _step(w_IO, gradient_IO, bend, steps, None)
 
 
-def b_update(p_TI: np.ndarray, w_IO: np.ndarray, z_TO: np.ndarray) -> np.ndarray:
-    """The b that makes `w_objective` smallest: the mean of z - p W over the nodes.
+def b_update(product_TO: np.ndarray, z_TO: np.ndarray) -> np.ndarray:
+    """The b that makes `w_objective` smallest: the mean of z - p W over the nodes; product_TO: p W.
 
     Printed is one gradient step of length 1 / nu (equation 6), T times the longest that is legal.
     """
-    return (z_TO - p_TI @ w_IO).mean(axis=0)
+    return (z_TO - product_TO).mean(axis=0)
 
 
 def q_update(p_TO: np.ndarray, u_TO: np.ndarray, f_TO: np.ndarray, nu: float, rho: float) -> np.ndarray:
@@ -130,24 +134,28 @@ def dot(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.einsum("ij,ij->i", one, other).sum(dtype=np.float64))
 
 
-def _step(value: np.ndarray, gradient: np.ndarray, bend, steps: Steps, grid: Grid | None) -> Moved:  # type: ignore[no-untyped-def]
+def _step(
+    value: np.ndarray, gradient: np.ndarray, bend: Callable[[np.ndarray], float], steps: Steps, grid: Grid | None
+) -> Moved:
     """A step against the gradient of a quadratic function whose second-order part along a change is bend(change) / 2.
 
-    For such a function the majorisation says bend(change) <= tau |change|^2.
+    For such a function the majorisation says bend(change) <= tau |change|^2. Without a grid the change is the gradient
+    over -tau, so that one product tells the bend of all tries.
     """
     size = square(gradient)
     if size == 0.0:
         return Moved(value, 0.0, 0.0)
-    tau = steps.start
-    if tau is None:
-        tau = _SLACK * bend(gradient) / size
+    bent = bend(gradient)
+    tau = _SLACK * bent / size if steps.start is None else steps.start
     for _ in range(steps.tries):
         found = value - value.dtype.type(1.0 / tau) * gradient
-        if grid is not None:
+        if grid is None:
+            along, across, length = -size / tau, bent / tau**2, size / tau**2
+        else:
             found = grid.nearest(found)
-        change = found - value
-        bent = bend(change)
-        if bent <= tau * square(change) * _SLACK:
-            return Moved(found, tau, -dot(gradient, change) - 0.5 * bent)
+            change = found - value
+            along, across, length = dot(gradient, change), bend(change), square(change)
+        if across <= tau * length * _SLACK:
+            return Moved(found, tau, -along - 0.5 * across)
         tau *= 2.0
     return Moved(value, 0.0, 0.0)

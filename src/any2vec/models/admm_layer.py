@@ -107,7 +107,7 @@ class Layer:
             return
         moved = p_update(
             self.p_TI, self.w_IO, self.b_O, self.z_TO, self.left_q_TI, self.left_u_TI, now.nu, now.rho,
-            self.rules.steps, self.rules.input_grid,
+            self.rules.steps, self.rules.input_grid, self.a_TO,
         )  # fmt: skip
         self.p_TI, self.tau = moved.value, moved.tau
         self.monitor["fell_p"] = moved.decrease
@@ -116,11 +116,12 @@ class Layer:
         """W, b and z."""
         moved = w_update(self.w_IO, self.p_TI, self.b_O, self.z_TO, now.nu, now.decay, self.rules.steps)
         self.w_IO, self.theta = moved.value, moved.tau
-        b_O = b_update(self.p_TI, self.w_IO, self.z_TO)
+        product_TO = self.p_TI @ self.w_IO
+        b_O = b_update(product_TO, self.z_TO)
         self.monitor["fell_w"] = moved.decrease
         self.monitor["fell_b"] = 0.5 * now.nu * len(self.p_TI) * square((b_O - self.b_O)[None])
         self.b_O = b_O
-        self.a_TO = linear(self.p_TI, self.w_IO, self.b_O)
+        self.a_TO = product_TO + b_O
         old = self.z_TO
         if self.label_T is not None:
             rules = self.rules
@@ -169,6 +170,7 @@ class Layer:
         if below is not None:
             self.p_TI = state["p"]
             self.hear(below["q"], below["u"])
+        self.a_TO = linear(self.p_TI, self.w_IO, self.b_O)
 
 
 def _on(grid: Grid | None, array: np.ndarray) -> np.ndarray:

@@ -32,14 +32,6 @@ def deal_layers(costs: Sequence[float], hosts: int) -> list[int]:
     return bounds[::-1] + [layers] * (hosts - busy)
 
 
-def layer_cost(nodes: int, size_in: int, size_out: int, is_first: bool) -> float:
-    """Multiply-adds of one iteration of a layer, about: products of (nodes, in) and (in, out).
-
-    W takes four (misfit, gradient, curvature twice), b and a one each; p, which the first layer has not, four.
-    """
-    return float(nodes * size_in * size_out * (6 if is_first else 10))
-
-
 def boundary_bytes(nodes: int, width: int, p_bytes: int = 4, q_bytes: int = 4, u_bytes: int = 4) -> dict[str, int]:
     """Bytes that cross one boundary in one iteration, by kind; u_bytes 0: u does not travel.
 
