@@ -17,18 +17,20 @@ class Grid:
 
     Args:
         values: finite, ascending, float32 (G,).
+        step: distance of neighbours, where all have the same: places are then computed instead of searched.
 
     Raises:
         InputError: they are not.
     """
 
-    def __init__(self, values: np.ndarray | Sequence[float]) -> None:
+    def __init__(self, values: np.ndarray | Sequence[float], step: float | None = None) -> None:
         values_G = np.asarray(values, np.float32)
         if values_G.ndim != 1 or not 2 <= values_G.size <= MOST_VALUES:
             raise InputError(f"A grid has 2 to {MOST_VALUES:,} values, got {values_G.size:,}.")
         if not np.isfinite(values_G).all() or (np.diff(values_G) <= 0).any():
             raise InputError("The values of a grid must be finite and ascending, each once.")
         self.values_G = values_G
+        self._step = step
         self._middles = (values_G[1:].astype(np.float64) + values_G[:-1]) / 2
 
     @property
@@ -37,7 +39,10 @@ class Grid:
         return np.uint8 if self.values_G.size <= 1 << 8 else np.uint16
 
     def places(self, array: np.ndarray) -> np.ndarray:
-        """The place of the nearest value of each number (of the lower one, right between two), `code`."""
+        """The place of the nearest value of each number (of any of them, right between two), `code`."""
+        if self._step is not None:
+            place = np.rint((array - array.dtype.type(self.values_G[0])) * array.dtype.type(1 / self._step))
+            return place.clip(0, self.values_G.size - 1).astype(self.code)
         return np.searchsorted(self._middles, array).astype(self.code)
 
     def nearest(self, array: np.ndarray) -> np.ndarray:
@@ -67,4 +72,4 @@ def whole_numbers(low: int, high: int) -> Grid:
 
 def even_grid(bits: int, low: float, high: float) -> Grid:
     """2^bits values at equal distances from low to high, which are among them."""
-    return Grid(np.linspace(low, high, 1 << bits))
+    return Grid(np.linspace(low, high, 1 << bits), (high - low) / ((1 << bits) - 1))

@@ -1,8 +1,8 @@
 """The layers of one host in pdADMM-G, and what it says to its neighbours.
 
 In iteration k a host needs q and u of the layer below from iteration k - 1, and p of the layer above from iteration k,
-which that one sends at once: all hosts work at the same time, nobody waits for a chain of others, and there is no host
-in the middle. Numbers on a grid travel as places on it, others as they are.
+which is made of nothing else of that iteration: all hosts work at the same time, nobody waits for a chain of others,
+and there is no host in the middle. Numbers on a grid travel as places on it, others as they are.
 
 Legend: T training nodes, I inputs and O outputs of a layer.
 """
@@ -44,8 +44,8 @@ class LayerGroup:
         self, layers: Sequence[Layer], transport: Transport, neighbours: Neighbours, sends_u: bool = True
     ) -> None:
         self.layers = layers
-        self.seconds = 0.0
-        """spent in updates, not in waiting (the thread's own)"""
+        self.seconds = [0.0] * len(layers)
+        """of this thread, spent in updates and not in waiting, by layer"""
         self._transport = transport
         self._below, self._above = neighbours
         self._sends_u = sends_u
@@ -53,18 +53,17 @@ class LayerGroup:
         """of the iteration whose q the layer below has not been heard of yet"""
 
     def iterate(self, now: Penalties) -> None:
-        """One iteration of all layers."""
+        """One iteration of all layers.
+
+        The upper half comes first, for it needs nothing from below; then the lowest layer's p, which the host below
+        needs at its end. So what a host says has half an iteration to arrive, in either direction.
+        """
+        upper = len(self.layers) - len(self.layers) // 2
+        for layer in reversed(self.layers[upper:]):
+            self._move(layer, now)
         self.settle()
-        for layer in self.layers:
-            began = time.thread_time()
-            layer.move_input(now)
-            self.seconds += time.thread_time() - began
-            if layer is self.layers[0] and self._below is not None:
-                self._send(self._below, "p", layer.p_TI, layer.rules.input_grid)
-        for layer in self.layers:
-            began = time.thread_time()
-            layer.move_inside(now)
-            self.seconds += time.thread_time() - began
+        for layer in self.layers[:upper]:
+            self._move(layer, now)
         for layer, above in zip(reversed(self.layers), [None, *reversed(self.layers)], strict=False):
             if above is not None:
                 self._move_output(layer, above.p_TI, now)
@@ -91,10 +90,24 @@ class LayerGroup:
         first.hear(q_TI, u_TI)
         self._rho = None
 
+    def _move(self, layer: Layer, now: Penalties) -> None:
+        """p, W, b and z; p goes to the host below as soon as it is there."""
+        began = time.thread_time()
+        layer.move_input(now)
+        self._spent(layer, began)
+        if layer is self.layers[0] and self._below is not None:
+            self._send(self._below, "p", layer.p_TI, layer.rules.input_grid)
+        began = time.thread_time()
+        layer.move_inside(now)
+        self._spent(layer, began)
+
     def _move_output(self, layer: Layer, next_p_TO: np.ndarray, now: Penalties) -> None:
         began = time.thread_time()
         layer.move_output(next_p_TO, now)
-        self.seconds += time.thread_time() - began
+        self._spent(layer, began)
+
+    def _spent(self, layer: Layer, began: float) -> None:
+        self.seconds[layer.index - self.layers[0].index] += time.thread_time() - began
 
     def _send(self, peer: int, phase: str, array: np.ndarray, grid: Grid | None) -> None:
         part = Part("dense", array) if grid is None else grid.pack(array)

@@ -187,6 +187,9 @@ def monitors_by_epoch(histories: Sequence[Sequence[dict[int, list[float]]]]) -> 
     return told
 
 
-def times_of(bounds: Sequence[int], seconds: Sequence[float]) -> dict[str, list[float]]:
-    """For the summary: how many layers each host has had last, and its seconds in them."""
-    return {"layers_by_host": [stop - start for start, stop in pairwise(bounds)], "seconds_by_host": list(seconds)}
+def times_of(bounds: Sequence[int], seconds: Sequence[Sequence[float]]) -> dict[str, list[float]]:
+    """For the summary: of the last size, how many layers each host has had, and the seconds of each layer's updates."""
+    return {
+        "layers_by_host": [stop - start for start, stop in pairwise(bounds)],
+        "seconds_by_layer": [spent for host in seconds for spent in host],
+    }

@@ -174,7 +174,7 @@ class LayerHost(NodeHost):
     def _told(self) -> dict[str, Any]:
         own = {
             "history": self.learner.history, "bytes": self._bytes(),
-            "seconds": 0.0 if self.learner.group is None else self.learner.group.seconds,
+            "seconds": [] if self.learner.group is None else self.learner.group.seconds,
         }  # fmt: skip
         found = self.transport.gather([text_part(json.dumps(own))], "facts")
         if not found:
