@@ -430,6 +430,8 @@ def test_the_command_tells_accuracy_bytes_and_the_lagrangian(planted: dict[str, 
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert told["test_accuracy"] > 0.7 and len(told["lagrangian"]) == 30 and told["bytes_by_kind"]["p"] == 30 * 23 * 8
+    report = CliRunner().invoke(app, ["report", str(tmp_path / "run")])
+    assert report.exit_code == 0 and (tmp_path / "run" / "report-monitors.png").stat().st_size > 5000
     classifier = any2vec.NodeClassifier.load(tmp_path / "run")
     assert classifier.classes == ["c0", "c1", "c2"] and len(classifier.weights) == 4
     shown = CliRunner().invoke(app, [*inputs, *shape])  # without a folder, for the accuracy alone
