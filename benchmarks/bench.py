@@ -21,6 +21,7 @@ from benchmarks.table import NotMeasuredError
 
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = Path(__file__).resolve().parent / "peers"
+Wrap = Callable[[list[str]], list[str]]
 ONE_BLAS_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -59,15 +60,15 @@ class Bench:
             self._memo[key] = make()
         return self._memo[key]
 
-    def any2vec(self, *arguments: object, watch: bool = False) -> Done:
+    def any2vec(self, *arguments: object, watch: bool = False, wrap: Wrap | None = None) -> Done:
         """Run a command of any2vec with `--json`."""
         command = [sys.executable, "-m", "any2vec", *map(str, arguments), "--json"]
-        return run(command, {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD, watch=watch)
+        return run(command, {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD, watch=watch, wrap=wrap)
 
-    def ours(self, script: str, *arguments: object, watch: bool = False) -> Done:
+    def ours(self, script: str, *arguments: object, watch: bool = False, wrap: Wrap | None = None) -> Done:
         """Run a script of peers/ in any2vec's own environment."""
         command = [sys.executable, str(PEERS / script), *map(str, arguments)]
-        return run(command, {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD, watch=watch)
+        return run(command, {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD, watch=watch, wrap=wrap)
 
     def peer(self, environment: str, script: str, *arguments: object, watch: bool = False) -> Done:
         """Run a script of peers/ in a peer's environment, made first if need be."""
@@ -114,15 +115,25 @@ class Bench:
         return path
 
 
-def run(command: Sequence[str], environment: Mapping[str, str], *, watch: bool = False, timeout: float = 2700) -> Done:
+def run(
+    command: list[str], environment: Mapping[str, str], *, watch: bool = False, timeout: float = 2700,
+    wrap: Wrap | None = None,
+) -> Done:  # fmt: skip
     """Run a command and parse the JSON object on its standard output.
+
+    wrap: makes of it the command that runs it where it is to run.
 
     Raises NotMeasuredError with the last line of standard error when it fails or runs past `timeout` seconds.
     """
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         started = time.perf_counter()
         process = subprocess.Popen(
-            command, env=os.environ | dict(environment), stdout=out, stderr=err, text=True, cwd=ROOT
+            wrap(command) if wrap else command,
+            env=os.environ | dict(environment),
+            stdout=out,
+            stderr=err,
+            text=True,
+            cwd=ROOT,
         )
         watcher = MemoryWatcher(process.pid) if watch else None
         try:

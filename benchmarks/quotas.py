@@ -1,10 +1,11 @@
-"""Shares of the processor for hosts on one machine: control groups with a quota (Linux, root, version 1)."""
+"""Shares of the processor for hosts on one machine, memory and disk for a process: control groups (Linux, root,
+version 1)."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,38 +35,61 @@ class Quotas:
     def wrap(self, host: int, command: list[str]) -> list[str]:
         """The command that runs `command` with the host's share."""
         folder = self.folders[host]
-        return command if folder is None else ["sh", "-c", _ENTER, str(folder), *command]
+        return command if folder is None else entering(folder, command)
 
 
 @contextmanager
 def quotas(shares: Sequence[float | None]) -> Iterator[Quotas]:
     """Groups with these shares of a core, by host (None: as much as there is).
 
+    Raises:
+        NotMeasuredError: there is no such control group here, or no right to make one.
+    """
+    folders = [None if share is None else ROOT / f"a2v{os.getpid()}h{host}" for host, share in enumerate(shares)]
+    with control_groups(
+        {
+            folder: {"cpu.cfs_period_us": round(PERIOD * 1e6), "cpu.cfs_quota_us": round(share * PERIOD * 1e6)}
+            for folder, share in zip(folders, shares, strict=True)
+            if folder is not None and share is not None
+        }
+    ):
+        yield Quotas(folders)
+
+
+def entering(folder: Path, command: list[str]) -> list[str]:
+    """The command that runs `command` in a group."""
+    return ["sh", "-c", _ENTER, str(folder), *command]
+
+
+@contextmanager
+def control_groups(wanted: Mapping[Path, Mapping[str, object]]) -> Iterator[None]:
+    """New groups, and what is written into their files.
+
     A process of its own removes them, also when this one is killed, once what runs in them has ended.
 
     Raises:
         NotMeasuredError: there is no such control group here, or no right to make one.
     """
-    folders = [None if share is None else ROOT / f"a2v{os.getpid()}h{host}" for host, share in enumerate(shares)]
     janitor = subprocess.Popen(
-        ["sh", "-c", _JANITOR, *(str(folder) for folder in folders if folder is not None)],
+        ["sh", "-c", _JANITOR, *map(str, wanted)],
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
     try:
-        for folder, share in zip(folders, shares, strict=True):
-            if folder is not None and share is not None:
-                _make(folder, share)
-        yield Quotas(folders)
+        for folder, settings in wanted.items():
+            _make(folder, settings)
+        yield
     finally:
         assert janitor.stdin is not None
         janitor.stdin.close()
         janitor.wait()
 
 
-def _make(folder: Path, share: float) -> None:
+def _make(folder: Path, settings: Mapping[str, object]) -> None:
     try:
         folder.mkdir()
-        (folder / "cpu.cfs_period_us").write_text(str(round(PERIOD * 1e6)))
-        (folder / "cpu.cfs_quota_us").write_text(str(round(share * PERIOD * 1e6)))
+        for name, value in settings.items():
+            (folder / name).write_text(str(value))
     except OSError as error:
-        raise NotMeasuredError(f"quotas need root and control groups of version 1 at {ROOT}: {error}") from error
+        raise NotMeasuredError(
+            f"limits need root and control groups of version 1 at {folder.parent}: {error}"
+        ) from error

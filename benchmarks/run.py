@@ -39,6 +39,7 @@ TABLES = {
     "clicks": "benchmarks.clicks",
     "larger-than-memory": "benchmarks.larger_than_memory",
     "admm": "benchmarks.admm",
+    "streams": "benchmarks.streams",
 }
 """name of a table -> the module that has it as TABLE; every issue that promises figures adds its own"""
 

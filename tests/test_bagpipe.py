@@ -19,9 +19,9 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
 from any2vec.plan.cacher import Clean, StepPlan, plan_steps
 from any2vec.plan.partition import contiguous_bounds
-from any2vec.tables import bagpipe_lanes
+from any2vec.tables import bagpipe_lanes, bagpipe_rows
 from any2vec.tables.access import LocalRows, RowAccess
-from any2vec.tables.bagpipe_lanes import Janitor
+from any2vec.tables.bagpipe_lanes import Janitor, Stepper
 from any2vec.tables.bagpipe_rows import BagpipeRows
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.clocked_rows import ClockedRows
@@ -30,9 +30,9 @@ from any2vec.tables.remote import RowClient
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.server import RowServer
 from any2vec.tables.trained_block import StoredBlock
+from marks import uint64_wraps
 
-# Without the compiler NumPy warns of uint64 arithmetic that is meant to wrap.
-pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+pytestmark = uint64_wraps
 
 ROWS, WIDTH, STEPS = 60, 3, 30
 
@@ -654,8 +654,9 @@ def test_a_cache_that_is_too_small_is_refused_before_a_row_is_changed() -> None:
 
     def host(transport: Transport) -> None:
         access = access_of(transport, one, capacity=3)
-        with pytest.raises(InputError, match="A cache of 3 rows is too small"):
-            access.pooled(one.batches[0][0], 0)
+        for _ in range(2):  # it is said as often as somebody asks
+            with pytest.raises(InputError, match="A cache of 3 rows is too small"):
+                access.pooled(one.batches[0][0], 0)
         access.end()
 
     run_logical(1, host, patience=20.0)
@@ -677,3 +678,36 @@ def test_trainers_that_see_other_batches_are_told_of() -> None:
 
     with pytest.raises(HostError, match="do not see the same batches"):
         run_logical(2, host, patience=20.0)
+
+
+def test_what_an_order_raises_is_said_as_often_as_somebody_waits() -> None:
+    def fail() -> None:
+        raise InputError("no such row")
+
+    stepper = Stepper(0, 20.0)
+    stepper.start()
+    stepper.begin(fail)
+    for _ in range(2):
+        with pytest.raises(InputError, match="no such row"):
+            stepper.wait()
+    stepper.end(20.0)
+
+
+def test_who_has_ended_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads are gone, that at hand with its order done, and whoever still asks for something is told so."""
+    monkeypatch.setattr(bagpipe_rows, "LEAVE", 20.0)
+    one = job("sgd", 1, look_ahead=1, clean_share=0.0)
+
+    def host(transport: Transport) -> None:
+        access = access_of(transport, one)
+        slow_down(access._janitor, 0, lambda rank, order: 0.1)
+        for step, rows in enumerate(one.batches[0][:4]):
+            access.push(rows, step, gradient(access.pooled(rows, step), 0, step))
+        access.end()
+        names = {"fetcher-0", "stepper-0", "janitor-0"}
+        assert not [thread for thread in threading.enumerate() if thread.name in names]
+        none = np.empty(0, np.int64)
+        with pytest.raises(HostError, match="Rank 0 has ended its training"):
+            access._janitor.write(none, none)
+
+    run_logical(1, host, patience=20.0)

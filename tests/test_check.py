@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -14,13 +15,10 @@ from typer.testing import CliRunner
 from any2vec.cli.app import app
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.testing.toy_table import graph, make
+from marks import needs_linux, uint64_wraps
 from out_of_core_toy import train
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux"),
-    # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
-    pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning"),
-]
+pytestmark = [needs_linux, uint64_wraps]
 
 
 @pytest.fixture
@@ -108,5 +106,19 @@ def test_what_is_no_store_is_told(tmp_path: Path) -> None:
 def test_a_store_in_use_is_left_alone(run: Path) -> None:
     store = PartitionStore.open(run / "table")
     code, text = check(run)
-    assert code == 2 and "in use by another process" in text
+    assert code == 2 and f"in use by process {os.getpid()};" in text
     store.close()
+
+
+def test_a_store_that_may_only_be_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a mount that is read-only: nothing in there is opened to be written, or made."""
+    before, open_ = {path: path.stat().st_mtime_ns for path in run.rglob("*")}, os.open
+
+    def read_only(path: Any, flags: int, *more: Any) -> int:
+        if Path(path).is_relative_to(run) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise OSError(errno.EROFS, "read-only file system")
+        return open_(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", read_only)
+    assert told(run) == (0, {})
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before

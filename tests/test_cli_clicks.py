@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
 
 import any2vec
-from any2vec.cli.app import app
 from any2vec.data.click_schema import KNOWN
 from any2vec.report.run import read_run
 from any2vec.sync.replica_names import CLICK_SYNCS
 from any2vec.testing.planted_clicks import PlantedClicks
+from cli_runs import done, refused, run
 
 pytest.importorskip("torch", reason="models of clicks need torch")
 DLRM = ["--model", "dlrm", "--dim", "4", "--bottom", "8", "--top", "8", "--threads", "1", "--quiet"]
@@ -44,25 +43,6 @@ def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ANY2VEC_CACHE", str(tmp_path / "here" / "cache"))
     monkeypatch.setenv("COLUMNS", "120")
     return tmp_path / "here"
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
-
-
-def done(*arguments: str) -> str:
-    """Standard output of a command that ends well."""
-    found = run(*arguments)
-    assert found.exit_code == 0, found.output
-    return str(found.stdout)
-
-
-def refused(*arguments: str) -> str:
-    """The one sentence of a command that is refused: exit code 2, nothing on standard output."""
-    found = run(*arguments)
-    assert found.exit_code == 2, found.output
-    assert not found.stdout and found.stderr.startswith("Error: ") and found.stderr.count("\n") == 1
-    return str(found.stderr)
 
 
 def edit(change: Any, source: str = "clicks.tsv", target: str = "bad.tsv") -> str:

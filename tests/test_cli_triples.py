@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from any2vec.cli.app import app
 from any2vec.testing.planted_triples import PlantedTriples
+from cli_runs import done, refused, run
 
 TRAIN = ["train", "train.tsv", "--model", "complex", "--dim", "16", "--threads", "1", "--quiet"]
 
@@ -33,25 +32,6 @@ def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     return tmp_path
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
-
-
-def done(*arguments: str) -> str:
-    """Standard output of a command that ends well."""
-    found = run(*arguments)
-    assert found.exit_code == 0, found.output
-    return str(found.stdout)
-
-
-def refused(*arguments: str) -> str:
-    """The one sentence of a command that is refused: exit code 2, nothing on standard output."""
-    found = run(*arguments)
-    assert found.exit_code == 2, found.output
-    assert not found.stdout and found.stderr.startswith("Error: ") and found.stderr.count("\n") == 1
-    return str(found.stderr)
 
 
 def scores(*arguments: str) -> dict[str, float]:

@@ -310,6 +310,6 @@ def test_a_block_of_text_may_end_in_any_line(tmp_path: Path) -> None:
 
 
 def test_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("any2vec.data.click_rows._MAX_TYPES", 2 * 1000)
+    monkeypatch.setattr("any2vec.data.found_texts._MAX_TYPES", 2 * 1000)
     with pytest.raises(DataError, match="more than 1,000 different values"):
         FoundRows().rows_of(pa.array([str(at).encode() for at in range(5000)], pa.large_binary()))

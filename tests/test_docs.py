@@ -96,7 +96,7 @@ def test_no_command_is_left_out() -> None:
             known = (
                 command in ELSEWHERE
                 or BENCHMARK.match(command)
-                or (page.name in ("README.md", "triples.md") and "any2vec " in command)
+                or (page.name in ("README.md", "triples.md", "pip.md") and "any2vec " in command)
             )
             assert known, f"{page.name}: nothing runs `{command}`"
 
@@ -162,6 +162,25 @@ def test_commands_and_python_of_the_page_of_triples(tmp_path: Path, monkeypatch:
     with contextlib.redirect_stdout(output):
         exec(compile(code, page.name, "exec"), {})
     assert output.getvalue().count("'e") == 3
+
+
+def test_commands_and_python_of_the_page_of_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(1)
+    topics = [[f"{name}{number}" for number in range(30)] for name in "abcd"]
+    lines = (" ".join(draw.choices(draw.choice(topics), k=12)) for _ in range(3000))
+    (tmp_path / "text.txt").write_text("\n".join(lines))
+    page = ROOT / "docs" / "pip.md"
+    assert len(commands(page)) == 5
+    said = [run(command, tmp_path) for command in commands(page)]
+    assert "relative scaled" in said[2] and "relative scaled" in said[4]
+    assert (tmp_path / "runs" / "dimension.png").is_file()
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks(page, "python")
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, page.name, "exec"), {})
+    dim, loss = output.getvalue().split()
+    assert int(dim) >= 0 and 0 < float(loss) < 1
 
 
 def test_links_lead_somewhere() -> None:

@@ -15,7 +15,8 @@ from hypothesis.extra import numpy as hnp
 
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
-from any2vec.formats import FORMATS, guess_format, table
+from any2vec.formats import FORMATS, guess_format, table, vocabulary
+from any2vec.formats.vocabulary import parse_vocabulary
 
 NAMES = {
     "folder": "run",
@@ -354,3 +355,25 @@ def test_property_round_trip(tmp_path_factory, format: str, data) -> None:
     loaded = Embeddings.load(path, format=format)
     assert list(loaded.keys) == keys
     np.testing.assert_array_equal(loaded.vectors, vectors)
+
+
+@pytest.mark.parametrize("size", [1, 5, 64])
+def test_a_vocabulary_is_read_in_pieces(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys, numbers = [f"k\u00e9{row}" * (row % 4) for row in range(1, 60)], [row**3 for row in range(1, 60)]
+    plain = "\r\n".join(keys).encode()
+    counted = "".join(f"{key}\t{number}\n" for key, number in zip(keys, numbers, strict=True)).encode()
+    monkeypatch.setattr(vocabulary, "_BYTES", size)
+    found, counts = parse_vocabulary(np.frombuffer(plain, np.uint8), "v")
+    assert list(found) == keys and counts is None
+    found, counts = parse_vocabulary(np.frombuffer(counted, np.uint8), "v")
+    assert list(found) == keys and counts is not None and counts.tolist() == numbers
+    at = len(counted)
+    for wrong, said in (
+        (b"k\n", "on each line"),
+        (b"k\t\n", "count is missing"),
+        (b"\xff\t1\n", f"byte {at:,} is not"),
+    ):
+        with pytest.raises(FormatError, match=said):
+            parse_vocabulary(np.frombuffer(counted + wrong, np.uint8), "v")
+    with pytest.raises(FormatError, match="on each line"):
+        parse_vocabulary(np.frombuffer(plain + b"\nk\t1", np.uint8), "v")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from typer.testing import CliRunner
 from any2vec.cli.app import app
 from any2vec.data.text import count_text, encode_text
 from any2vec.errors import InputError
+from any2vec.plan.bucket_orders import ORDERS, beta_swaps
 from any2vec.plan.estimate import Rates, RunShape, estimate_run
 from any2vec.train.calibrate import fold
 
@@ -107,3 +110,46 @@ def test_a_plan_needs_no_data() -> None:
 def test_standard_input_cannot_be_estimated() -> None:
     result = CliRunner().invoke(app, ["estimate", "-", "--model", "skipgram"])
     assert result.exit_code == 2 and "--rows" in result.stderr
+
+
+# ---- models of triples
+
+SHAPE_OF_TRIPLES = ("--model", "complex", "--dim", "128", "--rows", "8000000", "--items", "24000000", "--threads", "2")
+
+
+def test_a_budget_becomes_partitions_without_data() -> None:
+    found: Any = run("estimate", *SHAPE_OF_TRIPLES, "--memory", "2GB", "--order", "hilbert")
+    p, c = found["partitions"], found["capacity"]
+    assert found["table_bytes"] == 8_000_000 * 4 * 129 and 2 <= c < p <= 64
+    assert found["resident_bytes"] >= (c + 2) * found["partition_bytes"] and found["memory_bytes"] <= 2e9
+    assert found["resident_bytes"] + found["fixed_bytes"] == found["memory_bytes"]
+    assert found["loads_per_epoch"]["beta"] == beta_swaps(p, c) and set(found["loads_per_epoch"]) == set(ORDERS)
+    moved = found["loads_per_epoch"]["hilbert"] * found["partition_bytes"]
+    assert found["read_bytes_per_epoch"] == moved + 12 * 24_000_000 and found["written_bytes_per_epoch"] == moved
+    assert found["disk"]["table"] >= 2 * found["table_bytes"] and found["disk"]["triples"] == 12 * 24_000_000
+    assert found["disk_peak_bytes"] == sum(found["disk"].values())
+    shown = CliRunner().invoke(app, ["estimate", *SHAPE_OF_TRIPLES, "--memory", "2GB", "--quiet"])
+    assert f"{p} partitions" in shown.stdout and f"{c} in memory" in shown.stdout
+
+
+def test_without_a_budget_all_rows_are_in_memory() -> None:
+    found: Any = run("estimate", *SHAPE_OF_TRIPLES)
+    assert found["is_in_memory"] and found["partitions"] == found["capacity"] == 1
+    assert found["memory_bytes"] > found["table_bytes"] and found["disk"]["table"] == 0
+
+
+def test_too_small_a_budget_says_the_smallest_that_works() -> None:
+    refused = CliRunner().invoke(app, ["estimate", *SHAPE_OF_TRIPLES, "--memory", "100MB", "--quiet"])
+    said = re.search(r"needs a memory of ([\d,]+) bytes at least", refused.stderr)
+    assert refused.exit_code == 2 and said is not None
+    smallest = int(said[1].replace(",", ""))
+    found: Any = run("estimate", *SHAPE_OF_TRIPLES, "--memory", str(smallest + (50 << 20)))  # this process grows
+    assert not found["is_in_memory"] and 2 <= found["capacity"] <= 4
+
+
+def test_triples_are_read_for_their_estimate(tmp_path: Path) -> None:
+    (tmp_path / "triples.tsv").write_text("a\tr\tb\nb\tr\tc\na\ts\tc\n")
+    found: Any = run("estimate", str(tmp_path / "triples.tsv"), "--model", "distmult", "--dim", "8", "--memory", "2GB")
+    assert (found["rows"], found["items"], found["is_in_memory"]) == (3, 3, True)
+    refused = CliRunner().invoke(app, ["estimate", str(tmp_path / "triples.tsv"), "--model", "cbow", "--memory", "2GB"])
+    assert refused.exit_code == 2 and "--memory" in refused.stderr

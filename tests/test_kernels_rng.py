@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,10 +10,10 @@ from any2vec.kernels import rng
 from any2vec.kernels.alias import build_alias, draw_alias
 from any2vec.kernels.jit import jit
 from any2vec.kernels.rows import fill_uniform
+from marks import uint64_wraps
 from naive import rng as naive
 
-# Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
-pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+pytestmark = uint64_wraps
 
 words = st.integers(0, naive.MASK)
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.kernels.rng import PURPOSE_TOKEN, stream_key
 from any2vec.kernels.windows import FAR, gather_windows
+from marks import uint64_wraps
 from naive import windows as naive
 
-# Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
-pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+pytestmark = uint64_wraps
 
 HALF, ALL = 1 << 31, 1 << 32
 

@@ -14,10 +14,10 @@ from any2vec.errors import InputError
 from any2vec.plan.bagpipe_moves import SHARED, Exchange, count_copies, count_moves
 from any2vec.plan.cacher import StepPlan, plan_steps
 from any2vec.plan.lookahead import NONE, UseWindow
+from marks import uint64_wraps
 from naive.lookahead import Stream, expected, next_use
 
-# Without the compiler NumPy warns of uint64 arithmetic that is meant to wrap.
-pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+pytestmark = uint64_wraps
 
 ROWS = 12
 LARGE = 10_000

@@ -15,8 +15,9 @@ from benchmarks.bench import Bench
 from benchmarks.table import figures, verdict
 
 from any2vec.plan import bucket_orders
+from marks import needs_linux
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
+pytestmark = needs_linux
 ROW = {row.name: row for row in memory_rows.ROWS}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -23,26 +22,21 @@ from any2vec.plan.bucket_orders import ORDERS, beta_swaps, make_order
 from any2vec.plan.buffer import block_rows
 from any2vec.plan.buffer_walk import BufferWalk, Position
 from any2vec.sampling.triple_windows import Ahead, TripleWindows
-from any2vec.tables import partition_buffer
 from any2vec.tables.partition_buffer import PartitionBuffer
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.testing.toy_table import COLUMNS, count, graph, make, mingle, table
 from any2vec.train.out_of_core import Batch, OutOfCoreOptions, OutOfCoreRun, Place
 from any2vec.train.pipeline import Stage
+from marks import needs_linux, uint64_wraps
 from out_of_core_toy import OPTIONS, train
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux"),
-    # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
-    pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning"),
-]
+pytestmark = [needs_linux, uint64_wraps]
 ENTITIES, TRIPLES = 300, 1500
 
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triple_buckets, "CHUNK", 1024)
-    monkeypatch.setattr(partition_buffer, "_LOOK", 0.02)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,13 @@ import pytest
 
 from any2vec.data import direct
 from any2vec.data.direct import aligned_rows
+from any2vec.data.folder_lock import lock_folder
 from any2vec.errors import FormatError, StorageError
+from any2vec.tables import partition_store
 from any2vec.tables.partition_store import PartitionStore
+from marks import needs_linux
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
+pytestmark = needs_linux
 BOUNDS, COLUMNS = [0, 300, 700, 701, 1000], 5
 """the third partition is smaller than a page"""
 
@@ -265,7 +267,7 @@ def test_arrays_beside_the_table_are_those_of_the_commit(tmp_path: Path) -> None
 
 def test_one_process_has_it_open(tmp_path: Path) -> None:
     store = create(tmp_path / "store")
-    with pytest.raises(StorageError, match="in use by another process"):
+    with pytest.raises(StorageError, match=f"in use by process {os.getpid()};"):
         PartitionStore.open(tmp_path / "store")
     store.close()
     PartitionStore.open(tmp_path / "store").close()
@@ -276,3 +278,25 @@ def test_a_store_is_not_written_over(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="exists"):
         create(tmp_path / "store")
     create(tmp_path / "store", overwrite=True).close()
+
+
+def test_the_index_is_read_when_nobody_else_can_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create(tmp_path / "store").close()
+    read = partition_store.read_index
+
+    def while_locked(folder: Path) -> dict[str, Any]:
+        with pytest.raises(StorageError, match="in use"):
+            lock_folder(folder, "The store")
+        return read(folder)
+
+    monkeypatch.setattr(partition_store, "read_index", while_locked)
+    PartitionStore.open(tmp_path / "store").close()
+
+
+def test_a_store_that_cannot_be_opened_is_not_kept_from_others(tmp_path: Path) -> None:
+    create(tmp_path / "store").close()
+    for damaged in (next((tmp_path / "store").glob("part-*")), tmp_path / "store" / "meta.json"):
+        damaged.write_bytes(b"")
+        with pytest.raises(FormatError):
+            PartitionStore.open(tmp_path / "store")
+        os.close(lock_folder(tmp_path / "store", "The store"))

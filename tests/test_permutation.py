@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.kernels.permutation import bits_of, permute, shuffle_rows, unpermute
+from marks import uint64_wraps
 from naive import permutation as naive
 
-# Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
-pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+pytestmark = uint64_wraps
 
 
 def all_of(n: int, key: int) -> np.ndarray:

@@ -90,6 +90,7 @@ def test_an_error_is_heard(stage: int) -> None:
     with pytest.raises(ValueError, match="batch 3 has no rows"), Pipeline(calls, bound=4) as pipeline:
         for batch in range(100):
             pipeline.put(batch)
+        pipeline.drain()
     assert threading.active_count() == threads
 
 

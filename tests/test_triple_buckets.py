@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise, product
@@ -20,12 +19,9 @@ from any2vec.data.entity_parts import EntityParts
 from any2vec.data.triple_buckets import TripleBuckets, blocks_of, chunk_buffer
 from any2vec.errors import DataError, FormatError, InputError, StorageError
 from any2vec.testing.toy_table import graph
+from marks import needs_linux, uint64_wraps
 
-pytestmark = [
-    pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux"),
-    # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
-    pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning"),
-]
+pytestmark = [needs_linux, uint64_wraps]
 ENTITIES, TRIPLES = 500, 3000
 
 

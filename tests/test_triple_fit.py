@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 from typing import Any
@@ -63,14 +64,16 @@ def same(one: any2vec.FitResult, other: any2vec.FitResult) -> bool:
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_planted_triples_are_learned(model: TripleModel, files: tuple[Path, Path]) -> None:
-    """No better than the model that knows the rule, and as near to it as the model can say which group leads where:
-    distmult cannot tell heads from tails, dot no relations, and all shifts of transe would have to be of one plane.
+    """No better than the model that knows the rule, but for chance (three standard errors); as near to it as a model
+    can say which group leads where: distmult cannot tell heads from tails, dot no relations, and all shifts of transe
+    would have to be of one plane.
     """
     result = any2vec.fit(model, files[0], epochs=20, threads=1)
     found = evaluate_triple_file(result.scorer, files[1])
     seen, held = PLANTED.triples(0, NUM_TRAIN), PLANTED.triples(NUM_TRAIN, NUM_TRAIN + NUM_TEST)
-    best = float(np.mean(1 / PLANTED.best_ranks(held, np.concatenate([seen, held]))))
-    assert found.mrr < best + 0.02
+    reciprocal_R = 1 / PLANTED.best_ranks(held, np.concatenate([seen, held]))
+    best = float(np.mean(reciprocal_R))
+    assert found.mrr < best + 3 * float(np.std(reciprocal_R)) / math.sqrt(len(reciprocal_R))
     assert found.mrr > SHARES[model.name] * best
     assert found.num_triples == NUM_TEST and found.num_unknown == 0
 

@@ -21,13 +21,14 @@ from any2vec.models.rotate import RotatE
 from any2vec.models.transe import TransE
 from any2vec.models.triple_config import TripleModel
 from any2vec.models.triple_learner import TripleLearner
-from any2vec.models.triple_questions import Questions, ways_of
+from any2vec.models.triple_questions import Questions, _grouped, _grouped_by_columns, ways_of
 from any2vec.models.triple_worker import Candidates, Negatives, TripleWorker, relation_optimiser
 from any2vec.plan.schedule import EpochSchedule
 from naive import triples as naive
 
 MODELS: list[type[TripleModel]] = [ComplEx, DistMult, TransE, RotatE, DotProduct]
 ENTITIES, RELATIONS, DIM = 12, 3, 6
+RATE = 0.25
 each = pytest.mark.parametrize("kind", MODELS, ids=lambda kind: kind.name)
 # Without the compiler NumPy warns of uint64 arithmetic that is meant to wrap, and of NaN that is looked for.
 pytestmark = pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
@@ -55,8 +56,8 @@ class Recorder:
         self.gradient = np.zeros(shape)
         self.width = shape[1]
 
-    def step(self, table: np.ndarray, slot_U: np.ndarray, gradient_UW: np.ndarray) -> None:
-        assert len(set(slot_U.tolist())) == len(slot_U)
+    def step(self, table: np.ndarray, slot_U: np.ndarray, gradient_UW: np.ndarray, rate: float) -> None:
+        assert rate == RATE and len(set(slot_U.tolist())) == len(slot_U)
         self.gradient[slot_U] += gradient_UW
 
 
@@ -91,7 +92,7 @@ def check_gradients(model: TripleModel, negatives: str) -> None:
     shapes = [(len(table), table.shape[1] - 1) for table in tables]
     recorders = [Recorder(shape) for shape in shapes]
     worker._of_entities, worker._of_relations = recorders  # type: ignore[assignment]
-    found = worker.step(batch, candidates)
+    found = worker.step(batch, candidates, RATE)
     wide = [table[:, :-1].astype(np.float64) for table in tables]
     at_start = naive.batch_scores(model, *wide, batch, candidates.slot_K.tolist())
     of_others = [naive.weights(model, others) for _, others in at_start]
@@ -269,6 +270,15 @@ def test_every_loss_falls(kind: type[TripleModel], loss: Any, num_negatives: int
     assert (entity_SC[:, -1] > 0).all(), "the state of Adagrad stands behind the values"
 
 
+def test_the_rate_falls_in_a_line_over_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """120 triples ask 240 questions: 6 batches an epoch, 18 in all."""
+    heard: list[float] = []
+    monkeypatch.setattr(TripleWorker, "step", lambda self, batch, candidates, rate: heard.append(rate) or 0.0)
+    learn(ComplEx(dim=4, batch_size=40, learning_rate=0.7, min_learning_rate=0.1), ring(), 60, epochs=3)
+    assert heard == pytest.approx([0.7 - 0.6 * batch / 18 for batch in range(18)])
+    assert ComplEx(learning_rate=0.1, min_learning_rate=0.5).rate_at(1.0) == 0.1
+
+
 def test_the_same_seed_gives_the_same_bits() -> None:
     model = ComplEx(dim=8, num_negatives=16, batch_size=40)
     runs = [learn(model, ring(), 60, epochs=2, seed=seed)[0] for seed in (1, 1, 2)]
@@ -290,7 +300,7 @@ def test_a_diverged_training_says_so() -> None:
     questions.begin(0)
     batch = questions.batch(0, 10)
     with pytest.raises(InputError, match="The loss of a batch is nan: the training has diverged; lower learning_rate"):
-        TripleWorker(model, entity_SC, relation_RC).step(batch, Candidates(np.arange(60), (0, 60)))
+        TripleWorker(model, entity_SC, relation_RC).step(batch, Candidates(np.arange(60), (0, 60)), RATE)
 
 
 @pytest.mark.parametrize(
@@ -303,6 +313,7 @@ def test_a_diverged_training_says_so() -> None:
         ({"degree_share": 1.5}, r"degree_share must be a number in \[0, 1\]"),
         ({"n3": -1}, "n3 must be a number"),
         ({"learning_rate": 0}, "learning_rate must be a number in \\(0, 10\\]"),
+        ({"min_learning_rate": -1}, "min_learning_rate must be a number in \\[0, 10\\]"),
         ({"margin": 0}, "margin must be a number"),
         ({"relation_weight": -1}, "relation_weight must be a number"),
     ],
@@ -320,3 +331,15 @@ def test_only_products_guess_relations() -> None:
 def test_how_many_negatives_where_nobody_says() -> None:
     assert [ComplEx().negatives_of(size) for size in (14_541, 65_536, 65_537)] == [0, 0, 2000]
     assert ComplEx(num_negatives=5).negatives_of(10) == 5
+
+
+@pytest.mark.parametrize("num_relations", [0, 1, 7])
+def test_questions_packed_into_numbers_are_those_sorted_by_columns(num_relations: int) -> None:
+    """Where a key has no room in 64 bits, the columns themselves are sorted: the same then, too."""
+    rng = np.random.default_rng(num_relations)
+    for size, slots in ((1, 1), (300, 20), (300, 1 << 30), (300, 1 << 60)):
+        triple_M3 = rng.integers(0, [slots, max(1, num_relations), slots], (size, 3))
+        triple_M3[size // 2 :] = triple_M3[: size - size // 2]
+        found, expected = _grouped(triple_M3, num_relations), _grouped_by_columns(triple_M3, num_relations)
+        assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
+        assert np.diff(found[0]).sum() == 2 * size and len(found[1]) == len(found[2]) == len(found[0]) - 1

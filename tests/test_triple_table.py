@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
@@ -16,14 +18,17 @@ from typer.testing import CliRunner
 import any2vec
 from any2vec.cli.app import app
 from any2vec.data.entity_parts import EntityParts
-from any2vec.errors import InputError, Interrupted, StorageError
+from any2vec.errors import FormatError, InputError, Interrupted, StorageError
 from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.models.triple_questions import QuestionBatch
+from any2vec.models.triple_worker import Candidates, TripleWorker
 from any2vec.plan.bucket_orders import ORDERS
 from any2vec.plan.buffer import BufferPlan
+from any2vec.tables import partition_buffer
 from any2vec.tables.checking import check_folders
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.testing.planted_triples import PlantedTriples
-from any2vec.train import progress, triple_budget, triple_table
+from any2vec.train import fit, progress, run_folder, table_budget, triple_budget, triple_table
 from any2vec.train.stored_triples import StoredVectors
 from any2vec.train.table_options import TableOptions, parse_size
 from any2vec.train.triple_batches import WindowLearner
@@ -107,6 +112,25 @@ def test_every_order_trains_every_triple(order: str, files: tuple[Path, Path], t
     assert result.summary["items"] == 2 * NUM_TRAIN and result.summary["order"] == order
 
 
+def test_the_rate_falls_in_a_line_over_the_run(
+    files: tuple[Path, Path], tmp_path: Path, is_large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does in memory, by the share of the questions that lie behind."""
+    heard: list[tuple[float, int]] = []
+
+    def step(self: TripleWorker, batch: QuestionBatch, candidates: Candidates, rate: float) -> float:
+        heard.append((rate, len(batch.answer_B)))
+        return 0.0
+
+    model = any2vec.ComplEx(dim=16, batch_size=100, learning_rate=0.7, min_learning_rate=0.1)
+    monkeypatch.setattr(triple_table, "try_kernels", lambda model: None)
+    monkeypatch.setattr(TripleWorker, "step", step)
+    any2vec.fit(model, files[0], epochs=3, threads=1, memory="2GB", out=tmp_path / "run")
+    sizes = np.array([size for _, size in heard])
+    behind = np.cumsum(sizes) - sizes
+    assert [rate for rate, _ in heard] == pytest.approx((0.7 - 0.6 * behind / sizes.sum()).tolist())
+
+
 def test_rows_start_by_entity() -> None:
     whole = fresh_tables(SMALL, 400, 3, 7)["entities"]
     parts = EntityParts(400, 8, 7)
@@ -125,7 +149,7 @@ def test_vectors_come_in_the_order_of_entities(size: int, tmp_path: Path, monkey
 
     store = PartitionStore.create(tmp_path / "store", parts.bounds.tolist(), 5, fill)
     vectors = StoredVectors(store, parts, 4, 16 * size)
-    found = np.concatenate([vectors[start : start + 100] for start in range(0, 400, 100)])
+    found = np.concatenate([vectors[start : start + 100].copy() for start in range(0, 400, 100)])
     store.close()
     assert np.array_equal(found, np.repeat(np.arange(400.0), 4).reshape(400, 4))
 
@@ -220,6 +244,119 @@ def test_a_run_that_cannot_begin_leaves_nothing(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("memory", ["2GB", None])
+@pytest.mark.parametrize("how", ["overwrite", "resume"])
+def test_a_folder_in_use_is_left_alone(
+    how: str, memory: str | None, files: tuple[Path, Path], tmp_path: Path, is_large: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Whoever comes second hears so before data are read, and changes nothing."""
+    monkeypatch.setattr(run_folder, "_GRACE", 0.0)
+    options, out, heard = MEMORY | {"memory": memory}, tmp_path / "out", []
+
+    def hear(record: Any) -> None:
+        heard.append(record)
+        if len(heard) == 3:
+            with pytest.raises(StorageError, match=f"The run folder .*out is in use by process {os.getpid()};"):
+                any2vec.fit(SMALL, tmp_path / "no such data", out=out, **{how: True}, **options)  # type: ignore[arg-type]
+            with (
+                pytest.MonkeyPatch.context() as patch, pytest.raises(StorageError, match="in use by process"),
+            ):  # fmt: skip
+                patch.setattr(fit, "own_folder", lambda _: nullcontext())  # it came between the look and the run
+                any2vec.fit(SMALL, files[0], out=out, **{how: True}, **options)  # type: ignore[arg-type]
+
+    found = any2vec.fit(SMALL, files[0], out=out, callback=hear, **options)
+    assert len(heard) > 3 and same(found, any2vec.fit(SMALL, files[0], **(options | {"out": tmp_path / "other"})))
+
+
+def test_who_is_stopped_while_the_table_is_made_leaves_nothing(
+    files: tuple[Path, Path], tmp_path: Path, is_large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, started = tmp_path / "out", []
+
+    def start(*_: Any) -> None:
+        started.append(True)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(triple_table, "start_entities", start)
+    train = ["train", str(files[0]), "--model", "rotate", "--memory", "2GB", "--out", str(out), "--quiet"]
+    found = CliRunner().invoke(app, train)
+    assert (found.exit_code, len(started)) == (130, 1)
+    assert "Stopped by SIGINT before training began; nothing was left half-written." in found.stderr
+    assert not out.exists()
+
+
+def test_who_is_stopped_while_the_result_is_written_goes_on_with_that(
+    files: tuple[Path, Path], tmp_path: Path, is_large: None
+) -> None:
+    out, gathered = tmp_path / "out", StoredVectors._gathered
+
+    def stopped(self: StoredVectors, first: int, stop: int) -> np.ndarray:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return gathered(self, first, stop)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted) as told:
+        patch.setattr(StoredVectors, "_gathered", stopped)
+        any2vec.fit(SMALL, files[0], out=out, **MEMORY)
+    said = "Stopped by SIGTERM while the result was written; .*table holds the work so far, --resume goes on from it"
+    assert re.fullmatch(said + r"\.", str(told.value))
+    assert {path.name for path in out.iterdir()} == {"run.json", "progress.jsonl", "table", "triples"}
+    went_on = any2vec.fit(SMALL, files[0], out=out, resume=True, **MEMORY)
+    other = any2vec.fit(SMALL, files[0], out=tmp_path / "other", **MEMORY)
+    assert same(went_on, other) and went_on.summary["items"] == 2 * NUM_TRAIN
+    (*_, last) = (json.loads(line) for line in (out / "progress.jsonl").read_text().splitlines())
+    assert went_on.summary["train_seconds"] >= last["seconds"] > 0
+
+
+def test_nobody_is_stopped_while_a_result_takes_its_place(
+    files: tuple[Path, Path], tmp_path: Path, is_large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = run_folder._put_in_place
+
+    def asked_to_stop(aside: Path, out: Path) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        put(aside, out)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(run_folder, "_put_in_place", asked_to_stop)
+    found = any2vec.fit(SMALL, files[0], out=tmp_path / "out", **MEMORY)
+    assert found.summary["items"] == 2 * NUM_TRAIN
+    assert not [path for path in (tmp_path / "out").iterdir() if path.is_dir()]
+
+
+def test_commits_are_no_training(
+    files: tuple[Path, Path], tmp_path: Path, is_large: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that goes on by 0.001 s where it is asked, and by 1000 s in a commit."""
+    now, commit = [0.0], PartitionStore.commit
+
+    def ask() -> float:
+        now[0] += 0.001
+        return now[0]
+
+    def committed(*arguments: Any) -> None:
+        now[0] += 1000.0
+        commit(*arguments)
+
+    monkeypatch.setattr(PartitionStore, "commit", committed)
+    for module in (progress, partition_buffer):
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=ask, monotonic=ask))
+    summary = any2vec.fit(SMALL, files[0], out=tmp_path / "out", checkpoint_seconds=1e-9, **MEMORY).summary
+    assert summary["commits"] > 2 and summary["seconds_committing"] > 1000.0 * summary["commits"]
+    assert 0 < summary["train_seconds"] < 1000.0
+
+
+def test_a_store_beside_damaged_triples_is_closed(files: tuple[Path, Path], tmp_path: Path, is_large: None) -> None:
+    out = tmp_path / "out"
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(StorageError, match="no"):
+        patch.setattr(WindowLearner, "step", lambda *_: (_ for _ in ()).throw(StorageError("no")))
+        any2vec.fit(SMALL, files[0], out=out, **MEMORY)
+    (out / "triples" / "counts.npy").unlink()
+    with pytest.raises(FormatError, match=r"buckets .* are damaged"):
+        any2vec.fit(SMALL, files[0], out=out, resume=True, **MEMORY)
+    PartitionStore.open(out / "table").close()
+
+
 # ---- the budget
 
 
@@ -243,7 +380,7 @@ def asked(num_entities: int, num_triples: int, memory: str, out: Path | None = N
 
 def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of 508 bytes; a million of them, and a small graph of many triples."""
-    monkeypatch.setattr(triple_budget, "resident_bytes", lambda: (50 << 20, 0))
+    monkeypatch.setattr(table_budget, "resident_bytes", lambda: (50 << 20, 0))
     assert triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "3GB")) is None
     plan = triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "550MB"))
     assert plan is not None and 2 <= plan.capacity < plan.partitions and plan.memory_bytes <= 550_000_000
@@ -251,6 +388,25 @@ def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> N
         triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "100MB"))
     many = triple_budget.plan_triples(*asked(100_000, 50_000_000, "2GB"))  # their questions are 6 GB
     assert many is not None and many.capacity < many.partitions
+
+
+def test_more_threads_than_a_run_began_with_must_fit_into_its_budget(tmp_path: Path) -> None:
+    """A buffer of 3 + 2 blocks of 4 MB, and what is needed beside it."""
+    bounds, settings, block = np.arange(0, 8001, 1000).tolist(), {"memory": "30MB"}, 4_096_000
+    note = {"run": settings, "capacity": 3, "threads": 2}
+    PartitionStore.create(tmp_path / "table", bounds, 1024, lambda *_: None, note=note).close()
+
+    def plan(threads: int, fixed_bytes: int) -> BufferPlan | None:
+        request: Any = SimpleNamespace(
+            out=tmp_path, resume=True, threads=threads, settings=settings, table=TableOptions(memory="30MB")
+        )
+        return table_budget.known_plan(request, 8000, 4096, fixed_bytes)
+
+    left = 30_000_000 - 5 * block
+    assert plan(3, left) is not None
+    assert plan(2, left + 1) is not None  # what a process has is not the same each time
+    with pytest.raises(InputError, match=r"began with threads 2; with 3 it needs a memory of 30,000,001 bytes"):
+        plan(3, left + 1)
 
 
 @pytest.mark.parametrize(
@@ -275,6 +431,7 @@ def test_what_is_refused(files: tuple[Path, Path], tmp_path: Path, is_large: Non
         ({"memory": "1MB", "order": "best"}, "order must be one of beta, comet"),
         ({"memory": "1MB", "staleness_bound": 0}, "staleness_bound must be"),
         ({"memory": "1MB"}, "say which one, as out"),
+        ({"cache_dir": tmp_path}, "cache_dir does not apply to models of triples"),
         ({"memory": "1MB", "out": tmp_path / "out", "on_epoch": print}, "on_epoch is called where all rows are"),
     ):
         with pytest.raises(InputError, match=said):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import tarfile
@@ -14,10 +15,12 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+from any2vec.data.files import read_blocks
 from any2vec.data.triples import LINK, TripleOptions, Triples, read_triples
-from any2vec.errors import DataError, FormatError, InputError
+from any2vec.errors import DataError, FormatError, InputError, StorageError
 
 FAMILY = [("anna", "mother", "ben"), ("ben", "knows", "carl"), ("anna", "mother", "dora"), ("ben", "knows", "carl")]
+_DEFAULTS: dict[str, Any] = dict(read_blocks.__kwdefaults__ or {})
 ENTITIES, RELATIONS = ["anna", "ben", "carl", "dora"], ["mother", "knows"]
 ROWS = [[0, 0, 1], [1, 1, 2], [0, 0, 3], [1, 1, 2]]
 
@@ -145,6 +148,50 @@ def test_a_file_that_is_cut_is_told(tmp_path: Path) -> None:
 def test_bad_sources_are_told(source: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         read_triples(source)
+
+
+@pytest.mark.parametrize("mark", ["\t", " ", "nt"])
+def test_pieces_are_read_as_a_whole(mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of a few lines, and rows that go into files."""
+    rng = np.random.default_rng(1)
+    triples = [(f"e{h}", f"r{r}", f"e{t}" * (1 + t % 9)) for h, r, t in rng.integers(0, [40, 3, 40], (500, 3)).tolist()]
+    form = "<{}> <{}> <{}> ." if mark == "nt" else mark.join(["{}"] * 3)
+    path = tmp_path / "triples.txt"
+    path.write_text("# first\n\n" + "".join(form.format(*triple) + "\n\n# more\n" for triple in triples))
+    for name, value in (("triple_text._PIECE", 64), ("triple_rows.IN_MEMORY", 50), ("triple_rows._SORTED", 30)):
+        monkeypatch.setattr(f"any2vec.data.{name}", value)
+    monkeypatch.setattr("any2vec.data.files.read_blocks.__kwdefaults__", {**_DEFAULTS, "block_bytes": 32})
+    found = read_triples(path, cache_dir=tmp_path / "cache")
+    assert isinstance(found.head, np.memmap) and not list((tmp_path / "cache" / "triples").iterdir())
+    names = [(found.entities[h], found.relations[r], found.entities[t]) for h, r, t in found.rows().tolist()]
+    assert names == triples
+    assert len(set(found.entities)) == len(found.entities) == len({end for h, _, t in triples for end in (h, t)})
+    assert found.report.duplicates == len(triples) - len(set(triples)) > 0
+    known = read_triples(path, known=found, cache_dir=tmp_path / "cache")
+    assert np.array_equal(known.rows(), found.rows())
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [("a\tr", "line 301 has 2 columns, not 3"), ("a\t\tb", "row 300 has nothing in column 2")],
+)
+def test_lines_of_later_pieces_are_named(line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "bad.tsv"
+    path.write_text("# first\n" + "a\tr\tb\n" * 299 + line + "\n" + "a\tr\tb\n" * 50)
+    monkeypatch.setattr("any2vec.data.triple_text._PIECE", 64)
+    monkeypatch.setattr("any2vec.data.files.read_blocks.__kwdefaults__", {**_DEFAULTS, "block_bytes": 32})
+    with pytest.raises(DataError, match=said):
+        read_triples(path)
+
+
+def test_a_full_disk_under_rows_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("any2vec.data.triple_rows.IN_MEMORY", 1)
+    monkeypatch.setattr("any2vec.data.triple_rows.tempfile.TemporaryFile", full)
+    with pytest.raises(StorageError, match=r"full|space"):
+        read_triples(FAMILY, cache_dir=tmp_path / "cache")
 
 
 def test_a_delimiter_is_one_character() -> None:

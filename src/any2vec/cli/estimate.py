@@ -10,7 +10,8 @@ import typer
 
 from any2vec import machine
 from any2vec.cli.bar import Bar
-from any2vec.cli.job import MODELS, Job, lone_flags, make_job
+from any2vec.cli.estimate_triples import estimate_triples
+from any2vec.cli.job import ESTIMATED_MODELS, Job, lone_flags, make_job
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import AsJson, duration, facts, guarded, note, number, parts, print_json, show, size
 from any2vec.errors import InputError
@@ -21,16 +22,18 @@ def _estimate(
         list[str] | None, typer.Argument(metavar="INPUT...", help="As for train.", show_default=False)
     ] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", help=f"{', '.join(MODELS)}.", show_default=False)
+        str | None, typer.Option("--model", "-m", help=f"{', '.join(ESTIMATED_MODELS)}.", show_default=False)
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where it would go: its disk is looked at.", show_default=False)
     ] = None,
     rows: Annotated[
-        int | None, typer.Option("--rows", min=2, help="Plan without an input: so many vectors ...", show_default=False)
+        int | None,
+        typer.Option("--rows", min=2, help="Plan without an input: so many vectors (entities) ...", show_default=False),
     ] = None,
     items: Annotated[
-        int | None, typer.Option("--items", min=1, help="... and words (steps) in an epoch.", show_default=False)
+        int | None,
+        typer.Option("--items", min=1, help="... and words (steps, triples) in an epoch.", show_default=False),
     ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", help="TOML file with the same names as the flags.", show_default=False)
@@ -45,15 +48,22 @@ def _estimate(
 
     any2vec estimate --model skipgram --dim 300 --rows 1000000 --items 1000000000
 
+    any2vec estimate --model complex --dim 128 --rows 80000000 --items 300000000 --memory 8GB
+
     Takes the flags of train. Reads the input (a graph stays in the cache for train), and trains for a second to see how
-    fast this machine is; makes no result.
+    fast this machine is; makes no result. For models of triples it says memory and disk, not time: with --memory, into
+    how many partitions the table is cut, and what an epoch reads and writes.
     """
     from any2vec.train.sizing import RunSettings, size_of_input, size_of_plan
 
-    job = make_job(inputs, model, out, config, values, needs_input=rows is None, models=MODELS)
+    job = make_job(inputs, model, out, config, values, needs_input=rows is None, models=ESTIMATED_MODELS)
     if rows is not None and inputs:
         raise InputError("Give an INPUT, or --rows and --items, not both.")
     run = RunSettings(**{item.name: getattr(job.run, item.name) for item in fields(RunSettings)})
+    if job.is_triples:
+        with Bar(quiet) as bar:
+            estimate_triples(job, run, rows, items, _room(job), bar.stage, as_json)
+        return
     with Bar(quiet) as bar:
         if rows is not None:
             found = size_of_plan(job.model, rows, items or 100 * rows, run)

@@ -12,32 +12,48 @@ import typer
 
 from any2vec.checks import MAX_SEED
 from any2vec.cli.job import check_input
+from any2vec.cli.options import with_flags
 from any2vec.cli.output import AsJson, guarded, note, plain, print_json, render, show
+from any2vec.cli.pip import check_flags, judge, pip_flags
 from any2vec.cli.search import Format, Result, load
 from any2vec.data.storage import atomic_file
 from any2vec.errors import InputError, StorageError
 
-TASKS = ("similarity", "analogy", "nodes", "links", "triples")
+TASKS = ("similarity", "analogy", "pip", "nodes", "links", "triples")
 
 
-@guarded
-def evaluate(
+def _evaluate(
     run: Result,
     task: Annotated[str, typer.Option("--task", "-t", help=", ".join(TASKS))],
     data: Annotated[
         list[Path],
-        typer.Option("--data", "-d", help="Word pairs, questions, labels, a split's folder, triples; repeat for more."),
+        typer.Option("--data", "-d", help="Word pairs, questions, text, labels, a split, triples; repeat for more."),
     ],
     method: Annotated[str, typer.Option("--method", help="analogy: add (3CosAdd) or mul (3CosMul)")] = "add",
     max_vocab: Annotated[
-        int, typer.Option("--max-vocab", min=4, help="analogy: only among the most frequent words")
-    ] = 30_000,
+        int | None,
+        typer.Option(
+            "--max-vocab",
+            min=4,
+            show_default=False,
+            help=r"analogy: only among the most frequent words \[default 30000]; pip: of training",
+        ),
+    ] = None,
     fractions: Annotated[
         str | None,
         typer.Option("--fractions", help="nodes: shares that train, by commas (0.1 to 0.9)", show_default=False),
     ] = None,
     shuffles: Annotated[int, typer.Option("--shuffles", min=1, help="nodes: random splits per share")] = 10,
-    seed: Annotated[int, typer.Option("--seed", min=0, max=MAX_SEED, help="nodes: seed of the splits")] = 1,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            min=0,
+            max=MAX_SEED,
+            show_default=False,
+            help=r"nodes: of the splits \[default 1]; pip: of the training",
+        ),
+    ] = None,
     score: Annotated[str, typer.Option("--score", help="links: dot, cosine, output or hadamard")] = "dot",
     known: Annotated[
         list[Path] | None,
@@ -47,31 +63,42 @@ def evaluate(
         str,
         typer.Option("--unknown", help="triples with names that have no vector: rank in the middle, skip, or error"),
     ] = "middle",
+    references: Annotated[
+        bool, typer.Option("--references/--no-references", help="pip: find the best there is, too (slow).")
+    ] = True,
     format: Format = None,
     as_json: AsJson = False,
+    **values: Any,
 ) -> None:
     """Score vectors on a public test.
 
     similarity: rank correlation with people's judgement. analogy: Google's questions, by section.
+    pip: inner products against a text's shifted positive PMI, or against other vectors; zeros have 1, less is better.
     nodes: labels of nodes from their vectors. links: held-out edges against fixed negatives (see any2vec split).
     triples: ranks of held-out triples among all entities, filtered, both sides.
     """
     options: dict[str, dict[str, Any]] = {
         "similarity": {},
-        "analogy": {"method": method, "max_vocab": max_vocab},
-        "nodes": {"shuffles": shuffles, "seed": seed} | _fractions(fractions),
+        "analogy": {"method": method, "max_vocab": max_vocab or 30_000},
+        "nodes": {"shuffles": shuffles, "seed": 1 if seed is None else seed} | _fractions(fractions),
         "links": {"score": score},
+        "pip": {},
         "triples": {"known": known or [], "unknown": unknown},
     }
     if task not in options:
         raise InputError(f"--task must be one of {', '.join(TASKS)}; got {task!r}.")
+    check_flags(task, values)
     for path in [*data, *(known or [])]:
         check_input(str(path))
     judged = _scorer(run) if task == "triples" else load(run, format)
-    found = [
-        {"task": task, "data": str(path)} | _flat(function(task)(judged, path, **options[task]).as_dict())
-        for path in data
-    ]
+
+    def judge_one(path: Path) -> Any:
+        if task == "pip":
+            given = {name: value for name, value in (("max_vocab", max_vocab), ("seed", seed)) if value is not None}
+            return judge(run, judged, path, values | given, references)
+        return function(task)(judged, path, **options[task])
+
+    found = [{"task": task, "data": str(path)} | _flat(judge_one(path).as_dict()) for path in data]
     keep_scores(run, found)
     if as_json:
         print_json(found[0] if len(found) == 1 else {"task": task, "results": found})
@@ -83,6 +110,9 @@ def evaluate(
                 f"{one['num_unknown']:,} of {one['num_triples']:,} triples have names that the model was not trained "
                 "on: they rank in the middle; --unknown skip leaves them out."
             )
+
+
+evaluate = with_flags(guarded(_evaluate), pip_flags())
 
 
 def function(task: str) -> Any:

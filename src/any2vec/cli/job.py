@@ -25,12 +25,15 @@ from any2vec.train.table_options import TableOptions
 GRAPH_MODELS = ("deepwalk", "node2vec")
 ALL_MODELS = MODELS | CLICK_MODELS | TRIPLE_MODELS | NODE_MODELS
 PLANNED_MODELS = MODELS | CLICK_MODELS
+ESTIMATED_MODELS = MODELS | TRIPLE_MODELS
 READING = {"text", "graph", "clicks", "triples", "nodes"}
 """owners of how an input is read"""
 _APART = dict.fromkeys((*CLICK_MODELS, "trainers", "clicks"), "clicks")
 _APART |= dict.fromkeys((*TRIPLE_MODELS, "triples", "table"), "triples")
 _APART |= dict.fromkeys((*NODE_MODELS, "nodes", "layers"), "ga-mlp")
 """owners that are no models of sequences, nor of their reading and hosts -> what they are for"""
+_ELSEWHERE = {*CLICK_MODELS, *NODE_MODELS, "clicks", "trainers", "hosts", "nodes", "layers"}
+"""owners whose flags `estimate` has not"""
 
 _PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec": "Walks"}
 _PANELS |= dict.fromkeys(CLICK_MODELS, "Models of clicks")
@@ -76,7 +79,7 @@ class RunOptions:
     checkpoint_seconds: float = 300.0
     """seconds between checkpoints"""
     cache_dir: Path | None = None
-    """folder of encoded text, graphs and clicks; by default $ANY2VEC_CACHE or ~/.cache/any2vec"""
+    """folder of encoded text, graphs and clicks, not for triples; by default $ANY2VEC_CACHE or ~/.cache/any2vec"""
 
     def __post_init__(self) -> None:
         check_run(self.epochs, self.threads, self.seed, self.checkpoint_seconds)
@@ -136,12 +139,13 @@ class Job:
 def _owners() -> dict[str, type]:
     models = {name: getattr(any2vec, attribute) for name, attribute in ALL_MODELS.items()}
     hosts = {"hosts": HostOptions, "trainers": TrainerOptions, "layers": LayerOptions}
-    reading = {"text": _text_options(), "graph": graph_options(), "clicks": ClickReading, "triples": _triple_options()}
+    reading = {"text": text_options(), "graph": graph_options(), "clicks": ClickReading, "triples": _triple_options()}
     reading |= {"nodes": _node_options()}
     return models | {"run": RunOptions, "table": TableOptions} | hosts | reading
 
 
-def _text_options() -> type:
+def text_options() -> type:
+    """The dataclass of how text is read."""
     from any2vec.data.text_options import TextOptions
 
     return TextOptions
@@ -182,7 +186,8 @@ def sequence_flags() -> dict[str, Flag]:
 @cache
 def lone_flags() -> dict[str, Flag]:
     """Those of one host: every flag of `estimate`."""
-    return {name: flag for name, flag in sequence_flags().items() if "hosts" not in flag.defaults}
+    owners = {name: owner for name, owner in _owners().items() if name not in _ELSEWHERE}
+    return flags_of(owners, _PANELS, _LABELS, _APART)
 
 
 def make_job(

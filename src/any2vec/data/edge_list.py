@@ -24,15 +24,14 @@ _WORDS_OF_SRC = {"src", "source", "from", "fromnodeid", "node1", "node_1", "id1"
 _WORDS_OF_DST = {"dst", "target", "to", "tonodeid", "node2", "node_2", "id2", "id_2", "tail", "tail_id", "destination"}
 
 
-def read_text(name: str, progress: ProgressCall | None) -> np.ndarray:
-    """The unpacked bytes of `name`, uint8, without a byte-order mark.
+def text_blocks(name: str, progress: ProgressCall | None) -> Iterator[bytes]:
+    """The unpacked bytes of `name` in blocks, without a byte-order mark.
 
     Raises:
         DataError: it cannot be read, is empty, or holds NUL bytes.
     """
     total = Path(name).stat().st_size if is_regular(name) else None
-    done = 0
-    content = bytearray()
+    done = size = 0
 
     def read(chunk: bytes) -> None:
         nonlocal done
@@ -43,12 +42,23 @@ def read_text(name: str, progress: ProgressCall | None) -> np.ndarray:
     for block in read_blocks(name, on_read=read):
         if (place := block.find(b"\0")) >= 0:
             raise DataError(
-                f"{display(name)} holds a NUL byte (byte {len(content) + place}), so it is binary; give an edge list "
-                "as text, or Parquet, Arrow or Matrix Market with its usual suffix."
+                f"{display(name)} holds a NUL byte (byte {size + place}), so it is binary; give a list of edges or "
+                "triples as text, or a table (Parquet, Arrow, Matrix Market) with its usual suffix."
             )
+        yield block[3:] if not size and block[:3] == b"\xef\xbb\xbf" else block
+        size += len(block)
+
+
+def read_text(name: str, progress: ProgressCall | None) -> np.ndarray:
+    """The unpacked bytes of `name`, uint8, without a byte-order mark.
+
+    Raises:
+        DataError: it cannot be read, is empty, or holds NUL bytes.
+    """
+    content = bytearray()
+    for block in text_blocks(name, progress):
         content += block
-    start = 3 if content[:3] == b"\xef\xbb\xbf" else 0
-    return np.frombuffer(content, np.uint8)[start:]
+    return np.frombuffer(content, np.uint8)
 
 
 @dataclass

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import xxhash
@@ -52,6 +52,26 @@ class Chunk(NamedTuple):
     """within the bucket"""
     size: int
     """triples, 1..CHUNK"""
+
+
+class Buckets(Protocol):
+    """What is trained, by bucket: in each epoch the same triples, or others."""
+
+    @property
+    def folder(self) -> Path: ...
+
+    @property
+    def parts(self) -> EntityParts: ...
+
+    @property
+    def bytes_read(self) -> int: ...
+
+    @property
+    def digest(self) -> str:
+        """Of what is trained in all epochs."""
+
+    def of(self, epoch: int) -> TripleBuckets:
+        """The triples of an epoch; epochs are asked for in order."""
 
 
 class TripleBuckets:
@@ -121,6 +141,10 @@ class TripleBuckets:
         if size != wanted:
             raise FormatError(f"The buckets {folder} are damaged: {_FILE} has {size:,} bytes, not {wanted:,}.")
         return buckets
+
+    def of(self, epoch: int) -> TripleBuckets:
+        """These, in every epoch."""
+        return self
 
     @property
     def num_triples(self) -> int:

@@ -11,21 +11,24 @@ Letters: M triples.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from any2vec.data.click_tables import column_names, read_batches
 from any2vec.data.columns import table_format
 from any2vec.data.edges import ProgressCall
 from any2vec.data.files import STDIN, expand_inputs, is_regular, read_head
-from any2vec.data.identifiers import string_rows
 from any2vec.data.storage import atomic_folder, read_meta, write_json
 from any2vec.data.triple_options import TripleOptions
+from any2vec.data.triple_rows import KnownRows, NewRows, TripleStack, num_duplicates
 from any2vec.data.triple_text import TripleColumns, read_triple_text
 from any2vec.data.vocabulary import Keys
 from any2vec.errors import DataError, FormatError, InputError
+from any2vec.machine import cache_root
 
 FORMAT = "any2vec-triples"
 VERSION = 1
@@ -34,6 +37,8 @@ LINK = "linked"
 _NAMES = (("head", "relation", "tail"), ("subject", "predicate", "object"), ("src", "rel", "dst"))
 _COLUMNS = ("head", "relation", "tail")
 _KEYS = ("entity", "relation")
+_TABLE_ROWS = 1 << 20
+"""of a table that are read at a time"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,37 +130,38 @@ class Triples:
 
 def read_triples(
     source: Any, options: TripleOptions | None = None, *, known: Triples | None = None,
-    progress: ProgressCall | None = None,
+    progress: ProgressCall | None = None, cache_dir: Path | str | None = None,
 ) -> Triples:  # fmt: skip
     """Read triples.
 
     source: a file: TSV, CSV or N-Triples (plain, gz, zst, xz; `-`: standard input), Parquet, Arrow or Feather (columns
     head, relation, tail or their usual names, else the first three); a folder that `Triples.save` wrote; a list of
     (head, relation, tail). Files and lists with two columns hold edges of one relation. Rows are in order of first
-    appearance, heads before tails.
+    appearance, heads before tails in each piece that is read.
 
     Args:
         known: take the rows of these: names that it lacks get row -1 (of a test set, say).
         progress: called with (bytes read, bytes in all or None).
+        cache_dir: where rows of many triples are put, in files without a name; by default the cache of any2vec.
 
-    Memory: O(bytes of the unpacked file).
+    Memory: O(names), some 80 bytes each and the text; of triples beyond some millions the rows are mapped.
 
     Raises:
         DataError: the source is missing, empty, damaged, binary, or a line is no triple: file and line.
         InputError: the source is of no known kind.
         FormatError: a folder holds no triples, or is damaged.
+        StorageError: the disk is full.
     """
     options = options or TripleOptions()
     if isinstance(source, Triples):
         return source
     if isinstance(source, str | Path) and Path(source).is_dir():
         return Triples.open(source)
-    found = _columns(source, options, progress)
-    columns = found.columns if len(found.columns) == 3 else [found.columns[0], None, found.columns[1]]
-    return _encoded(TripleColumns(columns, found.ignored_columns, found.literals), known)
+    with TripleStack(cache_root(cache_dir) / "triples") as stack:
+        return _encoded(_columns(source, options, progress), known, stack)
 
 
-def _columns(source: Any, options: TripleOptions, progress: ProgressCall | None) -> TripleColumns:
+def _columns(source: Any, options: TripleOptions, progress: ProgressCall | None) -> Iterator[TripleColumns]:
     if isinstance(source, str | Path):
         names = expand_inputs(str(source))
         if len(names) != 1:
@@ -167,34 +173,29 @@ def _columns(source: Any, options: TripleOptions, progress: ProgressCall | None)
     return _list_columns(source)
 
 
-def _table_columns(name: str, form: str) -> TripleColumns:
+def _table_columns(name: str, form: str) -> Iterator[TripleColumns]:
     import pyarrow as pa
-    import pyarrow.feather as feather
-    import pyarrow.parquet as pq
 
-    try:
-        table = pq.read_table(name) if form == "parquet" else feather.read_table(name)
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{name} cannot be read as a table: {str(error).splitlines()[0][:200]}") from error
-    names = table.column_names
+    names = column_names(name, form)
     chosen = next((wanted for wanted in _NAMES if set(wanted) <= set(names)), tuple(names[:3]))
     if len(chosen) < 2:
         raise DataError(f"{name} has {len(names)} column; a triple has three: head, relation and tail.")
-    columns = []
-    for column in chosen:
-        found = table.column(column)
-        if found.null_count:
-            raise DataError(f"{name} has {found.null_count:,} empty values in column {column}; fill or drop them.")
-        kind = found.type.value_type if pa.types.is_dictionary(found.type) else found.type
-        if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-            raise DataError(f"{name} has {kind} in column {column}; names are strings or integers.")
-        columns.append(found.cast(pa.large_string()).combine_chunks())
-    if not len(columns[0]):
+    is_empty = True
+    for batch in read_batches(name, form, list(chosen), _TABLE_ROWS):
+        columns = []
+        for column, found in batch.items():
+            if found.null_count:
+                raise DataError(f"{name} has empty values in column {column}; fill or drop them.")
+            if not (pa.types.is_integer(found.type) or pa.types.is_large_binary(found.type)):
+                raise DataError(f"{name} has {found.type} in column {column}; names are strings or integers.")
+            columns.append(found.cast(pa.large_string()))
+        is_empty &= not len(columns[0])
+        yield TripleColumns(columns, len(names) - len(chosen))
+    if is_empty:
         raise DataError(f"{name} holds no triples; give at least one.")
-    return TripleColumns(columns, len(names) - len(chosen), 0)
 
 
-def _list_columns(source: Any) -> TripleColumns:
+def _list_columns(source: Any) -> Iterator[TripleColumns]:
     import pyarrow as pa
 
     try:
@@ -208,49 +209,23 @@ def _list_columns(source: Any) -> TripleColumns:
         raise DataError(f"Triples have three names each, edges two; got rows of {sorted(sizes)}.")
     if not rows:
         raise DataError("There are no triples; give at least one.")
-    return TripleColumns([pa.array(column, pa.large_string()) for column in zip(*rows, strict=True)], 0, 0)
+    yield TripleColumns([pa.array(column, pa.large_string()) for column in zip(*rows, strict=True)])
 
 
-def _encoded(found: TripleColumns, known: Triples | None) -> Triples:
+def _encoded(pieces: Iterable[TripleColumns], known: Triples | None, stack: TripleStack) -> Triples:
     """Names become rows."""
-    import pyarrow as pa
-
-    head, relation, tail = found.columns
-    size = len(head)
-    if relation is None:
-        relation = pa.repeat(pa.scalar(LINK, pa.large_string()), size)
-    if known is None:
-        end_2M, entities = string_rows([head, tail])
-        relation_M, relations = string_rows([relation])
-    else:
-        entities, relations = known.entities, known.relations
-        ends = pa.chunked_array([head, tail], pa.large_string())
-        end_2M, relation_M = _known_rows(ends, entities), _known_rows(relation, relations)
-    head_M, tail_M = end_2M[:size], end_2M[size:]
+    names: tuple[NewRows, NewRows] | tuple[KnownRows, KnownRows]
+    names = (NewRows(), NewRows()) if known is None else (KnownRows(known.entities), KnownRows(known.relations))
+    ignored = literals = 0
+    for found in pieces:
+        head, tail, size = found.columns[0], found.columns[-1], len(found.columns[0])
+        relation_M = names[1].rows_of(found.columns[1]) if len(found.columns) == 3 else names[1].all_of(LINK, size)
+        stack.add(names[0].rows_of(head), relation_M, names[0].rows_of(tail))
+        ignored, literals = max(ignored, found.ignored_columns), literals + found.literals
+    entities, relations = (rows.keys() for rows in names)
+    columns = stack.columns()
     report = TripleReport(
-        num_triples=size, num_entities=len(entities), num_relations=len(relations),
-        duplicates=size - _distinct(head_M, relation_M, tail_M), ignored_columns=found.ignored_columns,
-        literals=found.literals,
+        num_triples=len(columns[0]), num_entities=len(entities), num_relations=len(relations),
+        duplicates=num_duplicates(*columns), ignored_columns=ignored, literals=literals,
     )  # fmt: skip
-    return Triples(head_M, relation_M, tail_M, entities, relations, report)
-
-
-def _known_rows(names: Any, keys: Keys) -> np.ndarray:
-    """int32, -1 where a name is not among the keys."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    offsets = np.ascontiguousarray(keys.offsets, np.int64)
-    arena = np.ascontiguousarray(keys.arena, np.uint8)
-    words = pa.LargeStringArray.from_buffers(len(keys), pa.py_buffer(offsets), pa.py_buffer(arena))
-    found = pc.fill_null(pc.index_in(names, value_set=words), -1)
-    return np.asarray(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found, np.int32)
-
-
-def _distinct(*columns: np.ndarray) -> int:
-    """How many triples differ."""
-    order = np.lexsort(columns)
-    differs = np.zeros(max(0, len(order) - 1), bool)
-    for column in columns:
-        differs |= np.diff(column[order]) != 0
-    return int(differs.sum()) + bool(len(order))
+    return Triples(*columns, entities, relations, report)

@@ -1,21 +1,32 @@
-"""How good embeddings are: word similarity, analogies, node classification, link prediction."""
+"""How good embeddings are: word similarity, analogies, PIP loss, node classification, link prediction."""
 
 from __future__ import annotations
 
 from any2vec.evaluate.analogy import AnalogyResult, evaluate_analogy
+from any2vec.evaluate.dimension import DimensionResult, choose_dimension
 from any2vec.evaluate.links import LinksResult, Split, evaluate_links, split_graph
 from any2vec.evaluate.nodes import NodesResult, evaluate_nodes
+from any2vec.evaluate.pip import PipBetweenResult, PipResult, compare_embeddings, evaluate_pip
 from any2vec.evaluate.similarity import SimilarityResult, evaluate_similarity
+from any2vec.evaluate.target_options import DimensionOptions, TargetOptions
 
 __all__ = [
     "AnalogyResult",
+    "DimensionOptions",
+    "DimensionResult",
     "LinksResult",
     "NodesResult",
+    "PipBetweenResult",
+    "PipResult",
     "SimilarityResult",
     "Split",
+    "TargetOptions",
+    "choose_dimension",
+    "compare_embeddings",
     "evaluate_analogy",
     "evaluate_links",
     "evaluate_nodes",
+    "evaluate_pip",
     "evaluate_similarity",
     "split_graph",
 ]

@@ -19,6 +19,9 @@ _UNESCAPES = {value: key for key, value in _ESCAPES.items()}
 _SPECIAL = re.compile(r"[\\\t\n\r]")
 _ESCAPED = re.compile(r"\\.?", re.DOTALL)
 _BLOCK = 65536
+_BYTES = 1 << 22
+"""of a file that are looked through at a time"""
+_END = ord("\n")
 
 
 class LineKeys(Sequence[str]):
@@ -115,25 +118,67 @@ def read_vocabulary(path: Path) -> tuple[LineKeys, np.ndarray | None]:
 
 
 def parse_vocabulary(arena: np.ndarray, where: str) -> tuple[LineKeys, np.ndarray | None]:
-    """`read_vocabulary` of bytes in memory, uint8 (bytes,); `where` names them in messages."""
+    """`read_vocabulary` of bytes in memory, uint8 (bytes,); `where` names them in messages.
+
+    Memory: O(block) beside the bytes and 24 bytes a key.
+    """
+    bounds = _line_blocks(arena)
+    size = sum(int(np.count_nonzero(arena[first:stop] == _END)) for first, stop in bounds)
+    size += bool(len(arena)) and arena[-1] != _END
+    starts, stops, numbers, has_counts = (
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(0, np.int64),
+        False,
+    )
+    done = 0
+    for first, stop in bounds:
+        begins, ends, tabs = _lines(arena[first:stop], first, where)
+        own = slice(done, done + len(begins))
+        starts[own], stops[own] = begins + first, ends + first
+        if not done and len(tabs):
+            numbers, has_counts = np.empty(size, np.int64), True
+        if (
+            len(tabs) != len(begins) * has_counts
+            or (tabs < begins[: len(tabs)]).any()
+            or (tabs >= ends[: len(tabs)]).any()
+        ):
+            raise FormatError(f"{where}: expected `key<TAB>count` on each line, or `key` on each line.")
+        if has_counts:
+            stops[own] = tabs + first
+            numbers[own] = _read_numbers(arena[first:stop], tabs + 1, ends, where)
+        done += len(begins)
+    is_escaped = any(bool((arena[first:stop] == ord("\\")).any()) for first, stop in bounds)
+    return _checked(LineKeys(arena, starts, stops, is_escaped)), numbers if has_counts else None
+
+
+def _line_blocks(arena: np.ndarray) -> list[tuple[int, int]]:
+    """Whole lines, about _BYTES of them: [first, stop), ascending."""
+    found, first = [], 0
+    while first < len(arena):
+        stop = min(first + _BYTES, len(arena))
+        while stop < len(arena) and arena[stop - 1] != _END:
+            ends = np.flatnonzero(arena[stop : stop + _BYTES] == _END)
+            stop = stop + int(ends[0]) + 1 if len(ends) else min(stop + _BYTES, len(arena))
+        found.append((first, stop))
+        first = stop
+    return found
+
+
+def _lines(text: np.ndarray, first: int, where: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where lines begin and end within a block, int64, and where its tabs are; first: byte of the file it begins at."""
     try:
-        arena.tobytes().decode()
+        text.tobytes().decode()
     except UnicodeDecodeError as error:
         raise FormatError(
-            f"{where}: byte {error.start:,} is not UTF-8; the file is damaged or not a vocabulary."
+            f"{where}: byte {first + error.start:,} is not UTF-8; the file is damaged or not a vocabulary."
         ) from None
-    stops = np.flatnonzero(arena == ord("\n")).astype(np.int64)
-    if len(arena) and arena[-1] != ord("\n"):
-        stops = np.append(stops, len(arena))
-    starts = np.concatenate([np.zeros(1, np.int64), stops[:-1] + 1]) if len(stops) else np.zeros(0, np.int64)
-    stops = stops - ((stops > starts) & (arena[np.maximum(stops - 1, 0)] == ord("\r")))  # lines that end in CR LF
-    tabs = np.flatnonzero(arena == ord("\t")).astype(np.int64)
-    is_escaped = bool((arena == ord("\\")).any())
-    if len(tabs) == 0:
-        return _checked(LineKeys(arena, starts, stops, is_escaped)), None
-    if len(tabs) != len(stops) or (tabs < starts).any() or (tabs >= stops).any():
-        raise FormatError(f"{where}: expected `key<TAB>count` on each line, or `key` on each line.")
-    return _checked(LineKeys(arena, starts, tabs, is_escaped)), _read_numbers(arena, tabs + 1, stops, where)
+    ends = np.flatnonzero(text == _END).astype(np.int64)
+    if text[-1] != _END:
+        ends = np.append(ends, len(text))
+    begins = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
+    ends -= (ends > begins) & (text[np.maximum(ends - 1, 0)] == ord("\r"))  # lines that end in CR LF
+    return begins, ends, np.flatnonzero(text == ord("\t")).astype(np.int64)
 
 
 def _checked(keys: LineKeys) -> LineKeys:

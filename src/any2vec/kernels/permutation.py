@@ -27,11 +27,16 @@ def bits_of(n: int) -> np.int64:
 
 
 @jit
+def _halves(bits: int) -> tuple[np.uint64, np.uint64, np.uint64]:
+    """(bits of the lower half of a number, its mask, the mask of the upper half)."""
+    low_bits, one = np.uint64(bits // 2), np.uint64(1)
+    return low_bits, (one << low_bits) - one, (one << (np.uint64(bits) - low_bits)) - one
+
+
+@jit
 def permuted(number: int, n: int, bits: int, key: np.uint64) -> np.int64:
     """Where the permutation `key` of [0, n) sends a number; bits: `bits_of(n)`."""
-    low_bits = np.uint64(bits // 2)
-    low_mask = (np.uint64(1) << low_bits) - np.uint64(1)
-    high_mask = (np.uint64(1) << (np.uint64(bits) - low_bits)) - np.uint64(1)
+    low_bits, low_mask, high_mask = _halves(bits)
     found = np.uint64(number)
     while True:
         low, high = found & low_mask, found >> low_bits
@@ -46,9 +51,7 @@ def permuted(number: int, n: int, bits: int, key: np.uint64) -> np.int64:
 @jit
 def unpermuted(number: int, n: int, bits: int, key: np.uint64) -> np.int64:
     """The inverse of `permuted`."""
-    low_bits = np.uint64(bits // 2)
-    low_mask = (np.uint64(1) << low_bits) - np.uint64(1)
-    high_mask = (np.uint64(1) << (np.uint64(bits) - low_bits)) - np.uint64(1)
+    low_bits, low_mask, high_mask = _halves(bits)
     found = np.uint64(number)
     while True:
         low, high = found & low_mask, found >> low_bits

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +15,11 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 from any2vec.kernels.bags import pool_bags
+from any2vec.models.by_name import model_of
 from any2vec.models.click_config import CLICK_MODELS, ClickModel
 
 DENSE = "dense.safetensors"
 """file of the dense layers, and of the rows' weights, in the run folder"""
-
-
-def click_model(options: dict[str, Any]) -> ClickModel:
-    """The model whose `as_dict` this is.
-
-    Raises:
-        FormatError: it is none that this version knows.
-    """
-    options = dict(options)
-    name = options.pop("model", None)
-    if name not in CLICK_MODELS:
-        raise FormatError(f"There is no model of clicks called {name!r}; known are {', '.join(CLICK_MODELS)}.")
-    kind = getattr(import_module(f"any2vec.models.{name}"), CLICK_MODELS[name])
-    known = {item.name for item in fields(kind)}
-    if set(options) - known:
-        raise FormatError(f"{name} has no option {min(set(options) - known)!r}; it is of another version of any2vec.")
-    model: ClickModel = kind(**options)
-    return model
 
 
 def _check_shapes(expected: dict[str, tuple[int, ...]], stored: dict[str, tuple[int, ...]]) -> None:
@@ -146,7 +127,7 @@ class ClickScorer:
         embeddings = Embeddings.load(folder)
         try:
             tensors, metadata = read_safetensors(folder / DENSE, mmap=False, ranks=(1, 2))
-            model = click_model(json.loads(metadata["any2vec"])["model"])
+            model: ClickModel = model_of(json.loads(metadata["any2vec"])["model"], CLICK_MODELS, "clicks")
         except (FormatError, InputError) as error:
             raise FormatError(f"{folder / DENSE} is damaged: {error}") from error
         except KeyError as error:

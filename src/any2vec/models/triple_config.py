@@ -38,7 +38,9 @@ class TripleModel:
     dim: int = 192
     """numbers per vector, 1..4096; of complex numbers half as many"""
     learning_rate: float = 0.4
-    """learning rate of row-wise Adagrad, in (0, 10]"""
+    """learning rate of row-wise Adagrad at the start, in (0, 10]; it falls in a line"""
+    min_learning_rate: float = 1e-4
+    """learning rate at the end, 0 or more; never above learning_rate"""
     batch_size: int = 1000
     """questions of a step, two a triple, 1..1,048,576; those with the same entity and relation come together"""
     loss: Literal["softmax", "logistic", "margin"] = "softmax"
@@ -69,6 +71,7 @@ class TripleModel:
         if self.query in ("complex", "turn") and self.dim % 2:
             raise InputError(f"dim of {self.name} must be even, real and imaginary parts, got {self.dim}.")
         check_number("learning_rate", self.learning_rate, 0, 10, open_low=True)
+        check_number("min_learning_rate", self.min_learning_rate, 0, 10)
         check_whole("batch_size", self.batch_size, 1, 1 << 20)
         check_choice("loss", self.loss, ("softmax", "logistic", "margin"))
         if self.num_negatives is not None:
@@ -91,6 +94,10 @@ class TripleModel:
     @property
     def is_complex(self) -> bool:
         return self.query in ("complex", "turn")
+
+    def rate_at(self, progress: float) -> float:
+        """Learning rate at a share of the whole run, 0..1."""
+        return self.learning_rate + (min(self.min_learning_rate, self.learning_rate) - self.learning_rate) * progress
 
     def negatives_of(self, num_entities: int) -> int:
         """Negatives of a batch among so many entities; 0: all of them."""

@@ -47,8 +47,8 @@ class TripleLearner:
         return sum(parts, Stats(0, 0.0, 0))
 
     def learning_rate(self, progress: float) -> float:
-        """Learning rate at a share of the run: always the same; Adagrad scales its steps."""
-        return self.model.learning_rate
+        """Learning rate at a share of the whole run, 0..1."""
+        return self.model.rate_at(progress)
 
     def close(self) -> None:
         """End the threads."""
@@ -65,5 +65,6 @@ class TripleLearner:
                 return stats + Stats(0, 0.0, 0, time.thread_time() - before)
             stop = min(at + self.model.batch_size, work.stop)
             batch = self.questions.batch(at, stop)
-            loss = worker.step(batch, self.negatives.of(batch, work.epoch, at))
+            rate = self.model.rate_at(work.stretch.progress(at))
+            loss = worker.step(batch, self.negatives.of(batch, work.epoch, at), rate)
             stats += Stats(stop // 2 - at // 2, loss, stop - at)  # a triple has two questions

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from any2vec.kernels.questions import group_questions, pack_questions
 from any2vec.kernels.rng import PURPOSE_ORDER, stream_key
 from any2vec.models.triple_config import TripleModel
 
@@ -51,24 +52,13 @@ class Questions:
     """
 
     def __init__(self, model: TripleModel, triple_M3: np.ndarray, num_relations: int, seed: int) -> None:
-        head_M, relation_M, tail_M = (np.ascontiguousarray(column, np.int64) for column in triple_M3.T)
-        given_N = np.concatenate([head_M, tail_M])
-        way_N = np.concatenate([relation_M, relation_M + num_relations])
+        relations = num_relations if model.has_relations else 0
+        first_G1, given_G, way_G, self.answer_N = _grouped(triple_M3, relations)
         relation_of_way, is_turned_way = ways_of(model, num_relations)
-        if not model.has_relations:
-            way_N[:] = 0
-        order_N = np.lexsort((given_N, way_N))
-        given_N, way_N = given_N[order_N], way_N[order_N]
-        is_first_N = np.ones(len(given_N), np.bool_)
-        is_first_N[1:] = (np.diff(given_N) != 0) | (np.diff(way_N) != 0)
-        start_G = np.flatnonzero(is_first_N)
-        self._first_G1 = np.append(start_G, len(given_N))
-        self._given_G = given_N[start_G]
-        self._relation_G = relation_of_way[way_N[start_G]]
-        self._is_turned_G = is_turned_way[way_N[start_G]]
-        self.answer_N = np.concatenate([tail_M, head_M])[order_N]
+        self._first_G1, self._given_G = first_G1, given_G
+        self._relation_G, self._is_turned_G = relation_of_way[way_G], is_turned_way[way_G]
         self._seed = seed
-        self._order: tuple[int, np.ndarray, np.ndarray] = (-1, start_G, start_G)
+        self._order: tuple[int, np.ndarray, np.ndarray] = (-1, given_G, given_G)
 
     @property
     def num_questions(self) -> int:
@@ -97,3 +87,38 @@ class Questions:
             self._given_G[query_Q], self._relation_G[query_Q], self._is_turned_G[query_Q], first_Q1,
             self.answer_N[place_B],
         )  # fmt: skip
+
+
+_Grouped = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""first question of each query, and their number; its entity; its way; and the answers of all questions: int64"""
+
+
+def _grouped(triple_M3: np.ndarray, num_relations: int) -> _Grouped:
+    """Questions by query, those of one query as their triples stand, for tails first; num_relations: 0: all are one."""
+    size = 2 * len(triple_M3)
+    given_bits = int(triple_M3[:, ::2].max()).bit_length()
+    place_bits = (size - 1).bit_length()
+    if given_bits + place_bits + (2 * num_relations).bit_length() > 64:
+        return _grouped_by_columns(triple_M3, num_relations)
+    key_N, answer_N, sorted_N = np.empty(size, np.uint64), np.empty(size, np.int64), np.empty(size, np.int64)
+    pack_questions(triple_M3, num_relations, given_bits, place_bits, key_N, answer_N)
+    key_N.sort()  # numbers: a tenth of the time of an order by columns
+    first_G1, given_G, way_G = np.empty(size + 1, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    groups = group_questions(key_N, given_bits, place_bits, answer_N, sorted_N, first_G1, given_G, way_G)
+    return first_G1[: groups + 1].copy(), given_G[:groups].copy(), way_G[:groups].copy(), sorted_N
+
+
+def _grouped_by_columns(triple_M3: np.ndarray, num_relations: int) -> _Grouped:
+    """The same, where a query and a place are more than one number."""
+    head_M, relation_M, tail_M = (np.ascontiguousarray(column, np.int64) for column in triple_M3.T)
+    given_N = np.concatenate([head_M, tail_M])
+    way_N = np.concatenate([relation_M, relation_M + num_relations])
+    if not num_relations:
+        way_N[:] = 0
+    order_N = np.lexsort((given_N, way_N))
+    given_N, way_N = given_N[order_N], way_N[order_N]
+    is_first_N = np.ones(len(given_N), np.bool_)
+    is_first_N[1:] = (np.diff(given_N) != 0) | (np.diff(way_N) != 0)
+    start_G = np.flatnonzero(is_first_N)
+    answer_N = np.concatenate([tail_M, head_M])[order_N]
+    return np.append(start_G, len(given_N)), given_N[start_G], way_N[start_G], answer_N

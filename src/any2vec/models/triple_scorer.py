@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from any2vec.data.triple_buckets import blocks_of
 from any2vec.embeddings import Embeddings, Neighbours
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 from any2vec.formats.vocabulary import read_vocabulary, write_vocabulary
 from any2vec.kernels.triple_queries import make_queries, near_scores
+from any2vec.models.by_name import model_of
 from any2vec.models.triple_config import TRIPLE_MODELS, TripleModel
 from any2vec.models.triple_questions import ways_of
 from any2vec.models.triple_worker import KINDS
@@ -23,24 +24,6 @@ from any2vec.models.triple_worker import KINDS
 RELATIONS, RELATION_NAMES, TRIPLES = "relations.safetensors", "relations.tsv", "triples.npy"
 """files in the run folder: the rows of relations, their names, and the triples of training, int32 (M, 3) by row"""
 _BLOCK = 4096
-
-
-def triple_model(options: dict[str, Any]) -> TripleModel:
-    """The model whose `as_dict` this is.
-
-    Raises:
-        FormatError: it is none that this version knows.
-    """
-    options = dict(options)
-    name = options.pop("model", None)
-    if name not in TRIPLE_MODELS:
-        raise FormatError(f"There is no model of triples called {name!r}; known are {', '.join(TRIPLE_MODELS)}.")
-    kind = getattr(import_module(f"any2vec.models.{name}"), TRIPLE_MODELS[name])
-    known = {item.name for item in fields(kind)}
-    if set(options) - known:
-        raise FormatError(f"{name} has no option {min(set(options) - known)!r}; it is of another version of any2vec.")
-    model: TripleModel = kind(**options)
-    return model
 
 
 class TripleScorer:
@@ -131,11 +114,15 @@ class TripleScorer:
 
     def parts(self) -> Mapping[str, Any]:
         """What stands in the run folder besides the vectors: file name -> something with `write(path)`."""
-        return {RELATIONS: _Relations(self), RELATION_NAMES: _Names(self), TRIPLES: _Seen(self)}
+        head_M, relation_M, tail_M = self.triples.T
+        return parts_of(self.model, self.relations, self.relation_vectors, (head_M, relation_M, tail_M))
 
     @classmethod
-    def load(cls, folder: Path | str) -> TripleScorer:
+    def load(cls, folder: Path | str, embeddings: Embeddings | None = None) -> TripleScorer:
         """Open the folder of a finished run, its rows memory-mapped.
+
+        Args:
+            embeddings: of that folder, where they are open already.
 
         Raises:
             FormatError: it is none of a model of triples, or damaged.
@@ -143,10 +130,10 @@ class TripleScorer:
         folder = Path(folder)
         if not (folder / RELATIONS).exists():
             raise FormatError(f"{folder} holds no model of triples; give the folder of a finished run of one.")
-        embeddings = Embeddings.load(folder)
+        embeddings = Embeddings.load(folder) if embeddings is None else embeddings
         try:
             tensors, metadata = read_safetensors(folder / RELATIONS, mmap=False)
-            model = triple_model(json.loads(metadata["any2vec"])["model"])
+            model: TripleModel = model_of(json.loads(metadata["any2vec"])["model"], TRIPLE_MODELS, "triples")
             relations, _ = read_vocabulary(folder / RELATION_NAMES)
             triple_M3 = np.load(folder / TRIPLES, mmap_mode="r")
             relation_RP = tensors["relations"]
@@ -164,29 +151,46 @@ class TripleScorer:
         return cls(model, embeddings.keys, relations, vectors, relation_RP, triple_M3)
 
 
+def parts_of(
+    model: TripleModel, relations: Sequence[str], relation_RP: np.ndarray,
+    column_3M: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> dict[str, Any]:  # fmt: skip
+    """What a scorer's folder has besides the vectors: file name -> something with `write(path)`.
+
+    column_3M: heads, relations and tails by row, integers (M,), which may be memory-mapped.
+    """
+    return {
+        RELATIONS: _Relations(model, relation_RP), RELATION_NAMES: _Names(relations), TRIPLES: _Seen(column_3M),
+    }  # fmt: skip
+
+
 @dataclass(frozen=True)
 class _Relations:
-    scorer: TripleScorer
+    model: TripleModel
+    relation_RP: np.ndarray
 
     def write(self, path: Path) -> None:
-        about = {"any2vec": json.dumps({"model": self.scorer.model.as_dict()})}
+        about = {"any2vec": json.dumps({"model": self.model.as_dict()})}
         with path.open("wb") as file:
-            write_safetensors(file, {"relations": self.scorer.relation_vectors}, "float32", about)
+            write_safetensors(file, {"relations": self.relation_RP}, "float32", about)
 
 
 @dataclass(frozen=True)
 class _Names:
-    scorer: TripleScorer
+    relations: Sequence[str]
 
     def write(self, path: Path) -> None:
         with path.open("wb") as file:
-            write_vocabulary(file, self.scorer.relations, None)
+            write_vocabulary(file, self.relations, None)
 
 
 @dataclass(frozen=True)
 class _Seen:
-    scorer: TripleScorer
+    column_3M: tuple[np.ndarray, np.ndarray, np.ndarray]
 
     def write(self, path: Path) -> None:
         with path.open("wb") as file:
-            np.save(file, np.ascontiguousarray(self.scorer.triples, np.int32))
+            about = {"descr": "<i4", "fortran_order": False, "shape": (len(self.column_3M[0]), 3)}
+            np.lib.format.write_array_header_1_0(file, about)
+            for triple_M3 in blocks_of(*self.column_3M)():
+                file.write(np.ascontiguousarray(triple_M3, "<i4").data)

@@ -100,8 +100,8 @@ class TripleWorker:
         self._of_relations = relation_optimiser(model)
         self._buffers: dict[str, np.ndarray] = {}
 
-    def step(self, batch: QuestionBatch, candidates: Candidates) -> float:
-        """Train on a batch; the sum of the losses of its questions.
+    def step(self, batch: QuestionBatch, candidates: Candidates, rate: float) -> float:
+        """Train on a batch with a learning rate; the sum of the losses of its questions.
 
         Raises:
             InputError: the loss is no number any more; the rows are as they were.
@@ -147,11 +147,11 @@ class TripleWorker:
             self.entities, batch.answer_B, touched.row_B, batch.first_Q1, query_QW, own_B, is_near, of_query_QW,
             of_entity_UW,
         )  # fmt: skip
-        self._change(batch, touched, of_query_QW, of_entity_UW)
+        self._change(batch, touched, of_query_QW, of_entity_UW, rate)
         return loss
 
     def _change(
-        self, batch: QuestionBatch, touched: _Touched, of_query_QW: np.ndarray, of_entity_UW: np.ndarray
+        self, batch: QuestionBatch, touched: _Touched, of_query_QW: np.ndarray, of_entity_UW: np.ndarray, rate: float
     ) -> None:
         """From the gradients of queries to those of rows, penalties too, and a step of each row."""
         model = self.model
@@ -173,9 +173,9 @@ class TripleWorker:
             add_penalties(self.entities, batch.answer_B, touched.row_B, one_B, *weights, of_entity_UW)
             if model.query in ("real", "complex", "shift"):  # angles have no size
                 add_penalties(self.relations, batch.relation_Q, place_Q, count_Q, *weights, of_relation_VP)
-        self._of_entities.step(self.entities, touched.slot_U, of_entity_UW)
+        self._of_entities.step(self.entities, touched.slot_U, of_entity_UW, rate)
         if model.relation_width:
-            self._of_relations.step(self.relations, row_V, of_relation_VP)
+            self._of_relations.step(self.relations, row_V, of_relation_VP, rate)
 
     def _guess_relations(
         self, batch: QuestionBatch, touched: _Touched, of_entity_UW: np.ndarray, of_relation_RP: np.ndarray

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -50,13 +49,18 @@ class Exchange:
         return len(self.place_TJ[trainer]), len(self.come_row_TM[trainer])
 
 
-class Travel(NamedTuple):
+@dataclass(frozen=True)
+class Travel:
     """What one trainer does with rows of its batch that it alone has, and what travels of all rows of a step."""
 
     hurried_J: np.ndarray
+    """int64: which of its U rows this trainer alone has, and sends now: it steps them first, by its own gradient"""
     alone_J: np.ndarray
+    """int64: the others that it alone has"""
     now: Exchange
+    """the next step uses them: what travels of them does before it"""
     later: Exchange
+    """all others of which something travels, while the next step runs"""
     num_classes: tuple[int, int, int]
     """of the G rows: those of which something travels now, or later, and those of which nothing does"""
     num_moved: int
@@ -67,7 +71,7 @@ def travel_of(
     trainer: int, row_G: np.ndarray, slot_G: np.ndarray, user_G: np.ndarray, to_G: np.ndarray, is_next_G: np.ndarray,
     place_T: Sequence[np.ndarray],
 ) -> Travel:  # fmt: skip
-    """What a step asks of `trainer`; the fields are those of `cacher.StepPlan`.
+    """What a step asks of `trainer`.
 
     Args:
         slot_G: int64: where rows stand, or shall stand, at this trainer; anything for those that it has no part in.

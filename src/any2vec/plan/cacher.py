@@ -21,7 +21,7 @@ import numpy as np
 
 from any2vec.checks import check_number, check_whole
 from any2vec.errors import InputError
-from any2vec.plan.bagpipe_moves import SHARED, Exchange, count_copies, count_moves, reaches, travel_of, unite
+from any2vec.plan.bagpipe_moves import SHARED, Travel, count_copies, count_moves, reaches, travel_of, unite
 from any2vec.plan.lookahead import NONE, Uses, UseWindow, check_rows
 
 CLEAN_SHARE = 0.02
@@ -44,7 +44,7 @@ class Clean:
 
 
 @dataclass(frozen=True)
-class StepPlan:
+class StepPlan(Travel):
     """One step of one trainer."""
 
     step: int
@@ -54,18 +54,6 @@ class StepPlan:
     """int64: where they stand"""
     until_U: np.ndarray
     """int64: the next step that uses each, whose users have it from here on; NONE for one that leaves"""
-    hurried_J: np.ndarray
-    """int64: which of its U rows this trainer alone has, and sends now: it steps them first, by its own gradient"""
-    alone_J: np.ndarray
-    """int64: the others that it alone has"""
-    now: Exchange
-    """the next step uses them: what travels of them does before it"""
-    later: Exchange
-    """all others of which something travels, while the next step runs"""
-    num_classes: tuple[int, int, int]
-    """of the G rows: those of which something travels now, or later, and those of which nothing does"""
-    num_moved: int
-    """of the G rows: those that travel whole"""
     fetch_row_K: np.ndarray
     """int64, ascending: rows to fetch before the step"""
     fetch_slot_K: np.ndarray
@@ -222,12 +210,14 @@ class Cacher:
         self._pending.add(row_G[is_left], slot_G[is_left], to_G[is_left], is_here_G[is_left])
 
         next_G, own = self._window.steps(uses.next_G), coming.place_T[self.trainer]
+        travel = travel_of(self.trainer, row_G, slot_G, user_G, to_G, next_G == step + 1, coming.place_T)
         return StepPlan(
-            step, row_G[own], slot_G[own], next_G[own],
-            *travel_of(self.trainer, row_G, slot_G, user_G, to_G, next_G == step + 1, coming.place_T),
-            row_G[fetched], slot_G[fetched], after_clean if len(fetched) + len(come) else NONE,
-            slot_G[to_G == self.trainer], slot_G[to_G == SHARED], lost_slot_K, clean, len(row_G), int(is_first.sum()),
-            self._fresh, int((self._held_T + self._pending.num_T + self._vacant_T).max()), horizon,
+            **vars(travel), step=step, row_U=row_G[own], slot_U=slot_G[own], until_U=next_G[own],
+            fetch_row_K=row_G[fetched], fetch_slot_K=slot_G[fetched],
+            after_clean=after_clean if len(fetched) + len(come) else NONE,
+            own_slot_K=slot_G[to_G == self.trainer], common_slot_K=slot_G[to_G == SHARED], lost_slot_K=lost_slot_K,
+            clean=clean, num_rows=len(row_G), num_fetched=int(is_first.sum()), num_slots=self._fresh,
+            num_held=int((self._held_T + self._pending.num_T + self._vacant_T).max()), horizon=horizon,
         )  # fmt: skip
 
     def _keep(self, uses: Uses, is_first_G: np.ndarray) -> None:

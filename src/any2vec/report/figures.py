@@ -211,3 +211,35 @@ def short_number(value: float) -> str:
         if abs(value) >= limit:
             return f"{value / limit:.3g}{unit}"
     return f"{value:.3g}"
+
+
+def draw_dimension(
+    spectrum: Sequence[float], edge: float, curve: Sequence[float], dim: int, even_noise: int, theme: Theme
+) -> bytes:
+    """A PNG of how a dimension was chosen: the spectrum beside the end of the noise's, and the expected PIP loss.
+
+    curve[k] is that of k dimensions, over that of none; dim is the chosen one, even_noise its limit from above.
+    """
+    with _style(theme):
+        figure = Figure(figsize=(10, 3.4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        left.plot(range(1, len(spectrum) + 1), spectrum, color=theme.line, linewidth=1.8)
+        left.axhline(edge, color=theme.second, linewidth=1.2, linestyle="--")
+        left.annotate("noise ends here", (len(spectrum), edge), ha="right", va="bottom", color=theme.second)
+        left.set_yscale("log")
+        left.set_title("spectrum of SPPMI", loc="left", fontsize=10, fontweight="bold")
+        right.plot(range(len(curve)), curve, color=theme.line, linewidth=1.8)
+        right.plot([dim], [curve[dim]], "o", color=theme.second, markersize=6)
+        right.annotate(
+            f"{dim} dimensions", (dim, curve[dim]), xytext=(0, 8), textcoords="offset points", color=theme.second
+        )
+        if even_noise != dim:
+            right.axvline(even_noise, color=theme.faint, linewidth=0.8, linestyle=":")
+        right.set_title("expected PIP loss", loc="left", fontsize=10, fontweight="bold")
+        for axes, name in ((left, "factor"), (right, "dimensions")):
+            axes.set_xlabel(name)
+            axes.grid(color=theme.grid, linewidth=0.8)
+            axes.set_axisbelow(True)
+            axes.tick_params(length=0, which="both")
+            axes.spines[["top", "right", "left"]].set_visible(False)
+        return _png(figure)

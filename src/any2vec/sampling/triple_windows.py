@@ -9,17 +9,16 @@ Letters: M triples.
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from any2vec.background import Background
 from any2vec.checks import check_whole
-from any2vec.data.triple_buckets import Chunk, TripleBuckets, chunk_buffer
+from any2vec.data.triple_buckets import Buckets, Chunk, TripleBuckets, chunk_buffer
 from any2vec.errors import StorageError
 from any2vec.kernels.permutation import permute, shuffle_rows
 from any2vec.kernels.rng import PURPOSE_WINDOW, draw, stream_key
@@ -27,8 +26,6 @@ from any2vec.plan.buffer_walk import START, Position, Turn
 
 WINDOW = 1 << 20
 """triples that are shuffled together"""
-_LOOK = 0.2
-"""seconds after which the thread that reads ahead looks whether anybody still wants its windows"""
 
 
 class Window(NamedTuple):
@@ -54,118 +51,104 @@ class TripleWindows:
         block_rows: slots of a block.
         window: triples of a window; at least one chunk is.
         start: where to go on: a position that a window has told.
+        is_shuffled: the triples of a window; else they stand chunk by chunk, for who brings them into an order anyway.
     """
 
     def __init__(
-        self, buckets: TripleBuckets, walk: Iterable[Turn], block_rows: int, seed: int = 1, window: int = WINDOW,
-        start: Position = START,
+        self, buckets: Buckets, walk: Iterable[Turn], block_rows: int, seed: int = 1, window: int = WINDOW,
+        start: Position = START, is_shuffled: bool = True,
     ) -> None:  # fmt: skip
         check_whole("window", window, 1, 1 << 28)
         self._buckets, self._walk, self._block_rows = buckets, walk, block_rows
-        self._seed, self._window, self._start = seed, window, start
+        self._seed, self._window, self._start, self._is_shuffled = seed, window, start, is_shuffled
 
     def __iter__(self) -> Iterator[Window]:
         epoch, before = -1, 0
         for turn in self._walk:
+            buckets = self._buckets.of(turn.epoch)
             if turn.epoch != epoch:
-                epoch, before = turn.epoch, self._triples(turn.before)  # none, unless a run goes on
-            yield from self._of(turn, before)
-            before += self._triples(turn.buckets)
+                epoch, before = turn.epoch, _triples(buckets, turn.before)  # none, unless a run goes on
+            yield from self._of(buckets, turn, before)
+            before += _triples(buckets, turn.buckets)
 
-    def _triples(self, buckets: Iterable[tuple[int, int]]) -> int:
-        return sum(int(self._buckets.count_PP[bucket]) for bucket in buckets)
-
-    def _of(self, turn: Turn, before: int) -> Iterator[Window]:
+    def _of(self, buckets: TripleBuckets, turn: Turn, before: int) -> Iterator[Window]:
         key = np.uint64(draw(stream_key(self._seed, PURPOSE_WINDOW, turn.epoch), np.uint64(turn.state)))
-        pieces = list(_cut(_permuted(list(self._buckets.chunks(turn.buckets)), key), self._window)) or [[]]
+        pieces = list(_cut(_permuted(list(buckets.chunks(turn.buckets)), key), self._window)) or [[]]
         done, skipped = 0, self._start.done if self._start[:2] == (turn.epoch, turn.state) else 0
         for number, chunks in enumerate(pieces):
             first, ends_turn = done, number == len(pieces) - 1
             done += sum(chunk.size for chunk in chunks)
             if first >= skipped:
-                slot_M3 = self._read(chunks, turn, np.uint64(draw(key, np.uint64(number + 1))))
+                slot_M3 = self._read(buckets, chunks, turn, np.uint64(draw(key, np.uint64(number + 1))))
                 position = turn.after if ends_turn else Position(turn.epoch, turn.state, done)
                 yield Window(turn, position, before + first, slot_M3, ends_turn)
 
-    def _read(self, chunks: list[Chunk], turn: Turn, key: np.uint64) -> np.ndarray:
+    def _read(self, buckets: TripleBuckets, chunks: list[Chunk], turn: Turn, key: np.uint64) -> np.ndarray:
         read_M3 = np.empty((sum(chunk.size for chunk in chunks), 3), np.int32)
-        buffer, at, bounds = chunk_buffer(), 0, self._buckets.parts.bounds
+        buffer, at, bounds = chunk_buffer(), 0, buckets.parts.bounds
         block_of = turn.block_of
         for chunk in chunks:
             own_M3 = read_M3[at : at + chunk.size]
-            own_M3[:] = self._buckets.read(chunk, buffer)
+            own_M3[:] = buckets.read(chunk, buffer)
             for column, part in ((0, chunk.head_part), (2, chunk.tail_part)):
                 own_M3[:, column] += np.int32(block_of[part] * self._block_rows - int(bounds[part]))
             at += chunk.size
+        if not self._is_shuffled:
+            return read_M3
         found_M3 = np.empty_like(read_M3)
         shuffle_rows(read_M3, key, found_M3)
         return found_M3
 
 
-class Ahead:
+class Ahead(Background):
     """The windows of an iterator, made by a thread, one before it is asked for. A context: the thread ends with it.
 
     Raises (iterating): whatever the iterator raises; StorageError where none comes for `patience` seconds.
     """
 
     def __init__(self, windows: Iterable[Window], patience: float) -> None:
+        super().__init__([("triple-reader", self._work)], patience)
         self.seconds_waited = 0.0
         """that was waited for windows"""
-        self._windows, self._patience = windows, patience
-        self._made: queue.Queue[Window | BaseException | None] = queue.Queue(1)
-        self._is_over = False
-        self._thread = threading.Thread(target=self._work, name="triple-reader", daemon=True)
-
-    def __enter__(self) -> Ahead:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._is_over = True
-        self._thread.join(self._patience)
+        self._windows = windows
+        self._made: deque[Window] = deque()
+        self._is_made = False
+        """all of them"""
 
     def __iter__(self) -> Iterator[Window]:
         while True:
             begun = time.monotonic()
-            try:
-                made = self._made.get(timeout=self._patience)
-            except queue.Empty:
-                raise StorageError(
-                    f"No triples were read for {self._patience:g} s; look whether the disk works."
-                ) from None
+            self._await(lambda: bool(self._made) or self._is_made, self._stalled)
             self.seconds_waited += time.monotonic() - begun
-            if made is None:
-                return
-            if isinstance(made, BaseException):
-                raise made
-            yield made
+            with self._news:
+                if not self._made:
+                    return
+                window = self._made.popleft()
+                self._news.notify_all()
+            yield window
+
+    def _stalled(self) -> StorageError:
+        return StorageError(f"No triples were read for {self._patience:g} s; look whether the disk works.")
 
     def _work(self) -> None:
-        """The thread's own function."""
-        try:
-            for window in self._windows:
-                if not self._hand_over(window):
-                    return
-            self._hand_over(None)
-        except BaseException as error:
-            self._hand_over(error)
-
-    def _hand_over(self, made: Window | BaseException | None) -> bool:
-        """Whether somebody still wants it."""
-        while not self._is_over:
-            try:
-                self._made.put(made, timeout=_LOOK)
-                return True
-            except queue.Full:
-                pass
-        return False
+        for window in self._windows:
+            if not self._awaits_work(lambda: not self._made):
+                return
+            with self._news:
+                self._made.append(window)
+                self._progress()
+        with self._news:
+            self._is_made = True
+            self._progress()
 
 
 def window_bytes(window: int) -> int:
     """Memory of windows: one is trained, one waits, and one is made of what was read."""
     return 4 * 12 * window
+
+
+def _triples(buckets: TripleBuckets, which: Iterable[tuple[int, int]]) -> int:
+    return sum(int(buckets.count_PP[bucket]) for bucket in which)
 
 
 def _permuted(chunks: list[Chunk], key: np.uint64) -> list[Chunk]:

@@ -23,7 +23,7 @@ from any2vec.checks import check_whole
 from any2vec.cluster.message import Part
 from any2vec.errors import HostError, InputError
 from any2vec.kernels.bags import pool_bags
-from any2vec.kernels.rank_sums import add_in_turn
+from any2vec.kernels.rank_sums import sum_in_turn
 from any2vec.kernels.rows import gather_rows, scatter_rows
 from any2vec.plan.bagpipe_moves import Exchange
 from any2vec.plan.cacher import CLEAN_SHARE, StepPlan, plan_steps
@@ -35,6 +35,8 @@ from any2vec.tables.row_optimiser import RowOptimiser
 NOW, LATER = "now", "later"
 """phases and channels of the two exchanges"""
 LOOK_AHEAD, AHEAD = 200, 8
+LEAVE = 2.0
+"""seconds for a thread to end: one that waits for a lost trainer takes longer, and nobody waits for it"""
 _CACHE_BYTES = 1 << 30
 """of a cache whose size is not given; memory is taken as rows come to stand in it"""
 
@@ -171,10 +173,12 @@ class BagpipeRows:
         self.end()
 
     def end(self) -> None:
-        """Let the threads end, whatever is not written back: `finish` does it, and whoever gives up."""
-        self._fetcher.end()
-        self._stepper.end()
-        self._janitor.end()
+        """End the threads, whatever is not written back: `finish` does it, and whoever gives up."""
+        lanes = self._fetcher, self._stepper, self._janitor
+        for lane in lanes:  # all of them first: one may wait for another
+            lane.stop()
+        for lane in lanes:
+            lane.end(LEAVE)
 
     def facts(self) -> dict[str, Any]:
         """Counts and shares for the summary; shares are of all distinct rows of all steps: those of which something
@@ -264,10 +268,8 @@ class BagpipeRows:
         for peer in peers:
             part_T[peer], row_MC = self._receive(peer, phase, *exchange.num_due(peer))
             self._put(exchange.come_row_TM[peer], exchange.come_slot_TM[peer], row_MC)
-        count = len(exchange.row_K)
-        sum_KW, is_begun_K = np.empty((count, self.optimiser.width), np.float32), np.zeros(count, np.uint8)
-        for rank in sorted(part_T):
-            add_in_turn(part_T[rank], exchange.place_TJ[rank], is_begun_K, sum_KW)
+        parts = ((part_T[rank], exchange.place_TJ[rank]) for rank in sorted(part_T))
+        sum_KW = sum_in_turn(parts, len(exchange.row_K), self.optimiser.width)
         self._apply(exchange.row_K, exchange.slot_K, sum_KW)
 
     def _receive(self, peer: int, phase: str, num_gradients: int, num_rows: int) -> tuple[np.ndarray, np.ndarray]:

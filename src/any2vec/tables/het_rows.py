@@ -69,7 +69,7 @@ class HetRows:
         if exchange is None or len(rows.row_U) != len(exchange.slot_U):
             raise InputError("Gradients belong to the batch that was read last, and come once.")
         optimiser = self.cache.optimiser
-        if optimiser.kind == "adagrad":
+        if optimiser.kind == "adagrad" and self.cache.others:
             self._row_UC[:, optimiser.width] += self.cache.unheard(exchange)
         changed_UC = self._row_UC.copy()
         optimiser.step(changed_UC, np.arange(len(changed_UC)), rows.gradients(gradient_PW))

@@ -16,16 +16,15 @@ Legend: S slots, C columns of a row, P partitions.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from any2vec.background import Background
 from any2vec.data.direct import aligned_rows
 from any2vec.errors import StorageError
 from any2vec.plan.buffer import block_rows
@@ -34,8 +33,6 @@ from any2vec.tables.partition_store import PartitionStore
 
 PATIENCE = 600.0
 """seconds without a partition read or written after which the disk is given up"""
-_LOOK = 0.2
-"""seconds after which a thread that has nothing to do looks whether the run has ended"""
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ class BufferCounts:
         return asdict(self)
 
 
-class PartitionBuffer:
+class PartitionBuffer(Background):
     """The partitions that are trained now. One thread owns it, and trains nothing while it calls `advance` or `commit`.
 
     Use as a context: its threads end with it. What was not committed is lost.
@@ -70,6 +67,7 @@ class PartitionBuffer:
     """
 
     def __init__(self, store: PartitionStore, walk: Iterable[Turn], blocks: int, patience: float = PATIENCE) -> None:
+        super().__init__([("partition-reader", self._read), ("partition-writer", self._write)], patience)
         self.store = store
         self.block_rows = block_rows(store.largest(), 4 * store.columns)
         """slots of a block"""
@@ -82,10 +80,8 @@ class PartitionBuffer:
         self.commits = 0
         self._walk = walk
         self._turns = iter(walk)
-        self._patience = patience
         self._changed: set[int] = set()
         """partitions in memory that differ from the store's"""
-        self._news = threading.Condition()
         self._is_clear = [True] * blocks
         """blocks that hold nothing that is still wanted"""
         self._is_at_rest = [True] * store.num_partitions
@@ -94,28 +90,6 @@ class PartitionBuffer:
         """partitions that are read and have not entered"""
         self._writes: deque[tuple[Place, bool]] = deque()
         """what is to be written, and whether it leaves"""
-        self._moves = 0
-        """partitions read and written: while this grows, the disk is alive"""
-        self._error: BaseException | None = None
-        self._is_over = False
-        self._threads = [
-            threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True)
-            for name, work in (("partition-reader", self._read), ("partition-writer", self._write))
-        ]
-
-    def __enter__(self) -> PartitionBuffer:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._news:
-            self._is_over = True
-            self._news.notify_all()
-        for thread in self._threads:
-            thread.join(self._patience)
 
     @property
     def resident(self) -> list[tuple[int, int]]:
@@ -152,7 +126,7 @@ class PartitionBuffer:
             self._let_go(place)
         begun = time.monotonic()
         wanted = {part for part, _ in turn.entering}
-        self._await(lambda: wanted <= self._ready, "read partitions")
+        self._await(lambda: wanted <= self._ready, lambda: self._stalled("read"))
         self.seconds_waited += time.monotonic() - begun
         self._ready -= wanted
         for part, block in turn.entering:
@@ -176,16 +150,11 @@ class PartitionBuffer:
         with self._news:
             self._writes.extend((place, False) for place in self.turn.held if place.part in self._changed)
             self._news.notify_all()
-        self._await(lambda: not self._writes, "written partitions")
+        self._await(lambda: not self._writes, lambda: self._stalled("written"))
         self.store.commit(dict(note), dense)
         self._changed.clear()
         self.commits += 1
         self.seconds_committing += time.monotonic() - begun
-
-    def check(self) -> None:
-        """Raise what has ended a thread, if any."""
-        if self._error is not None:
-            raise self._error
 
     def _let_go(self, place: Place) -> None:
         self.first_slot_P[place.part] = -1
@@ -197,27 +166,11 @@ class PartitionBuffer:
                 self._is_at_rest[place.part] = self._is_clear[place.block] = True
             self._news.notify_all()
 
-    def _await(self, is_so: Callable[[], bool], what: str) -> None:
-        """Wait, as long as partitions are moved."""
-        with self._news:
-            while not is_so() and self._error is None:
-                moves = self._moves
-                self._news.wait_for(lambda: is_so() or self._error or self._moves > moves, self._patience)  # noqa: B023
-                if not is_so() and self._error is None and self._moves == moves:
-                    raise StorageError(
-                        f"The disk of {self.store.folder} has not {what} for {self._patience:g} s; look whether it "
-                        "works."
-                    )
-        self.check()
-
-    def _guarded(self, work: Callable[[], None]) -> None:
-        """A thread's own function."""
-        try:
-            work()
-        except BaseException as error:
-            with self._news:
-                self._error = self._error or error
-                self._news.notify_all()
+    def _stalled(self, what: str) -> StorageError:
+        return StorageError(
+            f"The disk of {self.store.folder} has not {what} partitions for {self._patience:g} s; look whether it "
+            "works."
+        )
 
     def _read(self) -> None:
         for turn in self._walk:
@@ -228,8 +181,7 @@ class PartitionBuffer:
                 self.store.read(part, self._rows(block))
                 with self._news:
                     self._ready.add(part)
-                    self._moves += 1
-                    self._news.notify_all()
+                    self._progress()
 
     def _write(self) -> None:
         while self._awaits_work(lambda: bool(self._writes)):
@@ -239,16 +191,7 @@ class PartitionBuffer:
                 self._writes.popleft()
                 if is_leaving:
                     self._is_at_rest[part] = self._is_clear[block] = True
-                self._moves += 1
-                self._news.notify_all()
-
-    def _awaits_work(self, is_there: Callable[[], bool]) -> bool:
-        """Whether there is work; False where the run has ended."""
-        with self._news:
-            while not (self._is_over or self._error):
-                if self._news.wait_for(lambda: is_there() or self._is_over or self._error, _LOOK) and is_there():
-                    return not (self._is_over or self._error)
-        return False
+                self._progress()
 
     def _rows(self, block: int) -> np.ndarray:
         return self.table_SC[block * self.block_rows : (block + 1) * self.block_rows]

@@ -10,7 +10,6 @@ Legend: V rows of the table, R rows of a partition, C columns (values and their 
 
 from __future__ import annotations
 
-import fcntl
 import io
 import json
 import os
@@ -23,13 +22,13 @@ import numpy as np
 import xxhash
 
 from any2vec.data.direct import aligned_rows, padded, read_pages, synced, write_pages
+from any2vec.data.folder_lock import lock_folder
 from any2vec.data.storage import FileCheck, atomic_file, atomic_folder, fsync_path, storage_errors
 from any2vec.errors import FormatError, StorageError
 
 STORE_FORMAT = "any2vec-partitions"
 _VERSION = 1
 _INDEX = "meta.json"
-_LOCK = "lock"
 _FILES = ("part-*", "dense.*")
 
 
@@ -104,11 +103,14 @@ class PartitionStore:
             StorageError: another process has it open.
         """
         store = PartitionStore.open_as_it_is(folder)
-        problems = [text for number in range(store.num_partitions) if (text := store._short(number))]
-        if problems:
+        try:
+            problems = [text for number in range(store.num_partitions) if (text := store._short(number))]
+            if problems:
+                raise FormatError(f"The store {folder} is damaged: {'; '.join(problems)}.")
+            store._sweep()
+        except BaseException:
             store.close()
-            raise FormatError(f"The store {folder} is damaged: {'; '.join(problems)}.")
-        store._sweep()
+            raise
         return store
 
     @staticmethod
@@ -120,8 +122,15 @@ class PartitionStore:
             StorageError: another process has it open.
         """
         folder = Path(folder)
-        index = read_index(folder)
-        return PartitionStore(folder, index, _locked(folder))
+        if not folder.is_dir():
+            raise FormatError(f"{folder} is no store of partitions: there is no such folder.")
+        with storage_errors(folder):
+            lock = lock_folder(folder, "The store")
+        try:
+            return PartitionStore(folder, read_index(folder), lock)  # by now nobody else commits
+        except BaseException:
+            os.close(lock)
+            raise
 
     @property
     def num_partitions(self) -> int:
@@ -217,7 +226,7 @@ class PartitionStore:
             yield self._looked_at(_dense_name(self._dense.version), _said(self.dense))
         counting = self._counting()
         for path in sorted(self.folder.iterdir()):
-            if path.name not in counting | {_INDEX, _LOCK}:
+            if path.name not in counting | {_INDEX}:
                 yield FileCheck(path.name, path.stat().st_size, is_counted=False)
 
     def close(self) -> None:
@@ -353,18 +362,6 @@ def _write_index(
 def _index_digest(index: dict[str, Any]) -> str:
     text = json.dumps({name: value for name, value in index.items() if name != "digest"}, sort_keys=True)
     return xxhash.xxh3_128_hexdigest(text.encode())
-
-
-def _locked(folder: Path) -> int:
-    """A descriptor that keeps others out until it is closed, by whatever ends this process."""
-    with storage_errors(folder):
-        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise StorageError(f"The store {folder} is in use by another process; wait for it, or stop it.") from None
-    return lock
 
 
 def _dense_name(version: int) -> str:

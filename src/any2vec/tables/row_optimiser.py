@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from any2vec.checks import check_choice, check_number
-from any2vec.kernels.rank_sums import add_in_turn
+from any2vec.kernels.rank_sums import sum_in_turn
 from any2vec.kernels.row_steps import adagrad_rows, adam_rows, sgd_rows
 
 OPTIMISERS = ("adagrad", "adam", "sgd")
@@ -45,14 +45,17 @@ class RowOptimiser:
         """Numbers of a row, values and state."""
         return self.width + self.num_state
 
-    def step(self, table_VC: np.ndarray, slot_U: np.ndarray, gradient_UW: np.ndarray) -> None:
-        """Change rows in place, without a lock; each of slot_U (int64) once."""
+    def step(
+        self, table_VC: np.ndarray, slot_U: np.ndarray, gradient_UW: np.ndarray, rate: float | None = None
+    ) -> None:
+        """Change rows in place, without a lock; each of slot_U (int64) once. A given rate goes before the rule's."""
+        rate = self.rate if rate is None else rate
         if self.kind == "sgd":
-            sgd_rows(table_VC, slot_U, gradient_UW, self.rate)
+            sgd_rows(table_VC, slot_U, gradient_UW, rate)
         elif self.kind == "adagrad":
-            adagrad_rows(table_VC, slot_U, gradient_UW, self.rate, self.epsilon)
+            adagrad_rows(table_VC, slot_U, gradient_UW, rate, self.epsilon)
         else:
-            adam_rows(table_VC, slot_U, gradient_UW, self.rate, BETA1, BETA2, self.epsilon)
+            adam_rows(table_VC, slot_U, gradient_UW, rate, BETA1, BETA2, self.epsilon)
 
     def step_by_sum(
         self, table_VC: np.ndarray, pushes: Sequence[tuple[np.ndarray, np.ndarray]], scale: float = 1.0
@@ -67,9 +70,8 @@ class RowOptimiser:
             slot_U, int64, ascending: the rows that changed.
         """
         slot_U = np.unique(np.concatenate([slot_K for slot_K, _ in pushes]))
-        sum_UW, is_begun_U = np.empty((len(slot_U), self.width), np.float32), np.zeros(len(slot_U), np.uint8)
-        for slot_K, gradient_KW in pushes:
-            add_in_turn(gradient_KW, np.searchsorted(slot_U, slot_K), is_begun_U, sum_UW)
+        parts = ((gradient_KW, np.searchsorted(slot_U, slot_K)) for slot_K, gradient_KW in pushes)
+        sum_UW = sum_in_turn(parts, len(slot_U), self.width)
         if scale != 1.0:
             sum_UW *= np.float32(scale)
         self.step(table_VC, slot_U, sum_UW)

@@ -29,7 +29,7 @@ from any2vec.sync.trainers import TrainerOptions
 from any2vec.train.host import FitRequest, Host, Made, first_other
 from any2vec.train.parts import prepare_part
 from any2vec.train.prepare import Prepared, Stage, graph_facts, open_graph, prepare, prepare_travelling
-from any2vec.train.run_folder import is_finished, open_finished, remove_table
+from any2vec.train.run_folder import is_finished, open_finished, own_folder, remove_table
 from any2vec.train.sequence_host import SequenceHost
 from any2vec.train.start import start_digest
 from any2vec.train.table_options import TableOptions
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from any2vec.data.triple_options import TripleOptions
     from any2vec.train.click_prepare import PreparedClicks
     from any2vec.train.node_prepare import PreparedNodes
+    from any2vec.train.table_host import TableHost
     from any2vec.train.triple_prepare import PreparedTriples
-    from any2vec.train.triple_table import TripleTableHost
 
 
 Found = TypeVar("Found")
@@ -169,7 +169,7 @@ class Call:
         if isinstance(self.model, TripleModel):
             from any2vec.train.triple_prepare import prepare_triples
 
-            return prepare_triples(self.data, self.triples, self.stage)
+            return prepare_triples(self.data, self.triples, self.stage, self.cache_dir)
         if isinstance(self.model, GAMLP):
             from any2vec.train.node_prepare import prepare_nodes
 
@@ -181,7 +181,7 @@ class Call:
 
     def _host(
         self, request: FitRequest, prepared: Any, init: Embeddings | None, transport: Transport
-    ) -> Host | TripleTableHost:
+    ) -> Host | TableHost:
         if isinstance(self.model, ClickModel):
             from any2vec.train.click_host import ClickHost
 
@@ -271,7 +271,8 @@ def _finished(request: FitRequest) -> Made | None:
     if isinstance(request.model, TripleModel):
         from any2vec.models.triple_scorer import TripleScorer
 
-        remove_table(request.out)  # of a run that was killed behind its result
+        with own_folder(request.out):
+            remove_table(request.out)  # of a run that was killed behind its result
         return replace(made, scorer=TripleScorer.load(request.out))
     if isinstance(request.model, GAMLP):
         from any2vec.models.node_classifier import NodeClassifier

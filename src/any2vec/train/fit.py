@@ -26,7 +26,7 @@ from any2vec.train.click_prepare import check_clicks, schema_of
 from any2vec.train.job import TrainJob
 from any2vec.train.parts import check_parts
 from any2vec.train.prepare import Stage, check_partition
-from any2vec.train.run_folder import check_not_begun, check_resumable, make_way
+from any2vec.train.run_folder import check_not_begun, check_resumable, make_way, own_folder
 from any2vec.train.spread import train_in_processes
 from any2vec.train.table_options import TableOptions
 from any2vec.train.triple_prepare import check_triples
@@ -107,7 +107,7 @@ def fit(
         text, graph, triples: reading options.
         nodes: of GAMLP: features, labels and split of the graph's nodes.
         schema: which columns of clicks are what: a `ClickSchema`, criteo, avazu, or a TOML file.
-        cache_dir: where encoded data are kept.
+        cache_dir: where encoded data are kept; triples are not.
         hosts: over how many hosts the run is spread and how they agree (`TrainerOptions` for clicks, `LayerOptions` for
             GAMLP); a number: so many processes of this machine.
         memory, order, staleness_bound: of models of triples, as `TableOptions` has them: bytes (2_000_000_000, "2GB")
@@ -135,7 +135,7 @@ def fit(
     elif schema is not None:
         raise InputError(f"schema is for clicks, and {model.name} reads none; leave it out.")
     if isinstance(model, TripleModel):
-        check_triples(spread, text=text, graph=graph, init=init)
+        check_triples(spread, text=text, graph=graph, init=init, cache_dir=cache_dir)
     elif memory is not None:
         raise InputError(f"memory is for models of triples, not {model.name}; leave it out.")
     elif triples is not None:
@@ -218,8 +218,9 @@ def _folder_of(
             check_not_begun(folder)
         check_folder_free(folder, overwrite or resume, RESULT_FORMAT)
         _check_apart(init, folder)
-        if not resume and (spread.restarts or allowed):
-            make_way(folder)  # now, or a restart would take the former result for its own
+        with own_folder(folder):  # who may not have it hears so before data are read
+            if not resume and (spread.restarts or allowed):
+                make_way(folder)  # now, or a restart would take the former result for its own
     if spread.restarts and folder is None:
         raise InputError("Restarts go on from checkpoints: say where the run keeps them, out.")
     return folder, resume

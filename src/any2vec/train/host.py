@@ -207,7 +207,7 @@ def run_summary(
 ) -> dict[str, Any]:
     """What is told of every run."""
     last = recorder.records[-1] if recorder.records else None
-    train_seconds = last.seconds if last is not None else 0.0
+    train_seconds = last.seconds if last is not None else recorder.seconds  # all of it was done before
     again, allowed = restarts()  # by torchrun; a parent that starts the hosts counts for itself
     return {
         "model": request.model.name,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from any2vec.checks import MAX_SEED, check_number, check_whole
-from any2vec.data.triple_buckets import TripleBuckets
+from any2vec.data.triple_buckets import Buckets
 from any2vec.errors import InputError, Interrupted
 from any2vec.plan.buffer_walk import START, BufferWalk, Position
 from any2vec.sampling.triple_windows import WINDOW, Ahead, TripleWindows, Window
@@ -57,6 +57,8 @@ class OutOfCoreOptions:
     """triples, 1 or more"""
     window: int = WINDOW
     """triples that are shuffled together"""
+    is_shuffled: bool = True
+    """whether they come so; they need not for one whose `arrange` brings them into an order of its own"""
     seed: int = 1
     """of the order of the triples"""
     threads: int = 1
@@ -103,24 +105,26 @@ class OutOfCoreRun:
         is_due: whether to commit at a position; by default the clock says it.
         arrange: cuts a window into batches, in the thread that reads ahead: the position of each, and what is made for
             it; by default there are `batch_size` triples in one.
+        pause: hears the seconds of each commit.
 
     Raises:
         InputError: the table, the triples and the walk do not belong together, or the store's run was another.
     """
 
     def __init__(
-        self, store: PartitionStore, buckets: TripleBuckets, walk: BufferWalk,
+        self, store: PartitionStore, buckets: Buckets, walk: BufferWalk,
         compute: Callable[[Batch], Any] | Sequence[Stage], options: OutOfCoreOptions | None = None, *,
         dense: Callable[[], Mapping[str, np.ndarray]] | None = None,
         report: Callable[[Window, list[Any]], None] | None = None,
         is_due: Callable[[Position], bool] | None = None, patience: float = PATIENCE,
         arrange: Callable[[Window], Sequence[tuple[int, Any]]] | None = None,
+        pause: Callable[[float], None] | None = None,
     ) -> None:  # fmt: skip
         self.store, self.buckets = store, buckets
         self.options = options or OutOfCoreOptions()
         self.stages = [Stage(compute, self.options.threads)] if callable(compute) else list(compute)
         self._dense, self._report, self._is_due = dense, report, is_due or self._clock_says
-        self._patience, self._arrange = patience, arrange
+        self._patience, self._arrange, self._pause = patience, arrange, pause or (lambda _: None)
         self._settings = _settings(store, buckets, walk, self.options)
         self.walk = replace(walk, start=position_of(store, self._settings))
         self._committed = time.monotonic()
@@ -140,7 +144,7 @@ class OutOfCoreRun:
             Pipeline(self.stages, options.staleness_bound) as pipeline,
             Ahead(self._windows(buffer), self._patience) as windows,
         ):
-            swapping = _Swapping(buffer, self._is_due, self._note)
+            swapping = _Swapping(buffer, self._is_due, self._note, self._pause)
             run(windows, _Batches(buffer, pipeline, options.batch_size), swapping, self._reporting(swapping))
             if buffer.turn is not None:
                 swapping.commit(buffer.turn.after)
@@ -171,8 +175,12 @@ class OutOfCoreRun:
         return time.monotonic() - self._committed >= self.options.commit_seconds
 
     def _windows(self, buffer: PartitionBuffer) -> Iterator[Window]:
-        options, start = self.options, self.walk.start
-        for window in TripleWindows(self.buckets, self.walk, buffer.block_rows, options.seed, options.window, start):
+        options = self.options
+        windows = TripleWindows(
+            self.buckets, self.walk, buffer.block_rows, options.seed, options.window, self.walk.start,
+            options.is_shuffled,
+        )  # fmt: skip
+        for window in windows:
             yield window if self._arrange is None else window._replace(made=self._arrange(window))
 
 
@@ -204,8 +212,9 @@ class _Swapping:
     def __init__(
         self, buffer: PartitionBuffer, is_due: Callable[[Position], bool],
         note: Callable[[Position], tuple[dict[str, Any], Mapping[str, np.ndarray] | None]],
+        pause: Callable[[float], None],
     ) -> None:  # fmt: skip
-        self._buffer, self._is_due, self._note = buffer, is_due, note
+        self._buffer, self._is_due, self._note, self._pause = buffer, is_due, note, pause
 
     def before(self, work: Window) -> None:
         now = self._buffer.turn
@@ -220,7 +229,9 @@ class _Swapping:
         return True
 
     def commit(self, position: Position) -> None:
+        before = self._buffer.seconds_committing
         self._buffer.commit(*self._note(position))
+        self._pause(self._buffer.seconds_committing - before)
 
 
 def position_of(store: PartitionStore, settings: Mapping[str, Any]) -> Position:
@@ -242,9 +253,7 @@ def position_of(store: PartitionStore, settings: Mapping[str, Any]) -> Position:
     return Position(*store.note["position"])
 
 
-def _settings(
-    store: PartitionStore, buckets: TripleBuckets, walk: BufferWalk, options: OutOfCoreOptions
-) -> dict[str, Any]:
+def _settings(store: PartitionStore, buckets: Buckets, walk: BufferWalk, options: OutOfCoreOptions) -> dict[str, Any]:
     """What must be the same for a run to go on; more epochs may be asked for."""
     if list(store.bounds) != buckets.parts.bounds.tolist() or walk.partitions != store.num_partitions:
         raise InputError(

@@ -8,17 +8,17 @@ that a slow one there may be overtaken by any number.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
+from functools import partial
 from typing import Any
 
+from any2vec.background import Background
 from any2vec.checks import MAX_THREADS, check_whole
 from any2vec.errors import HostError
+from any2vec.train.table_options import MOST_BOUND
 
-MOST_BOUND = 1 << 20
 PATIENCE = 1800.0
 """seconds without a batch done after which waiting ends"""
 
@@ -31,7 +31,7 @@ class Stage:
     threads: int = 1
 
 
-class Pipeline:
+class Pipeline(Background):
     """Batches through stages: the first reads rows, the last changes them; one stage may do both. A context.
 
     Args:
@@ -45,10 +45,15 @@ class Pipeline:
         check_whole("staleness_bound", bound, 1, MOST_BOUND)
         for stage in stages:
             check_whole("threads", stage.threads, 1, MAX_THREADS)
+        works = [
+            (f"stage-{place}-{thread}", partial(self._work, place, stage.call))
+            for place, stage in enumerate(stages)
+            for thread in range(stage.threads)
+        ]
+        super().__init__(works, patience)
         self.staleness: Counter[int] = Counter()
         """stale by -> batches"""
-        self._bound, self._patience = bound, patience
-        self._news = threading.Condition()
+        self._bound = bound
         self._waiting: list[deque[tuple[int, Any]]] = [deque() for _ in stages]
         """batches before each stage, with their numbers"""
         self._let_in: dict[int, int] = {}
@@ -57,40 +62,18 @@ class Pipeline:
         """... when it began to read"""
         self._given = self._done = 0
         self._results: list[tuple[int, Any]] = []
-        self._error: BaseException | None = None
-        self._is_over = False
-        self._threads = [
-            threading.Thread(target=self._work, args=(place, stage.call), name=f"stage-{place}-{thread}", daemon=True)
-            for place, stage in enumerate(stages)
-            for thread in range(stage.threads)
-        ]
-
-    def __enter__(self) -> Pipeline:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._news:
-            self._is_over = True
-            self._news.notify_all()
-        for thread in self._threads:
-            thread.join(self._patience)
 
     def put(self, batch: Any) -> None:
-        """Let a batch in; waits until it may come.
+        """Give a batch; the threads let it in when it may come.
 
         Raises:
-            whatever a stage has raised; HostError: no batch was done for too long.
+            whatever a stage has raised.
         """
+        self.check()
         with self._news:
-            self._await(self._may_come)
-            self._let_in[self._given] = self._done
             self._waiting[0].append((self._given, batch))
             self._given += 1
-            self._news.notify_all()
+            self._news.notify()
 
     def drain(self) -> list[Any]:
         """Wait until no batch is under way; the results of the last stage since the last time, in order of the batches.
@@ -99,51 +82,50 @@ class Pipeline:
             whatever a stage has raised; HostError: no batch was done for too long.
         """
         with self._news:
-            self._await(lambda: not self._let_in)
+            self._await(self._is_idle, self._stalled)
             found = [result for _, result in sorted(self._results, key=lambda one: one[0])]
             self._results.clear()
         return found
+
+    def _is_idle(self) -> bool:
+        return not (self._let_in or self._waiting[0])
 
     def _may_come(self) -> bool:
         """By then each batch under way has seen so many others done, and all that are let in may yet pass it."""
         return not self._let_in or self._done - min(self._let_in.values()) + len(self._let_in) < self._bound
 
-    def _await(self, is_so: Callable[[], bool]) -> None:
-        """With the lock held."""
-        while not is_so() and self._error is None:
-            done = self._done
-            self._news.wait_for(lambda: is_so() or self._error or self._done > done, self._patience)  # noqa: B023
-            if not is_so() and self._error is None and self._done == done:
-                raise HostError(f"No batch was done for {self._patience:g} s, with {len(self._let_in)} under way.")
-        if self._error is not None:
-            raise self._error
+    def _stalled(self) -> HostError:
+        return HostError(f"No batch was done for {self._patience:g} s, with {len(self._let_in)} under way.")
 
     def _work(self, place: int, call: Callable[[Any], Any]) -> None:
-        """A thread's own function."""
-        while True:
-            with self._news:
-                self._news.wait_for(lambda: self._waiting[place] or self._is_over or self._error)
-                if self._is_over or self._error:
-                    return
-                number, batch = self._waiting[place].popleft()
-                if place == 0:
-                    self._read_at[number] = self._done
-            try:
-                result = call(batch)
-            except BaseException as error:
-                with self._news:
-                    self._error = self._error or error
-                    self._news.notify_all()
-                return
+        """A thread of a stage."""
+        taken = self._take(place)
+        while taken is not None:
+            number, batch = taken
+            result = call(batch)
             with self._news:
                 if place + 1 < len(self._waiting):
                     self._waiting[place + 1].append((number, result))
                 else:
                     self._end(number, result)
                 self._news.notify_all()
+                taken = self._take(place)
+
+    def _take(self, place: int) -> tuple[int, Any] | None:
+        """The next batch for a stage, and its number; None where the thread is to end."""
+        with self._news:
+            if not self._awaits_work(lambda: bool(self._waiting[place]) and (place > 0 or self._may_come())):
+                return None
+            number, batch = self._waiting[place].popleft()
+            if place == 0:
+                self._let_in[number] = self._read_at[number] = self._done
+            return number, batch
 
     def _end(self, number: int, result: Any) -> None:
         del self._let_in[number]
         self.staleness[self._done - self._read_at.pop(number)] += 1
         self._done += 1
         self._results.append((number, result))
+        self._moves += 1
+        if self._is_idle():
+            self._of_owner.notify_all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from any2vec._version import __version__
+from any2vec.data.folder_lock import lock_folder
 from any2vec.data.storage import (
     RESULT_FORMAT,
     RUN_FORMATS,
@@ -23,6 +25,7 @@ from any2vec.data.storage import (
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError, StorageError
 from any2vec.machine import describe
+from any2vec.signals import stops_go_to
 from any2vec.train.checkpoint import FILE, check_settings, remove_checkpoint
 from any2vec.train.losses import forget_losses
 
@@ -39,6 +42,8 @@ _NEW_ABOUT, _NEW_LOG = "run.new.json", "progress.new.jsonl"
 """those of a run that is to replace the result beside them; where the first is, the checkpoint is of that run"""
 _BESIDE = (_LOG, "report.html", "report-map.png", "report-curves.png", "report-monitors.png", "evaluation.jsonl")
 _STAGING = "result"
+_GRACE = 2.0
+"""seconds that a process which has been stopped may yet take to end"""
 
 
 @contextmanager
@@ -46,15 +51,43 @@ def run_folder(out: Path | None, resume: bool, settings: dict[str, Any]) -> Iter
     """Make the run folder, and yield its log of progress; a whole result that is there stays until the new one is.
 
     run.json comes first: it tells whose folder this is while there is nothing else. A run that fails leaves its
-    checkpoint there, and without one the folder as it was.
+    checkpoint there, and without one the folder as it was. No other process writes into it meanwhile.
+
+    Raises:
+        StorageError: another process has the folder, or it cannot be written.
     """
     if out is None:
         yield None
         return
     is_new = not out.exists()
+    with storage_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+    with own_folder(out):
+        yield from _filled(out, is_new, resume, settings)
+
+
+@contextmanager
+def own_folder(out: Path) -> Iterator[None]:
+    """Keep other processes out of a run folder, if it is there.
+
+    Raises:
+        StorageError: another one has it; which.
+    """
+    if not out.is_dir():
+        yield
+        return
+    with storage_errors(out):
+        lock = lock_folder(out, "The run folder", _GRACE)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def _filled(out: Path, is_new: bool, resume: bool, settings: dict[str, Any]) -> Iterator[Path]:
+    """What `run_folder` does with a folder that is its own."""
     try:
         with storage_errors(out):
-            out.mkdir(parents=True, exist_ok=True)
             _remove_staging(out)
             if not (resume and is_begun(out)):
                 make_way(out)
@@ -79,7 +112,7 @@ def run_folder(out: Path | None, resume: bool, settings: dict[str, Any]) -> Iter
 def make_way(out: Path) -> None:
     """Begin anew in `out`: what a former run has left goes, its checkpoint too; but not a result that is whole.
 
-    That one stays until it is replaced, marked as no result of the run that begins.
+    That one stays until it is replaced, marked as no result of the run that begins. The caller owns the folder.
 
     Raises:
         StorageError: the folder cannot be written.
@@ -97,6 +130,8 @@ def make_way(out: Path) -> None:
 
 def remove_table(out: Path) -> None:
     """Remove the table and the triples of a run, and what killed processes left of them; a cut leaves none of either.
+
+    The caller owns the folder.
 
     Raises:
         StorageError: they cannot be removed.
@@ -137,7 +172,8 @@ def write_result(
 ) -> None:
     """Write what a run made, its facts and its machine; the checkpoint goes when the result is whole.
 
-    The files are made aside and then take the place of a former result's together, for the time of some renames.
+    The files are made aside and then take the place of a former result's together, for the time of some renames, in
+    which nobody is stopped.
 
     parts: what stands beside the vectors, by file name.
 
@@ -153,11 +189,12 @@ def write_result(
                 with atomic_file(aside / name) as temporary:
                     part.write(temporary)
             embeddings.save_into(aside)
-            _put_in_place(aside, out)
+            with stops_go_to(lambda *_: None):
+                _put_in_place(aside, out)
+                forget_losses(out)
+                remove_checkpoint(out / FILE)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
-    forget_losses(out)
-    remove_checkpoint(out / FILE)
 
 
 def _put_in_place(aside: Path, out: Path) -> None:

@@ -24,12 +24,17 @@ from any2vec.errors import InputError
 from any2vec.formats.native import write_native
 from any2vec.formats.table import BLOCK_BYTES, Table, check_writable
 from any2vec.models.triple_config import TripleModel
-from any2vec.models.triple_scorer import TRIPLES, TripleScorer
+from any2vec.models.triple_scorer import parts_of
 from any2vec.tables.partition_store import PartitionStore
+
+_GATHERED = 1 << 14
+"""rows that are copied from a partition at once"""
 
 
 class StoredVectors:
     """The vectors in a store, as a matrix (V, W) of float32 that is sliced by rows, best from first to last.
+
+    A slice is good until the next one is asked for: all lie in the same memory.
 
     Args:
         num_bytes: of memory that a stretch of rows may have.
@@ -41,7 +46,7 @@ class StoredVectors:
         self.size = parts.num_entities * width
         self._stretch = max(1, max(num_bytes, BLOCK_BYTES) // (4 * width))
         self._first = 0
-        self._values_NW = np.empty((0, width), np.float32)
+        self._memory_NW = self._values_NW = np.empty((0, width), np.float32)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -49,27 +54,31 @@ class StoredVectors:
     def __getitem__(self, rows: slice) -> np.ndarray:
         first, stop, _ = rows.indices(len(self))
         if not self._first <= first <= stop <= self._first + len(self._values_NW):
-            self._values_NW = np.empty((0, self.shape[1]), np.float32)  # before the next one is made
-            self._values_NW = self._gathered(first, min(len(self), max(stop, first + self._stretch)))
-            self._first = first
+            last = min(len(self), max(stop, first + self._stretch))
+            if last - first > len(self._memory_NW):
+                self._memory_NW = np.empty((last - first, self.shape[1]), np.float32)
+            self._values_NW, self._first = self._memory_NW[: last - first], first
+            self._gather(first, last)
         return self._values_NW[first - self._first : stop - self._first]
 
-    def _gathered(self, first: int, stop: int) -> np.ndarray:
-        store, values_NW = self._store, np.empty((stop - first, self.shape[1]), np.float32)
+    def _gather(self, first: int, stop: int) -> None:
+        store, values_NW = self._store, self._values_NW
         row_N = self._parts.rows(np.arange(first, stop))
         row_RC = aligned_rows(store.largest(), store.columns)
         for number in range(store.num_partitions):
             low, high = store.bounds[number : number + 2]
             store.read(number, row_RC)
+            if not np.isfinite(row_RC[: high - low, : self.shape[1]].sum()):
+                raise InputError(
+                    "Some vectors are no numbers any more: the training has diverged; lower learning_rate."
+                )
             place = np.flatnonzero((row_N >= low) & (row_N < high))
-            values_NW[place] = row_RC[row_N[place] - low, : self.shape[1]]
-        if not np.isfinite(values_NW).all():
-            raise InputError("Some vectors are no numbers any more: the training has diverged; lower learning_rate.")
-        return values_NW
+            for piece in np.array_split(place, 1 + place.size // _GATHERED):
+                values_NW[piece] = row_RC[row_N[piece] - low, : self.shape[1]]
 
 
 @dataclass(frozen=True)
-class StoredResult:
+class StoredTriples:
     """What goes into the run folder; the same files that a run in memory leaves."""
 
     model: TripleModel
@@ -90,12 +99,8 @@ class StoredResult:
 
     def parts(self) -> Mapping[str, Any]:
         """What stands beside them: file name -> something with `write(path)`."""
-        none_VW = np.empty((0, self.model.dim), np.float32)
-        seen_M3 = np.empty((0, 3), np.int32)
-        scorer = TripleScorer(
-            self.model, self.triples.entities, self.triples.relations, none_VW, self.relation_RP, seen_M3
-        )
-        return {**scorer.parts(), TRIPLES: _Seen(self.triples)}
+        given = self.triples
+        return parts_of(self.model, given.relations, self.relation_RP, (given.head, given.relation, given.tail))
 
     def _counts(self) -> np.ndarray:
         count_V = np.zeros(len(self.triples.entities), np.int64)
@@ -103,16 +108,3 @@ class StoredResult:
             np.add.at(count_V, triple_M3[:, 0], 1)
             np.add.at(count_V, triple_M3[:, 2], 1)
         return count_V
-
-
-@dataclass(frozen=True)
-class _Seen:
-    triples: Triples
-
-    def write(self, path: Path) -> None:
-        given = self.triples
-        with path.open("wb") as file:
-            head = {"descr": "<i4", "fortran_order": False, "shape": (len(given), 3)}
-            np.lib.format.write_array_header_1_0(file, head)
-            for triple_M3 in blocks_of(given.head, given.relation, given.tail)():
-                file.write(np.ascontiguousarray(triple_M3, "<i4").data)

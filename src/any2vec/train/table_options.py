@@ -11,7 +11,7 @@ from any2vec.errors import InputError
 from any2vec.plan.bucket_orders import ORDERS
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kMGT])(i?))?B?", re.IGNORECASE)
-_MOST_BOUND = 1 << 20
+MOST_BOUND = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class TableOptions:
         if self.order is not None:
             check_choice("order", self.order, ORDERS)
         if self.staleness_bound is not None:
-            check_whole("staleness_bound", self.staleness_bound, 1, _MOST_BOUND)
+            check_whole("staleness_bound", self.staleness_bound, 1, MOST_BOUND)
 
     @property
     def memory_bytes(self) -> int:

@@ -35,17 +35,24 @@ class WindowLearner:
     Args:
         relation_RC: rows of relations, float32, changed in place by all threads.
         num_entities: of the whole table; where that many would all be negatives, all that are resident are.
+        num_triples: of an epoch; the learning rate follows the share of the run that lies behind.
     """
 
     def __init__(
-        self, model: TripleModel, relation_RC: np.ndarray, num_entities: int, num_relations: int, seed: int
-    ) -> None:
+        self, model: TripleModel, relation_RC: np.ndarray, num_entities: int, num_relations: int, num_triples: int,
+        epochs: int, seed: int,
+    ) -> None:  # fmt: skip
         self.model, self.relation_RC, self.num_relations, self.seed = model, relation_RC, num_relations, seed
+        self.num_triples, self.epochs = num_triples, epochs
         self.num_negatives = model.negatives_of(num_entities)
         self.items = 0
         """triples trained so far"""
         self._own = threading.local()
         self._lock = threading.Lock()
+
+    def learning_rate(self, progress: float) -> float:
+        """Learning rate at a share of the whole run, 0..1."""
+        return self.model.rate_at(progress)
 
     def arrange(self, window: Window) -> list[tuple[int, Asked]]:
         """Its batches, each with the questions of the epoch that come before it; what `OutOfCoreRun` wants."""
@@ -59,7 +66,8 @@ class WindowLearner:
         negatives = Negatives(self.model, batch.resident, asked.questions.answer_N, self.num_negatives, self.seed).of(
             questions, place.epoch, place.position
         )
-        loss = self._worker(batch.table_SC).step(questions, negatives)
+        progress = (place.epoch + place.position / (2 * self.num_triples)) / self.epochs
+        loss = self._worker(batch.table_SC).step(questions, negatives, self.model.rate_at(progress))
         items = asked.stop // 2 - asked.start // 2  # a triple has two questions
         with self._lock:
             self.items += items

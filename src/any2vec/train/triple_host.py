@@ -109,7 +109,7 @@ def try_kernels(model: TripleModel) -> None:
     questions.begin(0)
     learner = TripleLearner(model, tables["entities"], tables["relations"], questions, [(0, _TRIED)], 1, 1)
     batch = questions.batch(0, questions.num_questions)
-    learner.workers[0].step(batch, learner.negatives.of(batch, 0, 0))
+    learner.workers[0].step(batch, learner.negatives.of(batch, 0, 0), model.learning_rate)
 
 
 def start_entities(model: TripleModel, entity_M: np.ndarray, table_MC: np.ndarray, seed: int) -> None:

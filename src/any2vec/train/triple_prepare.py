@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from any2vec.cluster.launch import joined
@@ -24,7 +25,9 @@ class PreparedTriples:
     """what they are, for the report and for a resumed run to compare"""
 
 
-def prepare_triples(data: Any, options: TripleOptions | None, stage: Stage | None) -> PreparedTriples:
+def prepare_triples(
+    data: Any, options: TripleOptions | None, stage: Stage | None, cache_dir: Path | None = None
+) -> PreparedTriples:
     """Read a file of triples, or open a stored one.
 
     Raises:
@@ -42,9 +45,11 @@ def prepare_triples(data: Any, options: TripleOptions | None, stage: Stage | Non
         if len(data) > 1:
             raise InputError(f"Triples are read from one file, got {len(data)}; join them into one file first.")
         data = data[0]
-    triples = read_triples(data, options, progress=told)
+    triples = read_triples(data, options, progress=told, cache_dir=cache_dir)
     digest = fingerprint(
-        *(column.copy() for column in (triples.head, triples.relation, triples.tail)),
+        triples.head,
+        triples.relation,
+        triples.tail,
         *(keys.arena for keys in (triples.entities, triples.relations)),
     )
     return PreparedTriples(triples, {"kind": "triples", **triples.report.as_dict(), "digest": digest})

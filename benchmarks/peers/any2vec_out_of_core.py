@@ -1,0 +1,78 @@
+"""A run of a model of triples with all rows in memory, or with some partitions of them: one JSON line.
+
+The triples are planted. Both sides read the same ones, draw as many negatives, and have the same threads; what is
+timed is training, of the second side with all waiting, and with the commit at its end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import any2vec
+from any2vec.cluster.lone import LoneTransport
+from any2vec.data.identifiers import integer_keys
+from any2vec.data.triples import TripleReport, Triples
+from any2vec.models.triple_config import TRIPLE_MODELS
+from any2vec.plan.buffer import BufferPlan
+from any2vec.testing.planted_triples import PlantedTriples
+from any2vec.train import host as hosts
+from any2vec.train.table_options import TableOptions
+from any2vec.train.triple_budget import row_bytes
+from any2vec.train.triple_host import TripleHost
+from any2vec.train.triple_prepare import PreparedTriples
+from any2vec.train.triple_table import TripleTableHost
+
+
+def planted(entities: int, relations: int, number: int) -> Triples:
+    """The triples, all entities and relations named by their numbers."""
+    found = PlantedTriples(entities=entities, relations=relations, group=20).triples(0, number).astype(np.int32)
+    keys = (integer_keys(np.arange(size)) for size in (entities, relations))
+    report = TripleReport(num_triples=number, num_entities=entities, num_relations=relations)
+    return Triples(*(np.ascontiguousarray(column) for column in found.T), *keys, report)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--model", choices=sorted(TRIPLE_MODELS), default="complex")
+    parser.add_argument("--relations", type=int, default=10)
+    parser.add_argument("--order", default="beta")
+    for name in ("--entities", "--triples", "--dim", "--num-negatives", "--threads"):
+        parser.add_argument(name, type=int, required=True)
+    parser.add_argument("--batch-size", type=int, default=1000)
+    parser.add_argument("--epochs", type=int, default=1)
+    for name in ("--partitions", "--capacity"):
+        parser.add_argument(name, type=int, default=0, help="0: all rows are in memory")
+    args = parser.parse_args()
+    model = getattr(any2vec, TRIPLE_MODELS[args.model])(
+        dim=args.dim, num_negatives=args.num_negatives, batch_size=args.batch_size
+    )
+    prepared = PreparedTriples(planted(args.entities, args.relations, args.triples), {})
+    shutil.rmtree(args.folder, ignore_errors=True)
+    table = TableOptions() if not args.partitions else TableOptions(memory="1GB", order=args.order)
+    request = hosts.FitRequest(
+        model=model, epochs=args.epochs, threads=args.threads, seed=1, out=args.folder, resume=False,
+        checkpoint_seconds=1e9, callback=None, stage=None, on_epoch=None, agree=None, settings={},
+        started=time.perf_counter(), table=table,
+    )  # fmt: skip
+    with threadpool_limits(limits=1, user_api="blas"):
+        if args.partitions:
+            plan = BufferPlan(args.entities, row_bytes(model), args.partitions, args.capacity, 0, 0)
+            summary = TripleTableHost(request, prepared, plan).train().summary
+        else:
+            made = TripleHost(request, prepared, LoneTransport()).train()
+            assert made is not None
+            summary = made.summary
+    shutil.rmtree(args.folder)
+    print(json.dumps(summary))
+
+
+if __name__ == "__main__":
+    main()
