@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,8 @@ def pip(bench: Bench) -> list[Reading]:
     from any2vec.data.spill import Spill
     from any2vec.data.text import encode_text
     from any2vec.embeddings import Embeddings
-    from any2vec.evaluate.dimension import DimensionOptions, choose_dimension
-    from any2vec.evaluate.target import count_pairs
+    from any2vec.evaluate.dimension import expected_curve, noise_of_halves, unbiased_signal
+    from any2vec.evaluate.target import FIRST_PART, SECOND_PART, count_pairs
     from any2vec.evaluate.target_options import TargetOptions
 
     text = _text(bench)
@@ -68,17 +68,15 @@ def pip(bench: Bench) -> list[Reading]:
             "trained": {dim: _judged(bench, one, pairs) for dim, one in trained.items()},
             "svd": {dim: _judged(bench, Embeddings(pairs.keys, rows), pairs) for dim, rows in factors.items()},
         }
-    chosen = choose_dimension(text, options=DimensionOptions(**options, max_dim=max(dims)), cache_dir=bench.cache)
-    bench.runs["sides"] = {name: one.__dict__ for name, one in sides.items()}
-    bench.runs["by_dim"] = {side: {dim: one.__dict__ for dim, one in runs.items()} for side, runs in by_dim.items()}
-    bench.runs["dimension"] = {
-        "dim": chosen.dim, "dim_even_noise": chosen.dim_even_noise, "is_cut": chosen.is_cut, "curve": chosen.curve,
-    }  # fmt: skip
+        noise = noise_of_halves(pairs.sppmi(FIRST_PART), pairs.sppmi(SECOND_PART)) * target.num_rows**0.5
+    chosen, even = (expected_curve(np.abs(value), noise, signal=how) for how in (None, unbiased_signal))
+    bench.runs["sides"] = {name: asdict(one) for name, one in sides.items()}
+    bench.runs["by_dim"] = {side: {dim: asdict(one) for dim, one in runs.items()} for side, runs in by_dim.items()}
+    bench.runs["dimension"] = {"dim": chosen.dim, "even_noise": even.dim, "curve": chosen.relative_R1.tolist()}
     return [
-        *_orders(sides),
-        *(_correlation(by_dim[side], side) for side in ("trained", "svd")),
-        _choice(chosen, by_dim),
-    ]
+        *_orders(sides), *(_correlation(by_dim[side], side) for side in ("trained", "svd")),
+        _choice(chosen.dim, even.dim, len(value), by_dim),
+    ]  # fmt: skip
 
 
 def _text(bench: Bench) -> Path:
@@ -137,18 +135,16 @@ def _correlation(runs: dict[int, Judged], side: str) -> Reading:
     return Reading(value=float(np.mean(list(found.values()))), text=f"{text} ({figures})")
 
 
-def _choice(chosen: Any, by_dim: dict[str, dict[int, Judged]]) -> Reading:
+def _choice(dim: int, even: int, most: int, by_dim: dict[str, dict[int, Judged]]) -> Reading:
     """What `any2vec dimension` says, beside where the scores are best."""
     best = {
         f"{name} of {side}": max(runs, key=lambda dim: runs[dim].scores[name])
         for side, runs in by_dim.items()
         for name in SETS
     }
-    told = ", ".join(f"{name} {dim}" for name, dim in best.items())
-    more = " or more" if chosen.is_cut else ""
-    return Reading(
-        value=float(chosen.dim), text=f"{chosen.dim}{more}, {chosen.dim_even_noise} for even noise; best: {told}"
-    )
+    limit = f"{most} or more" if even == most else str(even)
+    told = ", ".join(f"{name} {of}" for name, of in best.items())
+    return Reading(value=float(dim), text=f"{dim}, {limit} for even noise; best: {told}")
 
 
 _TARGET = "SPPMI, text-enwiki2015, first 4 M words, 10,000 words, k = 5"

@@ -704,8 +704,8 @@ def test_who_has_ended_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
         for step, rows in enumerate(one.batches[0][:4]):
             access.push(rows, step, gradient(access.pooled(rows, step), 0, step))
         access.end()
-        names = {"fetcher-0", "stepper-0", "janitor-0"}
-        assert not [thread for thread in threading.enumerate() if thread.name in names]
+        lanes = access._fetcher, access._stepper, access._janitor
+        assert not any(thread.is_alive() for lane in lanes for thread in lane._threads)
         none = np.empty(0, np.int64)
         with pytest.raises(HostError, match="Rank 0 has ended its training"):
             access._janitor.write(none, none)

@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import pages, results, run
+from benchmarks import pages, pip, results, run
 from benchmarks.bench import Bench
 from benchmarks.memory import write_planted
 from benchmarks.roofline import count_work
@@ -102,6 +102,15 @@ def test_tables_show_every_line() -> None:
     assert marked[2] == "| planted | words/s over gensim | ≥ 8× | 9× | pass |"
     assert "2×\\|3×" in marked[3]
     assert marked[-1] == "Measured here."
+
+
+def test_the_order_of_pip() -> None:
+    scaled = {"optimum": 0.9, "trained": 0.95, "zero": 1.0}
+    sides = {name: pip.Judged(2 * value, value, {}) for name, value in scaled.items()}
+    order, as_is = pip._orders(sides)
+    assert order.value == 1.0 and as_is.value == 1.9 and "optimum 1.8" in as_is.text
+    sides["zero"] = pip.Judged(1.0, 0.94, {})
+    assert pip._orders(sides)[0].value == 0.0
 
 
 def test_history_merges_by_row(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from any2vec.plan.lateness import allowed_updates
 from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.het_block import EXCHANGE, HetBlock
-from any2vec.tables.het_cache import Exchange, HetCache
+from any2vec.tables.het_cache import BatchExchange, HetCache
 from any2vec.tables.het_message import (
     UNKNOWN,
     Answer,
@@ -340,7 +340,7 @@ class Lane:
     def __init__(self, trainer: int, cache: HetCache) -> None:
         self.trainer, self.cache = trainer, cache
         self.state = "idle"
-        self.exchange: Exchange
+        self.exchange: BatchExchange
         self.answer: Answer
         self.at_owner: np.ndarray
         """updates that the owner had when it answered"""

@@ -99,6 +99,16 @@ def test_all_figures_equal_the_twin(options: TargetOptions) -> None:
     assert (found.words, found.pairs, found.dim) == (len(shared), (target > 0).sum(), 5)
 
 
+def test_without_memory_all_lies_in_files_and_is_the_same(tmp_path: Path) -> None:
+    keys = [f"w{word}" for word in range(28)]
+    options = TargetOptions(num_negatives=1, subsample=0)
+    spill = Spill(0, tmp_path)
+    assert evaluate_pip(vectors(keys, 4, 1), text_of(), options=options, spill=spill) == evaluate_pip(
+        vectors(keys, 4, 1), text_of(), options=options
+    )
+    assert spill.num_files >= 4 and not list(tmp_path.iterdir())
+
+
 def test_with_the_marginals_as_noise_it_is_sppmi() -> None:
     """Without subsampling, in sentences far longer than the window, counts of words are marginals over pairs."""
     rng = np.random.default_rng(2)

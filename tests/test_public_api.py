@@ -18,7 +18,7 @@ NAMES = {
     "DLRM", "DeepFM", "FactorisationMachine", "LogisticRegression",
     "ComplEx", "DistMult", "TransE", "RotatE", "DotProduct",
     "Triples", "TripleOptions", "TripleScorer", "read_triples",
-    "Clicks", "ClickSchema", "ClickScorer", "HostOptions", "TrainerOptions", "read_clicks",
+    "Clicks", "ClickSchema", "ClickScorer", "HostOptions", "TrainerOptions", "TableHosts", "read_clicks",
     "GAMLP", "GAMLPClassifier", "NodeOptions", "NodeClassifier", "LayerOptions",
     "Any2VecError", "InputError", "DataError", "StorageError", "FormatError", "HostError", "Interrupted",
 }  # fmt: skip

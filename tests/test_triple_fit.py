@@ -15,7 +15,7 @@ import any2vec
 from any2vec.errors import DataError, FormatError, InputError, Interrupted
 from any2vec.evaluate.triple_files import evaluate_triple_file
 from any2vec.models.triple_config import TRIPLE_MODELS, TripleModel
-from any2vec.models.triple_scorer import RELATION_NAMES, RELATIONS, TRIPLES, TripleScorer
+from any2vec.models.triple_scorer import RELATION_NAMES, RELATIONS, SEEN_TRIPLES, TripleScorer
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train.keeper import Keeper
 from click_runs import stop_at
@@ -185,7 +185,7 @@ def damage(folder: Path, name: str) -> None:
     (folder / name).write_bytes(content[: len(content) // 2])
 
 
-@pytest.mark.parametrize("name", [RELATIONS, RELATION_NAMES, TRIPLES])
+@pytest.mark.parametrize("name", [RELATIONS, RELATION_NAMES, SEEN_TRIPLES])
 def test_a_damaged_folder_is_told(name: str, done: Path, tmp_path: Path) -> None:
     shutil.copytree(done, tmp_path / "run")
     damage(tmp_path / "run", name)

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import any2vec
 from any2vec.cli.app import app
 from any2vec.data.entity_parts import EntityParts
+from any2vec.data.triples import TripleReport
 from any2vec.errors import FormatError, InputError, Interrupted, StorageError
 from any2vec.evaluate.triple_files import evaluate_triple_file
 from any2vec.models.triple_questions import QuestionBatch
@@ -360,22 +361,13 @@ def test_a_store_beside_damaged_triples_is_closed(files: tuple[Path, Path], tmp_
 # ---- the budget
 
 
-class Numbers:
-    """As many triples."""
-
-    def __init__(self, num_entities: int, num_triples: int) -> None:
-        self.entities, self.relations, self._num_triples = range(num_entities), range(9), num_triples
-
-    def __len__(self) -> int:
-        return self._num_triples
-
-
 def asked(num_entities: int, num_triples: int, memory: str, out: Path | None = None) -> Any:
     """Arguments of `plan_triples`."""
     request = SimpleNamespace(
         model=any2vec.ComplEx(dim=126), threads=2, out=out, resume=False, table=TableOptions(memory=memory)
     )
-    return request, SimpleNamespace(triples=Numbers(num_entities, num_triples))
+    report = TripleReport(num_triples=num_triples, num_entities=num_entities, num_relations=9)
+    return request, SimpleNamespace(triples=SimpleNamespace(report=report, entities=range(num_entities)))
 
 
 def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:

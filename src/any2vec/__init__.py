@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from any2vec.models.triple_scorer import TripleScorer
     from any2vec.parallel.layer_options import LayerOptions
     from any2vec.sync.options import HostOptions
+    from any2vec.sync.run_hosts import TableHosts
     from any2vec.sync.trainers import TrainerOptions
     from any2vec.train.fit import FitResult, fit
     from any2vec.types import Progress
@@ -74,6 +75,7 @@ _HOMES = {
     "Triples": "data.triples", "TripleOptions": "data.triple_options",
     "TripleScorer": "models.triple_scorer", "read_triples": "data.triples",
     "read_clicks": "data.clicks", "HostOptions": "sync.options", "TrainerOptions": "sync.trainers",
+    "TableHosts": "sync.run_hosts",
     "FitResult": "train.fit", "fit": "train.fit", "Progress": "types",
 }  # fmt: skip
 

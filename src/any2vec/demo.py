@@ -11,13 +11,13 @@ import any2vec
 from any2vec.data.builtin import demo_text, import_graph
 from any2vec.data.storage import atomic_file
 from any2vec.report import write_report
+from any2vec.train.prepare import Stage
 from any2vec.types import Progress
 
 NEIGHBOURS = 5
 """how many neighbours of an item are shown, and among how many the named ones must be"""
 T = TypeVar("T")
 Callback = Callable[[Progress], None] | None
-Stage = Callable[[str, int, int | None], None] | None
 WORDS = {"true": "false", "left": "right", "global": "nonlocal", "list": "tuple", "break": "continue"}
 """words that are shown, each with a neighbour that any good training on this text finds"""
 MODULES = {"bz2": "lzma", "decimal": "fractions", "random": "statistics", "ssl": "socket", "datetime": "calendar"}
@@ -42,7 +42,7 @@ class DemoPart:
 
 
 def train_words(
-    out: Path | str, *, threads: int = 0, seed: int = 1, callback: Callback = None, stage: Stage = None
+    out: Path | str, *, threads: int = 0, seed: int = 1, callback: Callback = None, stage: Stage | None = None
 ) -> DemoPart:
     """Skip-gram on Python's help texts. Writes `out/words.txt` and the run folder `out/words` with its report.
 
@@ -61,7 +61,7 @@ def train_words(
 
 
 def train_modules(
-    out: Path | str, *, threads: int = 0, seed: int = 1, callback: Callback = None, stage: Stage = None
+    out: Path | str, *, threads: int = 0, seed: int = 1, callback: Callback = None, stage: Stage | None = None
 ) -> DemoPart:
     """node2vec on who imports whom in Python's library. Writes `out/imports.txt` and the run folder `out/modules`.
 
@@ -83,7 +83,7 @@ PARTS = {"words": train_words, "modules": train_modules}
 """the demo: name -> what trains, draws and returns it"""
 
 
-def _shown(title: str, result: any2vec.FitResult, expected: dict[str, str], seed: int, stage: Stage) -> DemoPart:
+def _shown(title: str, result: any2vec.FitResult, expected: dict[str, str], seed: int, stage: Stage | None) -> DemoPart:
     """Look up the neighbours and write the page of one run."""
     path = result.path
     assert path is not None
@@ -103,7 +103,7 @@ def _shown(title: str, result: any2vec.FitResult, expected: dict[str, str], seed
     )
 
 
-def _told(stage: Stage, name: str, work: Callable[[], T]) -> T:
+def _told(stage: Stage | None, name: str, work: Callable[[], T]) -> T:
     """Do the work, and say when it starts and ends."""
     tell = stage or (lambda name, done, total: None)
     tell(name, 0, 1)

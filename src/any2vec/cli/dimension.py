@@ -58,9 +58,10 @@ def _dimension(
     if as_json:
         print_json(found.as_dict() | {"picture": out})
         return
+    is_open = found.dim_even_noise == len(found.spectrum) < found.words
     pairs = [
         ("dimensions", f"{found.dim}{' or more' if found.is_cut else ''}"),
-        ("at most", f"{found.dim_even_noise}, if the noise were alike in all cells"),
+        ("at most", f"{found.dim_even_noise}{' or more' if is_open else ''}, if the noise were alike in all cells"),
         ("expected loss", f"{fraction(found.expected)} of that of no vectors at all"),
         ("words", f"{found.words:,}, {found.pairs:,} pairs above chance"),
     ]

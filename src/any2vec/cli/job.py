@@ -18,6 +18,7 @@ from any2vec.models.ga_mlp import NODE_MODELS
 from any2vec.models.triple_config import TRIPLE_MODELS
 from any2vec.parallel.layer_options import LayerOptions
 from any2vec.sync.options import HostOptions
+from any2vec.sync.run_hosts import TableHosts
 from any2vec.sync.trainers import TrainerOptions
 from any2vec.train.job import MODELS
 from any2vec.train.table_options import TableOptions
@@ -29,7 +30,7 @@ ESTIMATED_MODELS = MODELS | TRIPLE_MODELS
 READING = {"text", "graph", "clicks", "triples", "nodes"}
 """owners of how an input is read"""
 _APART = dict.fromkeys((*CLICK_MODELS, "trainers", "clicks"), "clicks")
-_APART |= dict.fromkeys((*TRIPLE_MODELS, "triples", "table"), "triples")
+_APART |= dict.fromkeys((*TRIPLE_MODELS, "triples", "table", "table_hosts"), "triples")
 _APART |= dict.fromkeys((*NODE_MODELS, "nodes", "layers"), "ga-mlp")
 """owners that are no models of sequences, nor of their reading and hosts -> what they are for"""
 _ELSEWHERE = {*CLICK_MODELS, *NODE_MODELS, "clicks", "trainers", "hosts", "nodes", "layers"}
@@ -38,20 +39,15 @@ _ELSEWHERE = {*CLICK_MODELS, *NODE_MODELS, "clicks", "trainers", "hosts", "nodes
 _PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec": "Walks"}
 _PANELS |= dict.fromkeys(CLICK_MODELS, "Models of clicks")
 _PANELS |= dict.fromkeys(TRIPLE_MODELS, "Models of triples")
-_PANELS |= dict.fromkeys((*NODE_MODELS, "nodes"), "Classes of nodes")
-_PANELS |= {
-    "run": "Run",
-    "hosts": "Hosts",
-    "trainers": "Hosts of clicks",
-    "layers": "Classes of nodes",
-    "table": "Models of triples",
-}
+_PANELS |= dict.fromkeys((*NODE_MODELS, "nodes", "layers"), "Classes of nodes")
+_PANELS |= {"run": "Run", "hosts": "Hosts", "trainers": "Hosts of clicks", "table": "Models of triples"}
+_PANELS |= {"table_hosts": "Hosts of triples"}
 _PANELS |= {"text": "Reading text", "graph": "Reading graphs", "clicks": "Reading clicks", "triples": "Reading triples"}
 _OWNERS = {
     "run": "runs", "hosts": "models of words and nodes on several hosts",
     "trainers": "models of clicks on several hosts", "text": "reading text", "graph": "reading graphs",
     "clicks": "reading clicks", "triples": "reading triples", "table": "models of triples", "nodes": "ga-mlp",
-    "layers": "ga-mlp on several hosts",
+    "table_hosts": "models of triples on several hosts", "layers": "ga-mlp on several hosts",
 }  # fmt: skip
 """whose option it is, in a user's words; of models their names"""
 _LABELS = {"skipgram": "words", "cbow": "words", "deepwalk": "nodes", "node2vec": "nodes"}
@@ -102,7 +98,7 @@ class Job:
     data: str | list[str]
     out: Path | None
     run: RunOptions
-    hosts: HostOptions | TrainerOptions | LayerOptions
+    hosts: HostOptions | TrainerOptions | TableHosts | LayerOptions
     text: Any
     graph: Any
     schema: str | None = None
@@ -138,7 +134,7 @@ class Job:
 
 def _owners() -> dict[str, type]:
     models = {name: getattr(any2vec, attribute) for name, attribute in ALL_MODELS.items()}
-    hosts = {"hosts": HostOptions, "trainers": TrainerOptions, "layers": LayerOptions}
+    hosts = {"hosts": HostOptions, "trainers": TrainerOptions, "table_hosts": TableHosts, "layers": LayerOptions}
     reading = {"text": text_options(), "graph": graph_options(), "clicks": ClickReading, "triples": _triple_options()}
     reading |= {"nodes": _node_options()}
     return models | {"run": RunOptions, "table": TableOptions} | hosts | reading
@@ -216,9 +212,10 @@ def make_job(
         raise InputError(f"There is no model {name!r} here; {nearest_match(name, list(models))}")
     values |= given
     owners = _owners()
-    hosts = "trainers" if name in CLICK_MODELS else "layers" if name in NODE_MODELS else "hosts"
+    hosts = "trainers" if name in CLICK_MODELS else "table_hosts" if name in TRIPLE_MODELS else "hosts"
+    hosts = "layers" if name in NODE_MODELS else hosts
     reading = _reading(name)
-    mine = [name, "run", "table" if name in TRIPLE_MODELS else hosts, reading]  # models of triples have one host
+    mine = [name, "run", hosts, reading, *(["table"] if name in TRIPLE_MODELS else [])]
     mine += ["nodes"] * (name in NODE_MODELS)
     for key in values:
         if not any(owner in flags[key].defaults for owner in mine):

@@ -27,9 +27,6 @@ from any2vec.errors import DataError, InputError
 from any2vec.evaluate.target import Pairs, RowBlocks, count_pairs, read_corpus, step
 from any2vec.evaluate.target_options import TargetOptions
 
-_DOTS = 1 << 16
-"""pairs whose vectors are multiplied at a time"""
-
 
 @dataclass(frozen=True)
 class PipSums:
@@ -262,17 +259,16 @@ def product_error(vector_VD: np.ndarray, output_VD: np.ndarray, pairs: Pairs) ->
 
     The same of a product of zeros comes second.
     """
+    from any2vec.kernels.cell_errors import weighted_square_error
+
     log_pairs, log_noise = pairs.offsets()
     total = error = of_zero = 0.0
     for block in pairs.counts.blocks():
         row_N, other_N, weight_N = pairs.cells(block)
         wanted_N = np.log(weight_N / pairs.options.num_negatives) - log_pairs[row_N] - log_noise[other_N]
-        total += weight_N.sum()
+        total += float(weight_N.sum())
         of_zero += float(weight_N @ wanted_N**2)
-        for start in range(0, len(row_N), _DOTS):
-            part = slice(start, start + _DOTS)
-            dots = np.einsum("ij,ij->i", vector_VD[row_N[part]], output_VD[other_N[part]])
-            error += float(weight_N[part] @ (dots - wanted_N[part]) ** 2)
+        error += weighted_square_error(vector_VD, output_VD, row_N, other_N, wanted_N, weight_N)
     return (error / total) ** 0.5, (of_zero / total) ** 0.5
 
 

@@ -21,7 +21,7 @@ from any2vec.models.triple_config import TRIPLE_MODELS, TripleModel
 from any2vec.models.triple_questions import ways_of
 from any2vec.models.triple_worker import KINDS
 
-RELATIONS, RELATION_NAMES, TRIPLES = "relations.safetensors", "relations.tsv", "triples.npy"
+RELATIONS, RELATION_NAMES, SEEN_TRIPLES = "relations.safetensors", "relations.tsv", "triples.npy"
 """files in the run folder: the rows of relations, their names, and the triples of training, int32 (M, 3) by row"""
 _BLOCK = 4096
 
@@ -135,7 +135,7 @@ class TripleScorer:
             tensors, metadata = read_safetensors(folder / RELATIONS, mmap=False)
             model: TripleModel = model_of(json.loads(metadata["any2vec"])["model"], TRIPLE_MODELS, "triples")
             relations, _ = read_vocabulary(folder / RELATION_NAMES)
-            triple_M3 = np.load(folder / TRIPLES, mmap_mode="r")
+            triple_M3 = np.load(folder / SEEN_TRIPLES, mmap_mode="r")
             relation_RP = tensors["relations"]
         except (FormatError, InputError, OSError, ValueError, TypeError) as error:
             raise FormatError(f"{folder} is damaged: {error}; train again.") from error
@@ -160,7 +160,7 @@ def parts_of(
     column_3M: heads, relations and tails by row, integers (M,), which may be memory-mapped.
     """
     return {
-        RELATIONS: _Relations(model, relation_RP), RELATION_NAMES: _Names(relations), TRIPLES: _Seen(column_3M),
+        RELATIONS: _Relations(model, relation_RP), RELATION_NAMES: _Names(relations), SEEN_TRIPLES: _Seen(column_3M),
     }  # fmt: skip
 
 

@@ -54,6 +54,8 @@ class Turn:
     before: tuple[Bucket, ...]
     """that were trained earlier in the epoch"""
     ends_epoch: bool
+    round: int = 0
+    """of several hosts (plan/shared_walk.py), counted through the run"""
 
     @property
     def after(self) -> Position:
@@ -109,7 +111,7 @@ class BufferWalk:
         for epoch, order in enumerate(self.orders()):
             before: list[Bucket] = []
             for number, state in enumerate(order.states):
-                leaving, ends = _left(block_of, state, free), number == len(order.states) - 1
+                leaving, ends = left(block_of, state, free), number == len(order.states) - 1
                 entering = tuple(Place(part, free.popleft()) for part in sorted(set(state.held) - set(block_of)))
                 block_of |= dict(entering)
                 if is_begun or (epoch, number) == self.start[:2]:
@@ -138,7 +140,7 @@ def renamed(order: BucketOrder, held: tuple[int, ...]) -> BucketOrder:
     return BucketOrder(order.partitions, order.capacity, states)
 
 
-def _left(block_of: dict[int, int], state: State, free: deque[int]) -> tuple[Place, ...]:
+def left(block_of: dict[int, int], state: State, free: deque[int]) -> tuple[Place, ...]:
     """Who leaves; they are no longer in `block_of`, and their blocks are free behind all that are."""
     leaving = tuple(Place(part, block_of[part]) for part in sorted(set(block_of) - set(state.held)))
     for part, block in leaving:

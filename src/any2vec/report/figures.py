@@ -227,14 +227,18 @@ def draw_dimension(
         left.axhline(edge, color=theme.second, linewidth=1.2, linestyle="--")
         left.annotate("noise ends here", (len(spectrum), edge), ha="right", va="bottom", color=theme.second)
         left.set_yscale("log")
+        for axis_format in (left.yaxis.set_major_formatter, left.yaxis.set_minor_formatter):
+            axis_format(FuncFormatter(lambda value, _: short_number(value)))
         left.set_title("spectrum of SPPMI", loc="left", fontsize=10, fontweight="bold")
         right.plot(range(len(curve)), curve, color=theme.line, linewidth=1.8)
         right.plot([dim], [curve[dim]], "o", color=theme.second, markersize=6)
         right.annotate(
-            f"{dim} dimensions", (dim, curve[dim]), xytext=(0, 8), textcoords="offset points", color=theme.second
-        )
-        if even_noise != dim:
+            f"{dim} dimensions", (dim, curve[dim]), xytext=(0, 14), textcoords="offset points", ha="center",
+            color=theme.second,
+        )  # fmt: skip
+        if dim != even_noise < len(spectrum):
             right.axvline(even_noise, color=theme.faint, linewidth=0.8, linestyle=":")
+            right.annotate("even noise ", (even_noise, max(curve)), ha="right", va="top", color=theme.faint)
         right.set_title("expected PIP loss", loc="left", fontsize=10, fontweight="bold")
         for axes, name in ((left, "factor"), (right, "dimensions")):
             axes.set_xlabel(name)

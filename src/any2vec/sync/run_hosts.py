@@ -73,3 +73,8 @@ class RunHosts:
                     f"{flag} ({item.name} = {value!r}) is for several hosts; say how many, --hosts N or "
                     "--logical-hosts N, or leave it out."
                 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableHosts(RunHosts):
+    """Hosts that train one table together, each with some of its partitions; a plan says who has which when."""

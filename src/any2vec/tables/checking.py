@@ -43,7 +43,7 @@ class FolderCheck:
 
 
 def check_folders(folder: Path | str) -> list[FolderCheck]:
-    """Look at a store of partitions, at buckets of triples, or at those in a folder.
+    """Look at a store of partitions, at buckets of triples, or at those in a folder, those of several hosts too.
 
     Memory: the largest partition.
 
@@ -52,7 +52,7 @@ def check_folders(folder: Path | str) -> list[FolderCheck]:
         StorageError: another process has a store open.
     """
     folder = Path(folder)
-    inner = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    inner = sorted(path for path in (*folder.glob("*"), *folder.glob("host-*/*")) if path.is_dir())
     found = [(path, name) for path in (folder, *inner) if (name := _format(path))]
     if not found:
         raise FormatError(

@@ -39,7 +39,7 @@ _NO_SLOTS = np.empty(0, np.int64)
 
 
 @dataclass
-class Exchange:
+class BatchExchange:
     """What one worker sends for one batch; ids are global, ascending."""
 
     number: int
@@ -124,7 +124,7 @@ class HetCache:
         self._error: Exception | None = None
         self._changed = threading.Condition()
 
-    def begin(self, id_U: np.ndarray) -> Exchange:
+    def begin(self, id_U: np.ndarray) -> BatchExchange:
         """What to send before the rows id_U (int64, ascending, none twice) are read; they stay until `change`."""
         with self._changed:
             self._check()
@@ -138,7 +138,7 @@ class HetCache:
             exchange.awaited = set(other_U[other_U > 0].tolist())
             return exchange
 
-    def begin_flush(self, first: int, stop: int) -> Exchange:
+    def begin_flush(self, first: int, stop: int) -> BatchExchange:
         """What to send to bring the changes of slots first to stop - 1, and all loose ones, to the rows' owners.
 
         What another worker's message is about stays with that worker; `end` returns when that has landed, too.
@@ -151,7 +151,9 @@ class HetCache:
             exchange.awaited = awaited
             return exchange
 
-    def end(self, exchange: Exchange, is_sent_A: np.ndarray, version_S: np.ndarray, row_SC: np.ndarray) -> np.ndarray:
+    def end(
+        self, exchange: BatchExchange, is_sent_A: np.ndarray, version_S: np.ndarray, row_SC: np.ndarray
+    ) -> np.ndarray:
         """Put away what the owners sent, for all questions in their order; the batch's rows, float32 (U, C)."""
         is_made_A = (exchange.known_A == UNKNOWN) & ~is_sent_A
         row_AC = np.empty((len(is_sent_A), self.optimiser.num_columns), np.float32)
@@ -176,7 +178,7 @@ class HetCache:
             read_cached(self.base_KC, self.pending_KC, exchange.slot_U, self.optimiser.width, row_UC)
         return row_UC
 
-    def change(self, exchange: Exchange, change_UC: np.ndarray) -> None:
+    def change(self, exchange: BatchExchange, change_UC: np.ndarray) -> None:
         """The worker has changed its batch's rows by so much, float32 (U, C), and lets go of them."""
         with self._changed:
             is_cached_U = exchange.slot_U >= 0
@@ -189,13 +191,13 @@ class HetCache:
                 self._loose.append((exchange.id_U[~is_cached_U], np.ones(len(loose), np.int64), loose))
             self.residency.release(slots)
 
-    def unheard(self, exchange: Exchange) -> np.ndarray:
+    def unheard(self, exchange: BatchExchange) -> np.ndarray:
         """Squares that the other trainers have probably added to the batch's rows since they last met, float32 (U,)."""
         with self._changed:
             own_U = self.pending_KC[exchange.slot_U, self.optimiser.width] if self.capacity else np.zeros(1, np.float32)
             return np.where(exchange.slot_U >= 0, self.others * own_U, 0).astype(np.float32)
 
-    def let_go(self, exchange: Exchange) -> None:
+    def let_go(self, exchange: BatchExchange) -> None:
         """The batch's rows were read, and are not changed."""
         with self._changed:
             self.residency.release(exchange.slot_U[exchange.slot_U >= 0])
@@ -226,7 +228,7 @@ class HetCache:
     def capacity(self) -> int:
         return self.residency.capacity
 
-    def _compose(self, slot_U: np.ndarray, id_U: np.ndarray, is_asked_U: np.ndarray, due: np.ndarray) -> Exchange:
+    def _compose(self, slot_U: np.ndarray, id_U: np.ndarray, is_asked_U: np.ndarray, due: np.ndarray) -> BatchExchange:
         """Put a message together, and mark the slots that are in it."""
         updates_D, change_DC = self.updates_K[due], np.empty((len(due), self.optimiser.num_columns), np.float32)
         take_pending(self.base_KC, self.pending_KC, due, self.optimiser.width, change_DC)
@@ -246,7 +248,7 @@ class HetCache:
         self.counts["shared"] += len(slot_U) - len(asked)
         self.counts["passed"] += int((~is_cached_A).sum())
         self.counts["misses"] += int((known_A[is_cached_A] == UNKNOWN).sum())
-        return Exchange(
+        return BatchExchange(
             number, slot_U, is_asked_U, push_N, updates_N, change_NC, id_U[is_asked_U], known_A, due, set(), id_U
         )
 
@@ -281,7 +283,7 @@ class HetCache:
         order = np.argsort(id_N, kind="stable")
         return id_N[order], updates_N[order], change_NC[order]
 
-    def _land(self, exchange: Exchange) -> None:
+    def _land(self, exchange: BatchExchange) -> None:
         """A message has been answered."""
         asked = exchange.slot_U[exchange.is_asked_U]
         self._flight_K[asked[asked >= 0]] = 0

@@ -13,7 +13,7 @@ from any2vec.cluster.message import Part
 from any2vec.errors import InputError
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.het_block import EXCHANGE
-from any2vec.tables.het_cache import Exchange, HetCache
+from any2vec.tables.het_cache import BatchExchange, HetCache
 from any2vec.tables.het_message import Question, bytes_of, pack_question, unpack_answer
 from any2vec.tables.remote import RowClient
 
@@ -42,7 +42,7 @@ class HetRows:
         self.name = name
         self._has_finished = False
         cache.join()
-        self._exchange: Exchange | None = None
+        self._exchange: BatchExchange | None = None
         """of the batch that was read and is not pushed yet"""
         self._row_UC = np.empty((0, cache.optimiser.num_columns), np.float32)
 
@@ -110,7 +110,7 @@ class HetRows:
         """
         return dict(sorted(self.cache.counts.items()))
 
-    def _carry_out(self, exchange: Exchange) -> np.ndarray:
+    def _carry_out(self, exchange: BatchExchange) -> np.ndarray:
         """Ask the owners; the batch's rows, float32 (U, C)."""
         try:
             outgoing, asked = self._questions(exchange)
@@ -126,7 +126,7 @@ class HetRows:
             self.cache.fail(error)  # or other workers would wait for these rows
             raise
 
-    def _questions(self, exchange: Exchange) -> tuple[dict[int, list[Part]], dict[int, int]]:
+    def _questions(self, exchange: BatchExchange) -> tuple[dict[int, list[Part]], dict[int, int]]:
         """What to send to each owner, and how many rows each is asked about."""
         bounds = self.client.bounds
         push_cut, ask_cut = np.searchsorted(exchange.push_N, bounds), np.searchsorted(exchange.ask_A, bounds)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -64,9 +64,13 @@ class PartitionBuffer(Background):
         walk: the turns; gone through twice, for the same.
         blocks: of memory (`BufferWalk.blocks`).
         patience: seconds without a partition read or written after which waiting ends.
+        fetch: fills a block with a partition that comes from elsewhere in a turn; False: the store has it.
     """
 
-    def __init__(self, store: PartitionStore, walk: Iterable[Turn], blocks: int, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, store: PartitionStore, walk: Iterable[Turn], blocks: int, patience: float = PATIENCE,
+        fetch: Callable[[Turn, int, np.ndarray], bool] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__([("partition-reader", self._read), ("partition-writer", self._write)], patience)
         self.store = store
         self.block_rows = block_rows(store.largest(), 4 * store.columns)
@@ -78,8 +82,12 @@ class PartitionBuffer(Background):
         self.turn: Turn | None = None
         self.seconds_waited = self.seconds_committing = 0.0
         self.commits = 0
-        self._walk = walk
+        self._walk, self._fetch = walk, fetch
         self._turns = iter(walk)
+        self._begun = (-1, -1)
+        """epoch and state of the turn whose leaving partitions are on their way"""
+        self._fetched: set[int] = set()
+        """partitions that came from elsewhere and have not entered: the store lacks them"""
         self._changed: set[int] = set()
         """partitions in memory that differ from the store's"""
         self._is_clear = [True] * blocks
@@ -124,11 +132,16 @@ class PartitionBuffer(Background):
             return None
         for place in turn.leaving:
             self._let_go(place)
+        with self._news:
+            self._begun = turn.epoch, turn.state
+            self._news.notify_all()
         begun = time.monotonic()
         wanted = {part for part, _ in turn.entering}
         self._await(lambda: wanted <= self._ready, lambda: self._stalled("read"))
         self.seconds_waited += time.monotonic() - begun
         self._ready -= wanted
+        self._changed |= self._fetched & wanted
+        self._fetched -= wanted
         for part, block in turn.entering:
             self.first_slot_P[part] = block * self.block_rows
         self.turn = turn
@@ -156,6 +169,18 @@ class PartitionBuffer(Background):
         self.commits += 1
         self.seconds_committing += time.monotonic() - begun
 
+    def await_rest(self, part: int, epoch: int, state: int) -> bool:
+        """Wait until a partition has left behind this state, and the store has it; False: the run has ended by an
+        error. For other threads.
+        """
+
+        def is_over() -> bool:
+            return self._is_over or self._error is not None
+
+        with self._news:
+            self._news.wait_for(lambda: is_over() or (self._begun > (epoch, state) and self._is_at_rest[part]))
+            return self._is_at_rest[part] and not is_over()
+
     def _let_go(self, place: Place) -> None:
         self.first_slot_P[place.part] = -1
         with self._news:
@@ -177,10 +202,15 @@ class PartitionBuffer(Background):
             for part, block in turn.entering:
                 if not self._awaits_work(lambda: self._is_clear[block] and self._is_at_rest[part]):  # noqa: B023
                     return
-                self._is_clear[block] = self._is_at_rest[part] = False
-                self.store.read(part, self._rows(block))
+                self._is_clear[block] = False
+                is_fetched = self._fetch is not None and self._fetch(turn, part, self._rows(block))
+                self._is_at_rest[part] = False  # not before: who gives it back may have to take it from here first
+                if not is_fetched:
+                    self.store.read(part, self._rows(block))
                 with self._news:
                     self._ready.add(part)
+                    if is_fetched:
+                        self._fetched.add(part)
                     self._progress()
 
     def _write(self) -> None:

@@ -5,6 +5,10 @@ brings what was written to the disk and then replaces the one small file that na
 the caller wants to remember of that moment. So a store that is killed anywhere, in the middle of a write or of a
 commit, opens as it was at a commit, and every partition is checked against its digest when it is read.
 
+Where several hosts share a table, each has a store of the partitions that it holds. They commit together: each brings
+to the disk what it is to remember, and an index beside the one that counts; when all have, that index takes its place.
+A host that is killed between the two finds both, and the hosts agree which of them they all have.
+
 Legend: V rows of the table, R rows of a partition, C columns (values and their optimiser's state).
 """
 
@@ -13,7 +17,8 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +34,8 @@ from any2vec.errors import FormatError, StorageError
 STORE_FORMAT = "any2vec-partitions"
 _VERSION = 1
 _INDEX = "meta.json"
+_NEXT = "next.json"
+"""the index of a commit that all hosts have to make ready before it counts"""
 _FILES = ("part-*", "dense.*")
 
 
@@ -51,7 +58,7 @@ class Dense(NamedTuple):
 class PartitionStore:
     """The partitions of one table, and small arrays that belong to the same moment (dense parameters).
 
-    One thread may read while another writes other partitions, or commits what was written before.
+    Threads may read while another writes other partitions, or commits what was written before.
 
     Use `create` or `open`. Counts: `loads` and `stores` of partitions, `bytes_read` and `bytes_written`.
     """
@@ -64,39 +71,49 @@ class PartitionStore:
         self.note: dict[str, Any] = index["note"]
         """what the last commit remembered"""
         self.loads = self.stores = self.bytes_read = self.bytes_written = 0
-        self._settled = [Partition(*found) for found in index["partitions"]]
+        self.together: Callable[[], None] | None = None
+        """returns when all hosts have made a commit ready; None: there is this store alone"""
+        self._settled = _partitions(index)
         self._current = list(self._settled)
         self._dense = Dense(*index["dense"])
         self._lock = lock
+        self._counts = threading.Lock()
 
     @staticmethod
     def create(
         folder: Path | str, bounds: Sequence[int], columns: int, fill: Callable[[int, np.ndarray], None],
-        overwrite: bool = False, note: dict[str, Any] | None = None,
+        overwrite: bool = False, note: dict[str, Any] | None = None, own: Collection[int] | None = None,
     ) -> PartitionStore:  # fmt: skip
         """A new store, of which nothing is seen before it is whole.
 
         Args:
             bounds: p + 1 ascending rows, from 0 to V.
             fill: writes the first values of a partition: (its number, float32 (R, C), zeros).
+            own: partitions that it has; the others are elsewhere. None: all.
 
         Raises:
             StorageError: the folder is taken or cannot be written, or the disk is full.
         """
         with atomic_folder(folder, overwrite, STORE_FORMAT) as made:
-            found = []
+            found: list[Partition | None] = []
             for number, (first, stop) in enumerate(pairwise(bounds)):
+                if own is not None and number not in own:
+                    found.append(None)
+                    continue
                 row_RC = aligned_rows(stop - first, columns)
                 fill(number, row_RC)
                 found.append(Partition(0, _digest(row_RC)))
                 with storage_errors(made):
                     write_pages(made / _name(number, 0), row_RC)
-            _write_index(made, list(map(int, bounds)), columns, found, Dense(), note or {})
+            _write_index(made / _INDEX, list(map(int, bounds)), columns, found, Dense(), note or {})
         return PartitionStore.open(folder)
 
     @staticmethod
-    def open(folder: Path | str) -> PartitionStore:
+    def open(folder: Path | str, takes_next: bool = False) -> PartitionStore:
         """The store as its last commit left it; what was written later is removed.
+
+        Args:
+            takes_next: a commit that was made ready counts (`next_note`), for other hosts have made it.
 
         Raises:
             FormatError: there is no store, it is of another version, or files are missing or cut.
@@ -104,6 +121,11 @@ class PartitionStore:
         """
         store = PartitionStore.open_as_it_is(folder)
         try:
+            if takes_next:
+                with storage_errors(store.folder):
+                    (store.folder / _NEXT).replace(store.folder / _INDEX)
+                    fsync_path(store.folder)
+                store = PartitionStore(store.folder, read_index(store.folder), store._lock)
             problems = [text for number in range(store.num_partitions) if (text := store._short(number))]
             if problems:
                 raise FormatError(f"The store {folder} is damaged: {'; '.join(problems)}.")
@@ -148,6 +170,21 @@ class PartitionStore:
         """R of the largest partition."""
         return max(self.rows_of(number) for number in range(self.num_partitions))
 
+    def has(self, number: int) -> bool:
+        """Whether the store holds a partition."""
+        return self._current[number] is not None
+
+    def drop(self, number: int) -> None:
+        """Let go of a partition that is elsewhere now; the last commit still has it.
+
+        Raises:
+            StorageError: the disk cannot be written.
+        """
+        before, self._current[number] = self._current[number], None
+        if before is not None and before != self._settled[number]:
+            with storage_errors(self.folder):
+                (self.folder / _name(number, before.version)).unlink(missing_ok=True)
+
     def read(self, number: int, row_RC: np.ndarray) -> None:
         """Read a partition into an array that `aligned_rows` made, of its size or the largest one's.
 
@@ -155,8 +192,12 @@ class PartitionStore:
             FormatError: the file is cut, or its bytes are not those that were written.
             StorageError: it cannot be read.
         """
-        self.bytes_read += self._read(number, self._current[number], row_RC)
-        self.loads += 1
+        found = self._current[number]
+        assert found is not None, f"the store {self.folder} does not hold partition {number}"
+        size = self._read(number, found, row_RC)
+        with self._counts:
+            self.bytes_read += size
+            self.loads += 1
 
     def write(self, number: int, row_RC: np.ndarray) -> None:
         """Write a partition, float32 (R or more, C) from `aligned_rows`; it counts once it is committed.
@@ -166,7 +207,8 @@ class PartitionStore:
         """
         own_RC = row_RC[: self.rows_of(number)]
         before = self._current[number]
-        after = Partition(max(before.version, self._settled[number].version) + 1, _digest(own_RC))
+        versions = (found.version for found in (before, self._settled[number]) if found is not None)
+        after = Partition(max(versions, default=0) + 1, _digest(own_RC))
         path = self.folder / _name(number, after.version)
         with storage_errors(path):
             try:
@@ -175,7 +217,7 @@ class PartitionStore:
                 path.unlink(missing_ok=True)
                 raise
         self._current[number] = after
-        if before != self._settled[number]:
+        if before is not None and before != self._settled[number]:
             (self.folder / _name(number, before.version)).unlink(missing_ok=True)
         self.stores += 1
         self.bytes_written += size
@@ -190,14 +232,23 @@ class PartitionStore:
         before, after = self._dense, Dense()
         with storage_errors(self.folder):
             for number in changed:
-                synced(self.folder / _name(number, self._current[number].version))
+                if (found := self._current[number]) is not None:
+                    synced(self.folder / _name(number, found.version))
             if dense:
                 after = _write_dense(self.folder, before.version + 1, dense)
             fsync_path(self.folder)
-        _write_index(self.folder, self.bounds, self.columns, self._current, after, note)
+        index = self.folder / (_INDEX if self.together is None else _NEXT)
+        _write_index(index, self.bounds, self.columns, self._current, after, note)
+        if self.together is not None:
+            self.together()
+            with storage_errors(self.folder):
+                index.replace(self.folder / _INDEX)
+                fsync_path(self.folder)
         former, self._settled, self._dense, self.note = self._settled, list(self._current), after, note
         for number in changed:
-            (self.folder / _name(number, former[number].version)).unlink(missing_ok=True)
+            gone = former[number]
+            if gone is not None:
+                (self.folder / _name(number, gone.version)).unlink(missing_ok=True)
         (self.folder / _dense_name(before.version)).unlink(missing_ok=True)
 
     def dense(self) -> dict[str, np.ndarray]:
@@ -217,6 +268,8 @@ class PartitionStore:
         """What is wrong with each file of the last commit; then what was written and never committed."""
         row_RC = aligned_rows(self.largest(), self.columns)
         for number, found in enumerate(self._settled):
+            if found is None:
+                continue
             text = self._short(number)
             problem = (
                 f"The store {self.folder} is damaged: {text}." if text else _said(self._read, number, found, row_RC)
@@ -226,7 +279,7 @@ class PartitionStore:
             yield self._looked_at(_dense_name(self._dense.version), _said(self.dense))
         counting = self._counting()
         for path in sorted(self.folder.iterdir()):
-            if path.name not in counting | {_INDEX}:
+            if path.name not in counting | {_INDEX, _NEXT}:
                 yield FileCheck(path.name, path.stat().st_size, is_counted=False)
 
     def close(self) -> None:
@@ -235,7 +288,10 @@ class PartitionStore:
 
     def _short(self, number: int) -> str:
         """What is wrong with a partition's file, as far as its size says; "" if nothing."""
-        path = self.folder / _name(number, self._settled[number].version)
+        found = self._settled[number]
+        if found is None:
+            return ""
+        path = self.folder / _name(number, found.version)
         wanted = padded(4 * self.rows_of(number) * self.columns)
         if not path.is_file():
             return f"partition {number} ({path.name}) is missing"
@@ -260,7 +316,7 @@ class PartitionStore:
 
     def _counting(self) -> set[str]:
         """Names of the files of the last commit."""
-        names = {_name(number, found.version) for number, found in enumerate(self._settled)}
+        names = {_name(number, found.version) for number, found in enumerate(self._settled) if found is not None}
         return names | {_dense_name(self._dense.version)}
 
     def _sweep(self) -> None:
@@ -269,6 +325,7 @@ class PartitionStore:
         for path in (path for files in _FILES for path in self.folder.glob(files)):
             if path.name not in counting:
                 path.unlink(missing_ok=True)
+        (self.folder / _NEXT).unlink(missing_ok=True)
 
 
 def check_store(folder: Path) -> Iterator[FileCheck]:
@@ -298,13 +355,22 @@ def _said(look: Callable[..., object], *arguments: object) -> str:
     return ""
 
 
-def read_index(folder: Path) -> dict[str, Any]:
+def next_note(folder: Path) -> dict[str, Any] | None:
+    """The note of a commit that a host has made ready, and that may count or not; None: there is none.
+
+    Raises:
+        FormatError: its index is damaged.
+    """
+    return dict(read_index(folder, _NEXT)["note"]) if (folder / _NEXT).exists() else None
+
+
+def read_index(folder: Path, name: str = _INDEX) -> dict[str, Any]:
     """What a store says of itself.
 
     Raises:
         FormatError: it is none, of another version, or damaged.
     """
-    path = folder / _INDEX
+    path = folder / name
     try:
         index = json.loads(path.read_text(encoding="utf-8"))
         if index["format"] != STORE_FORMAT:
@@ -321,7 +387,7 @@ def read_index(folder: Path) -> dict[str, Any]:
     except FormatError:
         raise
     except FileNotFoundError:
-        raise FormatError(f"{folder} is no store of partitions: it has no {_INDEX}.") from None
+        raise FormatError(f"{folder} is no store of partitions: it has no {name}.") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FormatError(f"The store {folder} is damaged: {path.name} cannot be read ({error}).") from error
     return dict(index)
@@ -348,14 +414,19 @@ def _read_dense(folder: Path, found: Dense) -> dict[str, np.ndarray]:
         return dict(arrays)
 
 
+def _partitions(index: Mapping[str, Any]) -> list[Partition | None]:
+    return [None if found is None else Partition(*found) for found in index["partitions"]]
+
+
 def _write_index(
-    folder: Path, bounds: list[int], columns: int, partitions: Sequence[Partition], dense: Dense, note: dict[str, Any]
-) -> None:
+    path: Path, bounds: list[int], columns: int, partitions: Sequence[Partition | None], dense: Dense,
+    note: dict[str, Any],
+) -> None:  # fmt: skip
     index: dict[str, Any] = {
-        "format": STORE_FORMAT, "version": _VERSION, "columns": columns, "bounds": bounds,
-        "partitions": [list(found) for found in partitions], "dense": list(dense), "note": note,
+        "format": STORE_FORMAT, "version": _VERSION, "columns": columns, "bounds": bounds, "dense": list(dense),
+        "partitions": [None if found is None else list(found) for found in partitions], "note": note,
     }  # fmt: skip
-    with atomic_file(folder / _INDEX) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text(json.dumps(index | {"digest": _index_digest(index)}), encoding="utf-8")
 
 

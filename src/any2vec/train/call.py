@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from any2vec.data.triple_options import TripleOptions
     from any2vec.train.click_prepare import PreparedClicks
     from any2vec.train.node_prepare import PreparedNodes
+    from any2vec.train.shared_table import SharedTable
     from any2vec.train.table_host import TableHost
     from any2vec.train.triple_prepare import PreparedTriples
 
@@ -91,7 +92,7 @@ class Call:
 
         else:
             prepared = self._prepared()
-            request = self._request(prepared.facts, init, num_logical)
+            request = self._request(prepared.facts, init, num_logical, num_logical)
             if (finished := _finished(request)) is not None:
                 return finished
 
@@ -120,7 +121,7 @@ class Call:
                 with self._single_threads():
                     return self._run_part(transport, self._init(), local_hosts, graph)
             prepared, init = self._read_in_turn(transport, lambda: (self._prepared(), self._init()))
-            request = self._request(prepared.facts, init, local_hosts)
+            request = self._request(prepared.facts, init, local_hosts, transport.hosts)
             is_over, finished = _settled(request, transport)
             if is_over:
                 return finished
@@ -141,7 +142,7 @@ class Call:
             facts = prepared.facts
         else:  # prepared when there is something left to do, for that takes walks through all of the graph
             facts = graph_facts(self.model, graph)
-        request = self._request(facts, init, local_hosts)
+        request = self._request(facts, init, local_hosts, transport.hosts)
         is_over, finished = _settled(request, transport)
         if is_over:
             return finished
@@ -181,7 +182,7 @@ class Call:
 
     def _host(
         self, request: FitRequest, prepared: Any, init: Embeddings | None, transport: Transport
-    ) -> Host | TableHost:
+    ) -> Host | TableHost | SharedTable:
         if isinstance(self.model, ClickModel):
             from any2vec.train.click_host import ClickHost
 
@@ -206,11 +207,12 @@ class Call:
         """The start vectors, if there are any."""
         return self.init if self.init is None or isinstance(self.init, Embeddings) else Embeddings.load(self.init)
 
-    def _request(self, facts: dict[str, Any], init: Embeddings | None, local_hosts: int) -> FitRequest:
-        """What is asked of a host. facts: of the data; local_hosts: hosts that share this machine's cores."""
+    def _request(self, facts: dict[str, Any], init: Embeddings | None, local_hosts: int, hosts: int) -> FitRequest:
+        """What is asked of one of so many hosts. facts: of the data; local_hosts: those that share this machine."""
         settings = {
             "model": self.model.as_dict(), "epochs": self.epochs, "seed": self.seed, "data": facts,
             "init": None if init is None else start_digest(init), **self.table.settings(),
+            **({"hosts": hosts} if isinstance(self.model, TripleModel) and hosts > 1 else {}),
         }  # fmt: skip
         return FitRequest(
             model=self.model, epochs=self.epochs, threads=self.threads or own_threads(self.hosts, local_hosts),
@@ -241,6 +243,8 @@ class Call:
         reading = {} if self.text is None else asdict(self.text)
         reading |= {} if self.graph is None else asdict(self.graph)
         reading |= {} if self.schema is None else {"schema": self.schema.to_dict()}
+        reading |= {} if self.triples is None else asdict(self.triples)
+        reading |= {} if self.table.memory is None else asdict(self.table)
         return json.dumps(self.model.as_dict() | run | asdict(self.hosts) | reading)
 
 

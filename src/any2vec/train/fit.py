@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,7 +19,7 @@ from any2vec.models.ga_mlp import GAMLP
 from any2vec.models.triple_config import TripleModel
 from any2vec.parallel.layer_options import LayerOptions
 from any2vec.sync.options import HostOptions
-from any2vec.sync.run_hosts import RunHosts
+from any2vec.sync.run_hosts import TableHosts
 from any2vec.sync.trainers import TrainerOptions
 from any2vec.train.call import Call
 from any2vec.train.click_prepare import check_clicks, schema_of
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from any2vec.data.node_options import NodeOptions
     from any2vec.data.text import TextOptions
     from any2vec.data.triple_options import TripleOptions
+
+SpreadHosts = HostOptions | TrainerOptions | TableHosts | LayerOptions
+"""how a run is spread: models of sequences, of clicks, of triples, of classes of nodes"""
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,7 @@ def fit(
     triples: TripleOptions | None = None,
     nodes: NodeOptions | None = None,
     cache_dir: str | Path | None = None,
-    hosts: HostOptions | TrainerOptions | LayerOptions | int | None = None,
+    hosts: SpreadHosts | int | None = None,
     memory: str | int | None = None,
     order: str | None = None,
     staleness_bound: int | None = None,
@@ -108,8 +111,8 @@ def fit(
         nodes: of GAMLP: features, labels and split of the graph's nodes.
         schema: which columns of clicks are what: a `ClickSchema`, criteo, avazu, or a TOML file.
         cache_dir: where encoded data are kept; triples are not.
-        hosts: over how many hosts the run is spread and how they agree (`TrainerOptions` for clicks, `LayerOptions` for
-            GAMLP); a number: so many processes of this machine.
+        hosts: over how many hosts the run is spread and how they agree (`TrainerOptions` for clicks, `TableHosts` for
+            triples, `LayerOptions` for GAMLP); a number: so many processes of this machine.
         memory, order, staleness_bound: of models of triples, as `TableOptions` has them: bytes (2_000_000_000, "2GB")
             that the process may have; a table that does not fit is trained from the disk, in `out`.
 
@@ -135,7 +138,7 @@ def fit(
     elif schema is not None:
         raise InputError(f"schema is for clicks, and {model.name} reads none; leave it out.")
     if isinstance(model, TripleModel):
-        check_triples(spread, text=text, graph=graph, init=init, cache_dir=cache_dir)
+        check_triples(spread, memory, order, text=text, graph=graph, init=init, cache_dir=cache_dir)
     elif memory is not None:
         raise InputError(f"memory is for models of triples, not {model.name}; leave it out.")
     elif triples is not None:
@@ -164,10 +167,11 @@ def fit(
     if (is_several or spread.ray is not None) and not joined():
         check_torch()
         job = TrainJob(
-            model=model, data=[], text=text, graph=graph, schema=wanted, hosts=spread, nodes=nodes,
+            model=model, data=[], text=text, graph=graph, schema=wanted, hosts=spread, triples=triples, nodes=nodes,
             arguments={
                 "epochs": epochs, "threads": threads, "seed": seed, "out": folder, "overwrite": overwrite,
                 "resume": resume, "init": init, "checkpoint_seconds": checkpoint_seconds, "cache_dir": cache_dir,
+                **({} if memory is None else asdict(table)),
             },
         )  # fmt: skip
         if on_epoch is not None:
@@ -186,9 +190,7 @@ def fit(
     return FitResult(made.embeddings, made.summary, made.records, folder, made.scorer)
 
 
-def _hosts_of(
-    model: Any, hosts: HostOptions | TrainerOptions | LayerOptions | int | None
-) -> HostOptions | TrainerOptions | LayerOptions:
+def _hosts_of(model: Any, hosts: SpreadHosts | int | None) -> SpreadHosts:
     """The hosts of a run of a model, checked; InputError where they, or the model, are no such thing."""
     if not isinstance(model, SequenceModel | ClickModel | TripleModel | GAMLP):
         raise InputError(
@@ -196,9 +198,10 @@ def _hosts_of(
             "FactorisationMachine(...), LogisticRegression(...), ComplEx(...), DistMult(...), TransE(...), "
             f"RotatE(...), DotProduct(...) or GAMLP(...), got {model!r}."
         )
-    kind: type[HostOptions] | type[TrainerOptions] | type[LayerOptions] = HostOptions
-    if isinstance(model, ClickModel | GAMLP):
-        kind = TrainerOptions if isinstance(model, ClickModel) else LayerOptions
+    kind: type[SpreadHosts] = HostOptions
+    if isinstance(model, ClickModel | TripleModel | GAMLP):
+        of_others = TableHosts if isinstance(model, TripleModel) else LayerOptions
+        kind = TrainerOptions if isinstance(model, ClickModel) else of_others
     spread = kind(hosts=hosts) if isinstance(hosts, int) else hosts or kind()
     if not isinstance(spread, kind):
         raise InputError(f"hosts of {model.name} are {kind.__name__}(...), got {spread!r}.")
@@ -208,7 +211,7 @@ def _hosts_of(
 
 
 def _folder_of(
-    out: str | Path | None, overwrite: bool, resume: bool, spread: RunHosts, init: Any
+    out: str | Path | None, overwrite: bool, resume: bool, spread: SpreadHosts, init: Any
 ) -> tuple[Path | None, bool]:
     """The run folder, which may be written, and whether the run goes on from what is in it."""
     again, allowed = restarts()  # by torchrun: the hosts then go on from the last checkpoint

@@ -11,7 +11,7 @@ from typing import Any
 from any2vec.models.click_config import CLICK_MODELS, ClickModel
 from any2vec.models.config import SequenceModel
 from any2vec.models.ga_mlp import GAMLP, NODE_MODELS
-from any2vec.models.triple_config import TripleModel
+from any2vec.models.triple_config import TRIPLE_MODELS, TripleModel
 
 MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2vec": "Node2Vec"}
 """name of a model on the command line, and of its module -> its class, also its name in `any2vec`"""
@@ -24,10 +24,11 @@ class TrainJob:
     model: SequenceModel | ClickModel | TripleModel | GAMLP
     data: list[str]
     arguments: dict[str, Any]
-    """epochs, threads, seed, out, overwrite, resume, init, checkpoint_seconds, cache_dir"""
+    """epochs, threads, seed, out, overwrite, resume, init, checkpoint_seconds, cache_dir; memory and its kin"""
     text: Any = None
     graph: Any = None
     schema: Any = None
+    triples: Any = None
     nodes: Any = None
     """features, labels and split as files"""
     hosts: Any = None
@@ -35,7 +36,12 @@ class TrainJob:
     def to_json(self) -> str:
         options = {
             name: None if value is None else asdict(value)
-            for name, value in (("text", self.text), ("graph", self.graph), ("hosts", self.hosts))
+            for name, value in (
+                ("text", self.text),
+                ("graph", self.graph),
+                ("triples", self.triples),
+                ("hosts", self.hosts),
+            )
         }
         options["nodes"] = None if self.nodes is None else stored_nodes(self.nodes)
         arguments = {name: str(value) if isinstance(value, Path) else value for name, value in self.arguments.items()}
@@ -48,8 +54,10 @@ class TrainJob:
         from any2vec.data.edges import GraphOptions
         from any2vec.data.node_options import NodeOptions
         from any2vec.data.text_options import TextOptions
+        from any2vec.data.triple_options import TripleOptions
         from any2vec.parallel.layer_options import LayerOptions
         from any2vec.sync.options import HostOptions
+        from any2vec.sync.run_hosts import TableHosts
         from any2vec.sync.trainers import TrainerOptions
         from any2vec.train.click_prepare import schema_from_dict
 
@@ -57,8 +65,9 @@ class TrainJob:
         options = dict(found["model"])
         name = options.pop("model")
         home = import_module(f"any2vec.models.{name.replace('-', '_')}")
-        model = getattr(home, (MODELS | CLICK_MODELS | NODE_MODELS)[name])(**options)
-        kind = TrainerOptions if name in CLICK_MODELS else LayerOptions if name in NODE_MODELS else HostOptions
+        model = getattr(home, (MODELS | CLICK_MODELS | TRIPLE_MODELS | NODE_MODELS)[name])(**options)
+        kinds = ((CLICK_MODELS, TrainerOptions), (TRIPLE_MODELS, TableHosts), (NODE_MODELS, LayerOptions))
+        kind = next((own for names, own in kinds if name in names), HostOptions)
 
         def made(kind: Any, key: str) -> Any:
             return None if found[key] is None else kind(**found[key])
@@ -66,7 +75,7 @@ class TrainJob:
         return cls(
             model=model, data=found["data"], arguments=found["arguments"], text=made(TextOptions, "text"),
             graph=made(GraphOptions, "graph"), hosts=made(kind, "hosts"), schema=schema_from_dict(found["schema"]),
-            nodes=made(NodeOptions, "nodes"),
+            triples=made(TripleOptions, "triples"), nodes=made(NodeOptions, "nodes"),
         )  # fmt: skip
 
 

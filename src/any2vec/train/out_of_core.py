@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -18,8 +19,10 @@ from any2vec.checks import MAX_SEED, check_number, check_whole
 from any2vec.data.triple_buckets import Buckets
 from any2vec.errors import InputError, Interrupted
 from any2vec.plan.buffer_walk import START, BufferWalk, Position
+from any2vec.plan.shared_walk import SharedWalk
 from any2vec.sampling.triple_windows import WINDOW, Ahead, TripleWindows, Window
 from any2vec.tables.partition_buffer import PATIENCE, BufferCounts, PartitionBuffer
+from any2vec.tables.partition_exchange import PartitionExchange
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.train.loop import run
 from any2vec.train.pipeline import Pipeline, Stage
@@ -102,7 +105,8 @@ class OutOfCoreRun:
         dense: gives the arrays that belong into a commit; called while no batch is under way.
         report: called behind each window, with it and its batches' results, in order; raises Interrupted to end the run
             by a commit.
-        is_due: whether to commit at a position; by default the clock says it.
+        is_due: asked behind each window whether to commit there; by default the clock says it.
+        exchange: brings partitions from other hosts, and gives them what this one needs no longer.
         arrange: cuts a window into batches, in the thread that reads ahead: the position of each, and what is made for
             it; by default there are `batch_size` triples in one.
         pause: hears the seconds of each commit.
@@ -112,19 +116,20 @@ class OutOfCoreRun:
     """
 
     def __init__(
-        self, store: PartitionStore, buckets: Buckets, walk: BufferWalk,
+        self, store: PartitionStore, buckets: Buckets, walk: BufferWalk | SharedWalk,
         compute: Callable[[Batch], Any] | Sequence[Stage], options: OutOfCoreOptions | None = None, *,
         dense: Callable[[], Mapping[str, np.ndarray]] | None = None,
         report: Callable[[Window, list[Any]], None] | None = None,
         is_due: Callable[[Position], bool] | None = None, patience: float = PATIENCE,
         arrange: Callable[[Window], Sequence[tuple[int, Any]]] | None = None,
-        pause: Callable[[float], None] | None = None,
+        pause: Callable[[float], None] | None = None, exchange: PartitionExchange | None = None,
     ) -> None:  # fmt: skip
         self.store, self.buckets = store, buckets
         self.options = options or OutOfCoreOptions()
         self.stages = [Stage(compute, self.options.threads)] if callable(compute) else list(compute)
         self._dense, self._report, self._is_due = dense, report, is_due or self._clock_says
         self._patience, self._arrange, self._pause = patience, arrange, pause or (lambda _: None)
+        self._exchange = exchange
         self._settings = _settings(store, buckets, walk, self.options)
         self.walk = replace(walk, start=position_of(store, self._settings))
         self._committed = time.monotonic()
@@ -137,14 +142,16 @@ class OutOfCoreRun:
             FormatError: a partition or a bucket is damaged.
             whatever compute raises.
         """
-        options, read = self.options, self.buckets.bytes_read
+        options, read, exchange = self.options, self.buckets.bytes_read, self._exchange
         self._committed = time.monotonic()
+        fetch = exchange.fetch if exchange else None
         with (
-            PartitionBuffer(self.store, self.walk, self.walk.blocks, self._patience) as buffer,
+            PartitionBuffer(self.store, self.walk, self.walk.blocks, self._patience, fetch) as buffer,
+            exchange.serving(buffer) if exchange else nullcontext(),
             Pipeline(self.stages, options.staleness_bound) as pipeline,
             Ahead(self._windows(buffer), self._patience) as windows,
         ):
-            swapping = _Swapping(buffer, self._is_due, self._note, self._pause)
+            swapping = _Swapping(buffer, self._is_due, self._note, self._pause, exchange)
             run(windows, _Batches(buffer, pipeline, options.batch_size), swapping, self._reporting(swapping))
             if buffer.turn is not None:
                 swapping.commit(buffer.turn.after)
@@ -212,14 +219,17 @@ class _Swapping:
     def __init__(
         self, buffer: PartitionBuffer, is_due: Callable[[Position], bool],
         note: Callable[[Position], tuple[dict[str, Any], Mapping[str, np.ndarray] | None]],
-        pause: Callable[[float], None],
+        pause: Callable[[float], None], exchange: PartitionExchange | None,
     ) -> None:  # fmt: skip
         self._buffer, self._is_due, self._note, self._pause = buffer, is_due, note, pause
+        self._exchange = exchange
 
     def before(self, work: Window) -> None:
         now = self._buffer.turn
         if now is None or (now.epoch, now.state) != (work.turn.epoch, work.turn.state):
-            self._buffer.advance()
+            turn = self._buffer.advance()
+            if self._exchange and turn:
+                self._exchange.check_held(turn)
 
     def after(self, work: Window, stats: list[Any]) -> None:
         if self._is_due(work.position):
@@ -253,7 +263,9 @@ def position_of(store: PartitionStore, settings: Mapping[str, Any]) -> Position:
     return Position(*store.note["position"])
 
 
-def _settings(store: PartitionStore, buckets: Buckets, walk: BufferWalk, options: OutOfCoreOptions) -> dict[str, Any]:
+def _settings(
+    store: PartitionStore, buckets: Buckets, walk: BufferWalk | SharedWalk, options: OutOfCoreOptions
+) -> dict[str, Any]:
     """What must be the same for a run to go on; more epochs may be asked for."""
     if list(store.bounds) != buckets.parts.bounds.tolist() or walk.partitions != store.num_partitions:
         raise InputError(

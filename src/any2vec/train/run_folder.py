@@ -35,6 +35,8 @@ _RESULT = (
 )  # fmt: skip
 TABLE, TRIPLES = "table", "triples"
 """folders of a run whose table is larger than memory, until its result is whole: partitions, and buckets of triples"""
+_HOSTS = "host-*"
+"""folders of a run of several hosts, in which each has its table and its triples"""
 _WHOLE = "meta.json"
 """the result is whole where it is"""
 _ABOUT, _LOG = "run.json", "progress.jsonl"
@@ -137,13 +139,22 @@ def remove_table(out: Path) -> None:
         StorageError: they cannot be removed.
     """
     with storage_errors(out):
-        for name in (TABLE, TRIPLES):
-            for rest in out.glob(f".{name}.*.tmp"):
-                shutil.rmtree(rest)
-            if format_of_folder(out / name) in RUN_FORMATS:
-                gone = out / f".{name}.gone.tmp"
-                (out / name).rename(gone)
-                shutil.rmtree(gone)
+        for folder in (out, *out.glob(_HOSTS)):
+            for name in (TABLE, TRIPLES):
+                for rest in folder.glob(f".{name}.*.tmp"):
+                    shutil.rmtree(rest)
+                if format_of_folder(folder / name) in RUN_FORMATS:
+                    gone = folder / f".{name}.gone.tmp"
+                    (folder / name).rename(gone)
+                    shutil.rmtree(gone)
+            if folder != out:
+                with suppress(OSError):  # it holds what is none of ours
+                    folder.rmdir()
+
+
+def host_folder(out: Path, rank: int) -> Path:
+    """Where one of several hosts keeps its table and its triples: below the run folder, on its own machine."""
+    return out / _HOSTS.replace("*", str(rank))
 
 
 def _remove(folder: Path, *names: str) -> None:
@@ -275,7 +286,17 @@ def is_begun(out: Path) -> bool:
 
 def has_table(out: Path) -> bool:
     """Whether `out` is of an unfinished run whose table is larger than memory."""
-    return (out / TABLE / "meta.json").exists() and not is_finished(out)
+    return (is_table(out) or is_shared(out)) and not is_finished(out)
+
+
+def is_shared(out: Path) -> bool:
+    """Whether hosts have left their parts of such a table in `out`."""
+    return any(map(is_table, out.glob(_HOSTS)))
+
+
+def is_table(folder: Path) -> bool:
+    """Whether a folder holds a table in partitions, or the part of one host."""
+    return (folder / TABLE / "meta.json").exists()
 
 
 def open_finished(out: Path, settings: dict[str, Any]) -> tuple[Embeddings, dict[str, Any]]:

@@ -21,13 +21,14 @@ from any2vec.errors import HostError, InputError
 from any2vec.models.click_config import ClickModel
 from any2vec.models.config import SequenceModel
 from any2vec.models.ga_mlp import GAMLP
+from any2vec.models.triple_config import TripleModel
 from any2vec.sync.run_hosts import RunHosts
 from any2vec.train.call import own_threads
 from any2vec.train.checkpoint import FILE
 from any2vec.train.job import TrainJob
 from any2vec.train.losses import updates_lost
 from any2vec.train.prepare import Stage, open_graph
-from any2vec.train.run_folder import note_restarts, summary_of
+from any2vec.train.run_folder import has_table, is_begun, note_restarts, summary_of
 from any2vec.types import Progress
 
 _WORKER = "any2vec.train.worker"
@@ -40,7 +41,7 @@ _log = logging.getLogger("any2vec")
 def train_in_processes(
     job: TrainJob, data: Any, callback: Callable[[Progress], None] | None, stage: Stage | None
 ) -> tuple[Embeddings, dict[str, Any], list[Progress], Any]:
-    """(vectors, summary, records, scorer of clicks or of nodes) of a job whose hosts are processes of this machine.
+    """(vectors, summary, records, scorer, if the model has one) of a job whose hosts are processes of this machine.
 
     job.data is filled in here.
 
@@ -87,6 +88,10 @@ def train_in_processes(
             from any2vec.models.node_classifier import NodeClassifier
 
             scorer = NodeClassifier.load(result)
+        if isinstance(job.model, TripleModel):
+            from any2vec.models.triple_scorer import TripleScorer
+
+            scorer = TripleScorer.load(result)
         return embeddings, summary_of(result), records, scorer
 
 
@@ -113,9 +118,10 @@ def _run(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> int:
             if error.is_lasting:
                 raise
             is_kept = not out.is_relative_to(folder)
-            has_checkpoint = is_kept and (out / FILE).exists()
+            has_checkpoint = is_kept and is_begun(out)
+            kept_in = None if not has_checkpoint else out if has_table(out) else out / FILE
             if restarts == allowed:
-                raise _with_way_on(error, allowed, is_kept, out if has_checkpoint else None) from error
+                raise _with_way_on(error, allowed, is_kept, kept_in) from error
             restarts += 1
             where = "the last checkpoint" if has_checkpoint else "the beginning, for there is no checkpoint yet"
             if lost := updates_lost(out):
@@ -127,11 +133,11 @@ def _run(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> int:
 def _with_way_on(error: HostError, allowed: int, is_kept: bool, kept_in: Path | None) -> HostError:
     """The error, which goes on with what to do about it.
 
-    is_kept: --out was given; kept_in: the run folder, if it holds a checkpoint.
+    is_kept: --out was given; kept_in: the checkpoint, or the run folder that holds a table, if one does.
     """
     ways = [f"It was the last of {allowed} restarts."] if allowed > 1 else ["It was the only restart."] * allowed
     if kept_in is not None:
-        ways.append(f"{kept_in / FILE} holds the work so far: run again with --resume (resume=True) to go on from it.")
+        ways.append(f"{kept_in} holds the work so far: run again with --resume (resume=True) to go on from it.")
     elif not allowed and not _OWN_FAULT.match(str(error)):
         missing = "--restarts" if is_kept else "--out and --restarts"
         ways.append(f"With {missing} the hosts are started again and go on from the last checkpoint.")

@@ -25,6 +25,7 @@ from any2vec.formats.native import write_native
 from any2vec.formats.table import BLOCK_BYTES, Table, check_writable
 from any2vec.models.triple_config import TripleModel
 from any2vec.models.triple_scorer import parts_of
+from any2vec.tables.partition_exchange import AllPartitions
 from any2vec.tables.partition_store import PartitionStore
 
 _GATHERED = 1 << 14
@@ -40,7 +41,7 @@ class StoredVectors:
         num_bytes: of memory that a stretch of rows may have.
     """
 
-    def __init__(self, store: PartitionStore, parts: EntityParts, width: int, num_bytes: int) -> None:
+    def __init__(self, store: PartitionStore | AllPartitions, parts: EntityParts, width: int, num_bytes: int) -> None:
         self._store, self._parts = store, parts
         self.shape = parts.num_entities, width
         self.size = parts.num_entities * width
@@ -83,7 +84,7 @@ class StoredTriples:
 
     model: TripleModel
     triples: Triples
-    store: PartitionStore
+    store: PartitionStore | AllPartitions
     entities: EntityParts
     relation_RP: np.ndarray
     num_bytes: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +24,7 @@ from any2vec.plan.buffer import BufferPlan
 from any2vec.plan.buffer_walk import BufferWalk
 from any2vec.sampling.triple_windows import Window
 from any2vec.signals import name_of, stops_go_to
+from any2vec.tables.partition_exchange import AllPartitions
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.train.host import FitRequest, Made, run_summary
 from any2vec.train.out_of_core import Batch, OutOfCoreOptions, OutOfCoreReport, OutOfCoreRun
@@ -91,15 +92,15 @@ class TableHost(ABC):
         began = time.perf_counter()
         self.compile()
         compile_seconds = time.perf_counter() - began
-        with run_folder(self.out, request.resume, request.settings) as log, stops_go_to(self._asked):
-            with self._stopping_at_once("before training began"):
-                store, buckets = self._opened()
+        with run_folder(self.out, request.resume, request.settings) as log, stops_go_to(self.asked):
+            with self.stopping_at_once("before training began"):
+                store, buckets = self.opened(self.out)
             try:
-                recorder = self._resumed(store, log)
+                recorder = self.resumed(store, log)
                 report = self._run(store, buckets, recorder)
                 told = run_summary(request, self.parts.num_entities, recorder, compile_seconds, self.data_facts)
-                summary = told | self.facts() | self._moved(report)
-                with self._stopping_at_once("while the result was written"):
+                summary = told | self.facts() | self.moved(report)
+                with self.stopping_at_once("while the result was written"):
                     result = self.result(store)
                     write_result(self.out, result, summary, request.settings, result.parts())
             finally:
@@ -136,7 +137,7 @@ class TableHost(ABC):
         """What the summary says of the model."""
 
     @abstractmethod
-    def result(self, store: PartitionStore) -> StoredResult:
+    def result(self, store: PartitionStore | AllPartitions) -> StoredResult:
         """What is written at the end."""
 
     @abstractmethod
@@ -148,11 +149,13 @@ class TableHost(ABC):
         """Memory that the partitions have left."""
         return self.plan.capacity * self.plan.partition_bytes
 
-    def _opened(self) -> tuple[PartitionStore, Buckets]:
-        """What a former run has left, or new ones."""
-        table, triples = self.out / TABLE, self.out / TRIPLES
+    def opened(
+        self, folder: Path, own: Collection[int] | None = None, takes_next: bool = False
+    ) -> tuple[PartitionStore, Buckets]:
+        """What a former run has left in a folder, or new ones; own, takes_next: as `PartitionStore` has them."""
+        table, triples = folder / TABLE, folder / TRIPLES
         if (table / "meta.json").exists():
-            store = PartitionStore.open(table)
+            store = PartitionStore.open(table, takes_next)
             try:
                 return store, self.buckets(triples, is_new=False)
             except BaseException:
@@ -167,9 +170,9 @@ class TableHost(ABC):
         request = self.request
         note = {"run": request.settings, "capacity": self.plan.capacity, "threads": request.threads}
         columns = self.plan.row_bytes // 4
-        return PartitionStore.create(table, parts.bounds.tolist(), columns, fill, True, note), buckets
+        return PartitionStore.create(table, parts.bounds.tolist(), columns, fill, True, note, own), buckets
 
-    def _resumed(self, store: PartitionStore, log: Path | None) -> Recorder:
+    def resumed(self, store: PartitionStore, log: Path | None) -> Recorder:
         """Arrays and totals as at the last commit; log: of this run's progress."""
         kept, seconds, learner = store.dense(), 0.0, self.learner
         if kept:
@@ -201,7 +204,7 @@ class TableHost(ABC):
             arrange=self.learner.arrange, pause=recorder.pause,
         ).run()  # fmt: skip
 
-    def _moved(self, report: OutOfCoreReport) -> dict[str, Any]:
+    def moved(self, report: OutOfCoreReport) -> dict[str, Any]:
         """What the summary says of the table on disk."""
         moved = report.buffer.as_dict()
         moved["seconds_waited"] += report.seconds_waited
@@ -211,7 +214,7 @@ class TableHost(ABC):
             "triple_bytes_read": report.triple_bytes, "staleness": report.staleness, **moved,
         }  # fmt: skip
 
-    def _asked(self, number: int, frame: Any) -> None:
+    def asked(self, number: int, frame: Any) -> None:
         """Ctrl-C and SIGTERM ask for a stop behind the window at hand; a second Ctrl-C does not wait for a commit."""
         if self.stop_signal and number == signal.SIGINT:
             raise KeyboardInterrupt
@@ -220,7 +223,7 @@ class TableHost(ABC):
             raise self._interrupted(self._moment)
 
     @contextmanager
-    def _stopping_at_once(self, moment: str) -> Iterator[None]:
+    def stopping_at_once(self, moment: str) -> Iterator[None]:
         """Within it there is nothing to commit, and whatever is made is made aside: whoever asks for a stop gets it.
 
         moment: "while", "before" or "behind" what.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from any2vec.cluster.transport import Transport
 from any2vec.data.triples import TripleReport
 from any2vec.models.triple_config import TripleModel
 from any2vec.models.triple_worker import relation_optimiser
@@ -9,7 +10,7 @@ from any2vec.plan.buffer import BufferPlan
 from any2vec.sampling.triple_windows import window_bytes
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.train.host import FitRequest
-from any2vec.train.table_budget import known_plan, plan_table, process_bytes
+from any2vec.train.table_budget import agreed_plan, known_plan, plan_table, process_bytes
 from any2vec.train.triple_prepare import PreparedTriples
 
 WINDOW = 1 << 17
@@ -22,6 +23,13 @@ def known_triples(request: FitRequest, prepared: PreparedTriples) -> BufferPlan 
     """`known_plan` of a model of triples."""
     fixed = fixed_bytes(request.model, prepared.triples.report, request.threads)
     return known_plan(request, len(prepared.triples.entities), row_bytes(request.model), fixed)
+
+
+def share_triples(request: FitRequest, prepared: PreparedTriples, transport: Transport) -> BufferPlan:
+    """`agreed_plan` of a model of triples."""
+    report = prepared.triples.report
+    fixed = fixed_bytes(request.model, report, request.threads)
+    return agreed_plan(request, transport, report.num_entities, row_bytes(request.model), fixed)
 
 
 def plan_triples(request: FitRequest, prepared: PreparedTriples) -> BufferPlan | None:

@@ -55,10 +55,15 @@ def prepare_triples(
     return PreparedTriples(triples, {"kind": "triples", **triples.report.as_dict(), "digest": digest})
 
 
-def check_triples(hosts: RunHosts, **others: Any) -> None:
+def check_triples(hosts: RunHosts, memory: str | int | None, order: str | None, **others: Any) -> None:
     """Raise InputError for an argument of `fit` that does not go with a model of triples."""
     for name, value in others.items():
         if value is not None:
             raise InputError(f"{name} does not apply to models of triples; leave it out.")
-    if hosts.is_spread or hosts.ray is not None or joined():
-        raise InputError("Models of triples train on one host; leave the options of several hosts out.")
+    is_several = (hosts.num_ranks or 1) > 1 or hosts.ray is not None or joined()
+    if is_several and memory is None:
+        raise InputError(
+            "Several hosts share the table of a model of triples: say how much memory each may have, as memory 2GB."
+        )
+    if is_several and order is not None:
+        raise InputError(f"order {order} is for one host; several hosts have a plan of their own, so leave it out.")

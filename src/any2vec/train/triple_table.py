@@ -2,41 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from any2vec.checks import MAX_SEED
 from any2vec.cluster.transport import Transport
-from any2vec.data.triple_buckets import TripleBuckets, blocks_of
+from any2vec.data.entity_parts import EntityParts
+from any2vec.data.triple_buckets import Blocks, TripleBuckets, blocks_of
 from any2vec.embeddings import Embeddings
 from any2vec.models.triple_scorer import TripleScorer
 from any2vec.models.triple_worker import relation_optimiser
 from any2vec.plan.buffer import BufferPlan
+from any2vec.plan.shared_walk import Rounds
+from any2vec.tables.partition_exchange import AllPartitions
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.train.host import FitRequest, Host, Made
 from any2vec.train.out_of_core import OutOfCoreOptions
 from any2vec.train.progress import Recorder
+from any2vec.train.shared_table import SharedTable
 from any2vec.train.stored_triples import StoredTriples
 from any2vec.train.table_host import TableHost
 from any2vec.train.triple_batches import WindowLearner
-from any2vec.train.triple_budget import WINDOW, known_triples, plan_triples
+from any2vec.train.triple_budget import WINDOW, known_triples, plan_triples, share_triples
 from any2vec.train.triple_host import TripleHost, fresh_relations, start_entities, try_kernels
 from any2vec.train.triple_prepare import PreparedTriples
 
 
-def triple_host(request: FitRequest, prepared: PreparedTriples, transport: Transport) -> Host | TripleTableHost:
+def triple_host(
+    request: FitRequest, prepared: PreparedTriples, transport: Transport
+) -> Host | TripleTableHost | SharedTable:
     """The host of a run: with all rows in memory where there is room for them, else with some of them.
 
     Raises:
         InputError: the budget is too small, or the run in the folder had other settings.
     """
+    if transport.hosts > 1:
+        shared = share_triples(request, prepared, transport)
+        if transport.rank:
+            request = replace(request, callback=None, stage=None)
+        return SharedTable(TripleTableHost(request, prepared, shared, transport), transport)
     plan = known_triples(request, prepared) or plan_triples(request, prepared)
     if plan is None:
         return TripleHost(request, prepared, transport)
-    return TripleTableHost(request, prepared, plan)
+    return TripleTableHost(request, prepared, plan, transport)
 
 
 class TripleTableHost(TableHost):
@@ -44,7 +56,7 @@ class TripleTableHost(TableHost):
 
     learner: WindowLearner
 
-    def __init__(self, request: FitRequest, prepared: PreparedTriples, plan: BufferPlan) -> None:
+    def __init__(self, request: FitRequest, prepared: PreparedTriples, plan: BufferPlan, transport: Transport) -> None:
         self.triples = prepared.triples
         num_entities, num_relations = len(self.triples.entities), len(self.triples.relations)
         super().__init__(request, plan, num_entities, prepared.facts)
@@ -56,18 +68,26 @@ class TripleTableHost(TableHost):
             num_relations,
             len(self.triples),
             request.epochs,
-            request.seed,
+            host_seed(request.seed, transport.rank),
         )
+        self.rank = transport.rank
+        self.rounds = Rounds(transport.hosts, plan.partitions, request.epochs) if transport.hosts > 1 else None
 
     def compile(self) -> None:
         try_kernels(replace(self.request.model, num_negatives=2))
 
     def buckets(self, folder: Path, is_new: bool) -> TripleBuckets:
-        if not is_new:
-            return TripleBuckets.open(folder)
         given = self.triples
         blocks = blocks_of(given.head, given.relation, given.tail)
-        return TripleBuckets.create(folder, self.parts, len(given.relations), blocks, overwrite=True)
+        if self.rounds is not None:
+            blocks = own_blocks(blocks, self.parts, self.rounds, self.rank)
+        made = (
+            TripleBuckets.create(folder, self.parts, len(given.relations), blocks, overwrite=True)
+            if is_new
+            else TripleBuckets.open(folder)
+        )
+        self.learner.num_triples = made.num_triples
+        return made
 
     def start(self, entity_M: np.ndarray, row_MC: np.ndarray) -> None:
         start_entities(self.request.model, entity_M, row_MC, self.request.seed)
@@ -75,7 +95,7 @@ class TripleTableHost(TableHost):
     def options(self) -> OutOfCoreOptions:
         request = self.request
         return OutOfCoreOptions(
-            batch_size=request.model.batch_size, window=WINDOW, is_shuffled=False, seed=request.seed,
+            batch_size=request.model.batch_size, window=WINDOW, is_shuffled=False, seed=self.learner.seed,
             threads=request.threads, staleness_bound=request.table.bound_of(request.threads),
             commit_seconds=request.checkpoint_seconds,
         )  # fmt: skip
@@ -93,7 +113,7 @@ class TripleTableHost(TableHost):
             "num_negatives": self.learner.num_negatives or resident,
         }
 
-    def result(self, store: PartitionStore) -> StoredTriples:
+    def result(self, store: PartitionStore | AllPartitions) -> StoredTriples:
         width = relation_optimiser(self.request.model).width
         relation_RP = np.ascontiguousarray(self.relation_RC[:, :width])
         return StoredTriples(self.request.model, self.triples, store, self.parts, relation_RP, self.spare_bytes)
@@ -101,3 +121,21 @@ class TripleTableHost(TableHost):
     def made(self, summary: dict[str, Any], recorder: Recorder) -> Made:
         embeddings = Embeddings.load(self.out)
         return Made(embeddings, summary, recorder.records, TripleScorer.load(self.out, embeddings))
+
+
+def host_seed(seed: int, rank: int) -> int:
+    """Of what a host draws for itself; rank 0 draws what a single host does."""
+    return (seed + 1_000_003 * rank) % (MAX_SEED + 1)
+
+
+def own_blocks(blocks: Blocks, parts: EntityParts, rounds: Rounds, rank: int) -> Blocks:
+    """Of pieces of triples, integers (M, 3), those that a host trains."""
+    size = parts.partitions
+    is_own_PP = np.array([[rounds.host_of((i, j)) == rank for j in range(size)] for i in range(size)])
+
+    def pieces() -> Iterator[np.ndarray]:
+        for triple_M3 in blocks():
+            head_M, tail_M = (parts.part_of(parts.rows(triple_M3[:, column])) for column in (0, 2))
+            yield triple_M3[is_own_PP[head_M, tail_M]]
+
+    return pieces

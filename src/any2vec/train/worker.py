@@ -28,9 +28,9 @@ def main() -> None:
         raise FormatError(f"This is no job that any2vec {__version__} can carry out ({error}): {told[:80]}") from error
     data: Any = job.data[0] if len(job.data) == 1 else job.data
     fit(
-        job.model, data, **job.arguments, text=job.text, graph=job.graph, schema=job.schema, nodes=job.nodes,
-        hosts=job.hosts,
-        callback=lambda record: _tell("record", record.as_dict()), stage=lambda *stage: _tell("stage", stage),
+        job.model, data, **job.arguments, text=job.text, graph=job.graph, schema=job.schema, triples=job.triples,
+        nodes=job.nodes, hosts=job.hosts, callback=lambda record: _tell("record", record.as_dict()),
+        stage=lambda *stage: _tell("stage", stage),
     )  # fmt: skip
 
 
