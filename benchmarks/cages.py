@@ -63,7 +63,8 @@ def cage(folder: Path, memory_bytes: int | None = None, disk_bps: int | None = N
     Raises:
         NotMeasuredError: there are no such control groups here, or no right to make one.
     """
-    found = Cage(*(root / f"a2v{os.getpid()}cage" for root in (MEMORY, DISK)))
+    name = f"a2v{os.getpid()}cage"
+    found = Cage(MEMORY / name, DISK / name)
     device = folder.stat().st_dev
     limit = f"{os.major(device)}:{os.minor(device)} {disk_bps}"
     throttle = {} if disk_bps is None else {f"blkio.throttle.{way}_bps_device": limit for way in ("read", "write")}

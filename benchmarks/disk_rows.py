@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from benchmarks.bench import Bench
 from benchmarks.cages import cage
@@ -83,9 +84,9 @@ def speed(bench: Bench) -> list[Reading]:
 
 
 def _beside(bench: Bench, name: str, model: tuple[object, ...], disk_bps: int | None) -> Reading:
-    entities, epochs = (20_000, 1) if bench.quick else (200_000, 2)
+    entities, epochs = (20_000, 1) if bench.quick else (100_000, 2)
     out = bench.scratch("out-of-core")
-    run = (
+    run: tuple[Any, ...] = (
         "any2vec_out_of_core.py", "--folder", out, "--entities", entities, "--triples", 20 * entities, "--dim",
         COLUMNS - 1, "--num-negatives", NEGATIVES, "--threads", THREADS, "--epochs", epochs, *model,
     )  # fmt: skip

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from benchmarks import disk_rows, memory_rows, shared_rows, triples_quality, triples_speed
+from benchmarks import disk_rows, memory_rows, partition_rows, shared_rows, triples_quality, triples_speed
 from benchmarks.table import Table
 
 TABLE = Table(
     name="larger-than-memory",
     title="Knowledge graphs, and tables larger than memory",
-    rows=(*memory_rows.ROWS, *disk_rows.ROWS, *shared_rows.ROWS, *triples_quality.ROWS, *triples_speed.ROWS),
+    rows=(
+        *memory_rows.ROWS,
+        *partition_rows.ROWS,
+        *disk_rows.ROWS,
+        *shared_rows.ROWS,
+        *triples_quality.ROWS,
+        *triples_speed.ROWS,
+    ),  # fmt: skip
 )

@@ -53,7 +53,8 @@ def speed(bench: Bench) -> list[Reading]:
 
 
 def _beside(bench: Bench, peer: Peer) -> Reading:
-    train, rates = _triples(bench, peer.triples), {"ours": [], "theirs": []}  # type: dict[str, list[float]]
+    train = _triples(bench, peer.triples)
+    rates: dict[str, list[float]] = {"ours": [], "theirs": []}
     shape: Sequence[object] = ("--dim", DIM, "--threads", THREADS)
     out = bench.scratch("speed")
     for _ in range(1 if bench.quick else PAIRS):

@@ -21,7 +21,7 @@ from any2vec.models.rotate import RotatE
 from any2vec.models.transe import TransE
 from any2vec.models.triple_config import TripleModel
 from any2vec.models.triple_learner import TripleLearner
-from any2vec.models.triple_questions import Questions, _grouped, _grouped_by_columns, ways_of
+from any2vec.models.triple_questions import QuestionBatch, Questions, _grouped, _grouped_by_columns, ways_of
 from any2vec.models.triple_worker import Candidates, Negatives, TripleWorker, relation_optimiser
 from any2vec.plan.schedule import EpochSchedule
 from naive import triples as naive
@@ -142,6 +142,33 @@ def test_answers_that_lie_far_apart_have_finite_gradients() -> None:
     assert loss == pytest.approx(300 + math.log1p(math.exp(-5)), rel=1e-6) and not own_B.any()
     expected = [0, -1 / (1 + math.exp(5)), -1, 1 + 1 / (1 + math.exp(5))]
     np.testing.assert_allclose(score_QK[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [ComplEx, TransE], ids=lambda kind: kind.name)
+def test_a_model_that_is_right_stays_so_in_every_state(kind: type[TripleModel]) -> None:
+    """Answers stand in some partitions, and come as often as its softmax over all entities says, others left out: the
+    mean gradient is 0. With negatives in which no answer is looked for it is not.
+    """
+    model = kind(dim=DIM, n3=0.0) if kind is ComplEx else kind(dim=DIM, gamma=2.0)
+    tables, open_K = random_tables(model, 5), np.arange(4, 9)
+    one = np.array([1]), np.array([2]), np.array([False]), np.array([0, 1])
+
+    def mean_gradients(candidates: Candidates) -> np.ndarray:
+        worker = TripleWorker(model, *tables)
+        recorder, of_relations = (Recorder((len(table), table.shape[1] - 1)) for table in tables)
+        worker._of_entities, worker._of_relations = recorder, of_relations  # type: ignore[assignment]
+        asked = naive.query(model.query, tables[0][1, :-1], tables[1][2, :-1], False)
+        scores = [naive.score(asked, tables[0][slot, :-1], model.is_near, model.gamma) for slot in open_K]
+        share_K = np.exp(scores) / np.exp(scores).sum()
+        mean = np.zeros_like(recorder.gradient)
+        for slot, share in zip(open_K, share_K, strict=True):
+            recorder.gradient[:] = 0
+            worker.step(QuestionBatch(*one, np.array([slot])), candidates, RATE)
+            mean += share * recorder.gradient
+        return np.abs(mean)
+
+    assert mean_gradients(Candidates(open_K)).max() < 1e-5
+    assert mean_gradients(Candidates(np.arange(ENTITIES), (0, ENTITIES))).max() > 0.05
 
 
 # ---- questions

@@ -290,14 +290,14 @@ def test_who_is_stopped_while_the_table_is_made_leaves_nothing(
 def test_who_is_stopped_while_the_result_is_written_goes_on_with_that(
     files: tuple[Path, Path], tmp_path: Path, is_large: None
 ) -> None:
-    out, gathered = tmp_path / "out", StoredVectors._gathered
+    out, gather = tmp_path / "out", StoredVectors._gather
 
-    def stopped(self: StoredVectors, first: int, stop: int) -> np.ndarray:
+    def stopped(self: StoredVectors, first: int, stop: int) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
-        return gathered(self, first, stop)
+        gather(self, first, stop)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted) as told:
-        patch.setattr(StoredVectors, "_gathered", stopped)
+        patch.setattr(StoredVectors, "_gather", stopped)
         any2vec.fit(SMALL, files[0], out=out, **MEMORY)
     said = "Stopped by SIGTERM while the result was written; .*table holds the work so far, --resume goes on from it"
     assert re.fullmatch(said + r"\.", str(told.value))

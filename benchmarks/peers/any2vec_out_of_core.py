@@ -33,9 +33,10 @@ from any2vec.train.triple_table import TripleTableHost
 def planted(entities: int, relations: int, number: int) -> Triples:
     """The triples, all entities and relations named by their numbers."""
     found = PlantedTriples(entities=entities, relations=relations, group=20).triples(0, number).astype(np.int32)
-    keys = (integer_keys(np.arange(size)) for size in (entities, relations))
+    head_M, relation_M, tail_M = (np.ascontiguousarray(column) for column in found.T)
+    names, of_relations = (integer_keys(np.arange(size)) for size in (entities, relations))
     report = TripleReport(num_triples=number, num_entities=entities, num_relations=relations)
-    return Triples(*(np.ascontiguousarray(column) for column in found.T), *keys, report)
+    return Triples(head_M, relation_M, tail_M, names, of_relations, report)
 
 
 def main() -> None:
@@ -66,6 +67,8 @@ def main() -> None:
         if args.partitions:
             plan = BufferPlan(args.entities, row_bytes(model), args.partitions, args.capacity, 0, 0)
             summary = TripleTableHost(request, prepared, plan).train().summary
+            seconds = summary["train_seconds"] + summary["seconds_committing"]
+            summary["items_per_s"] = summary["items"] / seconds
         else:
             made = TripleHost(request, prepared, LoneTransport()).train()
             assert made is not None

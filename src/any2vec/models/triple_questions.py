@@ -7,6 +7,7 @@ questions of a batch.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -55,21 +56,40 @@ class Questions:
         relations = num_relations if model.has_relations else 0
         first_G1, given_G, way_G, self.answer_N = _grouped(triple_M3, relations)
         relation_of_way, is_turned_way = ways_of(model, num_relations)
-        self._first_G1, self._given_G = first_G1, given_G
+        self._first_G1, self.count_G = first_G1, np.diff(first_G1)
+        """questions of each query, int64"""
+        self.given_G = given_G
+        """slots of entities, int64"""
+        self.asks_heads_G = way_G >= num_relations
+        """bool; never true where heads and tails are asked for alike, for there are no relations"""
         self._relation_G, self._is_turned_G = relation_of_way[way_G], is_turned_way[way_G]
         self._seed = seed
         self._order: tuple[int, np.ndarray, np.ndarray] = (-1, given_G, given_G)
+
+    def cuts(self, start: int, stop: int, size: int, most: int) -> list[int]:
+        """Where batches of questions [start, stop), in the order of the epoch, begin and end.
+
+        They have about `size` questions, and end where queries do; longer ones than `most` are cut all the same.
+        """
+        at_G1 = self._order[2]
+        near = at_G1[np.searchsorted(at_G1, _pieces(start, stop, size))].tolist()
+        return [cut for low, high in pairwise(near) for cut in _pieces(low, high, most)[:-1]] + [stop]
 
     @property
     def num_questions(self) -> int:
         return len(self.answer_N)
 
-    def begin(self, epoch: int) -> None:
-        """Lay down the order of an epoch; before any of its batches is asked for, and by one thread."""
+    def begin(self, epoch: int, class_G: np.ndarray | None = None) -> None:
+        """Lay down the order of an epoch; before any of its batches is asked for, and by one thread.
+
+        class_G: int, of each query: those of lower classes come first. Always the same ones.
+        """
         if self._order[0] == epoch:
             return
         rng = np.random.Generator(np.random.PCG64(int(stream_key(self._seed, PURPOSE_ORDER, epoch))))
-        order_G = rng.permutation(len(self._given_G))
+        order_G = rng.permutation(len(self.given_G))
+        if class_G is not None:
+            order_G = order_G[np.argsort(class_G[order_G], kind="stable")]
         first_G1 = np.concatenate([[0], np.cumsum(np.diff(self._first_G1)[order_G])])
         self._order = (epoch, order_G, first_G1)
 
@@ -84,7 +104,7 @@ class Questions:
         source_Q = self._first_G1[query_Q] + begin_Q - at_G1[low:high]
         place_B = np.repeat(source_Q - first_Q1[:-1], count_Q) + np.arange(stop - start)
         return QuestionBatch(
-            self._given_G[query_Q], self._relation_G[query_Q], self._is_turned_G[query_Q], first_Q1,
+            self.given_G[query_Q], self._relation_G[query_Q], self._is_turned_G[query_Q], first_Q1,
             self.answer_N[place_B],
         )  # fmt: skip
 
@@ -122,3 +142,9 @@ def _grouped_by_columns(triple_M3: np.ndarray, num_relations: int) -> _Grouped:
     start_G = np.flatnonzero(is_first_N)
     answer_N = np.concatenate([tail_M, head_M])[order_N]
     return np.append(start_G, len(given_N)), given_N[start_G], way_N[start_G], answer_N
+
+
+def _pieces(start: int, stop: int, size: int) -> list[int]:
+    """Where pieces of nearly equal length, `size` at most, begin and end."""
+    number = -(-(stop - start) // size)
+    return [start + (stop - start) * piece // number for piece in range(number + 1)] if number else [start]

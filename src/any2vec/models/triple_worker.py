@@ -244,7 +244,7 @@ class _Touched:
 
     @classmethod
     def of(cls, batch: QuestionBatch, candidates: Candidates) -> _Touched:
-        if candidates.whole is not None:
+        if candidates.whole is not None and _lie_in(batch.given_Q, candidates.whole):
             first = candidates.whole[0]
             row_K = np.arange(len(candidates.slot_K))
             return cls(candidates.slot_K, batch.given_Q - first, row_K, batch.answer_B - first, True)
@@ -253,6 +253,10 @@ class _Touched:
         ends = np.cumsum([len(batch.given_Q), len(candidates.slot_K)])
         row_Q, row_K, row_B = np.split(row_N, ends)
         return cls(slot_U, row_Q, row_K, row_B, False)
+
+
+def _lie_in(slot_N: np.ndarray, whole: Range) -> bool:
+    return int(slot_N.min()) >= whole[0] and int(slot_N.max()) < whole[1]
 
 
 def relation_optimiser(model: TripleModel) -> RowOptimiser:

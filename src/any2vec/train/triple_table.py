@@ -64,7 +64,7 @@ class TripleTableHost(TableHost):
         self.learner = WindowLearner(
             request.model,
             self.relation_RC,
-            num_entities,
+            self.parts,
             num_relations,
             len(self.triples),
             request.epochs,
