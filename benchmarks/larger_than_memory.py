@@ -15,5 +15,5 @@ TABLE = Table(
         *shared_rows.ROWS,
         *triples_quality.ROWS,
         *triples_speed.ROWS,
-    ),  # fmt: skip
+    ),
 )

@@ -38,6 +38,7 @@ TABLES = {
     "many-hosts": "benchmarks.many_hosts",
     "clicks": "benchmarks.clicks",
     "larger-than-memory": "benchmarks.larger_than_memory",
+    "admm": "benchmarks.admm",
     "streams": "benchmarks.streams",
 }
 """name of a table -> the module that has it as TABLE; every issue that promises figures adds its own"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import random
 import re
@@ -12,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -96,7 +98,7 @@ def test_no_command_is_left_out() -> None:
             known = (
                 command in ELSEWHERE
                 or BENCHMARK.match(command)
-                or (page.name in ("README.md", "triples.md", "pip.md") and "any2vec " in command)
+                or (page.name in ("README.md", "triples.md", "pip.md", "layers.md") and "any2vec " in command)
             )
             assert known, f"{page.name}: nothing runs `{command}`"
 
@@ -181,6 +183,26 @@ def test_commands_and_python_of_the_page_of_pip(tmp_path: Path, monkeypatch: pyt
         exec(compile(code, page.name, "exec"), {})
     dim, loss = output.getvalue().split()
     assert int(dim) >= 0 and 0 < float(loss) < 1
+
+
+def test_commands_and_python_of_the_page_of_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(1)
+    pairs = [(u, v) for u in range(60) for v in range(u) if draw.random() < (0.3 if u % 2 == v % 2 else 0.02)]
+    (tmp_path / "edges.tsv").write_text("".join(f"{u}\t{v}\n" for u, v in pairs))
+    (tmp_path / "y.tsv").write_text("".join(f"{node}\t{'odd' if node % 2 else 'even'}\n" for node in range(60)))
+    (tmp_path / "s.tsv").write_text("".join(f"{node}\t{'train' if node < 20 else 'test'}\n" for node in range(60)))
+    features = [[draw.gauss(node % 2, 0.5) for _ in range(8)] for node in range(60)]
+    np.savez(tmp_path / "x.npz", features=np.array(features))
+    page = ROOT / "docs" / "layers.md"
+    assert len(commands(page)) == 3
+    said = [run(command, tmp_path) for command in commands(page)]
+    assert "right classes" in said[0] and json.loads(said[2])["test_accuracy"] > 0.8
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks(page, "python")
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, page.name, "exec"), {})
+    assert output.getvalue().split() == ["['even'", "'odd'", "'even']"]
 
 
 def test_links_lead_somewhere() -> None:

@@ -19,7 +19,7 @@ FLOORS = {
     "kernels": 1, "cluster": 1.5,
     "data": 2, "plan": 2, "formats": 2.4, "neighbours": 2.5, "embeddings": 2.6,
     "tables": 3, "sampling": 3,
-    "models": 4, "sync": 4, "evaluate": 4, "testing": 4.5,
+    "models": 4, "sync": 4, "evaluate": 4, "parallel": 4.4, "testing": 4.5,
     "train": 5, "report": 5.5,
     "any2vec": 6, "__main__": 8, "doctor": 6, "estimators": 6.5, "demo": 6.5,
     "cli": 7,

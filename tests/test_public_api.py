@@ -19,6 +19,7 @@ NAMES = {
     "ComplEx", "DistMult", "TransE", "RotatE", "DotProduct",
     "Triples", "TripleOptions", "TripleScorer", "read_triples",
     "Clicks", "ClickSchema", "ClickScorer", "HostOptions", "TrainerOptions", "TableHosts", "read_clicks",
+    "GAMLP", "GAMLPClassifier", "NodeOptions", "NodeClassifier", "LayerOptions",
     "Any2VecError", "InputError", "DataError", "StorageError", "FormatError", "HostError", "Interrupted",
 }  # fmt: skip
 
@@ -41,7 +42,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "model", ["SkipGram", "CBOW", "DeepWalk", "Node2Vec", "DLRM", "DeepFM", "ComplEx", "DotProduct"]
+    "model", ["SkipGram", "CBOW", "DeepWalk", "Node2Vec", "DLRM", "DeepFM", "ComplEx", "DotProduct", "GAMLP"]
 )
 def test_configs_are_frozen_and_keyword_only(model: str) -> None:
     config = getattr(any2vec, model)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from any2vec.data.corpus import Corpus
     from any2vec.data.edges import GraphOptions, read_graph
     from any2vec.data.graph import Graph
+    from any2vec.data.node_options import NodeOptions
     from any2vec.data.text import TextOptions, encode_text
     from any2vec.data.triple_options import TripleOptions
     from any2vec.data.triples import Triples, read_triples
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
         Interrupted,
         StorageError,
     )
-    from any2vec.estimators import NodeEmbedder, WordEmbedder
+    from any2vec.estimators import GAMLPClassifier, NodeEmbedder, WordEmbedder
     from any2vec.models.cbow import CBOW
     from any2vec.models.click_scorer import ClickScorer
     from any2vec.models.complex import ComplEx
@@ -43,12 +44,15 @@ if TYPE_CHECKING:
     from any2vec.models.dlrm import DLRM
     from any2vec.models.dot import DotProduct
     from any2vec.models.fm import FactorisationMachine
+    from any2vec.models.ga_mlp import GAMLP
     from any2vec.models.logistic import LogisticRegression
     from any2vec.models.node2vec import Node2Vec
+    from any2vec.models.node_classifier import NodeClassifier
     from any2vec.models.rotate import RotatE
     from any2vec.models.skipgram import SkipGram
     from any2vec.models.transe import TransE
     from any2vec.models.triple_scorer import TripleScorer
+    from any2vec.parallel.layer_options import LayerOptions
     from any2vec.sync.options import HostOptions
     from any2vec.sync.run_hosts import TableHosts
     from any2vec.sync.trainers import TrainerOptions
@@ -60,13 +64,15 @@ _HOMES = {
     "TextOptions": "data.text", "encode_text": "data.text", "Embeddings": "embeddings",
     "Any2VecError": "errors", "DataError": "errors", "FormatError": "errors", "InputError": "errors",
     "HostError": "errors", "Interrupted": "errors", "StorageError": "errors",
-    "NodeEmbedder": "estimators", "WordEmbedder": "estimators",
+    "GAMLPClassifier": "estimators", "NodeEmbedder": "estimators", "WordEmbedder": "estimators",
     "SkipGram": "models.skipgram", "CBOW": "models.cbow", "DeepWalk": "models.deepwalk",
     "Node2Vec": "models.node2vec", "DLRM": "models.dlrm", "DeepFM": "models.deepfm",
     "FactorisationMachine": "models.fm", "LogisticRegression": "models.logistic",
     "Clicks": "data.clicks", "ClickSchema": "data.click_schema", "ClickScorer": "models.click_scorer",
     "ComplEx": "models.complex", "DistMult": "models.distmult", "TransE": "models.transe", "RotatE": "models.rotate",
-    "DotProduct": "models.dot", "Triples": "data.triples", "TripleOptions": "data.triple_options",
+    "DotProduct": "models.dot", "GAMLP": "models.ga_mlp", "NodeOptions": "data.node_options",
+    "LayerOptions": "parallel.layer_options", "NodeClassifier": "models.node_classifier",
+    "Triples": "data.triples", "TripleOptions": "data.triple_options",
     "TripleScorer": "models.triple_scorer", "read_triples": "data.triples",
     "read_clicks": "data.clicks", "HostOptions": "sync.options", "TrainerOptions": "sync.trainers",
     "TableHosts": "sync.run_hosts",

@@ -12,7 +12,8 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 import any2vec
@@ -20,6 +21,7 @@ from any2vec.data.edges import GraphOptions
 from any2vec.data.text import TextOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
+from any2vec.train.node_prepare import answer_nodes
 
 OWN = None
 """a parameter that is None takes the model's own default"""
@@ -149,3 +151,72 @@ class NodeEmbedder(_Embedder):
         vectors = np.asarray(embeddings.vectors[rows], dtype=np.float32)
         vectors[rows < 0] = 0
         return vectors
+
+
+@_with_parameters({"ga-mlp": any2vec.GAMLP}, GraphOptions)
+class GAMLPClassifier(ClassifierMixin, BaseEstimator):
+    """Classes of nodes from a graph and their features.
+
+    Parameters: the fields of `GAMLP` (`psi` may also be a function, see `any2vec.data.augment.UserPsi`), `epochs`,
+    `seed`, and the fields of `GraphOptions`. None means the model's own default.
+
+    After `fit`: `classes_`, `classifier_` (a `NodeClassifier`), `embeddings_` (vectors of the nodes) and `summary_`.
+    """
+
+    _models: dict[str, type]
+    classes_: np.ndarray
+    classifier_: any2vec.NodeClassifier
+    embeddings_: Embeddings
+    summary_: dict[str, Any]
+
+    def fit(self, graph: Any, X: Any, y: Any, split: Any = None, hosts: Any = None) -> GAMLPClassifier:
+        """Train on the nodes that have a class.
+
+        Args:
+            graph: what `any2vec.fit` takes for nodes; its ids are rows of X (of `Embeddings`: their keys).
+            X: features (N, D): an array, a SciPy sparse one, `Embeddings`, or a path of such.
+            y: int (N,), -1 where a node has no class; or a path of `node class` lines.
+            split: dict of train, val, test -> rows, or a path; None: all nodes with a class train.
+            hosts: `LayerOptions`, or a number of processes.
+        """
+        values = self.get_params(deep=False)
+        own = values["psi"] if callable(values["psi"]) else None
+        chosen = {item.name: values[item.name] for item in fields(any2vec.GAMLP) if values[item.name] is not OWN}
+        if own is not None:
+            del chosen["psi"]
+        options = GraphOptions(**{item.name: values[item.name] for item in fields(GraphOptions)})
+        nodes = any2vec.NodeOptions(features=X, labels=y, split=split, psi=own)
+        result = any2vec.fit(
+            any2vec.GAMLP(**chosen), graph, epochs=values["epochs"], threads=values["threads"], seed=values["seed"],
+            graph=None if options == GraphOptions() else options, nodes=nodes, hosts=hosts,
+        )  # fmt: skip
+        self.classifier_, self.embeddings_, self.summary_ = result.scorer, result.embeddings, result.summary
+        self.classes_ = np.asarray([_class(name) for name in self.classifier_.classes])
+        return self
+
+    def decision_function(self, graph: Any, X: Any) -> np.ndarray:
+        """Scores of the classes of all nodes of a graph, that of the training or another: float32 (N, C)."""
+        if not hasattr(self, "classifier_"):
+            raise NotFittedError("This GAMLPClassifier is not fitted yet; call fit first.")
+        return answer_nodes(self.classifier_, graph, X)[2]
+
+    def predict_proba(self, graph: Any, X: Any) -> np.ndarray:
+        """Probabilities of the classes, float64 (N, C)."""
+        return softmax(self.decision_function(graph, X).astype(np.float64), axis=1)
+
+    def predict(self, graph: Any, X: Any) -> np.ndarray:
+        """The likeliest class of each node, (N,)."""
+        return self.classes_[self.decision_function(graph, X).argmax(axis=1)]
+
+    def score(self, graph: Any, X: Any, y: Any) -> float:
+        """Share of the nodes with a class (y >= 0, int (N,)) for which it is predicted."""
+        truth = np.asarray(y)
+        known = truth >= 0
+        return float((self.predict(graph, X)[known] == truth[known]).mean())
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "classifier_")
+
+
+def _class(name: str) -> int | str:
+    return int(name) if name.lstrip("-").isdecimal() else name

@@ -14,7 +14,9 @@ from any2vec.cli.config import read_config
 from any2vec.cli.options import Flag, flags_of, nearest_match
 from any2vec.errors import DataError, InputError
 from any2vec.models.click_config import CLICK_MODELS
+from any2vec.models.ga_mlp import NODE_MODELS
 from any2vec.models.triple_config import TRIPLE_MODELS
+from any2vec.parallel.layer_options import LayerOptions
 from any2vec.sync.options import HostOptions
 from any2vec.sync.run_hosts import TableHosts
 from any2vec.sync.trainers import TrainerOptions
@@ -22,22 +24,24 @@ from any2vec.train.job import MODELS
 from any2vec.train.table_options import TableOptions
 
 GRAPH_MODELS = ("deepwalk", "node2vec")
-ALL_MODELS = MODELS | CLICK_MODELS | TRIPLE_MODELS
+ALL_MODELS = MODELS | CLICK_MODELS | TRIPLE_MODELS | NODE_MODELS
 TABLE_MODELS = ("skipgram", *GRAPH_MODELS, *TRIPLE_MODELS)
 """whose table may be larger than memory"""
 PLANNED_MODELS = MODELS | CLICK_MODELS
 ESTIMATED_MODELS = MODELS | TRIPLE_MODELS
-READING = {"text", "graph", "clicks", "triples"}
+READING = {"text", "graph", "clicks", "triples", "nodes"}
 """owners of how an input is read"""
 _APART = dict.fromkeys((*CLICK_MODELS, "trainers", "clicks"), "clicks")
 _APART |= dict.fromkeys((*TRIPLE_MODELS, "triples", "table", "table_hosts"), "triples")
+_APART |= dict.fromkeys((*NODE_MODELS, "nodes", "layers"), "ga-mlp")
 """owners that are no models of sequences, nor of their reading and hosts -> what they are for"""
-_ELSEWHERE = {*CLICK_MODELS, "clicks", "trainers", "hosts", "table_hosts"}
+_ELSEWHERE = {*CLICK_MODELS, *NODE_MODELS, "clicks", "trainers", "hosts", "nodes", "layers", "table_hosts"}
 """owners whose flags `estimate` has not"""
 
 _PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec": "Walks"}
 _PANELS |= dict.fromkeys(CLICK_MODELS, "Models of clicks")
 _PANELS |= dict.fromkeys(TRIPLE_MODELS, "Models of triples")
+_PANELS |= dict.fromkeys((*NODE_MODELS, "nodes", "layers"), "Classes of nodes")
 _PANELS |= {"run": "Run", "hosts": "Hosts", "trainers": "Hosts of clicks", "table": "Tables larger than memory"}
 _PANELS |= {"table_hosts": "Hosts of triples"}
 _PANELS |= {"text": "Reading text", "graph": "Reading graphs", "clicks": "Reading clicks", "triples": "Reading triples"}
@@ -46,7 +50,7 @@ _OWNERS = {
     "trainers": "models of clicks on several hosts", "text": "reading text", "graph": "reading graphs",
     "clicks": "reading clicks", "triples": "reading triples",
     "table": "models of triples, and skip-gram over words and nodes",
-    "table_hosts": "models of triples on several hosts",
+    "table_hosts": "models of triples on several hosts", "nodes": "ga-mlp", "layers": "ga-mlp on several hosts",
 }  # fmt: skip
 """whose option it is, in a user's words; of models their names"""
 _LABELS = {"skipgram": "words", "cbow": "words", "deepwalk": "nodes", "node2vec": "nodes"}
@@ -58,7 +62,8 @@ class RunOptions:
     """How a run is carried out; the model's own options are in its config."""
 
     epochs: int | None = None
-    """passes over the data, 1 or more; by default 5 for words, 1 for nodes and clicks, 24 for triples"""
+    """passes over the data, 1 or more; by default 5 for words, 1 for nodes and clicks, 24 for triples, 200 for
+    ga-mlp"""
     threads: int = 0
     """training threads; 0 = all usable cores; with 1 the same seed gives the same bits, but on hosts that agree behind
     the training or take changes as they come"""
@@ -96,12 +101,13 @@ class Job:
     data: str | list[str]
     out: Path | None
     run: RunOptions
-    hosts: HostOptions | TrainerOptions | TableHosts
+    hosts: HostOptions | TrainerOptions | TableHosts | LayerOptions
     text: Any
     graph: Any
     schema: str | None = None
     triples: Any = None
     table: Any = None
+    nodes: Any = None
     given: dict[str, Any] = field(default_factory=dict)
     """what flags and file said, for messages"""
 
@@ -117,17 +123,23 @@ class Job:
     def is_triples(self) -> bool:
         return self.name in TRIPLE_MODELS
 
+    @property
+    def is_classes(self) -> bool:
+        return self.name in NODE_MODELS
+
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `fit` but for the data, `out` and the callbacks."""
         run = {item.name: getattr(self.run, item.name) for item in fields(self.run)}
         reading = {"text": self.text, "graph": self.graph, "schema": self.schema, "triples": self.triples}
+        reading |= {"nodes": self.nodes}
         return run | reading | {"hosts": self.hosts} | ({} if self.table is None else asdict(self.table))
 
 
 def _owners() -> dict[str, type]:
     models = {name: getattr(any2vec, attribute) for name, attribute in ALL_MODELS.items()}
-    hosts = {"hosts": HostOptions, "trainers": TrainerOptions, "table_hosts": TableHosts}
+    hosts = {"hosts": HostOptions, "trainers": TrainerOptions, "table_hosts": TableHosts, "layers": LayerOptions}
     reading = {"text": text_options(), "graph": graph_options(), "clicks": ClickReading, "triples": _triple_options()}
+    reading |= {"nodes": _node_options()}
     return models | {"run": RunOptions, "table": TableOptions} | hosts | reading
 
 
@@ -142,6 +154,12 @@ def _triple_options() -> type:
     from any2vec.data.triple_options import TripleOptions
 
     return TripleOptions
+
+
+def _node_options() -> type:
+    from any2vec.data.node_options import NodeOptions
+
+    return NodeOptions
 
 
 def graph_options() -> type:
@@ -198,8 +216,10 @@ def make_job(
     values |= given
     owners = _owners()
     hosts = "trainers" if name in CLICK_MODELS else "table_hosts" if name in TRIPLE_MODELS else "hosts"
+    hosts = "layers" if name in NODE_MODELS else hosts
     reading = _reading(name)
-    mine = (name, "run", hosts, reading, *(["table"] if name in TABLE_MODELS else []))
+    mine = [name, "run", hosts, reading, *(["table"] if name in TABLE_MODELS else [])]
+    mine += ["nodes"] * (name in NODE_MODELS)
     for key in values:
         if not any(owner in flags[key].defaults for owner in mine):
             theirs = " and ".join(_OWNERS.get(owner, owner) for owner in flags[key].defaults)
@@ -221,6 +241,7 @@ def make_job(
         schema=build("clicks").schema if reading == "clicks" else None,
         triples=build("triples") if reading == "triples" else None,
         table=build("table") if "table" in mine else None,
+        nodes=build("nodes") if name in NODE_MODELS else None,
         given=values,
     )
 
@@ -231,7 +252,7 @@ def _reading(name: str) -> str:
         return "clicks"
     if name in TRIPLE_MODELS:
         return "triples"
-    return "graph" if name in GRAPH_MODELS else "text"
+    return "graph" if name in (*GRAPH_MODELS, *NODE_MODELS) else "text"
 
 
 def _data(inputs: str | Sequence[str] | None) -> str | list[str]:

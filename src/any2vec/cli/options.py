@@ -76,7 +76,8 @@ class Flag:
         """`value` of a TOML file as this flag's type, or InputError."""
         if value is None and self.nullable:
             return None
-        right: Any = {bool: bool, int: int, float: (int, float), str: str, Path: str}[self.kind]
+        text = (str, int) if any(isinstance(default, int) for default in self.defaults.values()) else str
+        right: Any = {bool: bool, int: int, float: (int, float), str: text, Path: str}[self.kind]
         if not isinstance(value, right) or (isinstance(value, bool) and self.kind is not bool):
             expected = {bool: "true or false", int: "a whole number", float: "a number"}.get(self.kind, "a string")
             raise InputError(f"{where}: {self.name} must be {expected}, got {value!r}.")
@@ -155,6 +156,8 @@ def _kind(hint: Any, name: str) -> tuple[type, tuple[str, ...], bool]:
         nullable = len(inner) < len(get_args(hint))
         if set(inner) == {str, Path} or set(inner) == {int, float}:
             inner = [Path if str in inner else float]
+        elif set(inner) == {int, str}:
+            inner = [str]
         if len(inner) != 1:
             raise TypeError(f"no flag can be made of {name}: {hint}")
         hint = inner[0]

@@ -37,7 +37,7 @@ def _train(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     **values: Any,
 ) -> None:
-    """Train vectors of words, graph nodes or entities, or a model of clicks.
+    """Train vectors of words, graph nodes or entities, a model of clicks, or a classifier of nodes.
 
     any2vec train corpus.txt --model skipgram --out words
 
@@ -48,9 +48,11 @@ def _train(
     any2vec train clicks.tsv --model dlrm --schema criteo --out clicks
 
     any2vec train triples.tsv --model complex --out entities
+
+    any2vec train edges.tsv --model ga-mlp --features x.npz --labels y.tsv --split s.tsv --out classes
     """
     job = make_job(inputs, model, out, config, values)
-    if job.out is None:
+    if job.out is None and not job.is_classes:  # what a classifier tells rightly may be all that is wanted
         raise InputError("Say where the result goes: --out DIR.")
     with Bar(quiet or not is_first()) as bar:
         result = any2vec.fit(job.model, job.data, out=job.out, callback=bar.record, stage=bar.stage, **job.arguments())
@@ -58,19 +60,20 @@ def _train(
         return
     summary = dict(result.summary)
     summary["seconds"] = time.perf_counter() - STARTED
-    summary |= {"model": job.name, "out": str(job.out)}
+    summary |= {"model": job.name, "out": None if job.out is None else str(job.out)}
     for remark in summary.get("warnings") or [] if job.is_clicks else []:
         note(f"Note: {remark}")  # with --quiet and --json, too: the model is of little use
     if as_json:
         print_json(summary)
     else:
         _print_summary(job, summary, result)
-        note(_next(job, result), quiet)
+        if job.out is not None:
+            note(_next(job, result), quiet)
 
 
 _NOUNS = {
     "clicks": ("values", "examples"), "triples": ("entities", "triples"), "graph": ("nodes", "steps"),
-    "": ("words", "words"),
+    "classes": ("nodes", "nodes"), "": ("words", "words"),
 }  # fmt: skip
 """what has vectors, and what speed counts"""
 
@@ -85,6 +88,8 @@ def _next(job: Job, result: Any) -> str:
     if job.is_triples:
         ask = ["any2vec", "evaluate", str(job.out), "--task", "triples", "--data", "TEST.tsv"]
         return f"To rank the answers of other triples:  {shlex.join(ask)}"
+    if job.is_classes:
+        return "To tell classes of other nodes:  any2vec.NodeClassifier.load(" + repr(str(job.out)) + ")"
     key = str(keys[min(len(keys) - 1, 300)]) if len(keys) else "KEY"
     command = shlex.join(["any2vec", "nearest", str(job.out), key])
     return f"To see the {'nodes' if job.is_graph else 'words'} nearest to {key}:  {command}"
@@ -95,6 +100,9 @@ def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if "hosts" not in summary:
         return []
     sent = sum(summary["bytes_by_kind"].values())
+    if _is_layered(summary):
+        deal = " + ".join(str(layers) for layers in summary["layers_by_host"])
+        return [*_restart_lines(summary), ("hosts", f"{deal} layers, {size(sent)} between them")]
     if "cache" in summary:
         servers = summary["servers"] + summary["sync_servers"]
         beside = f" and {servers} server{'s' * (servers > 1)}" if servers else ""
@@ -105,6 +113,17 @@ def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     walked = [("walking", f"{duration(summary['walk_seconds'])} of it")] if "walk_seconds" in summary else []
     hosts = f"{summary['hosts']}, {size(sent)} between them"
     return [*walked, *_restart_lines(summary), ("hosts", hosts), ("agreement", agreed)]
+
+
+def _is_layered(summary: dict[str, Any]) -> bool:
+    return "layers_by_host" in summary
+
+
+def _class_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """How many classes of nodes a classifier tells rightly."""
+    told = [(name, summary.get(f"{name}_accuracy")) for name in ("train", "val", "test")]
+    shares = ", ".join(f"{name} {value:.1%}" for name, value in told if value is not None)
+    return [("right classes", shares)] if shares else []
 
 
 def _table_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
@@ -124,7 +143,8 @@ def _restart_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _print_summary(job: Job, summary: dict[str, Any], result: Any) -> None:
-    rows, items = _NOUNS["clicks" if job.is_clicks else "triples" if job.is_triples else "graph" * job.is_graph]
+    kinds = {"clicks": job.is_clicks, "triples": job.is_triples, "classes": job.is_classes, "graph": job.is_graph}
+    rows, items = _NOUNS[next((kind for kind, is_one in kinds.items() if is_one), "")]
     loss = fraction(summary["loss"]) if summary.get("loss") is not None else "not measured"
     if "normalised_entropy" in summary:
         seen = ", each example before it is learned from" if summary["epochs"] == 1 else " in the last pass"
@@ -132,12 +152,13 @@ def _print_summary(job: Job, summary: dict[str, Any], result: Any) -> None:
     pairs = [
         ("vectors", f"{summary['rows']:,} {rows} × {summary['dim']}"),
         ("loss", loss),
+        *_class_lines(summary),
         ("speed", f"{number(summary['items_per_s'])} {items}/s"),
         ("time", f"{duration(summary['seconds'])} in all, {duration(summary.get('train_seconds'))} of training"),
         ("memory", f"{size(summary['peak_rss_bytes'])} at the peak"),
         *_table_lines(summary),
         *_host_lines(summary),
-        ("result", str(job.out)),
+        *([] if job.out is None else [("result", str(job.out))]),
     ]
     for remark in summary.get("warnings") or []:
         pairs.append(("note", str(remark)))

@@ -24,6 +24,10 @@ LABEL_LENGTH = 22
 """characters of a key that the map shows"""
 _DPI = 160
 _COLOURS = 128
+_BLOCKS = {
+    "fell_p": "p", "fell_w": "W", "fell_b": "b", "fell_z": "z", "fell_q": "q", "rose_u": "u (adds)",
+}  # fmt: skip
+"""a block's name in a summary -> in a picture"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +152,33 @@ def draw_curves(progress: list[dict[str, Any]], theme: Theme) -> bytes:
             axes.set_axisbelow(True)
             axes.tick_params(length=0)
             axes.xaxis.set_major_locator(MaxNLocator(7))
+            axes.spines[["top", "right", "left"]].set_visible(False)
+        return _png(figure)
+
+
+def draw_monitors(summary: dict[str, Any], theme: Theme) -> bytes:
+    """A PNG with what pdADMM-G tells of every epoch: Lagrangian, residual, decrease by block; logarithmic."""
+    decrease: dict[str, list[float]] = summary.get("decrease") or {}
+    columns = [
+        ("Lagrangian", {"": summary["lagrangian"]}), ("residual |p - q|", {"": summary.get("residual") or []}),
+        ("change of the Lagrangian", {_BLOCKS.get(name, name): values for name, values in decrease.items()}),
+    ]  # fmt: skip
+    with _style(theme):
+        figure = Figure(figsize=(10, 3.4), layout="constrained")
+        for axes, (title, lines) in zip(figure.subplots(1, 3), columns, strict=True):
+            for colour, (name, values) in zip(theme.groups, lines.items(), strict=False):
+                shown = np.array(values, np.float64)
+                shown[~(shown > 0)] = np.nan  # a logarithm has no room for what did not move
+                axes.plot(np.arange(1, len(shown) + 1), shown, color=colour, linewidth=1.2, label=name)
+            axes.set_title(title, loc="left", color=theme.text, fontsize=10)
+            axes.set_xlabel("epoch")
+            if any(np.nanmax(line.get_ydata(), initial=0.0) > 0 for line in axes.lines):
+                axes.set_yscale("log")
+            if len(lines) > 1:
+                axes.legend(frameon=False, fontsize=7, ncols=2)
+            axes.grid(color=theme.grid, linewidth=0.8)
+            axes.set_axisbelow(True)
+            axes.tick_params(length=0)
             axes.spines[["top", "right", "left"]].set_visible(False)
         return _png(figure)
 

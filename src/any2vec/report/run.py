@@ -14,7 +14,7 @@ from any2vec.data.storage import atomic_file, storage_errors
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.models.click_keys import trained_keys
-from any2vec.report.figures import Theme, draw_curves, draw_map
+from any2vec.report.figures import Theme, draw_curves, draw_map, draw_monitors
 from any2vec.report.layout import clusters, flatten
 from any2vec.report.page import SIGNATURE, Figure, render
 
@@ -22,7 +22,7 @@ MAP_ITEMS = 400
 """items on the map: the most frequent ones"""
 NEIGHBOUR_ITEMS = 12
 NEIGHBOURS = 6
-_FIGURES = ("map", "curves")
+_FIGURES = ("map", "curves", "monitors")
 _LAST_LINE = 500
 """bytes of a page's end in which its signature is looked for"""
 
@@ -169,6 +169,11 @@ def _figures(run: RunFolder, seed: int) -> list[Figure]:
     if len(run.progress) >= 2:
         light, dark = (draw_curves(run.progress, theme) for theme in (Theme.light(), Theme.dark()))
         figures.append(Figure("curves", "Loss and speed over the time of training", light, dark))
+    summary = run.about.get("summary")
+    if isinstance(summary, dict) and len(summary.get("lagrangian") or ()) >= 2:
+        light, dark = (draw_monitors(summary, theme) for theme in (Theme.light(), Theme.dark()))
+        title = "Lagrangian, residual between layers, and what each block takes off the Lagrangian, by epoch"
+        figures.append(Figure("monitors", title, light, dark))
     return figures
 
 

@@ -21,6 +21,7 @@ from any2vec.errors import JobError
 from any2vec.machine import keep_freed_memory, usable_cores
 from any2vec.models.click_config import ClickModel
 from any2vec.models.config import SequenceModel
+from any2vec.models.ga_mlp import GAMLP
 from any2vec.models.triple_config import TripleModel
 from any2vec.sync.options import HostOptions
 from any2vec.sync.run_hosts import RunHosts
@@ -39,9 +40,11 @@ if TYPE_CHECKING:
     from any2vec.data.click_schema import ClickSchema
     from any2vec.data.edges import GraphOptions
     from any2vec.data.graph import Graph
+    from any2vec.data.node_options import NodeOptions
     from any2vec.data.text import TextOptions
     from any2vec.data.triple_options import TripleOptions
     from any2vec.train.click_prepare import PreparedClicks
+    from any2vec.train.node_prepare import PreparedNodes
     from any2vec.train.shared_table import SharedTable
     from any2vec.train.table_host import TableHost
     from any2vec.train.triple_prepare import PreparedTriples
@@ -54,7 +57,7 @@ Found = TypeVar("Found")
 class Call:
     """The arguments of `fit`."""
 
-    model: SequenceModel | ClickModel | TripleModel
+    model: SequenceModel | ClickModel | TripleModel | GAMLP
     data: Any
     epochs: int
     threads: int
@@ -71,6 +74,7 @@ class Call:
     graph: GraphOptions | None
     schema: ClickSchema | None = None
     triples: TripleOptions | None = None
+    nodes: NodeOptions | None = None
     table: TableOptions = field(default_factory=TableOptions)
     cache_dir: Path | None
     hosts: RunHosts
@@ -158,7 +162,7 @@ class Call:
             transport.barrier("read", timeout=LONG_WORK)
         return found
 
-    def _prepared(self) -> Prepared | PreparedClicks | PreparedTriples:
+    def _prepared(self) -> Prepared | PreparedClicks | PreparedTriples | PreparedNodes:
         """Read the data, whole."""
         if isinstance(self.model, ClickModel):
             from any2vec.train.click_prepare import prepare_clicks
@@ -168,6 +172,10 @@ class Call:
             from any2vec.train.triple_prepare import prepare_triples
 
             return prepare_triples(self.data, self.triples, self.stage, self.cache_dir)
+        if isinstance(self.model, GAMLP):
+            from any2vec.train.node_prepare import prepare_nodes
+
+            return prepare_nodes(self.model, self.data, self.nodes, self.graph, self.cache_dir, self.stage)
         return prepare(
             self.model, self.data, threads=self.threads or usable_cores(), seed=self.seed, text=self.text,
             graph=self.graph, cache_dir=self.cache_dir, stage=self.stage,
@@ -184,6 +192,10 @@ class Call:
             from any2vec.train.triple_table import triple_host
 
             return triple_host(request, prepared, transport)
+        if isinstance(self.model, GAMLP):
+            from any2vec.train.layer_host import node_host
+
+            return node_host(request, prepared, transport)
         return sequence_host(request, prepared, init, transport)
 
     def _graph(self) -> Graph | None:
@@ -217,7 +229,7 @@ class Call:
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(limits=1, user_api="blas"), ExitStack() as stack:
-            if isinstance(self.model, ClickModel):
+            if isinstance(self.model, ClickModel) or (isinstance(self.model, GAMLP) and self.model.trainer != "pdadmm"):
                 from any2vec.models.click_nets import single_thread
 
                 stack.enter_context(single_thread())
@@ -268,6 +280,10 @@ def _finished(request: FitRequest) -> Made | None:
         from any2vec.models.triple_scorer import TripleScorer
 
         return replace(made, scorer=TripleScorer.load(request.out))
+    if isinstance(request.model, GAMLP):
+        from any2vec.models.node_classifier import NodeClassifier
+
+        return replace(made, scorer=NodeClassifier.load(request.out))
     return made
 
 

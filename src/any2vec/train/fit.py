@@ -15,7 +15,9 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.models.click_config import ClickModel
 from any2vec.models.config import SequenceModel
+from any2vec.models.ga_mlp import GAMLP
 from any2vec.models.triple_config import TripleModel
+from any2vec.parallel.layer_options import LayerOptions
 from any2vec.sync.options import HostOptions
 from any2vec.sync.run_hosts import TableHosts
 from any2vec.sync.trainers import TrainerOptions
@@ -34,11 +36,12 @@ from any2vec.types import Progress
 if TYPE_CHECKING:
     from any2vec.data.click_schema import ClickSchema
     from any2vec.data.edges import GraphOptions
+    from any2vec.data.node_options import NodeOptions
     from any2vec.data.text import TextOptions
     from any2vec.data.triple_options import TripleOptions
 
-SpreadHosts = HostOptions | TrainerOptions | TableHosts
-"""how a run is spread: models of sequences, of clicks, of triples"""
+SpreadHosts = HostOptions | TrainerOptions | TableHosts | LayerOptions
+"""how a run is spread: models of sequences, of clicks, of triples, of classes of nodes"""
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,11 @@ class FitResult:
     path: Path | None
     """the run folder, if one was asked for"""
     scorer: Any = None
-    """of a model of clicks its `ClickScorer`, of triples its `TripleScorer`"""
+    """of a model of clicks its `ClickScorer`, of triples its `TripleScorer`, of nodes its `NodeClassifier`"""
 
 
 def fit(
-    model: SequenceModel | ClickModel | TripleModel,
+    model: SequenceModel | ClickModel | TripleModel | GAMLP,
     data: Any,
     *,
     epochs: int | None = None,
@@ -75,6 +78,7 @@ def fit(
     graph: GraphOptions | None = None,
     schema: ClickSchema | str | Path | None = None,
     triples: TripleOptions | None = None,
+    nodes: NodeOptions | None = None,
     cache_dir: str | Path | None = None,
     hosts: SpreadHosts | int | None = None,
     memory: str | int | None = None,
@@ -85,12 +89,13 @@ def fit(
 
     Args:
         model: SkipGram, CBOW, DeepWalk or Node2Vec; DLRM, DeepFM, FactorisationMachine or LogisticRegression; ComplEx,
-            DistMult, TransE, RotatE or DotProduct.
+            DistMult, TransE, RotatE or DotProduct; GAMLP.
         data: for words: a path, glob, folder, "-" (standard input), list of those, iterable of sentences (strings,
             lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list and its kin, a SciPy,
             NetworkX or PyG graph, an opened `Graph`, or walks that `any2vec walk` stored; for clicks: TSV, CSV,
-            Parquet or Arrow files, or opened `Clicks`; for triples: whatever `read_triples` reads.
-        epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes and clicks, 24 for triples.
+            Parquet or Arrow files, or opened `Clicks`; for triples: whatever `read_triples` reads; for GAMLP a graph.
+        epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes and clicks, 24 for triples, 200 for
+            GAMLP.
         threads: training threads; 0 = all usable cores. One thread: the same seed gives the same bits; several:
             Hogwild (Recht et al. 2011), statistically equal.
         seed: of every random draw, 0 or more.
@@ -104,10 +109,11 @@ def fit(
         stage: hears how far reading is: (name, bytes done, bytes in all or None).
         checkpoint_seconds: between checkpoints, more than 0.
         text, graph, triples: reading options.
+        nodes: of GAMLP: features, labels and split of the graph's nodes.
         schema: which columns of clicks are what: a `ClickSchema`, criteo, avazu, or a TOML file.
         cache_dir: where encoded data are kept; triples are not.
         hosts: over how many hosts the run is spread and how they agree (`TrainerOptions` for clicks, `TableHosts` for
-            triples); a number: so many processes of this machine.
+            triples, `LayerOptions` for GAMLP); a number: so many processes of this machine.
         memory, order, staleness_bound: of models of triples and of skip-gram over words and nodes, as `TableOptions`
             has them: bytes (2_000_000_000, "2GB") that the process may have; a table that does not fit is trained from
             the disk, in `out`.
@@ -139,6 +145,14 @@ def fit(
         raise InputError(f"triples is for models of triples, not {model.name}; leave it out.")
     if memory is not None and not isinstance(model, TripleModel):
         check_table(model, spread, init)
+    if isinstance(model, GAMLP):
+        from any2vec.train.node_prepare import check_nodes
+
+        assert isinstance(spread, LayerOptions)
+        check_nodes(model, spread, threads, nodes, text=text, init=init, on_epoch=on_epoch)
+        threads = 1
+    elif nodes is not None:
+        raise InputError(f"nodes is for ga-mlp, not {model.name}; leave it out.")
     wanted = None if schema is None else schema_of(schema)
     bytes_ = None if memory is None else str(memory)
     table = TableOptions(memory=bytes_, order=cast(Any, order), staleness_bound=staleness_bound)
@@ -155,7 +169,7 @@ def fit(
     if (is_several or spread.ray is not None) and not joined():
         check_torch()
         job = TrainJob(
-            model=model, data=[], text=text, graph=graph, schema=wanted, hosts=spread, triples=triples,
+            model=model, data=[], text=text, graph=graph, schema=wanted, hosts=spread, triples=triples, nodes=nodes,
             arguments={
                 "epochs": epochs, "threads": threads, "seed": seed, "out": folder, "overwrite": overwrite,
                 "resume": resume, "init": init, "checkpoint_seconds": checkpoint_seconds, "cache_dir": cache_dir,
@@ -169,7 +183,7 @@ def fit(
     call = Call(
         model=model, data=data, epochs=epochs, threads=int(threads), seed=int(seed), out=folder, resume=resume,
         init=init, callback=callback, on_epoch=on_epoch, stage=stage, checkpoint_seconds=checkpoint_seconds,
-        text=text, graph=graph, schema=wanted, triples=triples, table=table,
+        text=text, graph=graph, schema=wanted, triples=triples, nodes=nodes, table=table,
         cache_dir=None if cache_dir is None else Path(cache_dir), hosts=spread, started=started,
     )  # fmt: skip
     made = call.run_joined() if joined() else call.run()
@@ -180,15 +194,16 @@ def fit(
 
 def _hosts_of(model: Any, hosts: SpreadHosts | int | None) -> SpreadHosts:
     """The hosts of a run of a model, checked; InputError where they, or the model, are no such thing."""
-    if not isinstance(model, SequenceModel | ClickModel | TripleModel):
+    if not isinstance(model, SequenceModel | ClickModel | TripleModel | GAMLP):
         raise InputError(
             "model must be SkipGram(...), CBOW(...), DeepWalk(...), Node2Vec(...), DLRM(...), DeepFM(...), "
-            "FactorisationMachine(...), LogisticRegression(...), ComplEx(...), DistMult(...), TransE(...), RotatE(...) "
-            f"or DotProduct(...), got {model!r}."
+            "FactorisationMachine(...), LogisticRegression(...), ComplEx(...), DistMult(...), TransE(...), "
+            f"RotatE(...), DotProduct(...) or GAMLP(...), got {model!r}."
         )
     kind: type[SpreadHosts] = HostOptions
-    if isinstance(model, ClickModel | TripleModel):
-        kind = TrainerOptions if isinstance(model, ClickModel) else TableHosts
+    if isinstance(model, ClickModel | TripleModel | GAMLP):
+        of_others = TableHosts if isinstance(model, TripleModel) else LayerOptions
+        kind = TrainerOptions if isinstance(model, ClickModel) else of_others
     spread = kind(hosts=hosts) if isinstance(hosts, int) else hosts or kind()
     if not isinstance(spread, kind):
         raise InputError(f"hosts of {model.name} are {kind.__name__}(...), got {spread!r}.")

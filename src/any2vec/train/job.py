@@ -10,6 +10,7 @@ from typing import Any
 
 from any2vec.models.click_config import CLICK_MODELS, ClickModel
 from any2vec.models.config import SequenceModel
+from any2vec.models.ga_mlp import GAMLP, NODE_MODELS
 from any2vec.models.triple_config import TRIPLE_MODELS, TripleModel
 
 MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2vec": "Node2Vec"}
@@ -20,7 +21,7 @@ MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2
 class TrainJob:
     """Arguments of `fit` that a file can hold: data and start vectors are paths."""
 
-    model: SequenceModel | ClickModel | TripleModel
+    model: SequenceModel | ClickModel | TripleModel | GAMLP
     data: list[str]
     arguments: dict[str, Any]
     """epochs, threads, seed, out, overwrite, resume, init, checkpoint_seconds, cache_dir; memory and its kin"""
@@ -28,6 +29,8 @@ class TrainJob:
     graph: Any = None
     schema: Any = None
     triples: Any = None
+    nodes: Any = None
+    """features, labels and split as files"""
     hosts: Any = None
 
     def to_json(self) -> str:
@@ -40,6 +43,7 @@ class TrainJob:
                 ("hosts", self.hosts),
             )
         }
+        options["nodes"] = None if self.nodes is None else stored_nodes(self.nodes)
         arguments = {name: str(value) if isinstance(value, Path) else value for name, value in self.arguments.items()}
         options["schema"] = None if self.schema is None else self.schema.to_dict()
         return json.dumps({"model": self.model.as_dict(), "data": self.data, "arguments": arguments} | options)
@@ -48,8 +52,10 @@ class TrainJob:
     def from_json(cls, text: str) -> TrainJob:
         """Raises ValueError, KeyError or TypeError for a text that `to_json` did not make."""
         from any2vec.data.edges import GraphOptions
+        from any2vec.data.node_options import NodeOptions
         from any2vec.data.text_options import TextOptions
         from any2vec.data.triple_options import TripleOptions
+        from any2vec.parallel.layer_options import LayerOptions
         from any2vec.sync.options import HostOptions
         from any2vec.sync.run_hosts import TableHosts
         from any2vec.sync.trainers import TrainerOptions
@@ -58,10 +64,10 @@ class TrainJob:
         found = json.loads(text)
         options = dict(found["model"])
         name = options.pop("model")
-        model = getattr(import_module(f"any2vec.models.{name}"), (MODELS | CLICK_MODELS | TRIPLE_MODELS)[name])(
-            **options
-        )
-        kind = TrainerOptions if name in CLICK_MODELS else TableHosts if name in TRIPLE_MODELS else HostOptions
+        home = import_module(f"any2vec.models.{name.replace('-', '_')}")
+        model = getattr(home, (MODELS | CLICK_MODELS | TRIPLE_MODELS | NODE_MODELS)[name])(**options)
+        kinds = ((CLICK_MODELS, TrainerOptions), (TRIPLE_MODELS, TableHosts), (NODE_MODELS, LayerOptions))
+        kind = next((own for names, own in kinds if name in names), HostOptions)
 
         def made(kind: Any, key: str) -> Any:
             return None if found[key] is None else kind(**found[key])
@@ -69,5 +75,11 @@ class TrainJob:
         return cls(
             model=model, data=found["data"], arguments=found["arguments"], text=made(TextOptions, "text"),
             graph=made(GraphOptions, "graph"), hosts=made(kind, "hosts"), schema=schema_from_dict(found["schema"]),
-            triples=made(TripleOptions, "triples"),
+            triples=made(TripleOptions, "triples"), nodes=made(NodeOptions, "nodes"),
         )  # fmt: skip
+
+
+def stored_nodes(nodes: Any) -> dict[str, str | None]:
+    """The files of `NodeOptions`, which has nothing in memory."""
+    found = {name: getattr(nodes, name) for name in ("features", "labels", "split")}
+    return {name: None if value is None else str(value) for name, value in found.items()}

@@ -30,7 +30,7 @@ from any2vec.train.losses import forget_losses
 
 _RESULT = (
     "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",
-    "relations.safetensors", "relations.tsv", "triples.npy",
+    "relations.safetensors", "relations.tsv", "triples.npy", "classifier.safetensors",
 )  # fmt: skip
 TABLE, TRIPLES = "table", "triples"
 """folders of a run whose table is larger than memory, until its result is whole: partitions, and buckets of triples"""
@@ -41,7 +41,7 @@ _WHOLE = "meta.json"
 _ABOUT, _LOG = "run.json", "progress.jsonl"
 _NEW_ABOUT, _NEW_LOG = "run.new.json", "progress.new.jsonl"
 """those of a run that is to replace the result beside them; where the first is, the checkpoint is of that run"""
-_BESIDE = (_LOG, "report.html", "report-map.png", "report-curves.png", "evaluation.jsonl")
+_BESIDE = (_LOG, "report.html", "report-map.png", "report-curves.png", "report-monitors.png", "evaluation.jsonl")
 _STAGING = "result"
 _GRACE = 2.0
 """seconds that a process which has been stopped may yet take to end"""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from any2vec.cluster.launch import run_processes
 from any2vec.data.corpus import Corpus
@@ -20,6 +20,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError, InputError
 from any2vec.models.click_config import ClickModel
 from any2vec.models.config import SequenceModel
+from any2vec.models.ga_mlp import GAMLP
 from any2vec.models.triple_config import TripleModel
 from any2vec.sync.run_hosts import RunHosts
 from any2vec.train.call import own_threads
@@ -30,10 +31,6 @@ from any2vec.train.prepare import Stage, open_graph
 from any2vec.train.run_folder import has_table, is_begun, note_restarts, summary_of
 from any2vec.types import Progress
 
-if TYPE_CHECKING:
-    from any2vec.models.click_scorer import ClickScorer
-    from any2vec.models.triple_scorer import TripleScorer
-
 _WORKER = "any2vec.train.worker"
 _RAY_PATIENCE = 50.0
 """seconds at least for a Ray cluster to answer, and that one of its actors may be silent"""
@@ -43,7 +40,7 @@ _log = logging.getLogger("any2vec")
 
 def train_in_processes(
     job: TrainJob, data: Any, callback: Callable[[Progress], None] | None, stage: Stage | None
-) -> tuple[Embeddings, dict[str, Any], list[Progress], ClickScorer | TripleScorer | None]:
+) -> tuple[Embeddings, dict[str, Any], list[Progress], Any]:
     """(vectors, summary, records, scorer, if the model has one) of a job whose hosts are processes of this machine.
 
     job.data is filled in here.
@@ -74,15 +71,23 @@ def train_in_processes(
         result = folder / "result" if out is None else Path(out)
         threads = job.arguments["threads"] or own_threads(job.hosts, job.hosts.num_ranks)
         arguments = job.arguments | {"out": str(result), "threads": threads, "init": _stored_init(job, folder)}
+        if job.nodes is not None:
+            from any2vec.train.node_files import stored_options
+
+            job = replace(job, nodes=stored_options(job.nodes, folder))
         restarts = _run(replace(_stored(job, data, folder, stage), arguments=arguments), folder, hear)
         if job.hosts.restarts:
             note_restarts(result, restarts)
         embeddings = Embeddings.load(result) if out is not None else Embeddings.load(result, mmap=False)
-        scorer: ClickScorer | TripleScorer | None = None
+        scorer: Any = None
         if isinstance(job.model, ClickModel):
             from any2vec.models.click_scorer import ClickScorer
 
             scorer = ClickScorer.load(result)
+        elif isinstance(job.model, GAMLP):
+            from any2vec.models.node_classifier import NodeClassifier
+
+            scorer = NodeClassifier.load(result)
         if isinstance(job.model, TripleModel):
             from any2vec.models.triple_scorer import TripleScorer
 
@@ -185,7 +190,7 @@ def _stored(job: TrainJob, data: Any, folder: Path, stage: Stage | None) -> Trai
     names = data if isinstance(data, list | tuple) else [data]
     if all(isinstance(name, str | Path) and str(name) != STDIN for name in names) and _are_files(names):
         return replace(job, data=[str(name) for name in names])
-    if isinstance(job.model, SequenceModel) and job.model.is_graph:
+    if isinstance(job.model, GAMLP) or (isinstance(job.model, SequenceModel) and job.model.is_graph):
         open_graph(data, job.graph, None, stage).save(folder / "graph")
         return replace(job, data=[str(folder / "graph")], graph=None)  # the options have done their work
     raise InputError(

@@ -29,7 +29,7 @@ def main() -> None:
     data: Any = job.data[0] if len(job.data) == 1 else job.data
     fit(
         job.model, data, **job.arguments, text=job.text, graph=job.graph, schema=job.schema, triples=job.triples,
-        hosts=job.hosts, callback=lambda record: _tell("record", record.as_dict()),
+        nodes=job.nodes, hosts=job.hosts, callback=lambda record: _tell("record", record.as_dict()),
         stage=lambda *stage: _tell("stage", stage),
     )  # fmt: skip
 

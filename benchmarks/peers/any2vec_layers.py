@@ -1,0 +1,80 @@
+"""One host of pdADMM-G on made-up nodes: seconds of an iteration, of each layer's updates, and bytes. JSON on rank 0.
+
+Alone, or as one of several processes that torchrun (or a benchmark that sets its variables) has started.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from any2vec.cluster.launch import join, joined
+from any2vec.cluster.lone import LoneTransport
+from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.models.admm_network import Course
+from any2vec.models.ga_mlp import GAMLP
+from any2vec.parallel.layer_learner import LayerLearner
+from any2vec.plan.schedule import EpochSchedule
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    for name, default in (("layers", 16), ("width", 1000), ("nodes", 140), ("inputs", 5732), ("classes", 7)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--iterations", type=int, default=20)
+    parser.add_argument("--warm", type=int, default=3)
+    parser.add_argument("--quantize", default="none")
+    parser.add_argument("--dual", default="sent")
+    options = parser.parse_args()
+    with threadpool_limits(limits=1, user_api="blas"):
+        if joined():
+            with join(json.dumps(vars(options))) as transport:
+                found = run(options, transport)
+        else:
+            found = run(options, LoneTransport())
+    if found:
+        print(json.dumps(found))
+
+
+def run(options: argparse.Namespace, transport: Transport) -> dict[str, object]:
+    random = np.random.default_rng(0)
+    x_TX = random.standard_normal((options.nodes, options.inputs), np.float32) * np.float32(5 / options.inputs**0.5)
+    label_T = random.integers(0, options.classes, options.nodes)
+    model = GAMLP(layers=options.layers, width=options.width, growth="", quantize=options.quantize)
+    epochs = options.warm + options.iterations
+    course = Course((options.layers,), (epochs,))
+    learner = LayerLearner(
+        model, course, x_TX, label_T, options.classes, 1, transport, dual_is_sent=options.dual == "sent"
+    )
+    before: list[float] = []
+    sent = 0
+    for work in EpochSchedule(start=0, stop=options.nodes, epochs=epochs, unit=options.nodes, piece=options.nodes):
+        if work.epoch == options.warm:
+            learner.settle()
+            transport.barrier()
+            sent, began = transport.counters.bytes_sent(), time.perf_counter()
+            before = list(learner.group.seconds) if learner.group else []
+        learner.run(work)
+    learner.settle()
+    transport.barrier()
+    seconds = (time.perf_counter() - began) / options.iterations
+    after = learner.group.seconds if learner.group else []
+    own = {
+        "layers": [(end - start) / options.iterations for start, end in zip(before, after, strict=True)],
+        "bytes": (transport.counters.bytes_sent() - sent) / options.iterations,
+    }
+    found = transport.gather([text_part(json.dumps(own))], "facts")
+    told = [json.loads(text_of(parts[0])) for parts in found.values()]
+    return {} if not told else {
+        "seconds": seconds, "layers_by_host": [len(host["layers"]) for host in told],
+        "seconds_by_layer": [spent for host in told for spent in host["layers"]],
+        "bytes": [host["bytes"] for host in told],
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

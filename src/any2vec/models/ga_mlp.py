@@ -1,0 +1,197 @@
+"""GA-MLP, a node classifier whose layers learn at the same time: its options. Light: no NumPy, no PyTorch."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
+
+from any2vec.checks import check_choice, check_number, check_whole
+from any2vec.errors import InputError
+
+NODE_MODELS = {"ga-mlp": "GAMLP"}
+"""name on the command line -> its class, also its name in `any2vec`"""
+TRAINERS = ("pdadmm", "gd", "adadelta", "adagrad", "adam")
+RATES = {"gd": 0.1, "adadelta": 1.0, "adagrad": 0.01, "adam": 0.001}
+"""learning rate of the trainers by back-propagation where nobody says it"""
+MOST_LAYERS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class GAMLP:
+    """Graph-augmented MLP for classes of nodes, trained layer by layer in parallel (pdADMM-G, pdADMM-G-Q).
+
+    Wang et al., arXiv 2105.09837 (TNNLS 2022). Objective: cross-entropy summed over the training nodes +
+    weight_decay / 2 |W|^2 + nu / 2 times the squares of what does not fit. Defaults are found on the validation nodes
+    of Cora and Citeseer; the published recipe is `literal`.
+
+    Raises:
+        InputError: an option is not legal, or would do nothing.
+    """
+
+    name: ClassVar[str] = "ga-mlp"
+    default_epochs: ClassVar[int] = 200
+
+    layers: int | str = 10
+    """number of layers of the network, the output layer among them, 2..1000"""
+    width: int = 100
+    """neurons of a hidden layer, and numbers per vector, 1..65,536"""
+    growth: str = "2-5"
+    """layers with which training begins, and grows, before it has all: ascending, like 2-5; empty: all from the start.
+    Half of the epochs belong to the first size, the rest to the others alike"""
+    psi: Literal["powers", "pagerank"] = "powers"
+    """what stands beside a node's own features: powers of the normalised adjacency, or personalised PageRank"""
+    hops: int = 3
+    """highest power, or steps of PageRank, 0..100"""
+    restart: float = 0.15
+    """pagerank: probability of going back to the node, in (0, 1]"""
+    normalise: Literal["scale", "row", "none"] = "scale"
+    """features: scale (one factor for all), row (each row adds up to 1, then one factor for all), or none"""
+    activation: Literal["relu", "tanh", "sigmoid"] = "relu"
+    """of hidden layers; only with relu does growth leave all answers as they were"""
+    trainer: Literal["pdadmm", "gd", "adadelta", "adagrad", "adam"] = "pdadmm"
+    """pdadmm, or an optimiser by back-propagation on one host, on the same objective with the same growth"""
+    learning_rate: float | None = None
+    """trainers by back-propagation: learning rate, in (0, 10]; by default 0.1 for gd, 1 for adadelta, 0.01 for adagrad,
+    0.001 for adam"""
+    nu: float | None = None
+    """pdadmm: weight of what does not fit within a layer, in (0, 1000]; by default 0.01, with literal 0.0001"""
+    rho: float | None = None
+    """pdadmm: weight of what does not fit between layers, in (0, 1000]; by default nu; over 4 nu: proven to settle"""
+    rho_growth: float = 1.0
+    """pdadmm: factor on rho, and on nu where rho is not given, after every rho_every epochs, up to 1, in [1, 1000]"""
+    rho_every: int = 50
+    """pdadmm: epochs between two such factors, 1..1,000,000"""
+    weight_decay: float | None = None
+    """weight of the squares of weights, 0 and up; by default 0.3, with literal 0"""
+    decay_growth: float = 0.1
+    """factor on weight_decay at each growth, in [0, 1]"""
+    quantize: Literal["none", "8", "16", "grid"] = "none"
+    """pdadmm: what travels between layers: none (32 bits), 8 or 16 bits (even steps over a range that a forward pass
+    calibrates), or grid"""
+    quantized: Literal["p", "q", "pq"] = "pq"
+    """quantize: of what: inputs p, outputs q, or both"""
+    grid: str = "-1:20"
+    """quantize grid: the values: LOW:HIGH, all whole numbers from LOW to HIGH, or numbers like -1,0,0.5,2, ascending"""
+    literal: bool = False
+    """pdadmm: as printed: step lengths from 20 by doubling, ten times at most; nu 0.0001, no weight decay"""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.layers, str) and self.layers.isdecimal():  # the flag is also of models whose layers differ
+            object.__setattr__(self, "layers", int(self.layers))
+        check_whole("layers", self.layers, 2, MOST_LAYERS)
+        check_whole("width", self.width, 1, 65_536)
+        check_choice("psi", self.psi, ("powers", "pagerank"))
+        check_whole("hops", self.hops, 0, 100)
+        check_number("restart", self.restart, 0, 1, open_low=True)
+        check_choice("normalise", self.normalise, ("scale", "row", "none"))
+        check_choice("activation", self.activation, ("relu", "tanh", "sigmoid"))
+        check_choice("trainer", self.trainer, TRAINERS)
+        for name, most in (("learning_rate", 10), ("nu", 1000), ("rho", 1000)):
+            if getattr(self, name) is not None:
+                check_number(name, getattr(self, name), 0, most, open_low=True)
+        check_number("rho_growth", self.rho_growth, 1, 1000)
+        check_whole("rho_every", self.rho_every, 1, 1_000_000)
+        if self.weight_decay is not None:
+            check_number("weight_decay", self.weight_decay, 0, 1e6)
+        check_number("decay_growth", self.decay_growth, 0, 1)
+        check_choice("quantize", self.quantize, ("none", "8", "16", "grid"))
+        check_choice("quantized", self.quantized, ("p", "q", "pq"))
+        _ = self.sizes, self.grid_values
+        self._check_idle()
+
+    def _check_idle(self) -> None:
+        """Raise InputError for an option that would do nothing."""
+        default = type(self).__dataclass_fields__
+        wrong = {
+            "learning_rate": self.trainer == "pdadmm", "restart": self.psi == "powers",
+            "quantized": self.quantize == "none", "grid": self.quantize != "grid", "rho_every": self.rho_growth == 1,
+        }  # fmt: skip
+        if self.trainer != "pdadmm":
+            wrong |= dict.fromkeys(("nu", "rho", "rho_growth", "quantize", "literal"), True)
+        for name, is_idle in wrong.items():
+            if is_idle and getattr(self, name) != default[name].default:
+                other = {"restart": "psi powers", "quantized": "quantize none", "grid": f"quantize {self.quantize}"}
+                other["rho_every"] = "rho_growth 1"
+                raise InputError(
+                    f"{name} does nothing with {other.get(name, f'trainer {self.trainer}')}; leave it out."
+                )
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of layers, ascending: those of the growth that are fewer than all, and all."""
+        found = self.growth.split("-") if self.growth else []
+        sizes = [int(size) if size.isdecimal() and len(size) < 5 else 0 for size in found]
+        if any(not 2 <= size <= MOST_LAYERS for size in sizes) or sorted(set(sizes)) != sizes:
+            raise InputError(f"growth must be ascending numbers of layers from 2 on, like 2-5, got {self.growth!r}.")
+        return (*(size for size in sizes if size < self.num_layers), self.num_layers)
+
+    @property
+    def num_layers(self) -> int:
+        """Layers of the network at the end."""
+        return int(self.layers)
+
+    @property
+    def grid_values(self) -> tuple[float, ...]:
+        """The values of `grid`."""
+        try:
+            if ":" in self.grid:
+                low, high = (int(end) for end in self.grid.split(":"))
+                values = tuple(float(value) for value in range(low, high + 1)) if 0 < high - low < 65_536 else ()
+            else:
+                values = tuple(float(value) for value in self.grid.split(","))
+        except ValueError:
+            values = ()
+        if not 2 <= len(values) <= 65_536 or any(not low < high for low, high in pairwise(values)):
+            raise InputError(
+                f"grid must be LOW:HIGH in whole numbers, or 2 to 65,536 ascending numbers with commas; got "
+                f"{self.grid!r}."
+            )
+        return values
+
+    @property
+    def dim(self) -> int:
+        """Numbers of a node's vector: what the last hidden layer makes of it."""
+        return self.width
+
+    @property
+    def start_nu(self) -> float:
+        """nu at the start."""
+        return self.nu or (1e-4 if self.literal else 0.01)
+
+    @property
+    def start_decay(self) -> float:
+        """Weight decay at the start."""
+        if self.weight_decay is None:
+            return 0.0 if self.literal else 0.3
+        return self.weight_decay
+
+    @property
+    def rate(self) -> float:
+        """Learning rate of a trainer by back-propagation."""
+        return self.learning_rate or RATES.get(self.trainer, 0.0)
+
+    def penalties(self, epoch: int, stage: int) -> tuple[float, float, float]:
+        """(nu, rho, weight decay) of an epoch, from 0, of a stage of the growth, from 0."""
+        factor = self.rho_growth ** (epoch // self.rho_every)
+        rho = self.rho or self.start_nu
+        grown = max(rho, min(1.0, rho * factor))
+        nu = self.start_nu if self.rho is not None else grown
+        return nu, grown, self.start_decay * self.decay_growth**stage
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"model": self.name} | asdict(self)
+
+
+def stage_ends(sizes: int, epochs: int) -> list[int]:
+    """The epoch behind the last one of each size of a growth: half for the first, the rest for the others alike.
+
+    Raises:
+        InputError: there are fewer epochs than sizes.
+    """
+    if epochs < sizes:
+        raise InputError(f"epochs must be at least {sizes}, one for each size of the growth, got {epochs}.")
+    if sizes == 1:
+        return [epochs]
+    first = max(1, epochs // 2)
+    return [first + (epochs - first) * stage // (sizes - 1) for stage in range(sizes)]

@@ -1,0 +1,218 @@
+"""One host of a run of a GA-MLP: its layers, or all of them by back-propagation; rank 0 answers for all nodes."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from typing import Any, Protocol
+
+import numpy as np
+
+from any2vec.cluster.message import Part
+from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.embeddings import Embeddings
+from any2vec.errors import FormatError, JobError
+from any2vec.models.admm_network import Course, Weights
+from any2vec.models.ga_mlp import GAMLP, stage_ends
+from any2vec.models.node_classifier import CLASSIFIER, NodeClassifier
+from any2vec.parallel.layer_group import PHASES
+from any2vec.parallel.layer_learner import LayerLearner, monitors_by_epoch, times_of
+from any2vec.plan.schedule import EpochSchedule
+from any2vec.train.checkpoint import FILE
+from any2vec.train.host import FitRequest, Host, Made, resumed, summed
+from any2vec.train.node_prepare import SPLITS, PreparedNodes
+from any2vec.train.progress import Recorder
+from any2vec.types import Stats, Work
+
+SETTLED_EVERY = 25
+"""epochs after which hosts meet, for records, checkpoints and stops; between them only neighbours speak"""
+
+
+class LayerDriver:
+    """Neighbours agree within an epoch; all hosts meet now and then."""
+
+    def __init__(self, epochs: int) -> None:
+        self._epochs = epochs
+
+    def before(self, work: Work) -> None:
+        """Neighbours speak while they work."""
+
+    def after(self, work: Work, stats: Stats) -> None:
+        """Neighbours have spoken."""
+
+    def is_settled(self, work: Work) -> bool:
+        return (work.epoch + 1) % SETTLED_EVERY == 0 or work.epoch + 1 == self._epochs
+
+
+class NodeLearner(Protocol):
+    """What learns the layers of a network, some of them or all."""
+
+    def run(self, work: Work) -> Stats: ...
+
+    def learning_rate(self, progress: float) -> float: ...
+
+    def settle(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def state(self) -> dict[str, np.ndarray]: ...
+
+    def recall(self, epoch: int, state: dict[str, np.ndarray]) -> None: ...
+
+
+class NodeHost(Host):
+    """What both ways to train share (abstract)."""
+
+    learner: NodeLearner
+
+    def __init__(self, request: FitRequest, prepared: PreparedNodes, transport: Transport) -> None:
+        super().__init__(request, transport)
+        self.prepared, self.data_facts = prepared, prepared.facts
+        model: GAMLP = request.model
+        if transport.hosts > model.num_layers:
+            raise JobError(
+                f"There are more hosts than layers, {transport.hosts} and {model.num_layers}: each host needs a layer."
+            )
+        x_TX, self._scale = prepared.scaled
+        label_T = prepared.label_N[prepared.rows["train"]]
+        course = Course(model.sizes, tuple(stage_ends(len(model.sizes), request.epochs)))
+        self.learner = self._learner(course, x_TX, label_T)
+        self.rounds = 1
+        self.driver = LayerDriver(request.epochs)
+        nodes = len(label_T)
+        schedule = EpochSchedule(start=0, stop=nodes, epochs=request.epochs, unit=nodes, piece=nodes)
+        self.schedule = resumed(schedule, self.checkpoint, transport.rank, [0, nodes], lambda rest: rest[0], nodes)
+        self._answered: tuple[NodeClassifier, np.ndarray, np.ndarray] | None = None
+
+    def compile(self) -> None:
+        """Nothing is compiled; what a checkpoint holds is put in place."""
+        if self.checkpoint is None:
+            return
+        try:
+            self.learner.recall(self.checkpoint.place.epoch, self.checkpoint.state)
+        except (KeyError, ValueError, IndexError, TypeError, RuntimeError) as error:
+            raise FormatError(f"{FILE} does not hold the layers of this run; start again with --overwrite.") from error
+
+    def abandon(self, error: BaseException) -> None:
+        """The checkpoint has all that can be kept."""
+
+    def end(self) -> None:
+        self.learner.settle()
+
+    def agreed(self) -> dict[str, np.ndarray] | None:
+        state = self.learner.state()
+        parts = [Part("dense", np.ascontiguousarray(array)) for array in state.values()]
+        found = self.transport.gather([text_part(json.dumps(list(state))), *parts], "layers")
+        if not found:
+            return None
+        return {
+            name: part.array
+            for names, *arrays in found.values()
+            for name, part in zip(json.loads(text_of(names)), arrays, strict=True)
+        }
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def made(self, agreed: dict[str, np.ndarray]) -> Made:
+        classifier, vectors, _ = self._answer(agreed)
+        embeddings = Embeddings(self.prepared.keys, vectors, meta={"model": self.request.model.as_dict()})
+        return Made(embeddings, scorer=classifier, parts={CLASSIFIER: classifier})
+
+    def facts(self, recorder: Recorder) -> dict[str, Any]:
+        agreed = self.agreed()
+        told = self._told()
+        if agreed is None:
+            return {}
+        layers = {"hosts": self.transport.hosts, "layers": self.request.model.num_layers}
+        return self._accuracies(agreed) | {"trainer": self.request.model.trainer} | layers | told
+
+    def finish(self) -> None:
+        """Nobody asks for anything."""
+
+    @abstractmethod
+    def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> NodeLearner:
+        """What learns on this host."""
+
+    @abstractmethod
+    def _told(self) -> dict[str, Any]:
+        """What this way to train tells beside accuracies, at rank 0; all hosts call it together."""
+
+    def _answer(self, agreed: dict[str, np.ndarray]) -> tuple[NodeClassifier, np.ndarray, np.ndarray]:
+        """(the classifier, vectors of all nodes, scores of their classes); made once, when the training is over."""
+        if self._answered is None:
+            layers = sum(name.endswith(".w") for name in agreed)
+            weights = [Weights(agreed[f"layer{at}.w"], agreed[f"layer{at}.b"][0]) for at in range(layers)]
+            weights[0] = weights[0]._replace(w_IO=weights[0].w_IO * np.float32(self._scale))
+            prepared = self.prepared
+            classifier = NodeClassifier(self.request.model, weights, prepared.classes, prepared.options.psi)
+            self._answered = classifier, *classifier.answer(prepared.adjacency, prepared.features)
+        return self._answered
+
+    def _accuracies(self, agreed: dict[str, np.ndarray]) -> dict[str, float | None]:
+        """Share of the nodes of each part of the split whose class is told rightly; None without nodes."""
+        told_N = self._answer(agreed)[2].argmax(axis=1)
+        label_N, rows = self.prepared.label_N, self.prepared.rows
+        return {
+            f"{name}_accuracy": float((told_N[rows[name]] == label_N[rows[name]]).mean()) if len(rows[name]) else None
+            for name in SPLITS
+        }
+
+
+class LayerHost(NodeHost):
+    """Some of the layers of the network, or for a while none: pdADMM-G."""
+
+    learner: LayerLearner
+
+    def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> LayerLearner:
+        request = self.request
+        is_sent = request.agree is None or request.agree.dual == "sent"
+        num_classes = len(self.prepared.classes)
+        return LayerLearner(request.model, course, x_TX, label_T, num_classes, request.seed, self.transport, is_sent)
+
+    def _told(self) -> dict[str, Any]:
+        own = {
+            "history": self.learner.history, "bytes": self._bytes(),
+            "seconds": [] if self.learner.group is None else self.learner.group.seconds,
+        }  # fmt: skip
+        found = self.transport.gather([text_part(json.dumps(own))], "facts")
+        if not found:
+            return {}
+        told = [json.loads(text_of(parts[0])) for parts in found.values()]
+        histories = [[{int(at): row for at, row in epoch.items()} for epoch in host["history"]] for host in told]
+        monitors = monitors_by_epoch(histories)
+        terms = ("fit", "between", "decay", "risk")
+        return {
+            "bytes_by_kind": summed([host["bytes"] for host in told]),
+            **times_of(self.learner.bounds, [host["seconds"] for host in told]),
+            "lagrangian": [sum(values) for values in zip(*(monitors[name] for name in terms), strict=True)],
+            "residual": [value**0.5 for value in monitors["residual"]],
+            "decrease": {name: values for name, values in monitors.items() if name.startswith(("fell", "rose"))},
+        }  # fmt: skip
+
+    def _bytes(self) -> dict[str, int]:
+        """Bytes that this host has sent, by kind: p, q, u; weights where the network grew; and what steers."""
+        found = dict.fromkeys((*PHASES, "weights", "control"), 0)
+        for (kind, _, phase), count in self.transport.counters.sent.items():
+            is_between = phase in PHASES
+            found[phase if kind == "dense" and is_between else "weights" if kind == "dense" else "control"] += count
+        return found
+
+
+class BackpropHost(NodeHost):
+    """All layers, by back-propagation."""
+
+    def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> NodeLearner:
+        from any2vec.models.backprop import BackpropLearner
+
+        return BackpropLearner(self.request.model, course, x_TX, label_T, len(self.prepared.classes), self.request.seed)
+
+    def _told(self) -> dict[str, Any]:
+        return {}
+
+
+def node_host(request: FitRequest, prepared: PreparedNodes, transport: Transport) -> NodeHost:
+    """The host that trains as the model asks."""
+    kind = LayerHost if request.model.trainer == "pdadmm" else BackpropHost
+    return kind(request, prepared, transport)

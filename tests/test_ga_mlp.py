@@ -1,0 +1,451 @@
+"""GA-MLP: augmentation, layers on hosts, growth, checkpoints, bad input; end to end on planted communities."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from typer.testing import CliRunner
+
+import any2vec
+from any2vec.cli.app import app
+from any2vec.cluster.grid import Grid, even_grid
+from any2vec.cluster.message import HEAD, PART, Message, encode
+from any2vec.cluster.threads import run_logical
+from any2vec.cluster.transport import Transport
+from any2vec.data.augment import Own, PageRank, Powers, augment, multiply, normalised_adjacency
+from any2vec.errors import DataError, InputError, Interrupted, MessageError
+from any2vec.models.activation import activation
+from any2vec.models.admm_blocks import Steps
+from any2vec.models.admm_layer import Penalties
+from any2vec.models.admm_network import Quantised, make_layers, start_weights
+from any2vec.models.ga_mlp import stage_ends
+from any2vec.parallel.layer_group import LayerGroup, neighbours_of
+from any2vec.plan.layers import boundary_bytes, critical_path, deal_layers
+from any2vec.train import keeper
+from any2vec.types import Csr, Stats, Work
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
+LAYERS, NODES, WIDTH, ITERATIONS = 10, 20, 8, 50
+SMALL: dict[str, Any] = {"layers": 4, "width": 8, "growth": "2", "hops": 2}
+
+
+# ---- augmentation
+
+
+def a_graph(num_nodes: int = 12, num_edges: int = 30) -> tuple[Csr, np.ndarray]:
+    """(a weighted undirected graph with loops, its dense adjacency)."""
+    random = np.random.default_rng(3)
+    dense = np.zeros((num_nodes, num_nodes))
+    for _ in range(num_edges):
+        u, v = random.integers(0, num_nodes, 2)
+        dense[u, v] = dense[v, u] = random.integers(1, 4)
+    found = sparse.csr_array(dense)
+    found.sort_indices()
+    return Csr(found.indptr.astype(np.int64), found.indices.astype(np.int32), found.data.astype(np.float32)), dense
+
+
+def naive_normalised(dense: np.ndarray, row_of: np.ndarray, num_rows: int) -> np.ndarray:
+    found = np.zeros((num_rows, num_rows))
+    for u, v in np.ndindex(dense.shape):
+        if u != v:
+            found[row_of[u], row_of[v]] = dense[u, v]
+    found += np.eye(num_rows)
+    scale = found.sum(axis=1) ** -0.5
+    return scale[:, None] * found * scale
+
+
+def test_augmentation_equals_dense_powers_in_blocks_of_any_width() -> None:
+    csr, dense = a_graph()
+    row_of = np.random.default_rng(1).permutation(15)[:12]  # three rows have no edges
+    adjacency = normalised_adjacency(csr, row_of, 15)
+    a = naive_normalised(dense, row_of, 15)
+    np.testing.assert_allclose(adjacency.toarray(), a, rtol=1e-6)
+    h = np.random.default_rng(2).standard_normal((15, 7)).astype(np.float32)
+    rows, w = np.array([3, 0, 14]), np.random.default_rng(4).standard_normal((28, 5)).astype(np.float32)
+    x = np.hstack([np.linalg.matrix_power(a, power) @ h for power in range(4)])
+    for memory, features in itertools.product((1, 12 * 15 * 3, 1 << 28), (h, sparse.csr_array(h))):
+        np.testing.assert_allclose(augment(adjacency, features, Powers(3), rows, memory), x[rows], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(multiply(adjacency, features, Powers(3), w, memory), x @ w, rtol=1e-4, atol=1e-4)
+    walk = sum(0.2 * 0.8**step * np.linalg.matrix_power(a, step) for step in range(200))
+    np.testing.assert_allclose(
+        augment(adjacency, h, PageRank(0.2, 200), rows), np.hstack([h, walk @ h])[rows], rtol=1e-3, atol=1e-4
+    )
+    own = Own(lambda adjacency, block: [block, 2 * (adjacency @ block)])
+    np.testing.assert_allclose(
+        augment(adjacency, h, own, rows, 1), np.hstack([h, 2 * a @ h])[rows], rtol=1e-4, atol=1e-5
+    )
+    with pytest.raises(InputError, match="psi must give finite arrays of the shape"):
+        augment(adjacency, h, Own(lambda adjacency, block: [block[:2]]), rows)
+
+
+# ---- layers on hosts
+
+
+def run_layers(
+    transport: Transport, hosts: int, quantised: Quantised | None, sends_u: bool, bounds: list[int] | None = None
+) -> tuple[list[Any], Counter[tuple[str, str]]]:
+    """(blocks of this host's layers after 50 iterations, bytes it has sent by kind and phase)."""
+    random = np.random.default_rng(5)
+    x, label = random.standard_normal((NODES, 30)).astype(np.float32), random.integers(0, 4, NODES)
+    weights = [w._replace(w_IO=4 * w.w_IO) for w in start_weights([30, *[WIDTH] * (LAYERS - 1), 4], 7)]
+    bounds = bounds or deal_layers([1.0] * LAYERS, hosts)
+    first, stop = bounds[transport.rank], bounds[transport.rank + 1]
+    layers = make_layers(weights, x, label, activation("relu"), Steps(), quantised, first, stop)
+    group = LayerGroup(layers, transport, neighbours_of(transport.rank, bounds), sends_u)
+    for number in range(ITERATIONS):
+        group.iterate(Penalties(0.01, 0.01 * 1.02**number, 0.1))
+    group.settle()
+    sent: Counter[tuple[str, str]] = Counter()
+    for (kind, _, phase), count in transport.counters.sent.items():
+        sent[kind, phase] += count
+    return [(layer.w_IO, layer.b_O, layer.p_TI, layer.z_TO, layer.q_TO, layer.left_u_TI) for layer in layers], sent
+
+
+BYTES = {"none": (None, 4, 4), "pq8": (Quantised(True, True, 8), 1, 1), "p16": (Quantised(True, False, 16), 2, 4)}
+BYTES |= {"q grid": (Quantised(False, True, Grid([0.0, 0.1, 0.5, 1.0, 4.0])), 4, 1)}
+
+
+@pytest.mark.parametrize("sends_u", [True, False], ids=["u sent", "u computed"])
+@pytest.mark.parametrize("name", BYTES)
+def test_hosts_hold_what_one_host_holds_and_send_what_the_formula_says(name: str, sends_u: bool) -> None:
+    quantised, p_bytes, q_bytes = BYTES[name]
+    ((alone, nothing),) = run_logical(1, lambda transport: run_layers(transport, 1, quantised, sends_u))
+    assert not nothing and np.isfinite(alone[0][0]).all()
+    for hosts in (2, 5, 10):
+        found = run_logical(hosts, lambda transport, n=hosts: run_layers(transport, n, quantised, sends_u))
+        blocks = [layer for layers, _ in found for layer in layers]
+        for one, other in zip(alone, blocks, strict=True):
+            for mine, theirs in zip(one, other, strict=True):
+                assert (mine is None and theirs is None) or np.array_equal(mine, theirs)
+        sent: Counter[str] = Counter()
+        for _, counts in found:
+            for (kind, phase), count in counts.items():
+                sent[phase if kind == "dense" else kind] += count
+        each = boundary_bytes(NODES, WIDTH, p_bytes, q_bytes, 4 if sends_u else 0)
+        assert {kind: sent[kind] for kind in each} == {
+            kind: count * ITERATIONS * (hosts - 1) for kind, count in each.items()
+        }
+    if name == "pq8":
+        full, now = boundary_bytes(NODES, WIDTH), boundary_bytes(NODES, WIDTH, 1, 1, 4 if sends_u else 0)
+        saved = 1 - sum(now[kind] for kind in "pqu") / sum(full[kind] for kind in "pqu")
+        assert saved == pytest.approx(1 / 2 if sends_u else 5 / 6)
+
+
+def test_eight_bits_are_one_byte_on_the_wire() -> None:
+    grid = even_grid(8, 0, 1)
+    part = grid.pack(grid.nearest(np.random.default_rng(0).random((NODES, WIDTH), np.float32)))
+    head, pieces = encode(Message(0, 0, 0, "p", (part,)))
+    wire = len(head) + sum(np.asarray(piece).nbytes for piece in pieces)
+    assert wire == HEAD.size + PART.size + NODES * WIDTH
+    with pytest.raises(MessageError, match="places on a grid of 3"):
+        Grid([0.0, 1.0, 2.0]).unpack(part, np.float32)
+
+
+def test_neighbours_that_do_not_fit_are_told() -> None:
+    def work(transport: Transport) -> None:
+        random = np.random.default_rng(0)
+        width = 4 + transport.rank
+        weights = start_weights([6, width, width, 2], 1)
+        layers = make_layers(
+            weights, random.random((9, 6), np.float32), np.zeros(9, np.int64), activation("relu"), Steps(), None,
+            transport.rank, 2 + transport.rank,
+        )[:1]  # fmt: skip
+        group = LayerGroup(layers, transport, neighbours_of(transport.rank, [0, 1, 2]))
+        group.iterate(Penalties(0.1, 0.1, 0.0))
+
+    with pytest.raises(MessageError, match=r"Rank 1 sent p as float32 \(9, 5\) where float32 \(9, 4\) was due"):
+        run_logical(2, work)
+
+
+def test_layers_are_dealt_so_that_the_dearest_host_is_cheapest() -> None:
+    random = np.random.default_rng(0)
+    for layers, hosts in itertools.product((1, 4, 7), (1, 2, 3, 6)):
+        costs = random.integers(1, 20, layers).astype(float).tolist()
+        bounds = deal_layers(costs, hosts)
+        busy = min(layers, hosts)
+        assert len(bounds) == hosts + 1 and bounds[0] == 0 and bounds[busy:] == [layers] * (hosts - busy + 1)
+        cuts = itertools.combinations(range(1, layers), busy - 1)
+        best = min(max(sum(costs[start:stop]) for start, stop in itertools.pairwise([0, *cut, layers])) for cut in cuts)
+        mine = [sum(costs[start:stop]) for start, stop in itertools.pairwise(bounds[: busy + 1])]
+        assert max(mine) == best and all(start < stop for start, stop in itertools.pairwise(bounds[: busy + 1]))
+        assert critical_path(costs, bounds) == pytest.approx(sum(costs) / best)
+    assert neighbours_of(0, [0, 1, 3, 3]) == (None, 1) and neighbours_of(1, [0, 1, 3, 3]) == (0, None)
+
+
+def test_growth_shares_the_epochs_out() -> None:
+    assert stage_ends(3, 200) == [100, 150, 200] and stage_ends(1, 7) == [7] and stage_ends(3, 3) == [1, 2, 3]
+    assert any2vec.GAMLP().sizes == (2, 5, 10) and any2vec.GAMLP(layers=5, growth="2-5-8").sizes == (2, 5)
+    with pytest.raises(InputError, match="epochs must be at least 3"):
+        stage_ends(3, 2)
+
+
+# ---- whole runs
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Three communities of 30 nodes; features tell little of a node and, with its neighbours', all."""
+    folder, random = tmp_path_factory.mktemp("nodes"), np.random.default_rng(0)
+    label = np.repeat(np.arange(3), 30)
+    edges = [
+        (u, v) for u, v in itertools.combinations(range(90), 2)
+        if random.random() < (0.3 if label[u] == label[v] else 0.01)
+    ]  # fmt: skip
+    features = 0.7 * random.standard_normal((90, 12)) + np.eye(3, 12)[label]
+    parts = np.array(["train", "val", "test", "test"])[np.arange(90) % 4]
+    files = {"edges": "".join(f"{u}\t{v}\n" for u, v in edges)}
+    files |= {"labels": "".join(f"{node}\tc{name}\n" for node, name in enumerate(label))}
+    files |= {"split": "".join(f"{node}\t{part}\n" for node, part in enumerate(parts))}
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    sparse.save_npz(folder / "features.npz", sparse.csr_array(features.astype(np.float32)))
+    paths = {name: folder / name for name in files} | {"features": folder / "features.npz"}
+    return paths | {"x": features, "y": label, "parts": parts}
+
+
+def options(planted: dict[str, Any], **more: Any) -> any2vec.NodeOptions:
+    found = {name: planted[name] for name in ("features", "labels", "split")}
+    return any2vec.NodeOptions(**(found | more))
+
+
+def trained(planted: dict[str, Any], epochs: int = 30, model: Any = SMALL, **more: Any) -> any2vec.FitResult:
+    nodes = more.pop("nodes", options(planted))
+    return any2vec.fit(any2vec.GAMLP(**model), planted["edges"], nodes=nodes, epochs=epochs, seed=2, **more)
+
+
+def same(one: any2vec.FitResult, other: any2vec.FitResult) -> bool:
+    pairs = zip(one.scorer.weights, other.scorer.weights, strict=True)
+    return all(np.array_equal(mine, theirs) for ours, their in pairs for mine, theirs in zip(ours, their, strict=True))
+
+
+def test_it_learns_what_neighbours_tell(planted: dict[str, Any]) -> None:
+    result = trained(planted, 60)
+    alone = trained(planted, 60, SMALL | {"hops": 0})
+    assert result.summary["test_accuracy"] > 0.85 and alone.summary["test_accuracy"] < 0.75
+    assert len(result.summary["lagrangian"]) == len(result.summary["residual"]) == 60
+    assert result.embeddings.vectors.shape == (90, 8) and result.summary["bytes_by_kind"]["p"] == 0
+    for psi in ({"psi": "pagerank", "hops": 8}, {"normalise": "row"}, {"normalise": "none"}, {"activation": "tanh"}):
+        assert trained(planted, 60, SMALL | psi).summary["test_accuracy"] > 0.65
+
+
+@pytest.mark.parametrize("quantize", ["none", "8", "grid"])
+def test_hosts_of_any_number_make_the_same_model(planted: dict[str, Any], quantize: str) -> None:
+    model = SMALL | {"quantize": quantize} | ({"grid": "-1,0,0.25,0.5,1,2,4"} if quantize == "grid" else {})
+    alone = trained(planted, 12, model)
+    for hosts, dual in ((2, "sent"), (4, "computed")):
+        spread = trained(planted, 12, model, hosts=any2vec.LayerOptions(logical_hosts=hosts, dual=dual))
+        assert same(alone, spread) and np.array_equal(alone.embeddings.vectors, spread.embeddings.vectors)
+        assert spread.summary["lagrangian"] == alone.summary["lagrangian"]
+        wide = {"none": 4, "8": 1, "grid": 1}[quantize]
+        boundaries = 6 + 6 * (hosts - 1)  # of two layers in the first six epochs, of four in the others
+        told = boundary_bytes(23, 8, wide, wide, 4 if dual == "sent" else 0)
+        assert {kind: spread.summary["bytes_by_kind"][kind] for kind in "pqu"} == {
+            kind: boundaries * told[kind] for kind in "pqu"
+        }
+        assert sum(spread.summary["layers_by_host"]) == 4
+
+
+@needs_torch
+def test_processes_make_the_same_model(planted: dict[str, Any]) -> None:
+    """What is in memory is stored for them."""
+    label = planted["y"]
+    split = {name: np.flatnonzero(planted["parts"] == name) for name in ("train", "val", "test")}
+    nodes = any2vec.NodeOptions(features=planted["x"].astype(np.float32), labels=label, split=split)  # type: ignore[arg-type]
+    spread = trained(planted, 12, SMALL | {"quantize": "16"}, nodes=nodes, hosts=2)
+    alone = trained(planted, 12, SMALL | {"quantize": "16"})
+    assert same(alone, spread) and spread.summary["test_accuracy"] == alone.summary["test_accuracy"]
+    assert spread.scorer.classes == ["0", "1", "2"] and alone.scorer.classes == ["c0", "c1", "c2"]
+
+
+@pytest.mark.parametrize("trainer", ["pdadmm", pytest.param("adam", marks=needs_torch)])
+def test_a_run_that_was_stopped_goes_on_to_the_same_bits_on_any_number_of_hosts(
+    planted: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trainer: str
+) -> None:
+    model = SMALL | {"trainer": trainer} | ({"quantize": "8"} if trainer == "pdadmm" else {})
+    monkeypatch.setattr("any2vec.train.layer_host.SETTLED_EVERY", 5)
+    hear = keeper.Keeper.heard
+
+    def heard(self: keeper.Keeper, work: Work, stats: Stats) -> None:
+        if work.progress_to > 0.6:
+            self.stop_signal = signal.SIGINT
+        hear(self, work, stats)
+
+    hosts: dict[str, Any] = {} if trainer != "pdadmm" else {"hosts": any2vec.LayerOptions(logical_hosts=3)}
+    with monkeypatch.context() as patch:
+        patch.setattr(keeper.Keeper, "heard", heard)
+        with pytest.raises(Interrupted, match="holds the work so far"):
+            trained(planted, 20, model, out=tmp_path / "run", **hosts)
+    went_on = trained(planted, 20, model, out=tmp_path / "run", resume=True)
+    assert same(went_on, trained(planted, 20, model))
+    again = trained(planted, 20, model, out=tmp_path / "run", resume=True)  # it is finished: nothing is trained
+    assert same(again, went_on) and again.summary["test_accuracy"] == went_on.summary["test_accuracy"]
+
+
+@needs_torch
+def test_a_step_of_gradient_descent_is_the_gradient_of_the_objective(planted: dict[str, Any]) -> None:
+    model: dict[str, Any] = {"layers": 2, "width": 3, "growth": "", "hops": 1, "normalise": "none", "weight_decay": 0.5}
+    model |= {"trainer": "gd", "learning_rate": 0.01, "activation": "tanh"}
+    made = trained(planted, 1, model)
+    (w0, b0), (w1, b1) = start_weights([24, 3, 3], 2)
+    labels, rows = planted["y"], np.flatnonzero(planted["parts"] == "train")
+    features = planted["x"].astype(np.float32)
+    graph = any2vec.read_graph(planted["edges"])
+    row_of = np.array([int(key) for key in graph.keys])
+    x = augment(normalised_adjacency(graph.csr, row_of, 90), features, Powers(1), rows).astype(np.float64)
+
+    def objective(w0: np.ndarray) -> float:
+        score = np.tanh(x @ w0 + b0) @ w1 + b1
+        chosen = score[np.arange(len(rows)), labels[rows]]
+        loss = float((np.log(np.exp(score).sum(axis=1)) - chosen).mean())
+        return loss + 0.5 / (2 * len(rows)) * float((w0**2).sum() + (w1**2).sum())
+
+    for place in ((0, 0), (13, 2), (23, 1)):
+        step = np.zeros_like(w0, np.float64)
+        step[place] = 1e-5
+        slope = (objective(w0 + step) - objective(w0 - step)) / 2e-5
+        assert made.scorer.weights[0].w_IO[place] - w0[place] == pytest.approx(-0.01 * slope, rel=1e-3, abs=1e-7)
+
+
+def test_new_nodes_features_of_embeddings_and_the_estimator(planted: dict[str, Any], tmp_path: Path) -> None:
+    label = np.where(planted["parts"] == "train", planted["y"], -1)
+    graph = any2vec.read_graph(planted["edges"])
+    estimator = any2vec.GAMLPClassifier(**SMALL, epochs=60, seed=2).fit(graph, planted["x"], label)
+    assert estimator.score(graph, planted["x"], planted["y"]) > 0.85 and estimator.classes_.tolist() == [0, 1, 2]
+    proba = estimator.predict_proba(graph, planted["x"])
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    # a new node that knows five of the last community and tells nothing itself
+    more = any2vec.read_graph(sparse.csr_array((np.ones(5), (np.full(5, 90), np.arange(70, 75))), shape=(91, 91)))
+    old = sparse.csr_array((np.ones(len(graph.csr.indices)), (
+        np.repeat([int(key) for key in graph.keys], np.diff(graph.csr.indptr)),
+        [int(graph.keys[at]) for at in graph.csr.indices],
+    )), shape=(91, 91))  # fmt: skip
+    new = sparse.csr_array((np.ones(5), (np.full(5, 90), np.arange(70, 75))), shape=(91, 91))
+    assert len(more) >= 6 and estimator.predict(old + new, np.vstack([planted["x"], np.zeros(12)]))[90] == 2
+    keys = [f"n{node}" for node in range(90)]
+    vectors = any2vec.Embeddings(keys, planted["x"])
+    vectors.save(tmp_path / "vectors")
+    (tmp_path / "edges").write_text("".join(f"n{u} n{v}\n" for u, v in _pairs(planted["edges"])))
+    (tmp_path / "labels").write_text("".join(f"n{u} {v}\n" for u, v in enumerate(planted["y"]) if label[u] >= 0))
+    nodes = any2vec.NodeOptions(features=tmp_path / "vectors", labels=tmp_path / "labels")
+    result = any2vec.fit(any2vec.GAMLP(**SMALL), tmp_path / "edges", nodes=nodes, epochs=60, seed=2)
+    assert result.embeddings.keys == keys and result.summary["train_accuracy"] == 1
+    np.testing.assert_allclose(result.embeddings.vectors, estimator.embeddings_.vectors, rtol=1e-4, atol=1e-5)
+    own = any2vec.GAMLPClassifier(**SMALL | {"psi": lambda adjacency, block: [block, adjacency @ block]}, epochs=20)
+    assert own.fit(graph, planted["x"], label).classifier_.weights[0].w_IO.shape == (24, 8)
+
+
+def _pairs(path: Path) -> list[list[str]]:
+    return [line.split() for line in path.read_text().splitlines()]
+
+
+# ---- bad input
+
+
+def bad(planted: dict[str, Any], name: str, value: Any, tmp_path: Path) -> any2vec.NodeOptions:
+    if isinstance(value, np.ndarray):
+        np.save(tmp_path / "bad.npy", value)
+        value = tmp_path / "bad.npy"
+    elif isinstance(value, str):
+        (tmp_path / "bad").write_text(value)
+        value = tmp_path / "bad"
+    return options(planted, **{name: value})
+
+
+NAN = np.ones((90, 3))
+NAN[4, 1] = np.nan
+BAD = {
+    "a NaN": ("features", NAN, "holds NaN"),
+    "too few rows": ("features", np.ones((80, 3)), "10 of the graph's 90 nodes have no features"),
+    "no matrix": ("features", np.ones(90), "must be a matrix"),
+    "no features": ("features", None, "say where features are"),
+    "no file": ("features", Path("nowhere.npz"), "There are no features"),
+    "a class for nobody": ("labels", "0 a\n1 b\n90 a\n", "node '90' has no features"),
+    "labels missing": ("labels", "0 a\n1 b\n", "is in the split and has no class"),
+    "one class": ("labels", "".join(f"{node} a\n" for node in range(90)), "There are 1 classes"),
+    "two classes": ("labels", "0 a b\n1 b\n", "several classes"),
+    "an empty training split": ("split", "0 val\n1 test\n", "training split is empty"),
+    "an unknown part": ("split", "0 train\n1 dev\n", "line 2: expected `node train|val|test`"),
+    "twice": ("split", "0 train\n0 test\n", "in the split twice"),
+    "an unknown node": ("split", "0 train\n95 test\n", "node '95' has no features"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_sentence(planted: dict[str, Any], tmp_path: Path, case: str) -> None:
+    name, value, sentence = BAD[case]
+    with pytest.raises((DataError, InputError), match=sentence.replace("|", r"\|")):
+        trained(planted, nodes=bad(planted, name, value, tmp_path), out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "sentence"),
+    [
+        ({}, {"hosts": any2vec.LayerOptions(logical_hosts=5)}, "more hosts than layers, 5 and 4"),
+        ({}, {"threads": 2}, "has one thread"),
+        ({"trainer": "adam"}, {"hosts": any2vec.LayerOptions(logical_hosts=2)}, "on one host"),
+        ({"trainer": "adam", "quantize": "8"}, {}, "quantize does nothing with trainer adam"),
+        ({"learning_rate": 0.1}, {}, "learning_rate does nothing with trainer pdadmm"),
+        ({"quantized": "p"}, {}, "quantized does nothing with quantize none"),
+        ({"restart": 0.5}, {}, "restart does nothing with psi powers"),
+        ({"growth": "5-2"}, {}, "growth must be ascending"),
+        ({"quantize": "grid", "grid": "3,1"}, {}, "ascending numbers"),
+        ({"layers": 1}, {}, "layers must be a whole number from 2"),
+        ({}, {"init": "vectors"}, "init does not apply to ga-mlp"),
+    ],
+)
+def test_options_that_do_not_go_together(planted: dict[str, Any], model: Any, more: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        trained(planted, 30, SMALL | model, **more)
+
+
+def test_labels_and_splits_in_memory(planted: dict[str, Any]) -> None:
+    for name, value, sentence in (
+        ("labels", np.full(90, -2), "labels must be whole numbers from 0"),
+        ("labels", np.zeros(89, int), "one for each of 90 nodes"),
+        ("split", {"train": [0, 90]}, "rows beyond the 90 nodes"),
+    ):
+        with pytest.raises(DataError, match=sentence):
+            trained(planted, nodes=options(planted, **{name: value}))
+
+
+# ---- the command
+
+
+def test_the_command_tells_accuracy_bytes_and_the_lagrangian(planted: dict[str, Any], tmp_path: Path) -> None:
+    inputs = ["train", str(planted["edges"]), "--model", "ga-mlp"]
+    inputs += [f"--{name}={planted[name]}" for name in ("features", "labels", "split")]
+    shape = ["--layers", "4", "--width", "8", "--growth", "2", "--hops", "2", "--epochs", "30", "--seed", "2"]
+    more = ["--json", "--logical-hosts", "2", "--quantize", "8", "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(app, [*inputs, *shape, *more])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["test_accuracy"] > 0.7 and len(told["lagrangian"]) == 30 and told["bytes_by_kind"]["p"] == 30 * 23 * 8
+    report = CliRunner().invoke(app, ["report", str(tmp_path / "run")])
+    assert report.exit_code == 0 and (tmp_path / "run" / "report-monitors.png").stat().st_size > 5000
+    classifier = any2vec.NodeClassifier.load(tmp_path / "run")
+    assert classifier.classes == ["c0", "c1", "c2"] and len(classifier.weights) == 4
+    shown = CliRunner().invoke(app, [*inputs, *shape])  # without a folder, for the accuracy alone
+    assert shown.exit_code == 0 and "right classes" in shown.stdout and "result" not in shown.stdout
+
+
+def test_the_command_refuses_in_one_sentence(planted: dict[str, Any], tmp_path: Path) -> None:
+    inputs = ["train", str(planted["edges"]), "--model", "ga-mlp", "--features", str(planted["features"])]
+    for more, sentence in (
+        ([], "say where labels are, --labels"),
+        (["--labels", str(planted["labels"]), "--layers", "3", "--logical-hosts", "4"], "more hosts than layers"),
+        (["--labels", str(planted["labels"]), "--layers", "3-4"], "layers must be a whole number"),
+        (["--sync", "mean"], "--sync is not an option of ga-mlp"),
+    ):
+        done = CliRunner().invoke(app, [*inputs, *more, "--out", str(tmp_path / "out")])
+        assert done.exit_code == 2 and sentence in " ".join(done.output.split()), done.output
+        assert not (tmp_path / "out").exists()
