@@ -140,10 +140,9 @@ def test_without_a_budget_all_rows_are_in_memory() -> None:
 
 def test_too_small_a_budget_says_the_smallest_that_works() -> None:
     refused = CliRunner().invoke(app, ["estimate", *SHAPE_OF_TRIPLES, "--memory", "100MB", "--quiet"])
-    said = re.search(r"needs a memory of ([\d,]+) bytes at least", refused.stderr)
+    said = re.search(r"needs memory (\d+MB) at least", refused.stderr)
     assert refused.exit_code == 2 and said is not None
-    smallest = int(said[1].replace(",", ""))
-    found: Any = run("estimate", *SHAPE_OF_TRIPLES, "--memory", str(smallest + (50 << 20)))  # this process grows
+    found: Any = run("estimate", *SHAPE_OF_TRIPLES, "--memory", said[1])
     assert not found["is_in_memory"] and 2 <= found["capacity"] <= 4
 
 
