@@ -95,7 +95,7 @@ def plan_buffer(
         num_rows: of the table, 1 or more.
         row_bytes: of a row with its optimiser's state.
         fixed_bytes: what the process needs beside the table.
-        more_bytes: what it needs besides where all rows are in memory.
+        more_bytes: what it needs besides where all rows are in memory; below 0 where it then needs less.
 
     Raises:
         InputError: the budget is too small; it says one that works, `SLACK` above the smallest.
@@ -112,7 +112,9 @@ def plan_buffer(
             found.append(BufferPlan(num_rows, row_bytes, partitions, capacity, fixed_bytes, swaps))
     if not found:
         smallest = smallest_budget(num_rows, row_bytes, fixed_bytes, more_bytes)
-        raise too_small(f"A table of {num_rows:,} rows of {row_bytes:,} bytes", smallest, fixed_bytes, budget_bytes)
+        is_whole = smallest == whole.memory_bytes + more_bytes
+        beside = fixed_bytes + more_bytes * is_whole
+        raise too_small(f"A table of {num_rows:,} rows of {row_bytes:,} bytes", smallest, beside, budget_bytes)
     return min(found, key=lambda plan: (plan.epoch_bytes, plan.partitions))
 
 
@@ -125,12 +127,12 @@ def smallest_budget(num_rows: int, row_bytes: int, fixed_bytes: int = 0, more_by
     return fixed_bytes + min(whole, (2 + AHEAD) * _block_bytes(num_rows, row_bytes, partitions))
 
 
-def too_small(table: str, smallest: int, fixed_bytes: int, budget_bytes: int) -> InputError:
+def too_small(table: str, smallest: int, beside: int, budget_bytes: int) -> InputError:
     """The refusal of a budget. It names one in whole MB, as it can be given, with room for a process that is a little
-    larger the next time."""
+    larger the next time. beside: bytes of the smallest that are not for the table."""
     named = -(-(smallest + SLACK) // 1_000_000)
     return InputError(
-        f"{table} needs memory {named}MB at least, of which {round(fixed_bytes / 1e6)}MB are for everything else; "
+        f"{table} needs memory {named}MB at least, of which {round(beside / 1e6)}MB are for everything else; "
         f"got {budget_bytes:,} bytes."
     )
 
