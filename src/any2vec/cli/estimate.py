@@ -66,8 +66,8 @@ def _estimate(
         return
     if job.table is not None and job.table.memory is not None:
         raise InputError(
-            f"--memory is estimated for models of triples alone, not for {job.name}: leave it out; `any2vec train` says "
-            "before it begins whether a budget is enough."
+            f"--memory is estimated for models of triples alone, not for {job.name}: leave it out; `any2vec train` "
+            "says before it begins whether a budget is enough."
         )
     with Bar(quiet) as bar:
         if rows is not None:
