@@ -42,7 +42,7 @@ def windows(order: str, row_M3: np.ndarray, epochs: int = 2) -> Iterator[Window]
         for column, part_M in ((0, part_M2[is_now_M, 0]), (2, part_M2[is_now_M, 1])):
             block_M = np.array([turn.block_of[part] for part in part_M.tolist()], np.int64)
             slot_M3[:, column] += (block_M * BLOCK - PARTS.bounds[part_M]).astype(np.int32)
-        yield Window(turn, turn.after, before[turn.epoch], slot_M3, True)
+        yield Window(turn, turn.after, before[turn.epoch], len(row_M3), slot_M3, True)
         before[turn.epoch] += len(slot_M3)
 
 

@@ -66,7 +66,7 @@ def main() -> None:
     with threadpool_limits(limits=1, user_api="blas"):
         if args.partitions:
             plan = BufferPlan(args.entities, row_bytes(model), args.partitions, args.capacity, 0, 0)
-            summary = TripleTableHost(request, prepared, plan).train().summary
+            summary = TripleTableHost(request, prepared, plan, LoneTransport()).train().summary
             seconds = summary["train_seconds"] + summary["seconds_committing"]
             summary["items_per_s"] = summary["items"] / seconds
         else:
