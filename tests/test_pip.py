@@ -259,6 +259,8 @@ def test_options_come_from_the_vectors() -> None:
     assert options_of(trained) == TargetOptions(window=3, num_negatives=9, min_count=2)
     assert options_of(trained, window=4).window == 4
     assert options_of(Embeddings(keys, np.eye(2))) == TargetOptions()
+    triples = Embeddings(keys, np.eye(2), meta={"model": {"model": "complex", "num_negatives": None}})
+    assert options_of(triples) == TargetOptions()
     tree = Embeddings(keys, np.eye(2), meta={"model": {"objective": "hierarchical", "num_negatives": 5}})
     with pytest.raises(InputError, match="hierarchical"):
         options_of(tree)

@@ -154,7 +154,7 @@ def options_of(embeddings: Embeddings, **given: Any) -> TargetOptions:
             "compare with, --num-negatives (num_negatives)."
         )
     names = ("window", "subsample", "min_count", "max_vocab", "num_negatives")
-    return TargetOptions(**{name: model[name] for name in names if name in model} | given)
+    return TargetOptions(**{name: model[name] for name in names if model.get(name) is not None} | given)
 
 
 def evaluate_pip(
