@@ -95,6 +95,10 @@ def test_names_that_have_no_vector(here: Path) -> None:
     assert "None of the 2 triples of other.tsv has names that the model was trained on, such as 'e" in refused(
         "evaluate", "out", "--task", "triples", "--data", "other.tsv"
     )
+    Path("plain.tsv").write_text("e1\te2\ne2\te3\n")
+    assert "plain.tsv has entities that the model was trained on, but with none of its relations" in refused(
+        "evaluate", "out", "--task", "triples", "--data", "plain.tsv"
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from any2vec.errors import InputError
 from any2vec.plan.bucket_orders import beta_swaps, make_order
-from any2vec.plan.buffer import AHEAD, MOST_PARTITIONS, block_rows, plan_buffer, smallest_budget
+from any2vec.plan.buffer import AHEAD, MOST_PARTITIONS, SLACK, block_rows, plan_buffer, smallest_budget
 
 sizes = st.integers(1, 10**9), st.integers(4, 4000), st.integers(0, 10**9)
 
@@ -21,8 +21,10 @@ def test_a_plan_stays_within_its_budget(rows: int, row_bytes: int, fixed: int, m
     if budget < smallest_budget(rows, row_bytes, fixed):
         with pytest.raises(InputError) as caught:
             plan_buffer(rows, row_bytes, budget, fixed)
-        said = re.search(r"memory of ([\d,]+) bytes at least", str(caught.value))
-        assert said is not None and int(said[1].replace(",", "")) == smallest_budget(rows, row_bytes, fixed)
+        said = re.search(r"needs memory (\d+)MB at least", str(caught.value))
+        assert said is not None
+        spare = int(said[1]) * 1_000_000 - smallest_budget(rows, row_bytes, fixed)
+        assert SLACK <= spare < SLACK + 1_000_000
         return
     plan = plan_buffer(rows, row_bytes, budget, fixed)
     assert plan.memory_bytes <= budget and 1 <= plan.capacity <= plan.partitions <= MOST_PARTITIONS
@@ -30,12 +32,21 @@ def test_a_plan_stays_within_its_budget(rows: int, row_bytes: int, fixed: int, m
     assert plan.is_in_memory == (fixed + rows * row_bytes <= budget)
 
 
-@given(*sizes)
-def test_the_smallest_budget_works(rows: int, row_bytes: int, fixed: int) -> None:
-    smallest = smallest_budget(rows, row_bytes, fixed)
-    assert plan_buffer(rows, row_bytes, smallest, fixed).memory_bytes <= smallest
+@given(*sizes, st.integers(0, 10**9))
+def test_the_smallest_budget_works(rows: int, row_bytes: int, fixed: int, more: int) -> None:
+    smallest = smallest_budget(rows, row_bytes, fixed, more)
+    plan = plan_buffer(rows, row_bytes, smallest, fixed, more)
+    assert plan.memory_bytes + more * plan.is_in_memory <= smallest
     with pytest.raises(InputError):
-        plan_buffer(rows, row_bytes, smallest - 1, fixed)
+        plan_buffer(rows, row_bytes, smallest - 1, fixed, more)
+
+
+@pytest.mark.parametrize(("more", "named", "beside"), [(-60_000_000, 59, 40), (5_000_000, 109, 100)])
+def test_a_refusal_adds_up(more: int, named: int, beside: int) -> None:
+    """A table of 10.24 MB: all of it where that takes less beside it, else four of 64 partitions of 163,840 bytes."""
+    told = rf"needs memory {named}MB at least, of which {beside}MB are .*; got 5 bytes"
+    with pytest.raises(InputError, match=told):
+        plan_buffer(10_000, 1024, 5, 100_000_000, more)
 
 
 def test_no_other_number_of_partitions_moves_less() -> None:

@@ -185,6 +185,11 @@ def test_words_for_values() -> None:
         and value_text("x", 0.00012345) == "0.0001234"
     )
     assert (
-        value_text("rss_bytes", 2e9) == "2 GB" and value_text("x", [1, "a"]) == "1, a" and value_text("x", None) == "–"
+        value_text("rss_bytes", 2e9)
+        == value_text("bytes_read", 2e9)
+        == value_text("bytes_by_kind · rows", 2e9)
+        == "2 GB"
+        and value_text("x", [1, "a"]) == "1, a"
+        and value_text("x", None) == "–"
     )
     assert not re.search(r"e\+", value_text("x", 1234567.0))

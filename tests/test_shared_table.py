@@ -307,7 +307,7 @@ def test_partitions_follow_from_the_budget_of_a_host(hosts: int) -> None:
         block = -(-rows // plan.partitions) * size
         assert fixed + (plan.capacity + 4) * block <= megabytes << 20
     assert plan.capacity == plan.partitions // hosts  # all that a host owns is in its memory
-    with pytest.raises(InputError, match=rf"rows of 516 bytes on {hosts} hosts needs a memory of [\d,]+ bytes on each"):
+    with pytest.raises(InputError, match=rf"rows of 516 bytes, shared by {hosts} hosts, needs memory \d+MB at least"):
         plan_shared(rows, size, 101 << 20, fixed, hosts)
 
 
@@ -326,7 +326,7 @@ def test_what_is_refused(files: tuple[Path, Path], tmp_path: Path) -> None:
             "order hilbert is for one host; several hosts have a plan",
         ),
         ({"hosts": TWO, "memory": "2GB"}, "say which one, as out"),
-        ({"hosts": TWO, "memory": "1MB", "out": tmp_path / "out"}, "on 2 hosts needs a memory of"),
+        ({"hosts": TWO, "memory": "1MB", "out": tmp_path / "out"}, r"shared by 2 hosts, needs memory \d+MB at least"),
         ({"hosts": any2vec.HostOptions(logical_hosts=2), "memory": "2GB"}, r"hosts of rotate are TableHosts\(...\)"),
         ({"hosts": any2vec.TableHosts(link="1Gbit"), "memory": "2GB"}, "--link .* is for several hosts"),
     ):
@@ -350,6 +350,9 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
     assert found.exit_code == 0, found.output
     summary = json.loads(found.stdout)
     assert [summary[name] for name in ("partitions", "capacity", "hosts", "held_twice")] == [8, 3, 2, 0]
+    assert sum(summary["bytes_by_kind"].values()) >= summary["partition_bytes_sent"] + summary["round_bytes_sent"]
+    shown = CliRunner().invoke(app, [*train, "--memory", "2GB", "--logical-hosts", "2", "--overwrite"])
+    assert shown.exit_code == 0 and "3 of 8 partitions in memory" in shown.output and "between them" in shown.output
     told = CliRunner().invoke(app, [*train, "--memory", "2GB", "--logical-hosts", "2", "--sync", "mean", "--overwrite"])
     assert told.exit_code == 2 and "--sync is not an option of complex" in told.stderr + told.stdout
 

@@ -369,7 +369,7 @@ def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> N
     assert triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "3GB")) is None
     plan = triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "550MB"))
     assert plan is not None and 2 <= plan.capacity < plan.partitions and plan.memory_bytes <= 550_000_000
-    with pytest.raises(InputError, match=r"A table of 1,000,000 rows of 508 bytes needs a memory of [\d,]+ bytes"):
+    with pytest.raises(InputError, match=r"A table of 1,000,000 rows of 508 bytes needs memory \d+MB at least"):
         triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "100MB"))
     many = triple_budget.plan_triples(*asked(100_000, 50_000_000, "2GB"))  # their questions are 6 GB
     assert many is not None and many.capacity < many.partitions
@@ -450,7 +450,7 @@ def test_a_budget_that_is_too_small(files: tuple[Path, Path], tmp_path: Path) ->
     train = ["train", str(files[0]), "--model", "complex", "--out", str(tmp_path / "out"), "--memory", "1MB"]
     found = CliRunner().invoke(app, [*train, "--quiet"])
     assert found.exit_code == 2 and found.stderr.count("\n") == 1
-    assert "needs a memory of" in found.stderr and "got 1,000,000" in found.stderr
+    assert "needs memory " in found.stderr and "got 1,000,000 bytes" in found.stderr
     assert not (tmp_path / "out").exists()
     words = CliRunner().invoke(app, ["train", str(files[0]), "--model", "cbow", "--memory", "1GB"])
     assert "--memory is not an option of cbow; it is for models of triples" in words.stderr

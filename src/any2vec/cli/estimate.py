@@ -64,6 +64,11 @@ def _estimate(
         with Bar(quiet) as bar:
             estimate_triples(job, run, rows, items, _room(job), bar.stage, as_json)
         return
+    if job.table is not None and job.table.memory is not None:
+        raise InputError(
+            f"--memory is estimated for models of triples alone, not for {job.name}: leave it out; `any2vec train` "
+            "says before it begins whether a budget is enough."
+        )
     with Bar(quiet) as bar:
         if rows is not None:
             found = size_of_plan(job.model, rows, items or 100 * rows, run)

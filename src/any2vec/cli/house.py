@@ -70,17 +70,26 @@ def check(
         print_json({"is_sound": not problems, "problems": problems, "folders": found})
     else:
         show(*(_files(one) for one in found))
-        note("All is as it was written." if not problems else f"{len(problems)} of these files are damaged.")
+        note(_verdict(len(problems)))
     if problems:
         raise typer.Exit(EXIT_BAD_INPUT)
 
 
+def _verdict(damaged: int) -> str:
+    if not damaged:
+        return "All is as it was written."
+    are = "file is" if damaged == 1 else "files are"
+    return f"{damaged:,} {are} damaged: bring them back from a copy, or start the run again with --overwrite."
+
+
 def _files(found: FolderCheck) -> RenderableType:
-    """A table of a folder's files."""
-    rows = [
-        (file.file, size(file.num_bytes), file.problem or ("sound" if file.is_counted else "never committed"))
-        for file in found.files
-    ]
+    """A table of a folder's files: what is damaged by name, the rest added up."""
+    rows = [(file.file, size(file.num_bytes), file.problem) for file in found.files if file.problem]
+    sound = [file.num_bytes for file in found.files if file.is_counted and not file.problem]
+    left = [file.num_bytes for file in found.files if not file.is_counted]
+    for sizes, said in ((sound, "sound"), (left, "never committed: it goes when the run goes on")):
+        if sizes:
+            rows.append((f"{len(sizes):,} file{'s' * (len(sizes) > 1)}", size(sum(sizes)), said))
     return columns(str(found.folder), ["file", "size", "found"], rows, left=3)
 
 

@@ -109,6 +109,9 @@ def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         agreed = f"{summary['sync']}, cache {summary['cache']}"
         hosts = f"{summary['hosts']} trainers{beside}, {size(sent)} between them"
         return [*_restart_lines(summary), ("hosts", hosts), ("agreement", agreed)]
+    if "held_twice" in summary:
+        waits = ", ".join(duration(seconds) for seconds in summary["seconds_idle"])
+        return [*_restart_lines(summary), ("hosts", f"{summary['hosts']}, {size(sent)} between them"), ("waits", waits)]
     agreed = f"{summary['sync']}, {summary['rounds']:,} rounds, {summary['agree_share']:.0%} of the time"
     walked = [("walking", f"{duration(summary['walk_seconds'])} of it")] if "walk_seconds" in summary else []
     hosts = f"{summary['hosts']}, {size(sent)} between them"

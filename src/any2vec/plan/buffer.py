@@ -19,6 +19,9 @@ MOST_PARTITIONS = 64
 AHEAD = 2
 """partitions beside the buffer: one that is read ahead, one that is written back"""
 
+SLACK = 8_000_000
+"""bytes by which the process itself may be larger when the same command is given again"""
+
 PAGE = 4096
 """bytes; blocks of the buffer begin and end with whole pages, for they are read and written past the page cache"""
 
@@ -83,42 +86,55 @@ class BufferPlan:
         return asdict(self) | derived
 
 
-def plan_buffer(num_rows: int, row_bytes: int, budget_bytes: int, fixed_bytes: int = 0) -> BufferPlan:
+def plan_buffer(
+    num_rows: int, row_bytes: int, budget_bytes: int, fixed_bytes: int = 0, more_bytes: int = 0
+) -> BufferPlan:
     """The plan that moves the fewest bytes within the budget.
 
     Args:
         num_rows: of the table, 1 or more.
         row_bytes: of a row with its optimiser's state.
         fixed_bytes: what the process needs beside the table.
+        more_bytes: what it needs besides where all rows are in memory; below 0 where it then needs less.
 
     Raises:
-        InputError: the budget is too small; it says the smallest one that works.
+        InputError: the budget is too small; it says one that works, `SLACK` above the smallest.
     """
     whole = BufferPlan(num_rows, row_bytes, 1, 1, fixed_bytes, 0)
-    if whole.memory_bytes <= budget_bytes:
+    if whole.memory_bytes + more_bytes <= budget_bytes:
         return whole
     found = []
     for partitions in range(AHEAD + 3, min(MOST_PARTITIONS, num_rows) + 1):
-        capacity = (budget_bytes - fixed_bytes) // _block_bytes(num_rows, row_bytes, partitions) - AHEAD
-        if 2 <= capacity < partitions:
+        room = (budget_bytes - fixed_bytes) // _block_bytes(num_rows, row_bytes, partitions) - AHEAD
+        capacity = min(room, partitions - 1)
+        if capacity >= 2:
             swaps = beta_swaps(partitions, capacity)
             found.append(BufferPlan(num_rows, row_bytes, partitions, capacity, fixed_bytes, swaps))
     if not found:
-        smallest = smallest_budget(num_rows, row_bytes, fixed_bytes)
-        raise InputError(
-            f"A table of {num_rows:,} rows of {row_bytes:,} bytes needs a memory of {smallest:,} bytes at least, of "
-            f"which {fixed_bytes:,} are for everything else; got {budget_bytes:,}."
-        )
+        smallest = smallest_budget(num_rows, row_bytes, fixed_bytes, more_bytes)
+        is_whole = smallest == whole.memory_bytes + more_bytes
+        beside = fixed_bytes + more_bytes * is_whole
+        raise too_small(f"A table of {num_rows:,} rows of {row_bytes:,} bytes", smallest, beside, budget_bytes)
     return min(found, key=lambda plan: (plan.epoch_bytes, plan.partitions))
 
 
-def smallest_budget(num_rows: int, row_bytes: int, fixed_bytes: int = 0) -> int:
+def smallest_budget(num_rows: int, row_bytes: int, fixed_bytes: int = 0, more_bytes: int = 0) -> int:
     """The smallest budget that `plan_buffer` accepts."""
+    whole = num_rows * row_bytes + more_bytes
     partitions = max(1, min(MOST_PARTITIONS, num_rows))
     if partitions < AHEAD + 3:
-        return fixed_bytes + num_rows * row_bytes
-    out_of_core = (2 + AHEAD) * _block_bytes(num_rows, row_bytes, partitions)
-    return fixed_bytes + min(num_rows * row_bytes, out_of_core)
+        return fixed_bytes + whole
+    return fixed_bytes + min(whole, (2 + AHEAD) * _block_bytes(num_rows, row_bytes, partitions))
+
+
+def too_small(table: str, smallest: int, beside: int, budget_bytes: int) -> InputError:
+    """The refusal of a budget. It names one in whole MB, as it can be given, with room for a process that is a little
+    larger the next time. beside: bytes of the smallest that are not for the table."""
+    named = -(-(smallest + SLACK) // 1_000_000)
+    return InputError(
+        f"{table} needs memory {named}MB at least, of which {round(beside / 1e6)}MB are for everything else; "
+        f"got {budget_bytes:,} bytes."
+    )
 
 
 def _block_bytes(num_rows: int, row_bytes: int, partitions: int) -> int:

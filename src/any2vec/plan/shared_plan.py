@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from any2vec.cluster.message import overhead
 from any2vec.errors import InputError
-from any2vec.plan.buffer import AHEAD, MOST_PARTITIONS, PAGE, BufferPlan
+from any2vec.plan.buffer import AHEAD, MOST_PARTITIONS, PAGE, BufferPlan, too_small
 from any2vec.plan.buffer import block_rows as rows_of_block
 from any2vec.plan.shared_walk import SharedWalk
 
@@ -61,10 +61,8 @@ def plan_shared(num_rows: int, row_bytes: int, budget_bytes: int, fixed_bytes: i
     if not found:
         most = min(MOST_PARTITIONS, num_rows) // step * step
         smallest = fixed_bytes + (2 + AHEAD + SPARE) * _block_bytes(num_rows, row_bytes, most)
-        raise InputError(
-            f"A table of {num_rows:,} rows of {row_bytes:,} bytes on {hosts} hosts needs a memory of {smallest:,} "
-            f"bytes on each at least, of which {fixed_bytes:,} are for everything else; got {budget_bytes:,}."
-        )
+        table = f"A table of {num_rows:,} rows of {row_bytes:,} bytes, shared by {hosts} hosts,"
+        raise too_small(table, smallest, fixed_bytes, budget_bytes)
     return min(found, key=lambda plan: (plan.epoch_bytes, plan.partitions))
 
 

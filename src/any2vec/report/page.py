@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -257,7 +258,7 @@ def value_text(name: str, value: Any) -> str:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int | float) and name.endswith(("_bytes", "bytes")):
+    if isinstance(value, int | float) and "bytes" in re.split(r"\W|_", name):
         return size_text(value)
     if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)

@@ -56,7 +56,8 @@ def check_folders(folder: Path | str) -> list[FolderCheck]:
     found = [(path, name) for path in (folder, *inner) if (name := _format(path))]
     if not found:
         raise FormatError(
-            f"{folder} holds no table in partitions and no triples in buckets; give the folder of a run with --memory."
+            f"{folder} holds no table in partitions and no triples in buckets; give the folder of an unfinished run "
+            "with --memory (a finished one has its vectors instead)."
         )
     return [FolderCheck(path, name, tuple(_CHECKS[name][1](path))) for path, name in found]
 

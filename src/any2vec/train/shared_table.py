@@ -32,7 +32,7 @@ from any2vec.signals import name_of, stops_go_to
 from any2vec.sync.changed_mean import PHASE, ChangedMean
 from any2vec.tables.partition_exchange import ASK, GIVE, TAKEN, AllPartitions, Holding, PartitionExchange
 from any2vec.tables.partition_store import PartitionStore, next_note, read_index
-from any2vec.train.host import Made, run_summary
+from any2vec.train.host import Made, run_summary, summed
 from any2vec.train.out_of_core import OutOfCoreReport, OutOfCoreRun
 from any2vec.train.progress import Recorder
 from any2vec.train.run_folder import TABLE, host_folder, is_table, remove_table, run_folder, write_result
@@ -192,7 +192,7 @@ class SharedTable:
         own = {
             "moved": self.host.moved(report), "phases": transport.counters.bytes_by_phase(),
             "plan": host_moves(walk, store.bounds, store.columns).as_dict(), "held": exchange.ended(),
-            "idle": self.seconds_idle,
+            "idle": self.seconds_idle, "kinds": transport.counters.bytes_by_kind(),
         }  # fmt: skip
         found = transport.gather([text_part(json.dumps(own))], "facts", timeout=LONG_WORK)
         every = [json.loads(text_of(parts[0])) for parts in found.values()]
@@ -206,6 +206,7 @@ class SharedTable:
         holdings = [(Holding(*held), rank) for rank, one in enumerate(every) for held in one["held"]]
         return every[0]["moved"] | {
             "hosts": transport.hosts,
+            "bytes_by_kind": summed([one["kinds"] for one in every]),
             "order": "shared",
             "loads": sum(one["moved"]["loads"] for one in every),
             "stores": sum(one["moved"]["stores"] for one in every),

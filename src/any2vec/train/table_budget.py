@@ -104,10 +104,10 @@ def plan_table(request: FitRequest, num_rows: int, row_bytes: int, fixed_bytes: 
 
 def plan_budget(budget: int, num_rows: int, row_bytes: int, fixed_bytes: int, more: int) -> BufferPlan | None:
     """`plan_table` of a budget in bytes, 0: there is none."""
-    whole = fixed_bytes + num_rows * row_bytes
-    if not budget or whole + more <= budget:
+    if not budget:
         return None
-    return plan_buffer(num_rows, row_bytes, min(budget, whole - 1), fixed_bytes)
+    plan = plan_buffer(num_rows, row_bytes, budget, fixed_bytes, more)
+    return None if plan.is_in_memory else plan
 
 
 def process_bytes() -> int:
