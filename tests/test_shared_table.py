@@ -343,15 +343,7 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
     train = [
         "train",
         str(files[0]),
-        "--model",
-        "complex",
-        "--dim",
-        "8",
-        "--epochs",
-        "2",
-        "--threads",
-        "1",
-        "--out",
+        *["--model", "complex", "--dim", "8", "--epochs", "2", "--threads", "1", "--out"],
         out,
     ]
     found = CliRunner().invoke(app, [*train, "--memory", "2GB", "--logical-hosts", "2", "--quiet", "--json"])

@@ -34,6 +34,7 @@ from any2vec.train.stored_vectors import StoredVectors
 from any2vec.train.table_options import TableOptions, parse_size
 from any2vec.train.triple_batches import WindowLearner
 from any2vec.train.triple_host import fresh_tables, start_entities
+from failing_steps import fails_at
 
 NUM_TRAIN, NUM_TEST = 6000, 400
 MODEL = any2vec.ComplEx(dim=32, batch_size=200)
@@ -188,16 +189,8 @@ def test_who_goes_on_from_a_commit(
     batches: int, seconds: float, files: tuple[Path, Path], tmp_path: Path, is_large: None
 ) -> None:
     """What ends a run in the middle of a window, as a kill does: all since the last commit is done again."""
-    out, left, step = tmp_path / "out", [batches], WindowLearner.step
-
-    def failing(self: WindowLearner, batch: Any) -> Any:
-        left[0] -= 1
-        if not left[0]:
-            raise StorageError("the end")
-        return step(self, batch)
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(StorageError, match="the end"):
-        patch.setattr(WindowLearner, "step", failing)
+    out = tmp_path / "out"
+    with fails_at(WindowLearner, batches):
         any2vec.fit(SMALL, files[0], out=out, checkpoint_seconds=seconds, **MEMORY)
     went_on = any2vec.fit(SMALL, files[0], out=out, resume=True, **MEMORY)
     assert went_on.summary["items"] == 2 * NUM_TRAIN
@@ -438,15 +431,7 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
     train = [
         "train",
         str(files[0]),
-        "--model",
-        "complex",
-        "--dim",
-        "8",
-        "--epochs",
-        "2",
-        "--threads",
-        "1",
-        "--out",
+        *["--model", "complex", "--dim", "8", "--epochs", "2", "--threads", "1", "--out"],
         out,
     ]
     found = CliRunner().invoke(app, [*train, "--memory", "2GB", "--order", "hilbert", "--quiet", "--json"])

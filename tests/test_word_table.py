@@ -26,6 +26,7 @@ from any2vec.train.pair_batches import PairLearner
 from any2vec.train.start import fresh_tables
 from any2vec.train.swept_pairs import SweptPairs
 from any2vec.train.table_options import TableOptions
+from failing_steps import fails_at
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
 WORDS, TOPICS, LINES = 120, 4, 1000
@@ -158,16 +159,8 @@ def test_who_goes_on_ends_as_if_never_stopped(records: int, text: Path, tmp_path
 @pytest.mark.parametrize("call", [2, 15, 40])
 def test_who_goes_on_from_a_commit(call: int, text: Path, tmp_path: Path, is_large: None) -> None:
     """What ends a run in the middle of a window, as a kill does: all since the last commit is done again."""
-    out, left, step = tmp_path / "out", [call], PairLearner.step
-
-    def failing(self: PairLearner, batch: Any) -> Any:
-        left[0] -= 1
-        if not left[0]:
-            raise StorageError("the end")
-        return step(self, batch)
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(StorageError, match="the end"):
-        patch.setattr(PairLearner, "step", failing)
+    out = tmp_path / "out"
+    with fails_at(PairLearner, call):
         any2vec.fit(MODEL, text, out=out, checkpoint_seconds=0.05, **MEMORY)
     went_on = any2vec.fit(MODEL, text, out=out, resume=True, **MEMORY)
     assert went_on.summary["items"] == 2 * 8 * LINES

@@ -1,0 +1,27 @@
+"""What ends a run in the middle of a window, as a kill does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from any2vec.errors import StorageError
+
+
+@contextmanager
+def fails_at(learner: Any, call: int) -> Iterator[None]:
+    """The learner's step raises at that call, 1 and up, which ends what stands in the context."""
+    left, step = [call], learner.step
+
+    def failing(self: Any, batch: Any) -> Any:
+        left[0] -= 1
+        if not left[0]:
+            raise StorageError("the end")
+        return step(self, batch)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(StorageError, match="the end"):
+        patch.setattr(learner, "step", failing)
+        yield
