@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import threading
 from itertools import product
 from pathlib import Path
@@ -32,6 +30,7 @@ from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train import progress, table_budget
 from any2vec.train.shared_table import held_twice
 from any2vec.train.triple_batches import WindowLearner
+from ended_runs import stops_after
 
 NUM_TRAIN, NUM_TEST = 6000, 400
 MODEL = any2vec.ComplEx(dim=32, batch_size=200)
@@ -163,15 +162,9 @@ def test_all_go_on_with_the_mean() -> None:
 
 
 def test_a_stop_is_at_the_end_of_a_round(files: tuple[Path, Path], tmp_path: Path, is_large: None) -> None:
-    out, heard = tmp_path / "out", []
-
-    def hear(record: Any) -> None:
-        heard.append(record)
-        if len(heard) == 3:
-            os.kill(os.getpid(), signal.SIGTERM)
-
+    out = tmp_path / "out"
     with pytest.raises(Interrupted, match=r"at the end of a round; .*out holds the work so far"):
-        any2vec.fit(SMALL, files[0], out=out, hosts=TWO, callback=hear, **MEMORY)
+        any2vec.fit(SMALL, files[0], out=out, hosts=TWO, callback=stops_after(3), **MEMORY)
     looked_at = check_folders(out)
     assert [found.folder.parent.name for found in looked_at] == ["host-0"] * 2 + ["host-1"] * 2
     assert not any(found.problems for found in looked_at)

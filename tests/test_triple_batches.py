@@ -23,7 +23,7 @@ BLOCK = block_rows(10, 4 * 5)
 
 
 def learner_of(model: TripleModel) -> WindowLearner:
-    return WindowLearner(model, np.zeros((6, 5), np.float32), PARTS, RELATIONS, TRIPLES, 2, 1)
+    return WindowLearner(model, np.zeros((6, 5), np.float32), PARTS, RELATIONS, 2, 1)
 
 
 def rows(seed: int = 1) -> np.ndarray:

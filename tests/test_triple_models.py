@@ -17,6 +17,7 @@ from any2vec.kernels.triple_queries import draw_slots
 from any2vec.models.complex import ComplEx
 from any2vec.models.distmult import DistMult
 from any2vec.models.dot import DotProduct
+from any2vec.models.rates import linear_rate
 from any2vec.models.rotate import RotatE
 from any2vec.models.transe import TransE
 from any2vec.models.triple_config import TripleModel
@@ -303,7 +304,7 @@ def test_the_rate_falls_in_a_line_over_the_run(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(TripleWorker, "step", lambda self, batch, candidates, rate: heard.append(rate) or 0.0)
     learn(ComplEx(dim=4, batch_size=40, learning_rate=0.7, min_learning_rate=0.1), ring(), 60, epochs=3)
     assert heard == pytest.approx([0.7 - 0.6 * batch / 18 for batch in range(18)])
-    assert ComplEx(learning_rate=0.1, min_learning_rate=0.5).rate_at(1.0) == 0.1
+    assert linear_rate(ComplEx(learning_rate=0.1, min_learning_rate=0.5), 1.0) == 0.1
 
 
 def test_the_same_seed_gives_the_same_bits() -> None:

@@ -34,7 +34,7 @@ from any2vec.train.stored_vectors import StoredVectors
 from any2vec.train.table_options import TableOptions, parse_size
 from any2vec.train.triple_batches import WindowLearner
 from any2vec.train.triple_host import fresh_tables, start_entities
-from failing_steps import fails_at
+from ended_runs import fails_at, stops_after
 
 NUM_TRAIN, NUM_TEST = 6000, 400
 MODEL = any2vec.ComplEx(dim=32, batch_size=200)
@@ -164,15 +164,9 @@ def test_who_goes_on_ends_as_if_never_stopped(
     records: int, files: tuple[Path, Path], tmp_path: Path, is_large: None
 ) -> None:
     """Stopped by a signal: what was done is committed."""
-    out, heard = tmp_path / "out", []
-
-    def hear(record: Any) -> None:
-        heard.append(record)
-        if len(heard) == records:
-            os.kill(os.getpid(), signal.SIGTERM)
-
+    out = tmp_path / "out"
     with pytest.raises(Interrupted, match="table holds the work so far"):
-        any2vec.fit(SMALL, files[0], out=out, callback=hear, **MEMORY)
+        any2vec.fit(SMALL, files[0], out=out, callback=stops_after(records), **MEMORY)
     looked_at = check_folders(out)
     assert len(looked_at) == 2 and not any(found.problems for found in looked_at)
     with pytest.raises(StorageError, match="holds an unfinished run"):

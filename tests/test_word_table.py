@@ -26,7 +26,7 @@ from any2vec.train.pair_batches import PairLearner
 from any2vec.train.start import fresh_tables
 from any2vec.train.swept_pairs import SweptPairs
 from any2vec.train.table_options import TableOptions
-from failing_steps import fails_at
+from ended_runs import fails_at, stops_after
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
 WORDS, TOPICS, LINES = 120, 4, 1000
@@ -139,15 +139,9 @@ def test_rows_start_as_in_memory() -> None:
 @pytest.mark.parametrize("records", [1, 7, 30])
 def test_who_goes_on_ends_as_if_never_stopped(records: int, text: Path, tmp_path: Path, is_large: None) -> None:
     """Stopped by a signal: what was done is committed."""
-    out, heard = tmp_path / "out", []
-
-    def hear(record: Any) -> None:
-        heard.append(record)
-        if len(heard) == records:
-            os.kill(os.getpid(), signal.SIGTERM)
-
+    out = tmp_path / "out"
     with pytest.raises(Interrupted, match="table holds the work so far"):
-        any2vec.fit(MODEL, text, out=out, callback=hear, **MEMORY)
+        any2vec.fit(MODEL, text, out=out, callback=stops_after(records), **MEMORY)
     assert not any(found.problems for found in check_folders(out))
     with pytest.raises(StorageError, match="holds an unfinished run"):
         any2vec.fit(MODEL, text, out=out, **MEMORY)

@@ -21,12 +21,12 @@ from any2vec.kernels.skipgram import MAX_CENTRES as SKIPGRAM_CENTRES
 from any2vec.kernels.skipgram import train_skipgram_block
 from any2vec.kernels.touch import touch_block, touch_classic, touch_hierarchical
 from any2vec.models.config import SequenceModel
+from any2vec.models.rates import linear_rate
 from any2vec.models.source import TokenSource
+from any2vec.plan.occupancy import NOISE_POWER
 from any2vec.tables.memory import MemoryTable
 from any2vec.types import Stats, Stretch, Work
 
-NOISE_POWER = 0.75
-"""negatives are drawn in proportion to counts ** 0.75 (Mikolov et al. 2013, section 2.2)"""
 LOSS_EVERY = 256
 """the loss is measured on one block (or centre) of so many"""
 
@@ -39,12 +39,6 @@ def shared_negatives(model: SequenceModel) -> int:
 def block_positions(model: SequenceModel, keep_rate: float) -> int:
     """Positions of the stream that keep `model.block_centres` tokens on average, at most 1024."""
     return min(1024, max(1, round(model.block_centres / max(keep_rate, 1e-6))))
-
-
-def linear_rate(model: SequenceModel, progress: float) -> float:
-    """Learning rate at a share of the whole run, 0..1."""
-    first = model.learning_rate
-    return first + (min(model.min_learning_rate, first) - first) * progress
 
 
 class SequenceLearner:

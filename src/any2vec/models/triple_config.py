@@ -95,10 +95,6 @@ class TripleModel:
     def is_complex(self) -> bool:
         return self.query in ("complex", "turn")
 
-    def rate_at(self, progress: float) -> float:
-        """Learning rate at a share of the whole run, 0..1."""
-        return self.learning_rate + (min(self.min_learning_rate, self.learning_rate) - self.learning_rate) * progress
-
     def negatives_of(self, num_entities: int) -> int:
         """Negatives of a batch among so many entities; 0: all of them."""
         if self.num_negatives is not None:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from any2vec.models.rates import linear_rate
 from any2vec.models.triple_config import TripleModel
 from any2vec.models.triple_questions import Questions
 from any2vec.models.triple_worker import Negatives, Range, TripleWorker
@@ -48,7 +49,7 @@ class TripleLearner:
 
     def learning_rate(self, progress: float) -> float:
         """Learning rate at a share of the whole run, 0..1."""
-        return self.model.rate_at(progress)
+        return linear_rate(self.model, progress)
 
     def close(self) -> None:
         """End the threads."""
@@ -65,6 +66,6 @@ class TripleLearner:
                 return stats + Stats(0, 0.0, 0, time.thread_time() - before)
             stop = min(at + self.model.batch_size, work.stop)
             batch = self.questions.batch(at, stop)
-            rate = self.model.rate_at(work.stretch.progress(at))
+            rate = self.learning_rate(work.stretch.progress(at))
             loss = worker.step(batch, self.negatives.of(batch, work.epoch, at), rate)
             stats += Stats(stop // 2 - at // 2, loss, stop - at)  # a triple has two questions

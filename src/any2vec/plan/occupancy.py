@@ -25,6 +25,7 @@ from any2vec.plan.partition import contiguous_bounds
 from any2vec.plan.volume import RoundSets, all_rows
 
 NOISE_POWER = 0.75
+"""negatives are drawn in proportion to counts ** 0.75 (Mikolov et al. 2013, section 2.2)"""
 TEXT_CLUMP = 1.8
 """uses of a word that stand together in text: fitted on text-enwiki2015 with 4 hosts x 6 rounds. The bytes of a round
 that follow are within 6 % of the truth at 32 hosts x 48 rounds, skip-gram and CBOW, shared and classic negatives"""

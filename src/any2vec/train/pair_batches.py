@@ -18,10 +18,12 @@ from any2vec.kernels.alias import build_alias, fill_alias
 from any2vec.kernels.pairs import Noise, train_pairs
 from any2vec.kernels.rng import PURPOSE_NEGATIVE, stream_key
 from any2vec.models.config import SequenceModel
-from any2vec.models.learner import LOSS_EVERY, NOISE_POWER, linear_rate, shared_negatives
+from any2vec.models.learner import LOSS_EVERY, shared_negatives
+from any2vec.models.rates import linear_rate
 from any2vec.plan.buffer import block_rows
 from any2vec.plan.buffer_walk import BufferWalk, Turn
 from any2vec.plan.noise_shares import meetings, noise_weights
+from any2vec.plan.occupancy import NOISE_POWER
 from any2vec.sampling.triple_windows import Window
 from any2vec.train.out_of_core import Batch
 from any2vec.types import Stats

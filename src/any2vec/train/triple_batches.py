@@ -23,6 +23,7 @@ import numpy as np
 
 from any2vec.data.entity_parts import EntityParts
 from any2vec.kernels.rng import PURPOSE_ORDER, stream_key
+from any2vec.models.rates import linear_rate
 from any2vec.models.triple_config import TripleModel
 from any2vec.models.triple_questions import QuestionBatch, Questions
 from any2vec.models.triple_worker import Negatives, Range, TripleWorker
@@ -45,6 +46,8 @@ class Asked:
     """where their answers and negatives stand"""
     answer_N: np.ndarray
     """answers of all questions that have them there; none, where no negatives are drawn by degree"""
+    total: int
+    """triples of the epoch; the learning rate follows the share of the run that lies behind"""
 
     def batch(self) -> QuestionBatch:
         return self.questions.batch(self.start, self.stop)
@@ -57,15 +60,14 @@ class WindowLearner:
         relation_RC: rows of relations, float32, changed in place by all threads.
         parts: of the table. Where all entities would be negatives, batches are smaller as there are fewer in memory: so
             each row is stepped as often in an epoch as if all were, by as many questions at a time.
-        num_triples: of an epoch; the learning rate follows the share of the run that lies behind.
     """
 
     def __init__(
-        self, model: TripleModel, relation_RC: np.ndarray, parts: EntityParts, num_relations: int, num_triples: int,
-        epochs: int, seed: int,
+        self, model: TripleModel, relation_RC: np.ndarray, parts: EntityParts, num_relations: int, epochs: int,
+        seed: int,
     ) -> None:  # fmt: skip
         self.model, self.relation_RC, self.num_relations, self.seed = model, relation_RC, num_relations, seed
-        self.parts, self.num_triples, self.epochs = parts, num_triples, epochs
+        self.parts, self.epochs = parts, epochs
         self.num_negatives = model.negatives_of(parts.num_entities)
         most = -(-parts.num_entities // parts.partitions)
         self._block_rows = block_rows(most, 4 * RowOptimiser(model.dim).num_columns)
@@ -76,7 +78,7 @@ class WindowLearner:
 
     def learning_rate(self, progress: float) -> float:
         """Learning rate at a share of the whole run, 0..1."""
-        return self.model.rate_at(progress)
+        return linear_rate(self.model, progress)
 
     def arrange(self, window: Window) -> list[tuple[int, Asked]]:
         """Its batches, each with the questions of the epoch that come before it; what `OutOfCoreRun` wants."""
@@ -90,8 +92,8 @@ class WindowLearner:
         negatives = Negatives(self.model, asked.open_slots, asked.answer_N, self.num_negatives, self.seed).of(
             questions, place.epoch, place.position
         )
-        progress = (place.epoch + place.position / (2 * self.num_triples)) / self.epochs
-        loss = self._worker(batch.table_SC).step(questions, negatives, self.model.rate_at(progress))
+        progress = (place.epoch + place.position / (2 * asked.total)) / self.epochs
+        loss = self._worker(batch.table_SC).step(questions, negatives, self.learning_rate(progress))
         items = asked.stop // 2 - asked.start // 2  # a triple has two questions
         with self._lock:
             self.items += items
@@ -115,7 +117,7 @@ class WindowLearner:
             open_slots = [slots[part] for part in parts]
             answer_N = questions.batch(first, stop).answer_B if model.degree_share else np.empty(0, np.int64)
             for start, end in pairwise(questions.cuts(first, stop, size, model.batch_size)):
-                found.append(Asked(questions, start, end, open_slots, answer_N))
+                found.append(Asked(questions, start, end, open_slots, answer_N, window.total))
             first = stop
         key = int(stream_key(self.seed, PURPOSE_ORDER, turn.epoch))
         order = np.random.default_rng((key, window.before)).permutation(len(found))

@@ -61,15 +61,8 @@ class TripleTableHost(TableHost):
         num_entities, num_relations = len(self.triples.entities), len(self.triples.relations)
         super().__init__(request, plan, num_entities, prepared.facts)
         self.relation_RC = fresh_relations(request.model, num_relations, request.seed)
-        self.learner = WindowLearner(
-            request.model,
-            self.relation_RC,
-            self.parts,
-            num_relations,
-            len(self.triples),
-            request.epochs,
-            host_seed(request.seed, transport.rank),
-        )
+        seed = host_seed(request.seed, transport.rank)
+        self.learner = WindowLearner(request.model, self.relation_RC, self.parts, num_relations, request.epochs, seed)
         self.rank = transport.rank
         self.rounds = Rounds(transport.hosts, plan.partitions, request.epochs) if transport.hosts > 1 else None
 
@@ -77,17 +70,13 @@ class TripleTableHost(TableHost):
         try_kernels(replace(self.request.model, num_negatives=2))
 
     def buckets(self, folder: Path, is_new: bool) -> TripleBuckets:
+        if not is_new:
+            return TripleBuckets.open(folder)
         given = self.triples
         blocks = blocks_of(given.head, given.relation, given.tail)
         if self.rounds is not None:
             blocks = own_blocks(blocks, self.parts, self.rounds, self.rank)
-        made = (
-            TripleBuckets.create(folder, self.parts, len(given.relations), blocks, overwrite=True)
-            if is_new
-            else TripleBuckets.open(folder)
-        )
-        self.learner.num_triples = made.num_triples
-        return made
+        return TripleBuckets.create(folder, self.parts, len(given.relations), blocks, overwrite=True)
 
     def start(self, entity_M: np.ndarray, row_MC: np.ndarray) -> None:
         start_entities(self.request.model, entity_M, row_MC, self.request.seed)

@@ -1,8 +1,10 @@
-"""What ends a run in the middle of a window, as a kill does."""
+"""What ends a run before its end: an error in the middle of a window, as a kill is, or a signal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import signal
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,3 +27,15 @@ def fails_at(learner: Any, call: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch, pytest.raises(StorageError, match="the end"):
         patch.setattr(learner, "step", failing)
         yield
+
+
+def stops_after(records: int) -> Callable[[Any], None]:
+    """A callback of `fit`: at so many progress records SIGTERM asks the run to stop."""
+    heard: list[Any] = []
+
+    def hear(record: Any) -> None:
+        heard.append(record)
+        if len(heard) == records:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    return hear
