@@ -29,6 +29,9 @@ TABLE_MODELS = ("skipgram", *GRAPH_MODELS, *TRIPLE_MODELS)
 """whose table may be larger than memory"""
 PLANNED_MODELS = MODELS | CLICK_MODELS
 ESTIMATED_MODELS = MODELS | TRIPLE_MODELS
+_HOSTS = dict.fromkeys(CLICK_MODELS, "trainers") | dict.fromkeys(TRIPLE_MODELS, "table_hosts")
+_HOSTS |= dict.fromkeys(NODE_MODELS, "layers")
+"""model -> whose options say how it is spread; else those of hosts"""
 READING = {"text", "graph", "clicks", "triples", "nodes"}
 """owners of how an input is read"""
 _APART = dict.fromkeys((*CLICK_MODELS, "trainers", "clicks"), "clicks")
@@ -215,9 +218,7 @@ def make_job(
         raise InputError(f"There is no model {name!r} here; {nearest_match(name, list(models))}")
     values |= given
     owners = _owners()
-    hosts = "trainers" if name in CLICK_MODELS else "table_hosts" if name in TRIPLE_MODELS else "hosts"
-    hosts = "layers" if name in NODE_MODELS else hosts
-    reading = _reading(name)
+    hosts, reading = _HOSTS.get(name, "hosts"), _reading(name)
     mine = [name, "run", hosts, reading, *(["table"] if name in TABLE_MODELS else [])]
     mine += ["nodes"] * (name in NODE_MODELS)
     for key in values:

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 SpreadHosts = HostOptions | TrainerOptions | TableHosts | LayerOptions
 """how a run is spread: models of sequences, of clicks, of triples, of classes of nodes"""
+_KINDS: dict[type, type[SpreadHosts]] = {
+    SequenceModel: HostOptions, ClickModel: TrainerOptions, TripleModel: TableHosts, GAMLP: LayerOptions,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -194,16 +197,13 @@ def fit(
 
 def _hosts_of(model: Any, hosts: SpreadHosts | int | None) -> SpreadHosts:
     """The hosts of a run of a model, checked; InputError where they, or the model, are no such thing."""
-    if not isinstance(model, SequenceModel | ClickModel | TripleModel | GAMLP):
+    kind = next((kind for base, kind in _KINDS.items() if isinstance(model, base)), None)
+    if kind is None:
         raise InputError(
             "model must be SkipGram(...), CBOW(...), DeepWalk(...), Node2Vec(...), DLRM(...), DeepFM(...), "
             "FactorisationMachine(...), LogisticRegression(...), ComplEx(...), DistMult(...), TransE(...), "
             f"RotatE(...), DotProduct(...) or GAMLP(...), got {model!r}."
         )
-    kind: type[SpreadHosts] = HostOptions
-    if isinstance(model, ClickModel | TripleModel | GAMLP):
-        of_others = TableHosts if isinstance(model, TripleModel) else LayerOptions
-        kind = TrainerOptions if isinstance(model, ClickModel) else of_others
     spread = kind(hosts=hosts) if isinstance(hosts, int) else hosts or kind()
     if not isinstance(spread, kind):
         raise InputError(f"hosts of {model.name} are {kind.__name__}(...), got {spread!r}.")
