@@ -90,7 +90,7 @@ def counted_bytes(bench: Bench) -> list[Reading]:
             saved[bits, dual] = 1 - sum(formula[kind] for kind in "pqu") / sum(full[kind] for kind in "pqu")
     losses = {
         graph: statistics.fmean(runs_of(bench, graph, "pdadmm"))
-        - statistics.fmean(runs_of(bench, graph, "8 bits", "--quantize", 8))
+        - statistics.fmean(runs_of(bench, graph, "pdadmm", "--quantize", 8))
         for graph in ("cora", "citeseer")
     }
     bench.runs |= {"saved": {" ".join(key): value for key, value in saved.items()}, "accuracy lost": losses}

@@ -17,7 +17,7 @@ from any2vec.cluster.lone import LoneTransport
 from any2vec.cluster.transport import Transport, text_of, text_part
 from any2vec.models.admm_network import Course
 from any2vec.models.ga_mlp import GAMLP
-from any2vec.parallel.layer_learner import LayerLearner
+from any2vec.parallel.admm_learner import AdmmLearner
 from any2vec.plan.schedule import EpochSchedule
 
 
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace, transport: Transport) -> dict[str, object]:
     model = GAMLP(layers=options.layers, width=options.width, growth="", quantize=options.quantize)
     epochs = options.warm + options.iterations
     course = Course((options.layers,), (epochs,))
-    learner = LayerLearner(
+    learner = AdmmLearner(
         model, course, x_TX, label_T, options.classes, 1, transport, dual_is_sent=options.dual == "sent"
     )
     before: list[float] = []

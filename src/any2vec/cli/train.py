@@ -126,7 +126,9 @@ def _class_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """How many classes of nodes a classifier tells rightly."""
     told = [(name, summary.get(f"{name}_accuracy")) for name in ("train", "val", "test")]
     shares = ", ".join(f"{name} {value:.1%}" for name, value in told if value is not None)
-    return [("right classes", shares)] if shares else []
+    linear = summary.get("linear_test_accuracy")
+    beside = [] if linear is None else [("a linear model", f"test {linear:.1%}")]
+    return [("right classes", shares), *beside] if shares else []
 
 
 def _table_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:

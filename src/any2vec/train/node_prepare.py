@@ -63,6 +63,13 @@ class PreparedNodes:
         factor = np.float32((_SQUARE / mean) ** 0.5)
         return x_TX * factor, float(factor)
 
+    def accuracies(self, told_N: np.ndarray) -> dict[str, float | None]:
+        """Share of the nodes of each part of the split whose class is the one told; None without nodes."""
+        return {
+            f"{name}_accuracy": float((told_N[rows] == self.label_N[rows]).mean()) if len(rows) else None
+            for name, rows in self.rows.items()
+        }
+
 
 def prepare_nodes(
     model: GAMLP, data: Any, nodes: NodeOptions | None, graph: GraphOptions | None, cache_dir: Path | None,
@@ -229,8 +236,8 @@ def check_nodes(model: GAMLP, hosts: LayerOptions, threads: int, nodes: NodeOpti
         raise InputError(f"A host of {model.name} has one thread, got threads = {threads}; start more hosts instead.")
     if model.trainer != "pdadmm":
         check_torch("Trainers by back-propagation")
-    if model.trainer != "pdadmm" and (hosts.is_spread or hosts.ray is not None or joined()):
-        raise InputError(f"trainer {model.trainer} goes through all layers in turn, on one host; leave hosts out.")
+    if model.trainer != "pdadmm" and hosts.dual != "sent":
+        raise InputError(f"dual does nothing with trainer {model.trainer}; leave it out.")
     if hosts.num_ranks is not None and hosts.num_ranks > model.num_layers:
         raise InputError(
             f"There are more hosts than layers, {hosts.num_ranks} and {model.num_layers}: each host needs a layer."
