@@ -16,7 +16,7 @@ PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 def linear_models(x_TX: np.ndarray, label_T: np.ndarray, num_classes: int) -> tuple[np.ndarray, np.ndarray]:
     """Multinomial logistic regression for each of PENALTIES: weights float32 (X, P, C) and intercepts (P, C).
 
-    scikit-learn's, by L-BFGS. A class that no node has gets intercept -inf.
+    scikit-learn's, by L-BFGS, on two classes or more. A class that no node has gets intercept -inf.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
@@ -24,9 +24,6 @@ def linear_models(x_TX: np.ndarray, label_T: np.ndarray, num_classes: int) -> tu
     w_XPC = np.zeros((x_TX.shape[1], len(PENALTIES), num_classes), np.float32)
     b_PC = np.full((len(PENALTIES), num_classes), -np.inf, np.float32)
     known = np.unique(label_T)
-    if len(known) == 1:
-        b_PC[:, known] = 0.0
-        return w_XPC, b_PC
     for place, penalty in enumerate(PENALTIES):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # near enough to be compared with

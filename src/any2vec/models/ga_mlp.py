@@ -11,6 +11,8 @@ from any2vec.errors import InputError
 
 NODE_MODELS = {"ga-mlp": "GAMLP"}
 """name on the command line -> its class, also its name in `any2vec`"""
+CLASSIFIER = "classifier.safetensors"
+"""file of a trained one in its run folder"""
 TRAINERS = ("pdadmm", "gd", "adadelta", "adagrad", "adam")
 RATES = {"gd": 0.1, "adadelta": 1.0, "adagrad": 0.01, "adam": 0.001}
 """learning rate of the trainers by back-propagation where nobody says it"""

@@ -14,6 +14,7 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
+from any2vec.errors import InputError
 from any2vec.models.admm_network import Course, Weights, grow, start_weights
 from any2vec.models.ga_mlp import GAMLP
 from any2vec.plan.layers import deal_layers
@@ -73,12 +74,19 @@ class NetworkLearner(ABC):
         self._stage = -1
 
     def run(self, work: Work) -> Stats:
-        """One epoch; its loss is the training nodes' cross-entropy, told by the host of the last layer."""
+        """One epoch; its loss is the training nodes' cross-entropy, told by the host of the last layer.
+
+        Raises:
+            InputError: there is none any more, for the training has diverged.
+        """
         began = time.thread_time()
         stage = self.course.stage(work.epoch)
         if stage != self._stage:
             self._enter(stage, self.weights() if self._stage >= 0 else None)
-        loss = self.iterate(work.epoch, stage)
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss = self.iterate(work.epoch, stage)
+        if loss is not None:
+            check_finite(np.array(loss), self.model)
         nodes = 0 if loss is None else len(self.label_T)
         return Stats(nodes, loss or 0.0, nodes, time.thread_time() - began)
 
@@ -169,3 +177,13 @@ class NetworkLearner(ABC):
                 found[shape] = max(1e-9, self.seconds_of(weights, at == 0, at == len(shapes) - 1))
         own = Part("control", np.array([found.get(shape, 0.0) for shape in shapes]))
         return [float(cost) for cost in self.transport.share([own], _GROWTH)[0].array]
+
+
+def check_finite(numbers: np.ndarray, model: GAMLP) -> None:
+    """Raise InputError unless all are numbers."""
+    if not np.isfinite(numbers).all():
+        cure = "lower nu and rho" if model.trainer == "pdadmm" else "lower learning_rate"
+        raise InputError(
+            f"What is trained are no numbers any more: the training has diverged; {cure}, or scale the "
+            "features (normalise)."
+        )

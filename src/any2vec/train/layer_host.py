@@ -15,10 +15,10 @@ from any2vec.cluster.transport import Transport, text_of, text_part
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, FormatError, JobError
 from any2vec.models.admm_network import Course, Weights
-from any2vec.models.ga_mlp import GAMLP, stage_ends
-from any2vec.models.node_classifier import CLASSIFIER, NodeClassifier
+from any2vec.models.ga_mlp import CLASSIFIER, GAMLP, stage_ends
+from any2vec.models.node_classifier import NodeClassifier
 from any2vec.parallel.admm_learner import AdmmLearner, monitors_by_epoch
-from any2vec.parallel.network_learner import NetworkLearner
+from any2vec.parallel.network_learner import NetworkLearner, check_finite
 from any2vec.plan.schedule import EpochSchedule
 from any2vec.train.checkpoint import FILE
 from any2vec.train.host import FitRequest, Host, Made, resumed, summed
@@ -146,7 +146,10 @@ class NodeHost(Host):
             weights[0] = weights[0]._replace(w_IO=weights[0].w_IO * np.float32(self._scale))
             prepared = self.prepared
             classifier = NodeClassifier(self.request.model, weights, prepared.classes, prepared.options.psi)
-            self._answered = classifier, *classifier.answer(prepared.adjacency, prepared.features)
+            with np.errstate(over="ignore", invalid="ignore"):
+                vectors, scores = classifier.answer(prepared.adjacency, prepared.features)
+            check_finite(scores, self.request.model)
+            self._answered = classifier, vectors, scores
         return self._answered
 
     def _bytes(self) -> dict[str, int]:
