@@ -10,9 +10,15 @@ from any2vec.errors import InputError
 from any2vec.models.stream_config import StreamModel
 from any2vec.models.stream_learner import StreamLearner
 
-LEARNERS = {"skipgram": ("streamed_skipgram", "StreamedSkipGram")}
+LEARNERS = {
+    "skipgram": ("streamed_skipgram", "StreamedSkipGram"), "ngram": ("streamed_ngram", "StreamedNGram"),
+    "char-lstm": ("streamed_char_lstm", "StreamedCharLstm"),
+}  # fmt: skip
 """model -> (module below any2vec.models, its learner)"""
-CONFIGS = {"skipgram": ("stream_config", "StreamSkipGram")}
+CONFIGS = {
+    "skipgram": ("stream_config", "StreamSkipGram"), "ngram": ("stream_word_config", "StreamNGram"),
+    "char-lstm": ("stream_word_config", "StreamCharLstm"),
+}  # fmt: skip
 TYPE_BYTES = 160
 """of a word that is counted: its places in the hash table, its letters, and their copies while a checkpoint is written"""
 ROW_BYTES = 100
