@@ -18,6 +18,7 @@ from any2vec.kernels.rng import PURPOSE_INIT, PURPOSE_NEGATIVE, PURPOSE_TOKEN, s
 from any2vec.kernels.row_start import start_rows
 from any2vec.kernels.skipgram import train_skipgram_block
 from any2vec.models.learner import block_positions, shared_negatives
+from any2vec.models.rates import endless_rate
 from any2vec.models.skipgram import SkipGram
 from any2vec.models.stream_config import StreamSkipGram
 from any2vec.models.token_batch import TokenBatch
@@ -78,7 +79,8 @@ class StreamedSkipGram:
         return sum(parts, Stats(0, 0.0, 0))
 
     def learning_rate(self, words: int) -> float:
-        return self.config.learning_rate
+        config = self.config
+        return endless_rate(config.learning_rate, config.min_learning_rate, words, config.rate_words)
 
     @property
     def state(self) -> dict[str, np.ndarray]:
