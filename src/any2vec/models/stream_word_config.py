@@ -7,11 +7,11 @@ from typing import ClassVar, Literal
 
 from any2vec.checks import check_choice, check_whole
 from any2vec.models.ngram import check_grams
-from any2vec.models.stream_config import StreamModel
+from any2vec.models.stream_config import StreamModel, StreamSkipGram
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamNGram(StreamModel):
+class StreamNGram(StreamSkipGram):
     """Skip-gram over a stream, of words made of their n-grams, so that a word never seen has a vector (fastText).
 
     Bojanowski et al. 2017, arXiv 1607.04606. A word's vector is the mean of its own row and of its n-grams' rows.
@@ -22,8 +22,6 @@ class StreamNGram(StreamModel):
 
     name: ClassVar[str] = "ngram"
 
-    learning_rate: float = 0.05
-    """learning rate, in (0, 1]"""
     min_n: int = 3
     """characters of the shortest n-grams, 1 or more; a word's ends count as characters"""
     max_n: int = 6

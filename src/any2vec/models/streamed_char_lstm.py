@@ -20,7 +20,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.kernels.pairs import list_pairs
 from any2vec.kernels.rng import PURPOSE_TOKEN, stream_key
-from any2vec.makers.spelling import prefixes, spell
+from any2vec.makers.spelling import SYMBOLS, prefixes, spell
 from any2vec.models.char_generator import CharGenerator
 from any2vec.models.char_step import BatchWords, Step, make_step
 from any2vec.models.stream_word_config import StreamCharLstm
@@ -78,6 +78,12 @@ class StreamedCharLstm:
         """Memory that a row takes: its vector while a snapshot is written, and its number."""
         return 4 * config.dim + 4
 
+    @staticmethod
+    def fixed_bytes(config: StreamCharLstm) -> int:
+        """Memory that is taken whatever comes: weights, moments and gradients."""
+        numbers = 4 * config.hidden * (config.hidden + config.byte_dim) + (SYMBOLS + config.dim) * config.hidden
+        return 2 * 4 * 4 * numbers
+
     def compile(self) -> None:
         """Load the kernel that lists pairs."""
         tokens = np.zeros(0, np.int32)
@@ -95,6 +101,8 @@ class StreamedCharLstm:
         # The draws depend on the tokens alone, so that a batch is the same whenever it is prepared.
         draws = np.random.Generator(np.random.Philox(key=[self.seed, zlib.crc32(tokens)]))
         negatives = _drawn(draws, vocabulary.noise(), (steps, config.shared_negatives))
+        used_V = vocabulary.counts_V > 0
+        negatives = np.where(used_V[negatives], negatives, row_R[0])  # a word may have gone since the noise was made
         row_R = np.union1d(row_R, negatives).astype(np.int64)
         cuts = np.arange(steps + 1, dtype=np.int64) * tokens.size // steps
         return BatchWords(row_R, *spell(vocabulary.keys(row_R)), cuts, negatives)

@@ -48,13 +48,14 @@ def budget(model: StreamModel, memory_bytes: int) -> Budget:
     Raises:
         InputError: hardly any.
     """
-    row_bytes = _of(*LEARNERS[model.name]).row_bytes(model) + ROW_BYTES
+    learner = _of(*LEARNERS[model.name])
+    row_bytes, fixed = learner.row_bytes(model) + ROW_BYTES, learner.fixed_bytes(model)
     # A power of two: the hash table has just twice as many places.
     types = 1 << max(0, (int(memory_bytes * TYPES_SHARE) // TYPE_BYTES).bit_length() - 1)
-    rows = int(memory_bytes * (1 - TYPES_SHARE)) // row_bytes
+    rows = max(0, int(memory_bytes * (1 - TYPES_SHARE)) - fixed) // row_bytes
     if rows < 1000:
         raise InputError(
-            f"memory has room for {rows:,} vectors of dim {model.dim} only; give it {1300 * row_bytes // 10**6 + 1}MB "
+            f"memory has room for {rows:,} vectors of dim {model.dim} only; give it {(1300 * row_bytes + fixed * 4 // 3) // 10**6 + 1}MB "
             "or more."
         )
     return Budget(types, min(rows, types, 2**31 - 2))
