@@ -17,7 +17,7 @@ PACKAGE = Path(any2vec.__file__).parent
 FLOORS = {
     "_version": 0, "background": 0, "errors": 0, "checks": 0.5, "types": 0, "machine": 0, "signals": 0,
     "kernels": 1, "cluster": 1.5,
-    "data": 2, "plan": 2, "formats": 2.4, "neighbours": 2.5, "embeddings": 2.6,
+    "data": 2, "plan": 2, "sources": 2.2, "formats": 2.4, "neighbours": 2.5, "makers": 2.5, "embeddings": 2.6,
     "tables": 3, "sampling": 3,
     "models": 4, "sync": 4, "evaluate": 4, "parallel": 4.4, "testing": 4.5,
     "train": 5, "report": 5.5,
@@ -33,6 +33,7 @@ DOORS = {
     "pyarrow": {"data", "formats"}, "zstandard": {"data"}, "safetensors": {"formats"},
     "usearch": {"neighbours"}, "gensim": {"formats"}, "networkx": {"data"}, "torch_geometric": {"data"},
     "torch": {"cluster", "data", "models"}, "ray": {"cluster"}, "pymetis": {"plan"}, "pandas": set(),
+    "httpx": {"sources"}, "feedparser": {"sources"}, "confluent_kafka": {"sources"}, "redis": {"sources"},
 }  # fmt: skip
 HEAVY = (
     "torch",
@@ -46,6 +47,10 @@ HEAVY = (
     "gensim",
     "networkx",
     "usearch",
+    "httpx",
+    "feedparser",
+    "confluent_kafka",
+    "redis",
 )
 
 

@@ -1,0 +1,1 @@
+"""Where text that never ends comes from: one file for each kind of source."""
