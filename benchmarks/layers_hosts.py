@@ -111,7 +111,7 @@ def counted_bytes(bench: Bench) -> list[Reading]:
 
 def time_on_two(bench: Bench) -> list[Reading]:
     """Iterations/s of two processes over one: pdADMM-G, and back-propagation in micro-batches through both."""
-    size = ("--width", 200, "--iterations", 3) if bench.quick else ("--width", 1000, "--iterations", 30)
+    size = ("--width", 200, "--iterations", 3) if bench.quick else ("--width", 1000, "--iterations", 20)
     ways: dict[str, tuple[object, ...]] = {"pdADMM-G": (), "pipeline": (*ADAM, MICROS_ON_TWO)}
     ratios: dict[str, list[float]] = {name: [] for name in ways}
     found: dict[tuple[str, int], dict[str, Any]] = {}

@@ -204,4 +204,4 @@ def test_monitors_are_labelled_with_numbers(monkeypatch: pytest.MonkeyPatch) -> 
     summary = {"lagrangian": falling, "residual": [0.0, *falling[1:]], "decrease": {"fell_p": falling}}
     figures.draw_monitors(summary, figures.Theme.light())
     labels = [label.get_text() for axes in drawn[0].axes for label in axes.get_yticklabels(which="both")]
-    assert any(label.startswith("1e-0") for label in labels) and not any("$" in label for label in labels), labels
+    assert any(label.startswith("1e") for label in labels) and not any("$" in label for label in labels), labels
