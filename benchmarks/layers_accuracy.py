@@ -48,7 +48,7 @@ def accuracy_of(graph: str) -> Any:
         for name, tests, published in zip(("pdADMM-G", "pdADMM-G-Q"), (plain, rounded), PUBLISHED[graph], strict=True):
             mean = statistics.fmean(tests)
             off = (mean - published) / math.sqrt(mean * (1 - mean) / 1000)
-            text = f"{_spread(tests)}; linear {probe:.3f}; {beside}; {off:+.1f} standard errors from {published}"
+            text = f"{_spread(tests)}, linear {probe:.3f}; {beside}; {off:+.1f} standard errors from {published}"
             readings.append(Reading(value=mean, text=f"{name} {text}", target=probe - MARGIN))
         return readings
 
