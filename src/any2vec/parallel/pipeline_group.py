@@ -47,11 +47,11 @@ class PipelineGroup:
         self._scores: list[np.ndarray] = []
         """(B, C) of each micro-batch, at the host of the last layer"""
 
-    def iterate(self, decay: float) -> float:
-        """One step on all nodes; the cross-entropy before it, summed, at the host of the last layer, 0 elsewhere."""
+    def iterate(self, decay: float) -> float | None:
+        """One step on all nodes; the cross-entropy before it, summed, at the host of the last layer, else None."""
         for micro in range(len(self._micros)):
             self._up(micro)
-        loss = sum(risk(score_BC, label_B) for score_BC, (_, label_B) in zip(self._scores, self._micros, strict=False))
+        loss = None if self._above is not None else self._risk()
         for micro in reversed(range(len(self._micros))):
             self._down(micro)
         self._scores.clear()
@@ -63,6 +63,9 @@ class PipelineGroup:
 
     def settle(self) -> None:
         """Nothing is ever on its way between two iterations."""
+
+    def _risk(self) -> float:
+        return sum(risk(score_BC, label_B) for score_BC, (_, label_B) in zip(self._scores, self._micros, strict=True))
 
     def _up(self, micro: int) -> None:
         features_BX, label_B = self._micros[micro]
