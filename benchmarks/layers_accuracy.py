@@ -65,7 +65,7 @@ def runs_of(bench: Bench, graph: str, trainer: str, *flags: object) -> list[floa
 
 
 def tuned(bench: Bench, graph: str, trainer: str) -> tuple[object, ...]:
-    """The flags of a trainer's grid that are best on the validation nodes, among equals the first; none for pdADMM-G."""
+    """The flags of a trainer's grid that are best on the validation nodes, among equals the first; of pdADMM-G none."""
 
     def best() -> tuple[object, ...]:
         grid = GRIDS[trainer][:1] if bench.quick else GRIDS[trainer]
