@@ -49,6 +49,7 @@ PEERS = (
 
 def speed(bench: Bench) -> list[Reading]:
     """Triples/s of an epoch in which each is asked for head and tail."""
+    bench.runs["linear algebra of any2vec"] = bench.any2vec("doctor").result["linear_algebra"]
     return [_beside(bench, peer) for peer in PEERS]
 
 
