@@ -19,7 +19,7 @@ import pytest
 
 import source_kills
 from kafka_mock import MockKafka
-from line_servers import answer, begin_chunks, chunk, request_of, serving
+from line_servers import answer, begin_chunks, chunk, request_of, resumed_at, serving
 from redis_server import RedisServer
 
 KILLS = 20
@@ -59,7 +59,7 @@ def offsets_of(line: bytes) -> set[str]:
 def serve_bytes(connection: socket.socket, number: int) -> None:
     """Goes on where RESUME says, and breaks after some bytes."""
     stream = b"".join(b"line %d of a socket\n" % line for line in range(COUNT))
-    offset = int(connection.makefile("rb").readline().split()[1])
+    offset = resumed_at(connection)
     for start in range(offset, min(offset + 30_011, len(stream)), 1000):
         connection.sendall(stream[start : min(start + 1000, offset + 30_011)])
         time.sleep(0.005)
