@@ -20,7 +20,7 @@ MOST_LINES = 1 << 16
 class SourceOptions:
     """Options of sources: they hold for each of a run."""
 
-    follow: bool = True
+    follow: bool = False
     """wait for more where a file, a feed or a stream has come to its end; else that ends the source"""
     form: Literal["auto", "lines", "ndjson"] = "auto"
     """what a source holds: lines (each a text), or ndjson (each a JSON object); auto goes by a file's name, or an HTTP
