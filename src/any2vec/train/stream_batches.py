@@ -182,7 +182,7 @@ class TokenBatches:
         return made
 
     def _keep_of_now(self, born: np.ndarray) -> np.ndarray:
-        """Thresholds of the kernels, at least as many as rows were ever in use; made anew when the vocabulary has news."""
+        """Thresholds of the kernels, at least as many as rows were ever in use; made anew where there is news."""
         self._high = max(self._high, int(born.max(initial=-1)) + 1)
         keep_V = self.vocabulary.keep(self.subsample)
         if self._keep is None or self._keep[0] is not keep_V or len(self._keep[1]) < self._high:

@@ -182,5 +182,3 @@ class StreamRecorder:
                 self._path.replace(self._path.with_name(OLD_LOG))
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record.as_dict()) + "\n")
-
-
