@@ -29,6 +29,7 @@ class Entry(NamedTuple):
 _RUNS, _RESULTS, _HOUSE = "Train", "Use and judge a result", "Data and machine"
 COMMANDS: dict[str, Entry] = {
     "train": Entry("train", "Train vectors of words, graph nodes or entities, or a model of clicks.", _RUNS),
+    "stream": Entry("stream", "Train vectors of words on text that need not end, as it comes.", _RUNS),
     "estimate": Entry("estimate", "Memory, time and disk of a run, before it starts.", _RUNS),
     "plan": Entry("plan", "Memory, bytes and modelled time of a run over hosts.", _RUNS),
     "walk": Entry("graph", "Write random walks of a graph, to train on later.", _RUNS),
@@ -39,6 +40,7 @@ COMMANDS: dict[str, Entry] = {
     "score": Entry("score", "How likely clicks are, by a model of clicks.", _RESULTS),
     "evaluate": Entry("evaluate", "Score vectors: similarity, analogy, PIP, nodes, links, triples.", _RESULTS),
     "export": Entry("export", "Write vectors in the format of another tool.", _RESULTS),
+    "watch": Entry("watch", "Follow a run: in the terminal, or as a page.", _RESULTS),
     "report": Entry("house", "Write a run's page: curves, map, neighbours, scores.", _RESULTS),
     "demo": Entry("house", "Train on real data that ships with Python; no download.", _HOUSE),
     "data": Entry("data", "Known public data sets: list, show, get.", _HOUSE),
