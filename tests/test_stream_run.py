@@ -215,6 +215,26 @@ def test_a_run_that_goes_on_ends_like_one_that_never_stopped(text: Path, tmp_pat
     np.testing.assert_array_equal(again.embeddings.vectors, whole.embeddings.vectors)
 
 
+def test_what_is_replayed_is_trained_again_and_counted_once(text: Path, tmp_path: Path) -> None:
+    """A replayed run meets twice as many words, tells of each line once, and goes on to the same bits."""
+    plain = train(text, tmp_path / "plain")
+    whole = train(text, tmp_path / "whole", replay=1.0, replay_words=3000)
+    train(text, tmp_path / "parts", replay=1.0, replay_words=3000, steps=4)
+    parts = train(text, tmp_path / "parts", replay=1.0, replay_words=3000, resume=True)
+    np.testing.assert_array_equal(parts.embeddings.vectors, whole.embeddings.vectors)
+    assert [whole.summary[name] for name in ("words", "steps")] == [plain.summary[name] for name in ("words", "steps")]
+    assert not np.array_equal(whole.embeddings.vectors, plain.embeddings.vectors)
+    with pytest.raises(InputError, match="nothing is replayed"):
+        StreamOptions(replay_words=3000)
+
+
+def test_duplicates_at_the_end_are_counted(tmp_path: Path) -> None:
+    text = tmp_path / "twice.txt"
+    text.write_text("a b a b\n" * 5)
+    found = train(text, dedup="text").summary
+    assert (found["words"], found["sources"][str(text)]["duplicates"]) == (4, 4)
+
+
 def test_twenty_kills_train_each_line_once(tmp_path: Path) -> None:
     """kill -9 at random moments: the ids are those of the lines, each once, and the vectors those of a run without."""
     text = tmp_path / "text.txt"

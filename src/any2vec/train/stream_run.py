@@ -16,6 +16,7 @@ from any2vec.errors import DataError
 from any2vec.machine import peak_resident_bytes
 from any2vec.models.stream_learner import StreamLearner
 from any2vec.models.token_batch import TokenBatch
+from any2vec.sampling.replay import ReplayBuffer
 from any2vec.signals import stops_go_to
 from any2vec.sources.inflow import Inflow
 from any2vec.sources.opening import open_source
@@ -25,15 +26,17 @@ from any2vec.sources.source import Source
 from any2vec.train.checkpoint import FILE
 from any2vec.train.loop import Driver, run
 from any2vec.train.progress import cut_log
-from any2vec.train.stream_batches import Limits, TokenBatches
+from any2vec.train.stream_batches import Limits, Replay, TokenBatches
 from any2vec.train.stream_checkpoint import StreamCheckpoint, load_stream
 from any2vec.train.stream_folder import IDS, TrainedIds, snapshot_of, stream_folder, write_about
 from any2vec.train.stream_keeper import StreamKeeper
 from any2vec.train.stream_models import Budget, budget, make_learner
+from any2vec.train.stream_options import StreamOptions
 from any2vec.train.stream_progress import LOG, StreamProgress, StreamRecorder
 from any2vec.train.stream_request import StreamRequest
 from any2vec.types import Stats
 
+REPLAY_WORDS = 1_000_000
 _DELIVERIES = ("exactly once", "at least once", "at most once")
 """the weaker the later"""
 _BATCHES = "batches."
@@ -118,7 +121,7 @@ class StreamRun:
             None if reading.dedup == "none" else SeenLines(options.window_lines),
             vocabulary, subsample=self.request.model.subsample, batch_bytes=options.batch_bytes,
             linger=options.linger, limits=Limits(words=options.words, steps=options.steps),
-            keeps_ids=options.log_ids, prepare=learner.prepare,
+            keeps_ids=options.log_ids, prepare=learner.prepare, replay=_replay(options),
         )  # fmt: skip
         if checkpoint is not None:
             state = {name: array for name, array in checkpoint.state.items() if not name.startswith(_BATCHES)}
@@ -198,6 +201,13 @@ def _opened(request: StreamRequest) -> list[Source]:
         one if hasattr(one, "batches") else open_source(one, number, request.reading, seed)
         for number, one in enumerate(request.sources)
     ]
+
+
+def _replay(options: StreamOptions) -> Replay | None:
+    if not options.replay:
+        return None
+    buffer = ReplayBuffer(max_tokens=options.replay_words or REPLAY_WORDS, seed=options.seed)
+    return Replay(buffer, options.replay)
 
 
 def _compile(learner: StreamLearner) -> None:
