@@ -118,8 +118,7 @@ class StreamedSkipGram:
         self.output_VD[: self._high] = state["output"]
 
     def embeddings(self, vocabulary: StreamVocabulary) -> Embeddings:
-        counts_V = vocabulary.counts_V
-        rows = np.flatnonzero(counts_V > 0)
+        counts_V, rows = vocabulary.counts_V, vocabulary.rows()
         rows = rows[np.argsort(-counts_V[rows], kind="stable")]
         counts = np.maximum(1, np.rint(counts_V[rows])).astype(np.int64)
         meta = {"model": self.config.name, "options": self.config.as_dict()}

@@ -13,36 +13,19 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from any2vec.data.stream_vocabulary import StreamVocabulary
 from any2vec.models.token_batch import GAP, LinesOf, TokenBatch
-from any2vec.sources.line_batch import LineBatch, Position
+from any2vec.sources.inflow import Inflow
+from any2vec.sources.line_batch import LineBatch
+from any2vec.sources.seen_lines import SeenLines
 from any2vec.train.line_queue import Cut, LineQueue
 
 LOOK_SECONDS = 0.2
 """while nothing comes the run is looked after so often"""
-
-
-class Inflow(Protocol):
-    """Where lines come from: `sources.inflow.Inflow`."""
-
-    def take(self, timeout: float) -> LineBatch | None: ...
-
-    @property
-    def is_over(self) -> bool: ...
-
-
-class Seen(Protocol):
-    """What has come before: `sources.seen_lines.SeenLines`."""
-
-    def fresh(self, key_N: np.ndarray) -> np.ndarray: ...
-
-    def state(self) -> dict[str, np.ndarray]: ...
-
-    def recall(self, state: dict[str, np.ndarray]) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +55,7 @@ class TokenBatches:
     def __init__(
         self,
         inflow: Inflow,
-        seen: Seen | None,
+        seen: SeenLines | None,
         vocabulary: StreamVocabulary,
         *,
         subsample: float,
@@ -86,8 +69,6 @@ class TokenBatches:
         self.subsample, self.linger, self.limits = subsample, linger, limits
         self.prepare = prepare
         self.lines = LineQueue(batch_bytes, keeps_ids)
-        self.positions: dict[int, Position] = {}
-        """by source: behind the last line that was taken"""
         self.number = self.offset = self.words = 0
         """of the next batch; words of all before it"""
         self._waited = 0.0
@@ -132,7 +113,7 @@ class TokenBatches:
         if self.seen is not None:
             state |= {f"seen.{name}": array for name, array in self.seen.state().items()}
         about = {"number": self.number, "offset": self.offset, "words": self.words, "queued": queued}
-        return state, about | {"positions": sorted(self.positions.items())}
+        return state, about | {"positions": self.inflow.positions()}
 
     def recall(self, state: dict[str, np.ndarray], about: dict[str, Any]) -> None:
         """Go on from what `state` has told."""
@@ -141,7 +122,6 @@ class TokenBatches:
         if self.seen is not None:
             self.seen.recall(_below("seen.", state))
         self.number, self.offset, self.words = (int(about[name]) for name in ("number", "offset", "words"))
-        self.positions = positions_of(about)
 
     def idle(self) -> TokenBatch:
         """Work without tokens."""
@@ -175,7 +155,6 @@ class TokenBatches:
         self._waited = 0.0
         fresh_N = None if self.seen is None or not len(batch) else self.seen.fresh(batch.key_N)
         self.lines.put(batch, fresh_N)
-        self.positions[batch.source] = batch.position
 
     def _encode(self, cut: Cut) -> TokenBatch:
         vocabulary = self.vocabulary
@@ -204,11 +183,6 @@ class TokenBatches:
             rate = float(counts_V @ keep_V) / max(float(counts_V.sum()), 1.0)
             self._keep = keep_V, np.minimum(keep_V * 2.0**32, 2.0**32).astype(np.uint64), rate
         return self._keep[1], self._keep[2]
-
-
-def positions_of(about: dict[str, Any]) -> dict[int, Position]:
-    """Of what `TokenBatches.state` has told: where each source goes on."""
-    return {int(source): position for source, position in about["positions"]}
 
 
 def _below(prefix: str, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

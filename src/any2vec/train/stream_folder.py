@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from any2vec._version import __version__
 from any2vec.data.storage import atomic_file, fsync_path, storage_errors, write_json
@@ -21,6 +21,8 @@ from any2vec.train.stream_progress import LOG, OLD_LOG
 
 FORMAT = "any2vec-stream"
 ABOUT, IDS = "stream.json", "trained.ids"
+
+Recalled = TypeVar("Recalled")
 
 
 def is_stream(out: Path) -> bool:
@@ -52,19 +54,22 @@ def check_stream_folder(out: Path, resume: bool, overwrite: bool) -> None:
 
 
 @contextmanager
-def stream_folder(out: Path | None, is_resumed: bool, about: dict[str, Any]) -> Iterator[None]:
+def stream_folder(out: Path | None, about: dict[str, Any], recall: Callable[[], Recalled]) -> Iterator[Recalled | None]:
     """Make the folder, keep other processes out of it, and empty it unless a checkpoint in it is gone on from.
+
+    recall: reads that checkpoint, once the folder is this process's; None where there is none.
 
     Raises:
         StorageError: another process has the folder, or it cannot be written.
     """
     if out is None:
-        yield
+        yield None
         return
     with storage_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     with own_folder(out):
-        if not is_resumed:
+        checkpoint = recall()
+        if checkpoint is None:
             remove_checkpoint(out / FILE)
             remove_snapshots(out)
             with storage_errors(out):
@@ -73,7 +78,7 @@ def stream_folder(out: Path | None, is_resumed: bool, about: dict[str, Any]) -> 
         for rest in (out / FOLDER).glob(".*.tmp"):
             shutil.rmtree(rest, ignore_errors=True)
         write_about(out, about)
-        yield
+        yield checkpoint
 
 
 def write_about(out: Path, about: dict[str, Any]) -> None:

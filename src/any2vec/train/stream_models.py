@@ -13,9 +13,9 @@ from any2vec.models.stream_learner import StreamLearner
 LEARNERS = {"skipgram": ("streamed_skipgram", "StreamedSkipGram")}
 """model -> (module below any2vec.models, its learner)"""
 CONFIGS = {"skipgram": ("stream_config", "StreamSkipGram")}
-TYPE_BYTES = 128
-"""of a word that is counted: its place in the hash table, its letters"""
-ROW_BYTES = 48
+TYPE_BYTES = 160
+"""of a word that is counted: its places in the hash table, its letters, and their copies while a checkpoint is written"""
+ROW_BYTES = 100
 """of a word that has a row, beside the model's own: its count, its part of the noise, whether it is kept"""
 TYPES_SHARE = 0.25
 """of the budget, for words that are counted"""
@@ -43,7 +43,8 @@ def budget(model: StreamModel, memory_bytes: int) -> Budget:
         InputError: hardly any.
     """
     row_bytes = _of(*LEARNERS[model.name]).row_bytes(model) + ROW_BYTES
-    types = int(memory_bytes * TYPES_SHARE) // TYPE_BYTES
+    # A power of two: the hash table has just twice as many places.
+    types = 1 << max(0, (int(memory_bytes * TYPES_SHARE) // TYPE_BYTES).bit_length() - 1)
     rows = int(memory_bytes * (1 - TYPES_SHARE)) // row_bytes
     if rows < 1000:
         raise InputError(

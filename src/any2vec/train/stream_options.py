@@ -20,7 +20,7 @@ class StreamOptions:
     are used up the rarest words go"""
     min_count: int = 5
     """a word gets a vector when it has come so often, 1 or more"""
-    half_life: float | None = None
+    half_life: int | None = None
     """words of the stream after which a count is worth half; by default counts do not fade"""
     words: int | None = None
     """end behind the batch with which so many words of the stream are trained, those before a resume too"""
@@ -29,7 +29,7 @@ class StreamOptions:
     seconds: float | None = None
     """end after so many seconds of this process"""
     batch_bytes: int = 1 << 18
-    """text of a batch, at least, in whole lines; 64 and up"""
+    """text of a batch, at least, in whole lines; 64 to 1,048,576"""
     linger: float = 5.0
     """seconds without a line after which what there is makes a batch; 0: a batch is always whole, so that the same
     lines of one source give the same bits"""
@@ -41,6 +41,9 @@ class StreamOptions:
     """seconds between checkpoints, at least: no more than a twentieth of the time is spent on them"""
     snapshot_seconds: float = 30.0
     """seconds between snapshots of the vectors, at least, likewise"""
+    window_lines: int = 1_000_000
+    """a line is left out as a duplicate where it has come among the last so many new ones, 1..2**30; 16 to 24 bytes
+    each"""
     log_ids: bool = False
     """write the id of each trained line to trained.ids"""
     drift_words: str | None = None
@@ -55,14 +58,15 @@ class StreamOptions:
             raise InputError(f"memory must be at least 1MiB, got {self.memory!r}.")
         check_whole("min_count", self.min_count, 1, 2**31 - 1)
         if self.half_life is not None:
-            check_number("half_life", self.half_life, 1, 1e18)
+            check_whole("half_life", self.half_life, 1, 2**50)
         for name in ("words", "steps"):
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), 1, 2**62)
         if self.seconds is not None:
             check_number("seconds", self.seconds, 0, 1e12, open_low=True)
-        check_whole("batch_bytes", self.batch_bytes, 64, 1 << 30)
+        check_whole("batch_bytes", self.batch_bytes, 64, 1 << 20)
         check_number("linger", self.linger, 0, 1e9)
+        check_whole("window_lines", self.window_lines, 1, 1 << 30)
         check_whole("threads", self.threads, 0, MAX_THREADS)
         check_whole("seed", self.seed, 0, MAX_SEED)
         check_number("checkpoint_seconds", self.checkpoint_seconds, 0, 1e9, open_low=True)
@@ -81,5 +85,5 @@ class StreamOptions:
 
     def settings(self) -> dict[str, object]:
         """What must be the same for a run to go on."""
-        names = ("memory", "min_count", "half_life", "batch_bytes", "linger", "seed", "log_ids")
+        names = ("memory", "min_count", "half_life", "batch_bytes", "linger", "window_lines", "seed", "log_ids")
         return {name: getattr(self, name) for name in names}
