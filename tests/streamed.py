@@ -86,7 +86,11 @@ def over_hosts(
         transports.append(transport)
         own = learner_of()
         start = {name: (lambda rows, name=name: own.start_values(name, rows)) for name in own.tables}
-        tables = None if sync == "dense" else StreamTables(transport, roles, start, (MAX_ROWS, DIM), bound, patience)
+        tables = (
+            None
+            if sync == "dense"
+            else StreamTables(transport, roles, start, (MAX_ROWS, DIM), bound, sync == "sync", patience)
+        )
         if transport.rank in roles.training:
             driver = (
                 DenseBatches(transport, roles.training, own.tables, start) if tables is None
@@ -107,7 +111,9 @@ def over_hosts(
             ways = [other.counters.bytes_by_phase() for other in transports]
             state = {name: table.copy() for name, table in learner.state.items()}
             found = more(learner, stats + learner.run(IDLE))
-            learner.finish()
+            learner.end()
+            if tables is not None:
+                tables.leave()
             return state, found, dict(sum(map(Counter, ways), Counter()))
         if tables is not None:
             tables.leave()

@@ -39,18 +39,18 @@ class StreamTables:
     Args:
         start: name of a table -> the start values of its rows.
         shape: (V, D).
-        bound: None: asynchronous; S: a trainer may be S batches ahead of the slowest; 0: in step, what the trainers of
-            a round make of a row is summed in rank order.
+        bound: batches that a trainer may be ahead of the slowest; None: any number.
+        in_step: with bound 0: what the trainers of a round make of a row takes effect together, summed in rank order.
         patience: seconds that a trainer may be late; None: the transport's.
     """
 
     def __init__(
         self, transport: Transport, roles: StreamRoles, start: Mapping[str, StartValues], shape: tuple[int, int],
-        bound: int | None, patience: float | None = None,
+        bound: int | None, in_step: bool, patience: float | None = None,
     ) -> None:  # fmt: skip
         self.names = tuple(start)
         self.shape = shape
-        self.in_step = bound == 0
+        self.in_step = in_step
         owners = roles.row_owners
         cuts = contiguous_bounds(shape[0], len(owners))
         self.bounds = [cuts[min(max(rank - owners.start, 0), len(owners))] for rank in range(transport.hosts + 1)]

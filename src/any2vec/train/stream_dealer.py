@@ -148,16 +148,18 @@ class DealtLearner:
                 table[:] = part.array
         self._is_settled = True
 
-    def finish(self) -> None:
-        """The run is over: trainers and servers end.
+    def end(self) -> None:
+        """No batch follows: trainers end.
 
         Raises:
             HostError: a host is lost.
         """
         self.settle()
         self.dealer.end()
-        if self.tables is not None:
-            self.tables.leave()
+
+    def is_settled(self, work: TokenBatch) -> bool:
+        """Whether no round waits for more batches: where a state is kept anyway, it is dealt as it is."""
+        return not self._round
 
     def facts(self) -> dict[str, Any]:
         """What is told of the trainers: "batches" by rank, and what the owners of rows tell (`StreamTables.facts`).
