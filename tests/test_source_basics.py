@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -50,8 +48,7 @@ def plain_lines(text: bytes) -> list[tuple[int, bytes]]:
     """What `cut` should give: the plain twin."""
     found, at = [], 0
     for line in text.split(b"\n"):
-        kept = line[:-1] if line.endswith(b"\r") and at + len(line) < len(text) else line
-        kept = kept if at + len(line) < len(text) or not line.endswith(b"\r") else line[:-1]
+        kept = line.removesuffix(b"\r")
         if kept.strip(b" \t\n\v\f\r") and b"\0" not in kept and len(line) <= MOST_LINE:
             found.append((at, kept + b"\n"))
         at += len(line) + 1
@@ -68,8 +65,7 @@ def test_lines_do_not_depend_on_the_pieces_they_come_in(pieces: list[bytes]) -> 
     found, tally = cut(pieces)
     assert found == plain_lines(text)
     assert tally.facts()["bytes"] == len(text)
-    lines = [line for line in text.split(b"\n")]
-    assert tally.facts()["bad_by"].get("NUL bytes", 0) == sum(b"\0" in line for line in lines)
+    assert tally.facts()["bad_by"].get("NUL bytes", 0) == sum(b"\0" in line for line in text.split(b"\n"))
 
 
 @settings(max_examples=100, deadline=None)

@@ -19,6 +19,7 @@ from any2vec.kernels.row_start import start_rows
 from any2vec.kernels.skipgram import MAX_CENTRES, train_skipgram_block
 from any2vec.kernels.touch import touch_block
 from any2vec.models.learner import block_positions, shared_negatives
+from any2vec.models.rates import endless_rate
 from any2vec.models.skipgram import SkipGram
 from any2vec.models.stream_config import StreamSkipGram
 from any2vec.models.token_batch import TokenBatch
@@ -106,7 +107,8 @@ class StreamedSkipGram:
         )  # fmt: skip
 
     def learning_rate(self, words: int) -> float:
-        return self.config.learning_rate
+        config = self.config
+        return endless_rate(config.learning_rate, config.min_learning_rate, words, config.rate_words)
 
     @property
     def state(self) -> dict[str, np.ndarray]:

@@ -50,7 +50,7 @@ class TokenBatch:
     keep_V: np.ndarray = field(default_factory=lambda: _NONE)
     """uint64 (V,): 2**32 times the probability that an occurrence is kept"""
     keep_rate: float = 1.0
-    """share of the words of the stream that are kept"""
+    """share of its words that are kept, about"""
     words: int = 0
     """words, those without a row too"""
     words_before: int = 0

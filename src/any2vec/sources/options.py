@@ -23,8 +23,8 @@ class SourceOptions:
     follow: bool = False
     """wait for more where a file, a feed or a stream has come to its end; else that ends the source"""
     form: Literal["auto", "lines", "ndjson"] = "auto"
-    """what a source holds: lines (each a text), or ndjson (each a JSON object); auto tells ndjson by a file's name, or by
-    an HTTP server's content type and first bytes; a message of Kafka or a text of Redis is one line"""
+    """what a source holds: lines (each a text), or ndjson (each a JSON object); auto goes by a file's name, or an HTTP
+    server's content type and first bytes; a message of Kafka or a text of Redis is one line"""
     field: str = "text"
     """of a JSON object or a Redis entry, the name of its text; dots lead into objects"""
     id_field: str = "id"

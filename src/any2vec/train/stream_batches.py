@@ -71,9 +71,11 @@ class TokenBatches:
         self.lines = LineQueue(batch_bytes, keeps_ids)
         self.number = self.offset = self.words = 0
         """of the next batch; words of all before it"""
+        self._high = 0
+        """no row from here on has ever been used"""
         self._waited = 0.0
         self._is_over = self._rests = self._stops = False
-        self._keep: tuple[np.ndarray, np.ndarray, float] | None = None
+        self._keep: tuple[np.ndarray, np.ndarray] | None = None
 
     def __iter__(self) -> Iterator[TokenBatch]:
         with ThreadPoolExecutor(1, "encode") as pool:
@@ -122,6 +124,7 @@ class TokenBatches:
         if self.seen is not None:
             self.seen.recall(_below("seen.", state))
         self.number, self.offset, self.words = (int(about[name]) for name in ("number", "offset", "words"))
+        self._high = int(self.vocabulary.rows().max(initial=-1)) + 1
 
     def idle(self) -> TokenBatch:
         """Work without tokens."""
@@ -165,9 +168,12 @@ class TokenBatches:
         tokens = encoded[0] if len(encoded) == 1 else np.concatenate(encoded)
         tokens.flags.writeable = False  # one type for the kernels, whoever made the array
         words = sum(words_of.values())
-        keep_V, keep_rate = self._keep_of_now()
+        born = vocabulary.born()
+        keep_V = self._keep_of_now(born)
+        known = tokens[(tokens >= 0) & (tokens < keep_V.size)]
+        keep_rate = float(keep_V[known].mean()) / 2.0**32 if known.size else 1.0
         made = TokenBatch(
-            self.number, tokens, self.offset, vocabulary.born(), *vocabulary.noise(), keep_V, keep_rate, words,
+            self.number, tokens, self.offset, born, *vocabulary.noise(), keep_V, keep_rate, words,
             self.words, _lines_of(cut, words_of), self.prepare(tokens, vocabulary),
         )  # fmt: skip
         self.number += 1
@@ -175,14 +181,14 @@ class TokenBatches:
         self.offset += tokens.size + GAP
         return made
 
-    def _keep_of_now(self) -> tuple[np.ndarray, float]:
-        """(thresholds of the kernels, share of the words that are kept), made anew when the vocabulary has news."""
+    def _keep_of_now(self, born: np.ndarray) -> np.ndarray:
+        """Thresholds of the kernels, at least as many as rows were ever in use; made anew when the vocabulary has news."""
+        self._high = max(self._high, int(born.max(initial=-1)) + 1)
         keep_V = self.vocabulary.keep(self.subsample)
-        if self._keep is None or self._keep[0] is not keep_V:
-            counts_V = self.vocabulary.counts_V
-            rate = float(counts_V @ keep_V) / max(float(counts_V.sum()), 1.0)
-            self._keep = keep_V, np.minimum(keep_V * 2.0**32, 2.0**32).astype(np.uint64), rate
-        return self._keep[1], self._keep[2]
+        if self._keep is None or self._keep[0] is not keep_V or len(self._keep[1]) < self._high:
+            room = self._high + self._high // 4 + 1024  # or each batch would make it anew
+            self._keep = keep_V, np.minimum(keep_V[:room] * 2.0**32, 2.0**32).astype(np.uint64)
+        return self._keep[1]
 
 
 def _below(prefix: str, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
