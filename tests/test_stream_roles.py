@@ -112,7 +112,7 @@ def test_bytes_of_row_sparse_batches_are_those_that_the_formula_says(trainers: i
 def test_bytes_of_dealing_are_those_that_the_formula_says() -> None:
     batches = made_batches(6)
     _, _, counted = over_hosts(batches, 1, 1, "sync")
-    news = [MAX_ROWS if batch.number % 2 == 0 else None for batch in batches]
+    news = [16 * MAX_ROWS if batch.number % 2 == 0 else 0 for batch in batches]
     expected = sum(deal_bytes(batch.tokens.size, 0, rows) for batch, rows in zip(batches, news, strict=True))
     rested = overhead(1) + 8
     assert counted["deal"] + counted["done"] - rested == expected
