@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from any2vec.cluster.message import HEAD, Message, decode, from_memory, read_head
-from any2vec.errors import MessageError
+from any2vec.errors import InputError, MessageError
 from any2vec.sources.line_batch import LineBatch, Position
 from any2vec.sources.opening import open_source
 from any2vec.sources.options import SourceOptions
 from any2vec.sources.reader import REFUSED, heard
-from any2vec.sources.source import Delivery
+from any2vec.sources.source import Delivery, Source
 
 MOMENT = 0.1
 _SILENCE = 20.0
@@ -193,3 +193,18 @@ class _Reader:
         if code is not None and code < 0:
             return f"was killed by {signal.Signals(-code).name}"
         return f"ended with exit code {code}" + (f" ({self._said})" if self._said else "")
+
+
+def open_apart(addresses: Sequence[str | Iterable[Any]], options: SourceOptions, seed: int = 1) -> list[Source]:
+    """As `open_sources`, each read by a process.
+
+    Raises:
+        InputError, DataError: as `open_source`; or a source is of this process alone.
+    """
+    found: list[Source] = []
+    for number, address in enumerate(addresses):
+        if not isinstance(address, str) or address == "-":
+            what = "Standard input" if address == "-" else "An iterable"
+            raise InputError(f"{what} is read by this process; leave out --readers processes.")
+        found.append(ApartSource(address, number, options, seed))
+    return found

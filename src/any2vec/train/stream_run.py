@@ -15,6 +15,7 @@ from any2vec.machine import peak_resident_bytes
 from any2vec.models.stream_learner import StreamLearner
 from any2vec.models.token_batch import TokenBatch
 from any2vec.signals import stops_go_to
+from any2vec.sources.apart import open_apart
 from any2vec.sources.inflow import Inflow
 from any2vec.sources.opening import open_sources
 from any2vec.sources.seen_lines import SeenLines
@@ -75,7 +76,8 @@ class StreamRun:
     def __init__(self, request: StreamRequest, leader: Lead | None = None) -> None:
         self.request = request
         self.leader = leader
-        self.sources: list[Source] = open_sources(request.sources, request.reading, request.options.seed)
+        reads = open_apart if request.options.readers == "processes" else open_sources
+        self.sources: list[Source] = reads(request.sources, request.reading, request.options.seed)
         self.names = [source.name for source in self.sources]
         self.settings = request.settings(self.names)
         self.driver: Driver[TokenBatch, Stats] = AloneOnStream()
