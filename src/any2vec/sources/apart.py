@@ -38,8 +38,8 @@ _ADDED = ("lines", "bytes", "reconnects", "bad")
 class ApartSource:
     """A `Source` read by a process.
 
-    A reader that is killed, crashes or hangs is started again, `options.retries` times in a row at most, and counts as a
-    reconnect; what it had read and nobody has got is read again.
+    A reader that is killed, crashes or hangs is started again, `options.retries` times in a row at most, and counts as
+    a reconnect; what it had read and nobody has got is read again.
 
     Args:
         address, number, options, seed: as `open_source`; no standard input and no iterable.

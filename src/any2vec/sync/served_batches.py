@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from any2vec.sync.stream_tables import StreamTables
-from any2vec.tables.clocks import END, REST
+from any2vec.tables.clocks import REST
 from any2vec.types import Stats
 
 OfWork = TypeVar("OfWork")
@@ -89,8 +89,3 @@ class ServedBatches(Generic[OfWork]):
         self.tables.client.tick(REST)
         self.tables.client.drain()
         self.clock = clock
-
-    def end(self) -> None:
-        """No batch follows."""
-        self.tables.client.tick(END)
-        self.tables.client.drain()
