@@ -17,6 +17,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.kernels.rng import PURPOSE_INIT, PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
 from any2vec.kernels.row_start import start_rows
 from any2vec.kernels.skipgram import MAX_CENTRES, train_skipgram_block
+from any2vec.kernels.subwords import Subwords
 from any2vec.kernels.touch import touch_block
 from any2vec.models.learner import block_positions, shared_negatives
 from any2vec.models.rates import endless_rate
@@ -39,9 +40,14 @@ class StreamedSkipGram:
     Args:
         max_rows: V, rows of each table.
         threads: 1 or more.
+        spread: input rows start uniform in +-spread / dim; None: as skip-gram's.
+
+    `subwords` is what input vectors are made of besides their rows, for the kernel: nothing, or one `Subwords`.
     """
 
-    def __init__(self, config: StreamSkipGram, *, max_rows: int, threads: int, seed: int) -> None:
+    def __init__(
+        self, config: StreamSkipGram, *, max_rows: int, threads: int, seed: int, spread: float | None = None
+    ) -> None:
         self.config = config
         self.threads = threads
         self.input_VD = np.zeros((max_rows, config.dim), np.float32)
@@ -49,6 +55,8 @@ class StreamedSkipGram:
         self._blocks = SkipGram(dim=config.dim, window=config.window, num_negatives=config.num_negatives)
         self._keys = stream_key(seed, PURPOSE_TOKEN), stream_key(seed, PURPOSE_NEGATIVE)
         self._start_key = stream_key(seed, PURPOSE_INIT)
+        self._spread = self._blocks.start_spread if spread is None else spread
+        self.subwords: tuple[Subwords, ...] = ()
         self._high = 0
         """no row from here on has ever been used"""
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
@@ -57,6 +65,11 @@ class StreamedSkipGram:
     def row_bytes(config: StreamSkipGram) -> int:
         """Memory that a row takes: two tables, and their copies while a snapshot is written."""
         return 4 * 4 * config.dim
+
+    @staticmethod
+    def fixed_bytes(config: StreamSkipGram) -> int:
+        """Memory that is taken whatever comes."""
+        return 0
 
     def compile(self) -> None:
         self.start(np.zeros(0, np.int64))
@@ -88,7 +101,7 @@ class StreamedSkipGram:
         """What rows of a table begin with, float32 (R, D): input uniform as word2vec's, by their numbers; output 0."""
         fresh = np.zeros((rows.size, self.config.dim), np.float32)
         if name == "input":
-            start_rows(fresh, rows, self.config.dim, self._start_key, self._blocks.start_spread / self.config.dim)
+            start_rows(fresh, rows, self.config.dim, self._start_key, self._spread / self.config.dim)
         return fresh
 
     def start(self, born: np.ndarray) -> None:
@@ -143,9 +156,11 @@ class StreamedSkipGram:
 
     def _kernel(self, work: TokenBatch, block: int, start: int, stop: int) -> tuple[int, float, int]:
         token_key, negative_key = self._keys
+        offset = -(-work.offset // block) * block  # blocks are cut where the stream's are, and so is the batch
         items, loss_sum, examples = train_skipgram_block(
-            work.tokens, start, stop, -(-work.offset // block) * block, work.keep_V, token_key, negative_key, work.threshold_V,
+            work.tokens, start, stop, offset, work.keep_V, token_key, negative_key, work.threshold_V,
             work.alias_V, self.input_VD, self.output_VD, self.config.window, self.config.num_negatives,
             self.learning_rate(work.words_before), 0.0, LOSS_EVERY, block, shared_negatives(self._blocks),
+            *self.subwords,
         )  # fmt: skip
         return int(items), float(loss_sum), int(examples)

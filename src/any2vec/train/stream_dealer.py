@@ -64,6 +64,8 @@ class DealtLearner:
         self._round: list[TokenBatch] = []
         self._birth = 0
         self._heard = Stats(0, 0.0, 0)
+        self._replayed: set[int] = set()
+        """pieces of lines that have been trained before: their loss is not that of a first meeting"""
         self._is_settled = True
 
     def compile(self) -> None:
@@ -84,6 +86,8 @@ class DealtLearner:
             if not self.in_rounds or len(self._round) == len(self.dealer.peers):
                 self._deal_round()
         self._hear(self.dealer.done())
+        if work.is_replayed:  # nobody counts what comes with it
+            return Stats(0, 0.0, 0)
         heard, self._heard = self._heard, Stats(0, 0.0, 0)
         return heard
 
@@ -193,15 +197,20 @@ class DealtLearner:
 
     def _deal(self, batch: TokenBatch, peer: int, born: np.ndarray) -> None:
         piece = Piece(replace(batch, born=born), self._clock[peer], self._birth)
-        self.dealer.deal(self._senders[peer].parts(piece), peer)
+        number = self.dealer.deal(self._senders[peer].parts(piece), peer)
+        if batch.is_replayed:
+            self._replayed.add(number)
         self._clock[peer] += 1
 
     def _hear(self, told: list[Done]) -> None:
         for done in told:
             if len(done.parts) != 1:
                 raise HostError(f"Rank {done.peer} told {len(done.parts)} things of a batch, not one.")
-            self._heard += stats_of(done.parts[0])
             self.batches += 1
+            if done.number in self._replayed:
+                self._replayed.discard(done.number)
+            else:
+                self._heard += stats_of(done.parts[0])
 
 
 def without_lost_rows(batches: list[TokenBatch], num_rows: int) -> list[TokenBatch]:

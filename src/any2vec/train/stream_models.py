@@ -10,11 +10,17 @@ from any2vec.errors import InputError
 from any2vec.models.stream_config import StreamModel
 from any2vec.models.stream_learner import StreamLearner
 
-LEARNERS = {"skipgram": ("streamed_skipgram", "StreamedSkipGram")}
+LEARNERS = {
+    "skipgram": ("streamed_skipgram", "StreamedSkipGram"), "ngram": ("streamed_ngram", "StreamedNGram"),
+    "char-lstm": ("streamed_char_lstm", "StreamedCharLstm"),
+}  # fmt: skip
 """model -> (module below any2vec.models, its learner)"""
-CONFIGS = {"skipgram": ("stream_config", "StreamSkipGram")}
+CONFIGS = {
+    "skipgram": ("stream_config", "StreamSkipGram"), "ngram": ("stream_word_config", "StreamNGram"),
+    "char-lstm": ("stream_word_config", "StreamCharLstm"),
+}  # fmt: skip
 TYPE_BYTES = 160
-"""of a word that is counted: its places in the hash table, its letters, and their copies while a checkpoint is written"""
+"""of a word that is counted: places in the hash table, letters, and their copies while a checkpoint is written"""
 ROW_BYTES = 100
 """of a word that has a row, beside the model's own: its count, its part of the noise, whether it is kept"""
 TYPES_SHARE = 0.25
@@ -42,16 +48,18 @@ def budget(model: StreamModel, memory_bytes: int) -> Budget:
     Raises:
         InputError: hardly any.
     """
-    row_bytes = _of(*LEARNERS[model.name]).row_bytes(model) + ROW_BYTES
+    learner = _of(*LEARNERS[model.name])
+    row_bytes, fixed = learner.row_bytes(model) + ROW_BYTES, learner.fixed_bytes(model)
     # A power of two: the hash table has just twice as many places.
     types = 1 << max(0, (int(memory_bytes * TYPES_SHARE) // TYPE_BYTES).bit_length() - 1)
-    rows = int(memory_bytes * (1 - TYPES_SHARE)) // row_bytes
+    rows = max(0, int(memory_bytes * (1 - TYPES_SHARE)) - fixed) // row_bytes
     if rows < 1000:
         raise InputError(
-            f"memory has room for {rows:,} vectors of dim {model.dim} only; give it {1300 * row_bytes // 10**6 + 1}MB "
+            f"memory has room for {rows:,} vectors of dim {model.dim} only; give it {(1300 * row_bytes + fixed * 4 // 3) // 10**6 + 1}MB "
             "or more."
         )
-    return Budget(types, min(rows, types, 2**31 - 2))
+    # Twice as many are counted as have a row: then the rarest of those that are counted have none.
+    return Budget(types, min(rows, types // 2, 2**31 - 2))
 
 
 def learner_of(model: StreamModel) -> type:
