@@ -1,0 +1,127 @@
+"""A stream over hosts with roles: what trainers make of batches that rank 0 deals, on rows that servers hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from any2vec.cluster.message import Part, overhead
+from any2vec.plan.partition import contiguous_bounds
+from any2vec.plan.roles import StreamRoles
+from any2vec.plan.stream_traffic import deal_bytes, dense_bytes, sparse_bytes
+from any2vec.tables.growing_block import START, GrowingBlock
+from any2vec.tables.row_block import Added
+from streamed import DIM, MAX_ROWS, alone, learner_of, made_batches, over_hosts, twin_in_step
+
+
+@pytest.mark.parametrize("servers", [0, 1, 2])
+@pytest.mark.parametrize("sync", ["sync", "dense"])
+def test_one_trainer_in_step_is_the_single_process_bit_for_bit(servers: int, sync: str) -> None:
+    if sync == "dense" and servers:
+        pytest.skip("the dense baseline has no servers")
+    batches = made_batches(9)
+    expected = alone(batches)
+    found, _, _ = over_hosts(batches, 1, servers, sync)
+    for name in expected:
+        assert np.array_equal(found[name], expected[name]), name
+
+
+@pytest.mark.parametrize("sync", ["sync", "dense"])
+@pytest.mark.parametrize(("trainers", "servers"), [(2, 0), (2, 1), (3, 2)])
+def test_rounds_of_several_trainers_are_the_plain_twin(sync: str, trainers: int, servers: int) -> None:
+    batches = made_batches(10)
+    expected = twin_in_step(batches, trainers)
+    found, _, _ = over_hosts(batches, trainers, servers if sync == "sync" else 0, sync)
+    for name in expected:
+        assert np.array_equal(found[name], expected[name]), name
+
+
+@pytest.mark.parametrize("sync", ["async", "bounded:0", "bounded:1"])
+@pytest.mark.parametrize("servers", [0, 2])
+def test_every_word_is_trained_once_and_no_batch_is_staler_than_its_bound(sync: str, servers: int) -> None:
+    batches, trainers = made_batches(24), 3
+    tables, (facts, items), _ = over_hosts(
+        batches, trainers, servers, sync, lambda learner, stats: (learner.facts(), stats.items)
+    )
+    assert items == sum(int(((batch.tokens >= 0) & (batch.tokens < MAX_ROWS)).sum()) for batch in batches)
+    assert sum(facts["batches"].values()) == len(batches) == sum(facts["staleness"].values())
+    assert all(np.isfinite(table).all() and table.any() for table in tables.values())
+    if sync.startswith("bounded"):
+        # Each other trainer is at most S batches behind, or ahead, when this one reads, and may end S + 1 more.
+        bound = int(sync[8:])
+        assert max(map(int, facts["staleness"])) <= (trainers - 1) * (2 * bound + 1)
+
+
+def test_one_trainer_that_waits_for_nobody_differs_by_rounding_alone() -> None:
+    batches = made_batches(9, reborn=False)
+    expected = alone(batches)
+    found, facts, _ = over_hosts(batches, 1, 1, "async", lambda learner, _: learner.facts())
+    assert facts["staleness"] == {"0": 9} and facts["dropped"] == 0
+    for name in expected:
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-4, atol=1e-6)
+
+
+def test_a_change_that_comes_after_its_row_went_to_another_word_is_dropped() -> None:
+    start = np.full((4, DIM), 7, np.float32)
+    block = GrowingBlock(Added(np.zeros((4, DIM), np.float32)), False, lambda slots: start[slots])
+    numbers = [Part("control", np.array([birth])) for birth in (1, 2)]
+    block.call(START, 0, [Part("ids", np.arange(4)), numbers[0]])
+    block.call(START, 0, [Part("ids", np.array([2])), numbers[1]])
+    one = np.ones((2, DIM), np.float32)
+    block.push(1, 1, np.array([1, 2]), one, True)  # its batch knows of the first birth alone
+    assert block.copy()[:, 0].tolist() == [7, 8, 7, 7] and block.dropped == 1
+    block.push(1, 2, np.array([1, 2]), one, True)
+    assert block.copy()[:, 0].tolist() == [7, 9, 8, 7] and block.dropped == 1
+
+
+@pytest.mark.parametrize("sync", ["sync", "async", "dense"])
+def test_a_run_goes_on_from_the_state_of_another(sync: str) -> None:
+    batches, trainers = made_batches(8), 1
+    first, _, _ = over_hosts(batches[:4], 2, 0, "sync")
+    rest = [replace(batch, number=batch.number - 4) for batch in batches[4:]]
+    learner = learner_of()
+    learner.recall(first)
+    for batch in rest:
+        learner.run(batch)
+    found, _, _ = over_hosts(rest, trainers, 0, sync, before=lambda dealt: dealt.recall(first))
+    for name, table in learner.state.items():
+        np.testing.assert_allclose(found[name], table, rtol=1e-4, atol=1e-6 if sync == "async" else 0)
+
+
+@pytest.mark.parametrize(("trainers", "servers"), [(1, 1), (2, 1), (2, 0), (3, 2)])
+def test_bytes_of_row_sparse_batches_are_those_that_the_formula_says(trainers: int, servers: int) -> None:
+    batches = made_batches(6, reborn=False)
+    seen: list[tuple[int, list[list[int]], list[list[int]]]] = []
+    _, _, counted = over_hosts(batches, trainers, servers, "sync", watch=seen)
+    roles = StreamRoles(trainers, servers)
+    size_H = np.diff(contiguous_bounds(MAX_ROWS, len(roles.row_owners))).tolist()
+    expected: Counter[str] = Counter()
+    for rank, asked, changed in seen:
+        own = rank - roles.row_owners.start if rank in roles.row_owners else None
+        expected.update(sparse_bytes(asked, changed, size_H, DIM, roles.ranks, own))
+    assert len(seen) >= len(batches)
+    for phase in ("push", "pull"):
+        assert counted[phase] == expected[phase], phase
+    rests = trainers * sparse_bytes([], [], [], DIM, roles.ranks)["tick"]  # that each stands still is told likewise
+    assert counted["tick"] == expected["tick"] + rests
+
+
+def test_bytes_of_dealing_are_those_that_the_formula_says() -> None:
+    batches = made_batches(6)
+    _, _, counted = over_hosts(batches, 1, 1, "sync")
+    news = [16 * MAX_ROWS if batch.number % 2 == 0 else 0 for batch in batches]
+    expected = sum(deal_bytes(batch.tokens.size, 0, rows) for batch, rows in zip(batches, news, strict=True))
+    rested = overhead(1) + 8
+    assert counted["deal"] + counted["done"] - rested == expected
+
+
+@pytest.mark.parametrize("trainers", [1, 2, 3])
+def test_bytes_of_dense_rounds_are_those_that_the_formula_says(trainers: int) -> None:
+    batches = made_batches(2 * trainers)
+    _, _, counted = over_hosts(batches, trainers, 0, "dense", watch=[])
+    expected = dense_bytes(MAX_ROWS, DIM, trainers)
+    for phase in ("reduce", "broadcast"):
+        assert counted.get(phase, 0) == 2 * expected[phase]
