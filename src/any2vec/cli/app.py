@@ -40,6 +40,7 @@ COMMANDS: dict[str, Entry] = {
     "score": Entry("score", "How likely clicks are, by a model of clicks.", _RESULTS),
     "evaluate": Entry("evaluate", "Score vectors: similarity, analogy, PIP, nodes, links, triples.", _RESULTS),
     "export": Entry("export", "Write vectors in the format of another tool.", _RESULTS),
+    "watch": Entry("watch", "Follow a run: in the terminal, or as a page.", _RESULTS),
     "report": Entry("house", "Write a run's page: curves, map, neighbours, scores.", _RESULTS),
     "demo": Entry("house", "Train on real data that ships with Python; no download.", _HOUSE),
     "data": Entry("data", "Known public data sets: list, show, get.", _HOUSE),

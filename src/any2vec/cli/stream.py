@@ -70,7 +70,9 @@ def _stream(
     flags = stream_flags()
     for key in values:
         if not any(owner in flags[key].defaults for owner in mine):
-            raise InputError(f"{flags[key].flag} is not an option of {model}; it is for {', '.join(flags[key].defaults)}.")
+            raise InputError(
+                f"{flags[key].flag} is not an option of {model}; it is for {', '.join(flags[key].defaults)}."
+            )
 
     def build(owner: str) -> Any:
         return _owners()[owner](**{key: value for key, value in values.items() if owner in flags[key].defaults})

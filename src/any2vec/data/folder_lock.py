@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,13 +53,31 @@ def _is_taken(lock: int) -> bool:
     return True
 
 
+def is_locked(folder: Path) -> bool | None:
+    """Whether a process has it; None where the system does not say so. To try it would keep others out."""
+    try:
+        return next(_locks(folder.stat().st_ino), None) is not None
+    except OSError:
+        return None
+
+
 def _holder(lock: int) -> str:
     """Who has it, as far as Linux says so."""
-    inode = str(os.fstat(lock).st_ino)
     with suppress(OSError):
-        for line in Path("/proc/locks").read_text(encoding="utf-8").splitlines():
-            # 1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF
-            _, kind, _, _, process, file, *_ = line.split()
-            if kind == "FLOCK" and file.rpartition(":")[2] == inode and int(process) > 0:
+        for process in _locks(os.fstat(lock).st_ino):
+            if process > 0:
                 return f"process {process}"
     return "another process"
+
+
+def _locks(inode: int) -> Iterator[int]:
+    """Processes that have a file locked, as Linux numbers them.
+
+    Raises:
+        OSError: the system does not list locks.
+    """
+    for line in Path("/proc/locks").read_text(encoding="utf-8").splitlines():
+        # 1: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF; one that waits has an arrow behind its number
+        _, kind, _, _, process, file, *_ = line.replace("-> ", "").split()
+        if kind == "FLOCK" and file.rpartition(":")[2] == str(inode):
+            yield int(process)

@@ -74,6 +74,8 @@ def _read_meta(path: Path) -> dict[str, Any]:
                 f"{name} holds an unfinished run and no vectors yet; finish it with the `any2vec train` "
                 "command that began it and --resume."
             ) from None
+        if (path.parent / "stream.json").is_file():
+            raise FormatError(f"{name} holds a stream that has published no vectors yet; wait for them.") from None
         raise FormatError(f"{name}: no meta.json there; not an embeddings folder, or not finished.") from None
     except (ValueError, RecursionError):
         raise FormatError(f"{path.parent.name}: meta.json is not JSON; the folder is damaged.") from None

@@ -136,8 +136,9 @@ class StreamedSkipGram:
 
     def _kernel(self, work: TokenBatch, block: int, start: int, stop: int) -> tuple[int, float, int]:
         token_key, negative_key = self._keys
+        offset = -(-work.offset // block) * block  # blocks are cut where the stream's are, and so is the batch
         items, loss_sum, examples = train_skipgram_block(
-            work.tokens, start, stop, -(-work.offset // block) * block, work.keep_V, token_key, negative_key, work.threshold_V,
+            work.tokens, start, stop, offset, work.keep_V, token_key, negative_key, work.threshold_V,
             work.alias_V, self.input_VD, self.output_VD, self.config.window, self.config.num_negatives,
             self.learning_rate(work.words_before), 0.0, LOSS_EVERY, block, shared_negatives(self._blocks),
             *self.subwords,

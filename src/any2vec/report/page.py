@@ -15,7 +15,7 @@ from any2vec._version import __version__
 from any2vec.embeddings import Embeddings
 from any2vec.report.figures import short_number
 
-_STYLE = """
+STYLE = """
 :root { --page: #f5f6f8; --card: #ffffff; --text: #1d232b; --faint: #66707d;
   --line: #e3e6ea; --bar: #e4ecf7; }
 @media screen and (prefers-color-scheme: dark) {
@@ -119,7 +119,7 @@ def render(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>\n<body><main>{''.join(parts)}"
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n<body><main>{''.join(parts)}"
         f"{SIGNATURE}{__version__} on {made}. The pictures are inside this page.</footer>"
         "</main></body></html>\n"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from any2vec.errors import InputError
 
@@ -16,7 +16,7 @@ _ALLOWED = (
 )
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _NEEDS = {"http": "httpx", "https": "httpx", "kafka": "confluent_kafka", "redis": "redis", "rediss": "redis"}
-_OPTIONS = {"tcp": {"resume"}, "unix": {"resume"}}
+_OPTIONS = {"tcp": {"resume"}, "unix": {"resume"}, "redis": {"db"}, "rediss": {"db"}}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,8 +103,9 @@ def _parse_server(text: str, kind: str) -> Address:
         known = ", ".join(sorted(_OPTIONS.get(kind, set()))) or "none"
         raise InputError(f"{kind}:// sources know these options behind ?: {known}; got {min(unknown)!r} in {text!r}.")
     name = text if parts.password is None else text.replace(f":{parts.password}@", ":***@", 1)
-    path = parts.path if is_http or kind == "unix" else parts.path.strip("/")
+    path = parts.path if is_http else unquote(parts.path) if kind == "unix" else unquote(parts.path.strip("/"))
     return Address(
-        kind=kind, text=text, name=name, host=hosts or host, port=port, path=path, user=parts.username,
-        password=parts.password, options=options,
+        kind=kind, text=text, name=name, host=hosts or host, port=port, path=path,
+        user=None if parts.username is None else unquote(parts.username),
+        password=None if parts.password is None else unquote(parts.password), options=options,
     )  # fmt: skip

@@ -74,6 +74,12 @@ class LineCutter:
         self.room()[: len(data)] = data
         self.fed(len(data))
 
+    def rest(self) -> bytes:
+        """What was fed and is not cut, which is then forgotten."""
+        found = self._block_B[self._begin : self._stop].tobytes()
+        self.restart(self.offset)
+        return found
+
     def finish(self) -> None:
         """The stream has ended: what stands behind the last line feed is a line."""
         if self.held:

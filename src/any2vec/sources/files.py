@@ -71,6 +71,7 @@ class FollowedFile:
         """bytes of the file that were read"""
         self._before = b""
         """the last of them, up to 64"""
+        self._is_cut_short = False
         self._scratch = bytearray(_LOOK_BACK)
 
     def close(self) -> None:
@@ -90,6 +91,9 @@ class FollowedFile:
                     if self._is_closed:
                         break
                     yield batch
+                if self._is_cut_short:
+                    self._rewind()
+                    continue
                 self._cutter.finish()
                 yield from cut_all(self._cutter, self._position, self._is_json, self._options, self._tally)
                 if not self._options.follow:
@@ -104,16 +108,14 @@ class FollowedFile:
     # ---- one file ---------------------------------------------------------------------------------------------------
 
     def _read(self, room: memoryview, seconds: float) -> int | None:
-        """Bytes behind those that were read; 0: the next file's turn has come; None: wait."""
+        """Bytes behind those that were read; 0: this file is over, or is to be read anew; None: wait."""
         if self._is_closed:
             return 0
         is_over = self._options.follow and self._has_follower()  # asked before reading: so nothing comes behind the end
         size = self._read_on(room)
-        if size is None:
-            self._rewind()
-            size = self._read_on(room) or 0
-        if size:
-            return size
+        self._is_cut_short = size is None
+        if size or size is None:
+            return size or 0
         if is_over or not self._options.follow:
             return 0
         time.sleep(seconds)
@@ -132,6 +134,7 @@ class FollowedFile:
 
     def _rewind(self) -> None:
         """The file was cut short, or rewritten."""
+        self._is_cut_short = False
         self._tally.bad("file cut short")
         self._tally.trouble = f"{self._path} was cut short or rewritten; it is read from its beginning."
         self._start, self._at, self._before = self._cutter.offset, 0, b""

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from any2vec.data.files import read_head
 from any2vec.data.unpack import packing_of
 from any2vec.errors import DataError
 from any2vec.sources.address import Address, parse_address
 from any2vec.sources.files import FollowedFile
+from any2vec.sources.http_lines import HttpLines
+from any2vec.sources.kafka import KafkaTopic
 from any2vec.sources.options import SourceOptions, check_seed
 from any2vec.sources.packed import PackedFile
 from any2vec.sources.pipes import Pipe
+from any2vec.sources.python_lines import PythonLines
+from any2vec.sources.redis_stream import RedisStream
+from any2vec.sources.sockets import SocketLines
 from any2vec.sources.source import Source
 
 
-def open_sources(addresses: Sequence[str], options: SourceOptions, seed: int = 1) -> list[Source]:
+def open_sources(addresses: Sequence[str | Iterable[Any]], options: SourceOptions, seed: int = 1) -> list[Source]:
     """The sources that are named, numbered as they stand; what `open_source` says holds for each."""
     return [open_source(address, number, options, seed) for number, address in enumerate(addresses)]
 
 
-def open_source(address: str, number: int, options: SourceOptions, seed: int = 1) -> Source:
-    """The source of an address: a path, `-`, or one with a scheme. Nothing is read, and no server is asked, before
-    `batches`.
+def open_source(address: str | Iterable[Any], number: int, options: SourceOptions, seed: int = 1) -> Source:
+    """The source of an address (a path, `-`, or one with a scheme), or of an iterable of texts.
+
+    Nothing is read, and no server is asked, before `batches`.
 
     number: of the run's sources, which, from 0; it makes their keys differ. seed: of the jitter between attempts.
 
@@ -34,12 +41,20 @@ def open_source(address: str, number: int, options: SourceOptions, seed: int = 1
         DataError: there is no such file.
     """
     check_seed(seed)
+    if not isinstance(address, str):
+        return PythonLines(address, f"python-{number}", number, options)
     parsed = parse_address(address)
     if parsed.kind == "stdin":
         return Pipe(None, "-", number, options)
     if parsed.kind == "file":
         return _open_file(parsed, number, options)
-    raise NotImplementedError(parsed.kind)
+    if parsed.kind in ("tcp", "unix"):
+        return SocketLines(parsed, number, options, seed)
+    if parsed.kind == "kafka":
+        return KafkaTopic(parsed, number, options, seed)
+    if parsed.kind in ("redis", "rediss"):
+        return RedisStream(parsed, number, options, seed)
+    return HttpLines(parsed, number, options, seed)
 
 
 def _open_file(address: Address, number: int, options: SourceOptions) -> Source:

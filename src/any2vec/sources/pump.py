@@ -15,7 +15,7 @@ from any2vec.sources.tally import Tally
 MOMENT = 0.1
 """seconds that a source blocks at most before it yields None"""
 _LINGER = 0.02
-_FIRST_WAIT = 0.1
+_FIRST_WAIT = 0.2
 _LONGEST_WAIT = 30.0
 Batches = Iterator[LineBatch | None]
 
@@ -118,7 +118,7 @@ class Attempts:
         while not self._is_over():
             try:
                 yield from attempt()
-                self._tally.state = "ended"
+                self._tally.state = "closed" if self._is_over() else "ended"
                 return
             except troubles as error:
                 if self._is_over():

@@ -49,15 +49,17 @@ class Records:
         return len(self._texts) >= self._options.most_lines
 
     def add(self, offset: int, text: bytes | str, id: str | None = None, name: str | None = None) -> None:
-        """One record. offset: its number, ascending; id: what is the same where it comes again; name: its id, else."""
+        """One record.
+
+        offset: its number, ascending; id: what is the same where it comes again; name: what it is called, where it has
+        no id (by default its number).
+        """
         line = (text.encode("utf-8", "replace") if isinstance(text, str) else text).translate(_SPACES)
         if b"\0" in line:
             self._tally.bad("NUL bytes")
         elif len(line) > MOST_LINE:
             self._tally.bad("line too long")
         elif line and not line.isspace():
-            if not isinstance(text, str) and not _is_utf8(line):
-                self._tally.bad("not UTF-8")
             self._texts.append(line)
             self._names.append(_printable(id if id is not None else name if name is not None else str(offset)))
             by_text = self._options.dedup == "text" or (id is None and self._is_polled and self._options.dedup == "id")
@@ -68,10 +70,10 @@ class Records:
         """One record as JSON; counted where it is none. Returns its id."""
         try:
             id, text = read_object(line, self._options)
+            self.add(offset, text, id, name)
         except BadRecordError as error:
             self._tally.bad(str(error))
             return None
-        self.add(offset, text, id, name)
         return id
 
     def take(self, position: Position) -> LineBatch | None:
@@ -108,9 +110,9 @@ def read_object(line: bytes, options: SourceOptions) -> tuple[str | None, str]:
         BadRecordError: it is not JSON, no object, or has no such text.
     """
     try:
-        found = json.loads(line)
+        found = json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
-        raise BadRecordError("not UTF-8" if isinstance(error, UnicodeDecodeError) else "not JSON") from error
+        raise BadRecordError("not JSON") from error
     if not isinstance(found, dict):
         raise BadRecordError("no JSON object")
     text, id = _at(found, options.field), _at(found, options.id_field)
@@ -135,14 +137,12 @@ def _at(found: Any, name: str) -> Any:
     return found
 
 
-def _is_utf8(line: bytes) -> bool:
-    if line.isascii():
-        return True
+def is_utf8(text: bytes) -> bool:
+    """Whether it is; such a text is counted by its source, and kept."""
     try:
-        line.decode()
+        return text.isascii() or bool(text.decode())
     except UnicodeDecodeError:
         return False
-    return True
 
 
 def _printable(name: str) -> str:

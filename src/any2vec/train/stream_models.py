@@ -20,7 +20,7 @@ CONFIGS = {
     "char-lstm": ("stream_word_config", "StreamCharLstm"),
 }  # fmt: skip
 TYPE_BYTES = 160
-"""of a word that is counted: its places in the hash table, its letters, and their copies while a checkpoint is written"""
+"""of a word that is counted: places in the hash table, letters, and their copies while a checkpoint is written"""
 ROW_BYTES = 100
 """of a word that has a row, beside the model's own: its count, its part of the noise, whether it is kept"""
 TYPES_SHARE = 0.25
@@ -58,7 +58,8 @@ def budget(model: StreamModel, memory_bytes: int) -> Budget:
             f"memory has room for {rows:,} vectors of dim {model.dim} only; give it {(1300 * row_bytes + fixed * 4 // 3) // 10**6 + 1}MB "
             "or more."
         )
-    return Budget(types, min(rows, types, 2**31 - 2))
+    # Twice as many are counted as have a row: then the rarest of those that are counted have none.
+    return Budget(types, min(rows, types // 2, 2**31 - 2))
 
 
 def make_learner(model: StreamModel, *, max_rows: int, threads: int, seed: int) -> StreamLearner:

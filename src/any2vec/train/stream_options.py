@@ -44,6 +44,10 @@ class StreamOptions:
     window_lines: int = 1_000_000
     """a line is left out as a duplicate where it has come among the last so many new ones, 1..2**30; 16 to 24 bytes
     each"""
+    replay: float = 0.0
+    """for each new line so many of the last ones are trained once more, drawn at random, 0..10"""
+    replay_words: int | None = None
+    """words that are kept to be drawn from, by default 1,000,000; 4 bytes each and 4 for their lines"""
     log_ids: bool = False
     """write the id of each trained line to trained.ids"""
     drift_words: str | None = None
@@ -67,6 +71,11 @@ class StreamOptions:
         check_whole("batch_bytes", self.batch_bytes, 64, 1 << 20)
         check_number("linger", self.linger, 0, 1e9)
         check_whole("window_lines", self.window_lines, 1, 1 << 30)
+        check_number("replay", self.replay, 0, 10)
+        if self.replay_words is not None:
+            check_whole("replay_words", self.replay_words, 8, 2**31)
+            if not self.replay:
+                raise InputError("replay_words is of replay, and nothing is replayed; give replay a share.")
         check_whole("threads", self.threads, 0, MAX_THREADS)
         check_whole("seed", self.seed, 0, MAX_SEED)
         check_number("checkpoint_seconds", self.checkpoint_seconds, 0, 1e9, open_low=True)
@@ -85,5 +94,8 @@ class StreamOptions:
 
     def settings(self) -> dict[str, object]:
         """What must be the same for a run to go on."""
-        names = ("memory", "min_count", "half_life", "batch_bytes", "linger", "window_lines", "seed", "log_ids")
+        names = (
+            "memory", "min_count", "half_life", "batch_bytes", "linger", "window_lines", "replay", "replay_words",
+            "seed", "log_ids",
+        )  # fmt: skip
         return {name: getattr(self, name) for name in names}

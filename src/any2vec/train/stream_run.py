@@ -8,29 +8,35 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import numpy as np
+
 from any2vec.data.stream_vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError
 from any2vec.machine import peak_resident_bytes
 from any2vec.models.stream_learner import StreamLearner
 from any2vec.models.token_batch import TokenBatch
+from any2vec.sampling.replay import ReplayBuffer
 from any2vec.signals import stops_go_to
 from any2vec.sources.inflow import Inflow
-from any2vec.sources.opening import open_sources
+from any2vec.sources.opening import open_source
+from any2vec.sources.options import MOST_LINE
 from any2vec.sources.seen_lines import SeenLines
 from any2vec.sources.source import Source
 from any2vec.train.checkpoint import FILE
 from any2vec.train.loop import Driver, run
 from any2vec.train.progress import cut_log
-from any2vec.train.stream_batches import Limits, TokenBatches
+from any2vec.train.stream_batches import Limits, Replay, TokenBatches
 from any2vec.train.stream_checkpoint import StreamCheckpoint, load_stream
 from any2vec.train.stream_folder import IDS, TrainedIds, snapshot_of, stream_folder, write_about
 from any2vec.train.stream_keeper import StreamKeeper
 from any2vec.train.stream_models import Budget, budget, make_learner
+from any2vec.train.stream_options import StreamOptions
 from any2vec.train.stream_progress import LOG, StreamProgress, StreamRecorder
 from any2vec.train.stream_request import StreamRequest
 from any2vec.types import Stats
 
+REPLAY_WORDS = 1_000_000
 _DELIVERIES = ("exactly once", "at least once", "at most once")
 """the weaker the later"""
 _BATCHES = "batches."
@@ -54,7 +60,7 @@ class StreamRun:
 
     def __init__(self, request: StreamRequest) -> None:
         self.request = request
-        self.sources: list[Source] = open_sources(request.sources, request.reading, request.options.seed)
+        self.sources = _opened(request)
         self.names = [source.name for source in self.sources]
         self.settings = request.settings(self.names)
         self.driver: Driver[TokenBatch, Stats] = AloneOnStream()
@@ -68,14 +74,15 @@ class StreamRun:
         """(vectors, summary, records)."""
         request, out = self.request, self.request.out
         room = budget(request.model, request.options.memory_bytes)
-        about: dict[str, Any] = {"settings": self.settings, "sources": self.names}
+        started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        about: dict[str, Any] = {"settings": self.settings, "sources": self.names, "started": started}
         with ExitStack() as closing:
             learner = make_learner(
                 request.model, max_rows=room.max_rows, threads=request.threads, seed=request.options.seed
             )
             closing.callback(learner.close)
             compiling = time.perf_counter()
-            learner.compile()
+            _compile(learner)
             compiled = time.perf_counter() - compiling
             # From here on the folder changes: whatever could be wrong with the request would have been said by now.
             checkpoint = closing.enter_context(stream_folder(out, about, self._checkpoint))
@@ -103,16 +110,18 @@ class StreamRun:
 
     def _batches(self, room: Budget, learner: StreamLearner, checkpoint: StreamCheckpoint | None) -> TokenBatches:
         options, reading = self.request.options, self.request.reading
+        # A row that changes its word does so between two batches; no batch has more words than this.
+        rest = (options.batch_bytes + MOST_LINE) // 2
         vocabulary = StreamVocabulary(
             max_types=room.max_types, max_rows=room.max_rows, min_count=options.min_count,
-            half_life=options.half_life, text=self.request.text,
+            half_life=options.half_life, rest=rest, text=self.request.text,
         )  # fmt: skip
         batches = TokenBatches(
             Inflow(self.sources, None if checkpoint is None else checkpoint.place["positions"]),
             None if reading.dedup == "none" else SeenLines(options.window_lines),
             vocabulary, subsample=self.request.model.subsample, batch_bytes=options.batch_bytes,
             linger=options.linger, limits=Limits(words=options.words, steps=options.steps),
-            keeps_ids=options.log_ids, prepare=learner.prepare,
+            keeps_ids=options.log_ids, prepare=learner.prepare, replay=_replay(options),
         )  # fmt: skip
         if checkpoint is not None:
             state = {name: array for name, array in checkpoint.state.items() if not name.startswith(_BATCHES)}
@@ -183,6 +192,33 @@ class StreamRun:
             "seconds": time.perf_counter() - request.started, "peak_rss_bytes": peak_resident_bytes(),
             "warnings": warnings,
         }  # fmt: skip
+
+
+def _opened(request: StreamRequest) -> list[Source]:
+    """The sources, by number; what is a source already stays what it is."""
+    seed = request.options.seed
+    return [
+        one if hasattr(one, "batches") else open_source(one, number, request.reading, seed)
+        for number, one in enumerate(request.sources)
+    ]
+
+
+def _replay(options: StreamOptions) -> Replay | None:
+    if not options.replay:
+        return None
+    buffer = ReplayBuffer(max_tokens=options.replay_words or REPLAY_WORDS, seed=options.seed)
+    return Replay(buffer, options.replay)
+
+
+def _compile(learner: StreamLearner) -> None:
+    """Compile all kernels, or load them from the cache, before lines wait."""
+    learner.compile()
+    vocabulary = StreamVocabulary(max_types=8, max_rows=8, min_count=1)
+    text_B = np.frombuffer(b"a b\n", np.uint8)
+    vocabulary.encode(text_B, np.array([4], np.int64))
+    vocabulary.noise()
+    vocabulary.keys(vocabulary.rows())
+    SeenLines(4).fresh(np.zeros(1, np.uint64))
 
 
 def _looked(inflow: Inflow) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,138 @@
+"""A run as it stands: what the terminal's dashboard and the web page show, read from its folder alone.
+
+So any number of people may look at a run, from any process that sees the folder, and the run does not know of them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from any2vec.data.folder_lock import is_locked
+from any2vec.errors import InputError
+
+LOGS = ("progress.jsonl", "progress.new.jsonl")
+"""records of a run; the second of one that is to replace a result, until it does"""
+SILENT = 10.0
+"""seconds without a record after which a run is called silent"""
+POINTS = 240
+"""points of a curve"""
+_TAIL = 1 << 20
+"""bytes of a log's end that are read"""
+_ABOUT = ("stream.json", "run.json", "run.new.json")
+_CURVES = {
+    "loss": ("loss",),
+    "speed": ("words_per_s", "items_per_s"),
+    "vocabulary": ("vocabulary",),
+    "queue": ("queue_bytes",),
+    "memory": ("rss_bytes",),
+}
+"""curve -> fields of a record that hold it, the first that is there"""
+
+
+@dataclass(frozen=True)
+class View:
+    """What there is to see at one moment."""
+
+    name: str
+    """of the run's folder"""
+    state: str
+    """waiting (no record yet), running, silent, or ended"""
+    age: float | None
+    """seconds since the last record"""
+    about: dict[str, Any]
+    """model and settings"""
+    record: dict[str, Any]
+    """the last record, as it stands in the log"""
+    curves: dict[str, list[list[float]]]
+    """loss, speed, vocabulary, queue, memory: [seconds, value] after value, oldest first"""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class LiveRun:
+    """A run folder that is looked at again and again.
+
+    Raises:
+        InputError: there is no folder, or no run has ever written into it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        if not folder.is_dir():
+            raise InputError(f"{folder} is no folder; give the --out of a run that is under way, or of one that ended.")
+        if not any((folder / name).exists() for name in (*_ABOUT, *LOGS)):
+            raise InputError(f"{folder} holds no run; give the --out of `any2vec stream` or `any2vec train`.")
+
+    def view(self) -> View:
+        """What the folder tells now; what is half-written there is left for the next time."""
+        log = self._log()
+        records = [] if log is None else _records(log)
+        age = None
+        if log is not None and records:
+            with suppress(OSError):
+                age = max(0.0, time.time() - log.stat().st_mtime)
+        last = records[-1] if records else {}
+        return View(self.folder.resolve().name, self._state(age), age, self._about(), last, _curves(records))
+
+    def _log(self) -> Path | None:
+        """The log that was written last."""
+        found = [(path.stat().st_mtime, path) for path in (self.folder / name for name in LOGS) if path.is_file()]
+        return max(found)[1] if found else None
+
+    def _state(self, age: float | None) -> str:
+        if is_locked(self.folder) is False:
+            return "ended" if age is not None else "waiting"
+        if age is None:
+            return "waiting"
+        return "running" if age < SILENT else "silent"
+
+    def _about(self) -> dict[str, Any]:
+        """Settings of the run, of whatever kind it is."""
+        for name in _ABOUT:
+            with suppress(OSError, ValueError):
+                found = json.loads((self.folder / name).read_text(encoding="utf-8"))
+                if isinstance(found, dict):
+                    return {key: value for key, value in found.items() if key not in ("machine", "summary", "format")}
+        return {}
+
+
+def _records(log: Path) -> list[dict[str, Any]]:
+    """Those of the log's end that are whole."""
+    try:
+        with log.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - _TAIL))
+            lines = file.read().split(b"\n")
+    except OSError:
+        return []
+    found = []
+    for line in lines[1 if size > _TAIL else 0 : -1]:
+        with suppress(ValueError):
+            record = json.loads(line)
+            if isinstance(record, dict):
+                found.append(record)
+    return found
+
+
+def _curves(records: list[dict[str, Any]]) -> dict[str, list[list[float]]]:
+    """What has values, as at most `POINTS` points, the last one among them."""
+    curves = {}
+    for name, fields in _CURVES.items():
+        points = [
+            [float(record["seconds"]), float(value)]
+            for record in records
+            if isinstance(
+                value := next((record[one] for one in fields if record.get(one) is not None), None), int | float
+            )
+            and isinstance(record.get("seconds"), int | float)
+        ]
+        step = -(-len(points) // POINTS) or 1
+        if points:
+            curves[name] = points[::-1][::step][::-1]
+    return curves

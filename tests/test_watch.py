@@ -1,0 +1,185 @@
+"""The live view: what a run's folder tells, in the terminal and in a browser."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from any2vec import Embeddings
+from any2vec.cli.app import app
+from any2vec.data.folder_lock import lock_folder
+from any2vec.errors import InputError
+from any2vec.report.live import POINTS, LiveRun
+from any2vec.report.live_server import LiveServer
+from browser import Browser
+
+
+def record(words: int, **more: object) -> str:
+    sources = {"a.log": {"lines": words // 10, "words_per_s": 5.0, "waiting": 3, "state": "ok"}}
+    drift = {"virus": 0.5, "meme": None}
+    about = {"seconds": words / 5, "words": words, "words_per_s": 5.0, "loss": 3.25, "sources": sources, "drift": drift}
+    return json.dumps(about | more) + "\n"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "stream.json").write_text(json.dumps({"model": {"name": "skipgram", "dim": 8}}))
+    (folder / "progress.jsonl").write_text(record(10) + record(20, staleness={"0": 3, "1": 1}))
+    return folder
+
+
+@contextmanager
+def served(folder: Path, host: str = "127.0.0.1") -> Iterator[LiveServer]:
+    with LiveServer(LiveRun(folder), host, 0) as server:
+        thread = threading.Thread(target=server.serve)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+def asked(address: str, host: str | None = None) -> tuple[int, bytes]:
+    request = urllib.request.Request(address, headers={} if host is None else {"Host": host})
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def test_the_last_whole_record_is_shown(run: Path) -> None:
+    with (run / "progress.jsonl").open("a") as file:
+        file.write(record(30) + record(40)[:17])
+    view = LiveRun(run).view()
+    assert view.record["words"] == 30 and view.about["model"]["dim"] == 8
+    assert view.curves["speed"] == [[2.0, 5.0], [4.0, 5.0], [6.0, 5.0]]
+
+
+def test_damaged_records_are_left_out_and_others_shown(run: Path) -> None:
+    with (run / "progress.jsonl").open("ab") as file:
+        file.write(b"{nonsense}\n[1]\n\xff\xfe\n" + record(50).encode())
+    assert LiveRun(run).view().record["words"] == 50
+
+
+def test_a_log_of_any_length_makes_few_points_the_last_among_them(run: Path) -> None:
+    (run / "progress.jsonl").write_text("".join(record(words) for words in range(10, 10 * (3 * POINTS + 2), 10)))
+    points = LiveRun(run).view().curves["loss"]
+    assert POINTS // 2 <= len(points) <= POINTS and points[-1] == [2.0 * (3 * POINTS + 1), 3.25]
+
+
+def test_the_state_follows_the_lock_and_the_age_of_the_record(run: Path) -> None:
+    live = LiveRun(run)
+    assert live.view().state == "ended"
+    lock = lock_folder(run, "The run folder")
+    try:
+        assert live.view().state == "running"
+        past = time.time() - 60
+        os.utime(run / "progress.jsonl", (past, past))
+        view = live.view()
+        assert view.state == "silent" and view.age is not None and view.age > 50
+        (run / "progress.jsonl").unlink()
+        assert live.view().state == "waiting"
+    finally:
+        os.close(lock)
+
+
+def test_folders_without_a_run_are_refused(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(InputError, match="the --out of"):
+            LiveRun(folder)
+
+
+def test_the_terminal_shows_sources_staleness_and_drift(run: Path) -> None:
+    found = CliRunner().invoke(app, ["watch", str(run), "--once"], env={"COLUMNS": "100"})
+    assert found.exit_code == 0
+    for text in ("ended", "3.2500", "a.log", "75.0%", "virus", "new", "words/s"):
+        assert text in found.output
+    told = json.loads(CliRunner().invoke(app, ["watch", str(run), "--json"]).stdout)
+    assert told["record"]["words"] == 20 and told["state"] == "ended"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--port", "80"], ["--host", "0.0.0.0"], ["--web", "--once"], ["--web", "--json"]], ids=" ".join
+)
+def test_options_that_would_do_nothing_are_refused(run: Path, arguments: list[str]) -> None:
+    found = CliRunner().invoke(app, ["watch", str(run), *arguments])
+    assert found.exit_code == 2 and found.stdout == ""
+
+
+def test_a_port_that_is_taken_is_told(run: Path) -> None:
+    with served(run) as server, pytest.raises(InputError, match="choose another"):
+        LiveServer(LiveRun(run), "127.0.0.1", server.port)
+
+
+def test_pages_of_other_sites_cannot_ask(run: Path) -> None:
+    with served(run) as server:
+        assert asked(server.address)[0] == 200
+        assert asked(server.address + "state", "any2vec.example:80")[0] == 403
+        assert asked(server.address + "state", f"localhost:{server.port}")[0] == 200
+        assert asked(server.address + "else")[0] == 404
+
+
+def test_other_machines_need_the_token(run: Path) -> None:
+    with served(run, "0.0.0.0") as server:
+        own = f"http://127.0.0.1:{server.port}/"
+        assert asked(own + "state")[0] == asked(own + "state?token=x")[0] == 403
+        assert asked(own + f"state?token={server.token}")[0] == 200
+
+
+def test_neighbours_come_from_the_newest_snapshot(run: Path) -> None:
+    with served(run) as server:
+        assert b"error" in asked(server.address + "nearest?word=a")[1]
+        rows = np.array([[1, 0], [1, 0.1], [0, 1]], np.float32)
+        Embeddings(["a", "b", "c"], rows).save_into(run)
+        found = json.loads(asked(server.address + "nearest?word=a")[1])
+        assert [key for key, _ in found["neighbours"]] == ["b", "c"]
+        assert "nearest spellings" in json.loads(asked(server.address + "nearest?word=A")[1])["error"]
+
+
+def test_a_browser_reads_a_number_that_changes(run: Path) -> None:
+    with served(run) as server, Browser() as browser:
+        browser.open(server.address)
+        first = browser.wait(
+            "document.getElementById('tile-words') && document.getElementById('tile-words').textContent"
+        )
+        assert first == "20" and "a.log" in browser.read("document.body.innerText")
+        with (run / "progress.jsonl").open("a") as file:
+            file.write(record(12_300))
+        browser.wait("document.getElementById('tile-words').textContent === '12.3 k'")
+        assert browser.read("document.querySelectorAll('#curves svg').length") == 2
+        # Whatever a source is called, it is text.
+        with (run / "progress.jsonl").open("a") as file:
+            file.write(record(12_400, sources={"<img src=x onerror=alert(1)>": {"lines": 1}}))
+        browser.wait("document.body.innerText.includes('<img src=x')")
+        assert browser.read("document.querySelectorAll('img').length") == 0
+
+
+def test_the_dashboard_follows_until_the_run_ends(run: Path) -> None:
+    lock = lock_folder(run, "The run folder")
+
+    def go_on() -> None:
+        with suppress(OSError), (run / "progress.jsonl").open("a") as file:
+            file.write(record(777))
+        os.close(lock)
+
+    timer = threading.Timer(0.3, go_on)
+    timer.start()
+    found = CliRunner().invoke(app, ["watch", str(run)])
+    timer.join()
+    assert found.exit_code == 0 and "words 777" in found.output and "ended" in found.output.splitlines()[-1]
