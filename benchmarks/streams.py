@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks import pip, streams_faults, streams_speed, streams_traffic
+from benchmarks import pip, streams_faults, streams_models, streams_speed, streams_traffic
 from benchmarks.table import Table
 
 TABLE = Table(
     name="streams",
     title="Text that never ends: open vocabulary, roles, and how good the vectors are",
-    rows=(*streams_speed.ROWS, *streams_traffic.ROWS, *streams_faults.ROWS, *pip.ROWS),
+    rows=(*streams_speed.ROWS, *streams_models.ROWS, *streams_traffic.ROWS, *streams_faults.ROWS, *pip.ROWS),
 )
