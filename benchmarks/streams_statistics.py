@@ -16,8 +16,9 @@ def memory(bench: Bench) -> list[Reading]:
     found = bench.ours("any2vec_statistics.py", "--words", *words).result
     bench.runs["memory"] = found
     early, late = found["resident"]
-    text = f"{late / early:.3f}×: {late / 2**20:.0f} MiB behind {words[1]:,} words, {early / 2**20:.0f} MiB behind {words[0]:,}"
-    return [Reading(value=late / early, text=f"{text}; {found['births']:,} births of {found['rows']:,} rows")]
+    sizes = f"{late / 2**20:.0f} MiB behind {words[1]:,} words, {early / 2**20:.0f} MiB behind {words[0]:,}"
+    births = f"{found['births']:,} births of {found['rows']:,} rows"
+    return [Reading(value=late / early, text=f"{late / early:.3f}×: {sizes}; {births}")]
 
 
 def encoding(bench: Bench) -> list[Reading]:
@@ -27,8 +28,10 @@ def encoding(bench: Bench) -> list[Reading]:
     seconds, words = found["seconds"], found["words"]
     ratios = [file / stream for file, stream in zip(seconds["file"], seconds["stream"], strict=True)]
     rates = {side: words / median(times) / 1e6 for side, times in seconds.items()}
-    text = f"{median(ratios):.2f}× ({min(ratios):.2f} .. {max(ratios):.2f}): {rates['stream']:.1f} M words/s, files {rates['file']:.1f} M"
-    return [Reading(value=median(ratios), text=text)]
+    speeds = f"{rates['stream']:.1f} M words/s, files {rates['file']:.1f} M"
+    return [
+        Reading(value=median(ratios), text=f"{median(ratios):.2f}× ({min(ratios):.2f} .. {max(ratios):.2f}): {speeds}")
+    ]
 
 
 ROWS = (
