@@ -1,4 +1,4 @@
-"""Statistics of a stream by themselves: resident memory as planted words come, or seconds of encoding; one JSON line."""
+"""Statistics of a stream by themselves: resident memory as words come, or seconds of encoding; one JSON line."""
 
 from __future__ import annotations
 
