@@ -21,8 +21,7 @@ from any2vec.train.stream import stream
 from any2vec.train.stream_crew import check_model
 from any2vec.train.stream_options import StreamOptions
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-MODEL = StreamSkipGram(dim=8, window=3)
+MODEL = StreamSkipGram(dim=8, window=3, subsample=0.0)
 OPTIONS: dict[str, Any] = {
     "threads": 1, "linger": 0, "batch_bytes": 2000, "min_count": 2, "memory": "20MB", "checkpoint_seconds": 0.01,
     "snapshot_seconds": 1e6,
