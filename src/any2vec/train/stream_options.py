@@ -29,11 +29,11 @@ class StreamOptions:
     """end behind so many batches, those before a resume too"""
     seconds: float | None = None
     """end after so many seconds of this process"""
-    batch_bytes: int = 1 << 18
+    batch_bytes: int = 1 << 19
     """text of a batch, at least, in whole lines; 64 to 1,048,576"""
     linger: float = 5.0
-    """seconds without a line after which what there is makes a batch; 0: a batch is always whole, so that the same
-    lines of one source give the same bits"""
+    """seconds of waiting for lines after which a batch that is not full is trained; 0: it always waits, so that the
+    same lines of one source give the same bits"""
     threads: int = 0
     """training threads; 0 = all usable cores"""
     readers: Literal["threads", "processes"] = "threads"

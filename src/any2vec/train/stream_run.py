@@ -117,12 +117,13 @@ class StreamRun:
                 if isinstance(learner, DealtLearner):
                     learner.settle()  # and hear what trainers have to tell of the last batches
                     keeper.heard(batches.idle(), learner.run(batches.idle()))
+                trained = keeper.recorder.seconds_here
                 keeper.save()
                 embeddings = keeper.publish()
                 keeper.recorder.record(batches.idle())
             if embeddings is None:
                 raise DataError(self._nothing(keeper))
-            summary = self._summary(keeper, batches, compiled)
+            summary = self._summary(keeper, batches, compiled, trained)
             if self.leader is not None:
                 summary |= self.leader.finish()
             if out is not None:
@@ -211,7 +212,7 @@ class StreamRun:
             "vector; give more text or a lower --min-count."
         )
 
-    def _summary(self, keeper: StreamKeeper, batches: TokenBatches, compiled: float) -> dict[str, Any]:
+    def _summary(self, keeper: StreamKeeper, batches: TokenBatches, compiled: float, trained: float) -> dict[str, Any]:
         recorder, request = keeper.recorder, self.request
         last = recorder.records[-1]
         found = batches.inflow.facts()
@@ -222,7 +223,7 @@ class StreamRun:
             ended = signal.Signals(keeper.stop_signal).name
         return {
             "model": request.model.name, "dim": request.model.dim, "words": recorder.words, "steps": recorder.steps,
-            "words_per_s": recorder.words_here / max(recorder.seconds_here, 1e-9), "loss": recorder.loss,
+            "words_per_s": recorder.words_here / max(trained, 1e-9), "loss": recorder.loss,
             "vocabulary": last.vocabulary, "types": last.types, "delivery": last.delivery, "sources": sources,
             "bad_bytes": batches.vocabulary.bad_bytes, "staleness": last.staleness,
             "snapshots": keeper.snapshots.count, "snapshot": keeper.snapshot, "checkpoints": keeper.checkpoints.count,
