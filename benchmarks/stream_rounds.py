@@ -109,7 +109,7 @@ def host(shape: Shape, transport: Transport) -> dict[str, Any] | None:
     driver: Watched | DenseBatches | None = None
     if transport.rank in roles.training:
         if tables is None:
-            driver = DenseBatches(transport, list(roles.training), own.tables, start)
+            driver = DenseBatches(transport, list(roles.training), own.tables)
         else:
             driver = Watched(tables, own.tables, own.touch)
             driver.said = Counter()

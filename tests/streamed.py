@@ -20,6 +20,7 @@ from any2vec.plan.roles import StreamRoles
 from any2vec.sync.dense_batches import DenseBatches
 from any2vec.sync.served_batches import ServedBatches
 from any2vec.sync.stream_tables import StreamTables
+from any2vec.sync.summed_batches import SummedBatches
 from any2vec.train.stream_dealer import DealtLearner
 from any2vec.train.stream_trainer import train_dealt
 from any2vec.types import Stats
@@ -70,6 +71,7 @@ def over_hosts(
     batches: Sequence[TokenBatch], trainers: int, servers: int, sync: str,
     more: Callable[[DealtLearner, Stats], Any] = lambda learner, stats: None,
     before: Callable[[DealtLearner], Any] = lambda learner: None, watch: Any = None,
+    make: Callable[[], Any] | None = None,
 ) -> tuple[dict[str, np.ndarray], Any, dict[str, int]]:  # fmt: skip
     """(the tables, what `more` gives of the learner and all that was told, bytes that all sent by phase).
 
@@ -82,9 +84,25 @@ def over_hosts(
 
     transports: list[Transport] = []
 
+    def dense_host(transport: Transport, roles: StreamRoles, own: Any) -> Any:
+        if transport.rank:
+            driver = SummedBatches(transport, roles.training, own.values(), own.step)
+            own.agree, own.share = driver.agree, 1.0 / trainers
+            driver.start()
+            return train_dealt(Hand(transport, 0), own, driver, transport.rank == 1)
+        learner = DealtLearner(own, Dealer(transport, roles.training), None, True)
+        before(learner)
+        for batch in batches:
+            learner.run(batch)
+        state = {name: array.copy() for name, array in learner.state.items()}
+        learner.end()
+        return state, None, {}
+
     def host(transport: Transport) -> Any:
         transports.append(transport)
-        own = learner_of()
+        own = learner_of() if make is None else make()
+        if make is not None:
+            return dense_host(transport, roles, own)
         start = {name: (lambda rows, name=name: own.start_values(name, rows)) for name in own.tables}
         tables = (
             None
@@ -93,7 +111,7 @@ def over_hosts(
         )
         if transport.rank in roles.training:
             driver = (
-                DenseBatches(transport, roles.training, own.tables, start) if tables is None
+                DenseBatches(transport, roles.training, own.tables) if tables is None
                 else Watched(tables, own.tables, own.touch)
             )  # fmt: skip
             if isinstance(driver, Watched):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from any2vec.cluster.message import Part, overhead
+from any2vec.models.token_batch import TokenBatch
 from any2vec.plan.partition import contiguous_bounds
 from any2vec.plan.roles import StreamRoles
 from any2vec.plan.stream_traffic import deal_bytes, dense_bytes, sparse_bytes
@@ -125,3 +127,62 @@ def test_bytes_of_dense_rounds_are_those_that_the_formula_says(trainers: int) ->
     expected = dense_bytes(MAX_ROWS, DIM, trainers)
     for phase in ("reduce", "broadcast"):
         assert counted.get(phase, 0) == 2 * expected[phase]
+
+
+def spelled_batches(number: int) -> list[TokenBatch]:
+    """Batches of a character model, with their words spelled out."""
+    from any2vec.data.stream_vocabulary import StreamVocabulary
+
+    rng, vocabulary, learner, found = (
+        np.random.default_rng(3),
+        StreamVocabulary(max_types=64, max_rows=64, min_count=1),
+        char_learner(),
+        [],
+    )
+    for index in range(number):
+        lines = [" ".join(f"w{word}" for word in rng.integers(0, 20, 8)) for _ in range(6)]
+        text_B = np.frombuffer("".join(line + "\n" for line in lines).encode(), np.uint8)
+        tokens = vocabulary.encode(text_B, np.cumsum([len(line) + 1 for line in lines]))
+        tokens.flags.writeable = False
+        keep_V = np.full(64, np.uint64(2**32))
+        made = TokenBatch(
+            index, tokens, index * 2000, vocabulary.born(), *vocabulary.noise(), keep_V, 1.0, 48, 48 * index
+        )
+        found.append(replace(made, prepared=learner.prepare(tokens, vocabulary)))
+    return found
+
+
+def char_learner() -> Any:
+    pytest.importorskip("torch")
+    from any2vec.models.stream_word_config import StreamCharLstm
+    from any2vec.models.streamed_char_lstm import StreamedCharLstm
+
+    config = StreamCharLstm(dim=6, hidden=8, byte_dim=4, batch_pairs=64, shared_negatives=8, device="cpu")
+    return StreamedCharLstm(config, max_rows=64, threads=1, seed=1)
+
+
+@pytest.mark.parametrize("trainers", [1, 2])
+def test_gradients_of_a_dense_model_are_summed_at_every_step(trainers: int) -> None:
+    batches, alone_ = spelled_batches(3), char_learner()
+    for batch in batches:
+        alone_.run(batch)
+    # Where all trainers have the same batch the mean of their gradients is that of one, to the last bit.
+    dealt = [batch for batch in batches for _ in range(trainers)]
+    found, _, _ = over_hosts(dealt, trainers, 0, "sync", make=char_learner)
+    for name, value in alone_.state.items():
+        assert np.array_equal(found[name], value), name
+
+
+def test_trainers_of_a_dense_model_with_fewer_steps_take_those_of_the_others() -> None:
+    batches = spelled_batches(3)  # the last round has a batch for one of the two alone
+    assert len({len(batch.prepared.negatives) for batch in batches}) >= 1
+    found, _, _ = over_hosts(batches, 2, 0, "sync", make=char_learner)
+    start = char_learner().state
+    assert all(np.isfinite(array).all() for array in found.values())
+    assert any(not np.array_equal(found[name], start[name]) for name in start)
+    goes_on = char_learner()
+    goes_on.recall(found)
+    again, _, _ = over_hosts(batches[:1], 1, 0, "sync", make=char_learner, before=lambda dealt: dealt.recall(found))
+    goes_on.run(batches[0])
+    for name, value in goes_on.state.items():
+        assert np.array_equal(again[name], value), name

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from any2vec.sources.options import SourceOptions
     from any2vec.sync.options import HostOptions
     from any2vec.sync.run_hosts import TableHosts
+    from any2vec.sync.stream_hosts import StreamHosts
     from any2vec.sync.trainers import TrainerOptions
     from any2vec.train.fit import FitResult, fit
     from any2vec.train.stream import StreamResult, stream
@@ -84,7 +85,8 @@ _HOMES = {
     "TableHosts": "sync.run_hosts",
     "StreamSkipGram": "models.stream_config", "StreamNGram": "models.stream_word_config",
     "StreamCharLstm": "models.stream_word_config", "SourceOptions": "sources.options",
-    "StreamOptions": "train.stream_options", "StreamResult": "train.stream", "stream": "train.stream",
+    "StreamHosts": "sync.stream_hosts", "StreamOptions": "train.stream_options",
+    "StreamResult": "train.stream", "stream": "train.stream",
     "FitResult": "train.fit", "fit": "train.fit", "Progress": "types",
 }  # fmt: skip
 

@@ -68,7 +68,7 @@ def heard(message: Message) -> tuple[LineBatch | None, dict[str, Any], bool]:
 
 def _write(out: int, message: Message) -> None:
     head, pieces = encode(message)
-    for piece in (memoryview(head), *(memoryview(piece) for piece in pieces)):
+    for piece in (memoryview(head), *(piece.data for piece in pieces)):
         view = piece.cast("B")
         while view:
             view = view[os.write(out, view) :]

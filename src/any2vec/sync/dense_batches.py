@@ -5,7 +5,7 @@ add up what trainers made of their blocks, in rank order, and send the sums back
 batch, as a ring does. They divided the sum by the number of trainers, which is a lower learning rate; here it is the
 sum, and so the result is that of the row servers in step.
 
-Legend: V rows of a table, D dim, T trainers, R rows.
+Legend: V rows of a table, D dim, T trainers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from any2vec.cluster.transport import Transport
 from any2vec.plan.partition import contiguous_bounds
 from any2vec.sync.block import Block
 from any2vec.sync.members import exchange_among
-from any2vec.sync.stream_tables import StartValues
 from any2vec.types import Stats
 
 
@@ -29,35 +28,21 @@ class DenseBatches:
 
     Args:
         members: ranks of the trainers, ascending.
-        here: name -> float32 (V, D), trained in place, the same on all trainers.
-        start: name -> the start values of rows.
+        here: name -> float32 (V, D), trained in place, the same on all trainers: rows are started, and put, on all of
+            them before the same batch.
     """
 
-    def __init__(
-        self, transport: Transport, members: Sequence[int], here: Mapping[str, np.ndarray],
-        start: Mapping[str, StartValues],
-    ) -> None:  # fmt: skip
+    def __init__(self, transport: Transport, members: Sequence[int], here: Mapping[str, np.ndarray]) -> None:
         self.transport = transport
         self.members = tuple(members)
         self.here = dict(here)
         self.seconds = 0.0
         """in which this trainer sent, added up and waited"""
-        self._start = dict(start)
         rows = len(next(iter(self.here.values())))
         cuts = contiguous_bounds(rows, len(self.members))
         self._owned = {rank: slice(*cuts[place : place + 2]) for place, rank in enumerate(self.members)}
         own = self._owned[transport.rank]
         self._blocks = {name: Block(table[own], "sum") for name, table in self.here.items()}
-
-    def begin(self, rows: np.ndarray) -> None:
-        """Start rows, int64 (R,), afresh; all trainers do, before the same batch."""
-        for name, table in self.here.items():
-            table[rows] = self._start[name](rows)
-
-    def put(self, value: Mapping[str, np.ndarray]) -> None:
-        """Put float32 (R, D) in the place of the first R rows of tables; all trainers do, before the same batch."""
-        for name, value_RD in value.items():
-            self.here[name][: len(value_RD)] = value_RD
 
     def before(self, work: object) -> None:
         """Every row is here; what it is now is what changes count from."""

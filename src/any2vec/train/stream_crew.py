@@ -22,21 +22,33 @@ from any2vec.sync.dense_batches import DenseBatches
 from any2vec.sync.served_batches import ServedBatches
 from any2vec.sync.stream_hosts import StreamHosts
 from any2vec.sync.stream_tables import StreamTables
+from any2vec.sync.summed_batches import SummedBatches
 from any2vec.train.host import summed
-from any2vec.train.stream_dealer import DealtLearner, TableLearner
+from any2vec.train.stream_dealer import DealtLearner
 from any2vec.train.stream_models import budget, learner_of, make_learner
 from any2vec.train.stream_progress import StreamProgress
 from any2vec.train.stream_request import StreamRequest
 from any2vec.train.stream_run import StreamRun
-from any2vec.train.stream_trainer import train_dealt
+from any2vec.train.stream_trainer import TrainerDriver, train_dealt
 
-_PARTS = ("tables", "start", "start_values", "touch")
+_ROWS = ("tables", "start", "start_values", "touch")
 """what a learner has whose rows others may hold"""
 
 
-def check_model(model: StreamModel) -> None:
-    """InputError unless the rows of a model can be elsewhere than in its learner."""
-    if not all(hasattr(learner_of(model), part) for part in _PARTS):
+def is_dense(model: StreamModel) -> bool:
+    """Whether a model has parameters that every batch changes, and no rows."""
+    return "step" in vars(learner_of(model))
+
+
+def check_model(model: StreamModel, hosts: StreamHosts) -> None:
+    """InputError unless a model can be trained so by several hosts."""
+    if is_dense(model):
+        if hosts.sync != "sync" or hosts.servers:
+            raise InputError(
+                f"The trainers of {model.name} sum their gradients at every step and hold all parameters; give them "
+                "--sync sync and no servers."
+            )
+    elif not all(hasattr(learner_of(model), part) for part in _ROWS):
         raise InputError(f"The model {model.name} is trained by one process; leave out --hosts and --logical-hosts.")
 
 
@@ -61,6 +73,8 @@ def run_rank(
             driver = make_driver(transport, roles, tables, own)
             _compile(own)
             transport.barrier("ready", timeout=LONG_WORK)
+            if isinstance(driver, SummedBatches):
+                driver.start()
             train_dealt(Hand(transport, 0), own, driver, tables is None and transport.rank == roles.training.start)
         else:
             transport.barrier("ready", timeout=LONG_WORK)
@@ -87,12 +101,10 @@ class Leader:
 
     def lead(self, own: StreamLearner) -> DealtLearner:
         """The learner of the run, once all hosts are ready."""
-        assert isinstance(own, object) and all(hasattr(own, part) for part in _PARTS)
-        local: TableLearner = own  # type: ignore[assignment]
-        tables = make_tables(self.transport, self.roles, self.hosts, local)
+        tables = make_tables(self.transport, self.roles, self.hosts, own)
         self.transport.barrier("ready", timeout=LONG_WORK)
         dealer = Dealer(self.transport, self.roles.training, self.hosts.credits)
-        self.learner = DealtLearner(local, dealer, tables, self.hosts.in_rounds)
+        self.learner = DealtLearner(own, dealer, tables, self.hosts.in_rounds)
         return self.learner
 
     def staleness(self) -> dict[str, int]:
@@ -119,9 +131,9 @@ class Leader:
         }  # fmt: skip
 
 
-def make_tables(transport: Transport, roles: StreamRoles, hosts: StreamHosts, own: TableLearner) -> StreamTables | None:
-    """This rank's way to the rows; None where every trainer has all of them."""
-    if hosts.sync == "dense":
+def make_tables(transport: Transport, roles: StreamRoles, hosts: StreamHosts, own: Any) -> StreamTables | None:
+    """This rank's way to the rows; None where every trainer has the whole state."""
+    if hosts.sync == "dense" or hasattr(own, "step"):
         return None
     start = {name: partial(own.start_values, name) for name in own.tables}
     shape = next(iter(own.tables.values())).shape
@@ -129,25 +141,27 @@ def make_tables(transport: Transport, roles: StreamRoles, hosts: StreamHosts, ow
     return StreamTables(transport, roles, start, (shape[0], shape[1]), hosts.bound, in_step)
 
 
-def make_driver(
-    transport: Transport, roles: StreamRoles, tables: StreamTables | None, own: TableLearner
-) -> ServedBatches[TokenBatch] | DenseBatches:
+def make_driver(transport: Transport, roles: StreamRoles, tables: StreamTables | None, own: Any) -> TrainerDriver:
     """How a trainer agrees with the others."""
     if tables is not None:
         return ServedBatches(tables, own.tables, own.touch)
-    start = {name: partial(own.start_values, name) for name in own.tables}
-    return DenseBatches(transport, list(roles.training), own.tables, start)
+    if hasattr(own, "step"):
+        driver = SummedBatches(transport, roles.training, own.values(), own.step)
+        own.agree, own.share = driver.agree, 1.0 / roles.trainers
+        return driver
+    return DenseBatches(transport, roles.training, own.tables)
 
 
-def _made(request: StreamRequest) -> TableLearner:
+def _made(request: StreamRequest) -> StreamLearner:
     room = budget(request.model, request.options.memory_bytes)
-    own = make_learner(request.model, max_rows=room.max_rows, threads=request.threads, seed=request.options.seed)
-    return own  # type: ignore[return-value]
+    return make_learner(request.model, max_rows=room.max_rows, threads=request.threads, seed=request.options.seed)
 
 
-def _compile(own: TableLearner) -> None:
+def _compile(own: Any) -> None:
     """Compile what a trainer needs, so that nobody waits for it later."""
     own.compile()
+    if not hasattr(own, "touch"):
+        return
     tokens = np.zeros(0, np.int32)
     tokens.flags.writeable = False
     noise = np.full(1, 2**32 - 1, np.uint32), np.zeros(1, np.int32)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,19 +27,6 @@ from any2vec.train.stream_wire import Piece, Sender, put_parts, stats_of
 from any2vec.types import Stats
 
 
-class TableLearner(StreamLearner, Protocol):
-    """A learner whose rows others may hold."""
-
-    @property
-    def tables(self) -> dict[str, np.ndarray]: ...
-
-    def start(self, born: np.ndarray) -> None: ...
-
-    def start_values(self, name: str, rows: np.ndarray) -> np.ndarray: ...
-
-    def touch(self, work: TokenBatch, marks: Mapping[str, np.ndarray]) -> None: ...
-
-
 class DealtLearner:
     """A `StreamLearner` of rank 0.
 
@@ -48,11 +35,11 @@ class DealtLearner:
 
     Args:
         own: makes vectors of rows, and knows their start values; its rows are those that were fetched last.
-        tables: where the rows are; None: each trainer has all of them (the dense baseline).
+        tables: where the rows are; None: each trainer has the whole state, and the first one tells it.
     """
 
-    def __init__(self, own: TableLearner, dealer: Dealer, tables: StreamTables | None, in_rounds: bool) -> None:
-        self.own = own
+    def __init__(self, own: StreamLearner, dealer: Dealer, tables: StreamTables | None, in_rounds: bool) -> None:
+        self.own: Any = own
         self.dealer = dealer
         self.tables = tables
         self.in_rounds = in_rounds
@@ -67,6 +54,8 @@ class DealtLearner:
         self._replayed: set[int] = set()
         """pieces of lines that have been trained before: their loss is not that of a first meeting"""
         self._is_settled = True
+        self._num_rows = max((len(table) for table in getattr(own, "tables", {}).values()), default=0)
+        """V; 0: batches bring what their rows stand for, and nothing is kept by row"""
 
     def compile(self) -> None:
         self.own.compile()
@@ -108,20 +97,20 @@ class DealtLearner:
     def recall(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from the state of a checkpoint, here and where the rows are."""
         self.own.recall(state)
-        known = {name: np.ascontiguousarray(self.own.state[name]) for name in self.own.tables}
+        known = {name: np.ascontiguousarray(array) for name, array in self.own.state.items()}
         if self.tables is not None:
             for name, rows in known.items():
                 self.tables.write(name, rows)
         else:
             for peer in self.dealer.peers:
-                self.dealer.deal(put_parts({name: rows.copy() for name, rows in known.items()}), peer)
+                self.dealer.deal(put_parts([array.copy() for array in known.values()]), peer)
             self.dealer.rest([control(0)])
 
     def embeddings(self, vocabulary: StreamVocabulary) -> Embeddings:
         """The vectors of the words that have a row; everything that was dealt is in them."""
         self.settle()
         if self.tables is not None:
-            rows = np.flatnonzero(vocabulary.counts_V > 0)
+            rows = vocabulary.rows()
             for name, table in self.own.tables.items():
                 table[rows] = self.tables.read(name, rows)
         return self.own.embeddings(vocabulary)
@@ -148,8 +137,8 @@ class DealtLearner:
         self._hear([done for done in told if done.number >= 0])
         resting = {done.peer: done.parts for done in told if done.number < 0}
         if self.tables is None:
-            for table, part in zip(self.own.tables.values(), resting[self.dealer.peers[0]], strict=True):
-                table[:] = part.array
+            state = (part.array for part in resting[self.dealer.peers[0]])
+            self.own.recall(dict(zip(self.own.state, state, strict=True)))
         self._is_settled = True
 
     def end(self) -> None:
@@ -183,15 +172,18 @@ class DealtLearner:
         clock = max(self._clock.values())
         if rows.size:
             self._birth += 1
-            self.own.start(rows)
             if self.tables is not None:
+                self.own.start(rows)
                 self.tables.begin(rows, self._birth, clock if self.in_rounds else ANY_TIME)
         if not self.in_rounds:
             self._deal(batches[0], self.dealer.idlest(), np.zeros(0, np.int64))
             return
-        batches = without_lost_rows(batches, len(self.own.tables["input"]))
+        if self._num_rows:
+            batches = without_lost_rows(batches, self._num_rows)
         # A trainer that has no batch in the last round before a rest gets an empty one, and so keeps in step.
-        batches += [replace(batches[-1], tokens=np.zeros(0, np.int32), words=0)] * (len(self._clock) - len(batches))
+        batches += [replace(batches[-1], tokens=np.zeros(0, np.int32), words=0, prepared=None)] * (
+            len(self._clock) - len(batches)
+        )
         for peer, batch in zip(self.dealer.peers, batches, strict=True):
             self._deal(batch, peer, rows if self.tables is None else np.zeros(0, np.int64))
 

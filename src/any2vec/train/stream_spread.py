@@ -34,7 +34,7 @@ def run_spread(request: StreamRequest, hosts: StreamHosts) -> Made:
         HostError: a host was lost, and there are no restarts left; what to do is said.
         Others, as `stream`; of processes they are told as HostError, the sentence of the first rank that failed.
     """
-    check_model(request.model)
+    check_model(request.model, hosts)
     if hosts.hosts is not None:
         return _in_processes(request, hosts)
     ranks, link = hosts.num_ranks, None if hosts.link is None else parse_link(hosts.link)
@@ -51,7 +51,7 @@ def run_joined(request: StreamRequest, hosts: StreamHosts) -> Made | None:
     Raises:
         HostError: another host is lost, or was asked for something else.
     """
-    check_model(request.model)
+    check_model(request.model, hosts)
     keep_freed_memory()
     own = _with_threads(request, int(os.environ.get("LOCAL_WORLD_SIZE", 1)))
     fingerprint = {
