@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from any2vec.models.dot import DotProduct
     from any2vec.models.fm import FactorisationMachine
     from any2vec.models.ga_mlp import GAMLP
-    from any2vec.models.ngram import NGram
     from any2vec.models.logistic import LogisticRegression
+    from any2vec.models.ngram import NGram
     from any2vec.models.node2vec import Node2Vec
     from any2vec.models.node_classifier import NodeClassifier
     from any2vec.models.rotate import RotatE
