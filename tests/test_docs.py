@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import json
 import os
@@ -246,9 +247,12 @@ def test_commands_and_python_of_the_page_of_layers(tmp_path: Path, monkeypatch: 
     features = [[draw.gauss(node % 2, 0.5) for _ in range(8)] for node in range(60)]
     np.savez(tmp_path / "x.npz", features=np.array(features))
     page = ROOT / "docs" / "layers.md"
-    assert len(commands(page)) == 3
-    said = [run(command, tmp_path) for command in commands(page)]
+    assert len(commands(page)) == 5
+    has_torch = importlib.util.find_spec("torch") is not None
+    said = [run(command, tmp_path) for command in commands(page) if has_torch or "--hosts" not in command]
     assert "right classes" in said[0] and json.loads(said[2])["test_accuracy"] > 0.8
+    assert len((tmp_path / "runs" / "told.tsv").read_text().splitlines()) == 60
+    assert "a linear model" not in said[0] and (not has_torch or "a linear model" in said[3])
     monkeypatch.chdir(tmp_path)
     (code,) = blocks(page, "python")
     output = io.StringIO()
