@@ -120,7 +120,7 @@ def test_the_rate_falls_in_a_line_over_the_run(
     """As it does in memory, by the share of the questions that lie behind."""
     heard: list[tuple[float, int]] = []
 
-    def step(self: TripleWorker, batch: QuestionBatch, candidates: Candidates, rate: float) -> float:
+    def step(self: TripleWorker, batch: QuestionBatch, candidates: Candidates, rate: float, shares: Any) -> float:
         heard.append((rate, len(batch.answer_B)))
         return 0.0
 
