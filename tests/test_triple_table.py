@@ -171,7 +171,7 @@ def test_who_goes_on_ends_as_if_never_stopped(
     assert len(looked_at) == 2 and not any(found.problems for found in looked_at)
     with pytest.raises(StorageError, match="holds an unfinished run"):
         any2vec.fit(SMALL, files[0], out=out, **MEMORY)
-    with pytest.raises(InputError, match="is of a run with order = 'beta', this one has 'random'"):
+    with pytest.raises(InputError, match="is of a run with order = 'comet', this one has 'random'"):
         any2vec.fit(SMALL, files[0], out=out, resume=True, order="random", **MEMORY)
     went_on = any2vec.fit(SMALL, files[0], out=out, resume=True, **MEMORY)
     assert went_on.summary["items"] == 2 * NUM_TRAIN and not (out / "table").exists()

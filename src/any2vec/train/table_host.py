@@ -80,7 +80,7 @@ class TableHost(ABC):
         self.out = request.out
         self.parts = EntityParts(num_rows, plan.partitions, request.seed)
         self.walk: BufferWalk | SharedWalk = BufferWalk(
-            order=request.table.bucket_order, partitions=plan.partitions, capacity=plan.capacity,
+            order=request.table.order_of(request.model), partitions=plan.partitions, capacity=plan.capacity,
             epochs=request.epochs * self.sweeps, seed=request.seed,
         )  # fmt: skip
         self.stop_signal = 0
@@ -213,7 +213,7 @@ class TableHost(ABC):
         moved["seconds_waited"] += report.seconds_waited
         return {
             "partitions": self.plan.partitions, "capacity": self.plan.capacity,
-            "order": self.request.table.bucket_order, "table_bytes": self.plan.num_rows * self.plan.row_bytes,
+            "order": self.walk.order, "table_bytes": self.plan.num_rows * self.plan.row_bytes,
             "triple_bytes_read": report.triple_bytes, "staleness": report.staleness, **moved,
         }  # fmt: skip
 
