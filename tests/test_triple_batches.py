@@ -82,11 +82,11 @@ def counted(
     candidates = asked.negatives.of(batch, epoch, position)
     shares = asked.resident.shares(batch, candidates, RELATIONS)
     for q in range(len(batch.given_Q)):
-        for b in range(batch.first_Q1[q], batch.first_Q1[q + 1]):
+        for _ in range(batch.first_Q1[q], batch.first_Q1[q + 1]):
             found = {}
             for k, slot in enumerate(candidates.slot_K.tolist()):
                 part = 0 if shares is None else sum(k >= begin for begin in shares.first_H1[1:])
-                found[row_of(turn, slot)] = 1.0 if shares is None else float(shares.weight_BH[b, part])
+                found[row_of(turn, slot)] = 1.0 if shares is None else float(shares.weight_QH[q, part])
             yield row_of(turn, int(batch.given_Q[q])), bool(batch.relation_Q[q] >= RELATIONS), found
 
 

@@ -95,19 +95,19 @@ def test_shares_of_1_change_no_bit() -> None:
     questions, kept = Questions(ComplEx(dim=DIM), random_triples(4), RELATIONS, 1), []
     questions.begin(0)
     batch = questions.batch(7, 31)
-    for shares in (None, Shares(np.array([0, ENTITIES]), np.ones((24, 1), np.float32))):
+    for shares in (None, Shares(np.array([0, ENTITIES]), np.ones((len(batch.given_Q), 1), np.float32))):
         tables = random_tables(ComplEx(dim=DIM), 3)
         TripleWorker(ComplEx(dim=DIM), *tables).step(batch, some_candidates("all", batch.answer_B), RATE, shares)
         kept.append(tables)
     assert all(np.array_equal(one, other) for one, other in zip(*kept, strict=True))
 
 
-def some_shares(candidates: Candidates, questions: int) -> Shares:
+def some_shares(candidates: Candidates, queries: int) -> Shares:
     """Three partitions: slots 0..3, 4..6 and the rest."""
     first_H1 = np.searchsorted(candidates.slot_K, [0, 4, 7, ENTITIES])
-    weight_BH = np.random.default_rng(8).choice([0.0, 0.25, 1.0, 7.0], (questions, 3)).astype(np.float32)
-    weight_BH[:, 0] += 0.5
-    return Shares(first_H1, weight_BH)
+    weight_QH = np.random.default_rng(8).choice([0.0, 0.25, 1.0, 7.0], (queries, 3)).astype(np.float32)
+    weight_QH[:, 0] += 0.5
+    return Shares(first_H1, weight_QH)
 
 
 def check_gradients(model: TripleModel, negatives: str, is_weighed: bool = False) -> None:
@@ -121,7 +121,7 @@ def check_gradients(model: TripleModel, negatives: str, is_weighed: bool = False
     shapes = [(len(table), table.shape[1] - 1) for table in tables]
     recorders = [Recorder(shape) for shape in shapes]
     worker._of_entities, worker._of_relations = recorders  # type: ignore[assignment]
-    shares = some_shares(candidates, len(batch.answer_B)) if is_weighed else None
+    shares = some_shares(candidates, len(batch.given_Q)) if is_weighed else None
     found = worker.step(batch, candidates, RATE, shares)
     wide = [table[:, :-1].astype(np.float64) for table in tables]
     at_start = naive.batch_scores(model, *wide, batch, candidates.slot_K.tolist())
@@ -171,7 +171,7 @@ def test_answers_that_lie_far_apart_have_finite_gradients() -> None:
     score_QK, own_B = np.array([[300, 5, -300, 0]], np.float32), np.array([300, 5, -300], np.float32)
     first_Q1, column_B = np.array([0, 3]), np.array([0, 1, 2])
     hide_answers(score_QK, first_Q1, column_B)
-    alike = np.array([0, 4]), np.ones((3, 1), np.float32)
+    alike = np.array([0, 4]), np.ones((1, 1), np.float32)
     loss = softmax_loss(score_QK, score_QK.max(axis=1), first_Q1, column_B, own_B, *alike)
     assert loss == pytest.approx(300 + math.log1p(math.exp(-5)), rel=1e-6) and not own_B.any()
     expected = [0, -1 / (1 + math.exp(5)), -1, 1 + 1 / (1 + math.exp(5))]

@@ -52,12 +52,12 @@ def batch_counts(batch: Any, slots: Sequence[int], shares: Any) -> list[list[flo
     for q in range(len(batch.given_Q)):
         first, stop = batch.first_Q1[q : q + 2].tolist()
         answers = batch.answer_B[first:stop].tolist()
-        for b in range(first, stop):
+        for _ in range(first, stop):
             counts = []
             for k, slot in enumerate(slots):
                 if slot not in answers:
                     part = 0 if shares is None else sum(k >= begin for begin in shares.first_H1[1:])
-                    counts.append(1.0 if shares is None else float(shares.weight_BH[b, part]))
+                    counts.append(1.0 if shares is None else float(shares.weight_QH[q, part]))
             found.append(counts)
     return found
 

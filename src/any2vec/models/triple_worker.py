@@ -61,13 +61,13 @@ class Shares:
 
     first_H1: np.ndarray
     """int64: candidates of partition h are [first_H1[h], first_H1[h + 1])"""
-    weight_BH: np.ndarray
-    """float32: to each question of the batch"""
+    weight_QH: np.ndarray
+    """float32: to each query of the batch"""
 
     @classmethod
-    def alike(cls, num_candidates: int, num_questions: int) -> Shares:
+    def alike(cls, num_candidates: int, num_queries: int) -> Shares:
         """1 each."""
-        return cls(np.array([0, num_candidates]), np.ones((num_questions, 1), np.float32))
+        return cls(np.array([0, num_candidates]), np.ones((num_queries, 1), np.float32))
 
 
 class Negatives:
@@ -141,7 +141,7 @@ class TripleWorker:
             gradient_QK = self._array("gradient", *score_QK.shape)
             np.copyto(gradient_QK, score_QK)
             distance_B = np.float32(gamma) - own_B
-        shares = shares or Shares.alike(len(candidate_KW), len(own_B))
+        shares = shares or Shares.alike(len(candidate_KW), len(query_QW))
         loss = self._loss(gradient_QK, batch.first_Q1, column_B, own_B, shares)
         if not math.isfinite(loss):
             raise InputError(f"The loss of a batch is {loss}: the training has diverged; lower learning_rate.")
@@ -215,7 +215,7 @@ class TripleWorker:
         own_B, first_B1 = score_BR[np.arange(len(given_B)), relation_B], np.arange(len(given_B) + 1)
         hide_answers(score_BR, first_B1, relation_B)
         alike = Shares.alike(len(relation_RW), len(own_B))
-        softmax_loss(score_BR, score_BR.max(axis=1), first_B1, relation_B, own_B, alike.first_H1, alike.weight_BH)
+        softmax_loss(score_BR, score_BR.max(axis=1), first_B1, relation_B, own_B, alike.first_H1, alike.weight_QH)
         score_BR *= np.float32(self.model.relation_weight)
         of_relation_RP += score_BR.T @ guess_BW
         add_query_gradients(*ways, score_BR @ relation_RW, of_to_B, of_entity_UW, of_from_B, of_entity_UW)
@@ -224,7 +224,7 @@ class TripleWorker:
         self, score_QK: np.ndarray, first_Q1: np.ndarray, column_B: np.ndarray, own_B: np.ndarray, shares: Shares
     ) -> float:
         """Scores, in place, become gradients."""
-        model, weights = self.model, (shares.first_H1, shares.weight_BH)
+        model, weights = self.model, (shares.first_H1, shares.weight_QH)
         hide_answers(score_QK, first_Q1, column_B)
         if model.loss == "margin":
             return float(margin_loss(score_QK, first_Q1, column_B, own_B, *weights, model.margin))

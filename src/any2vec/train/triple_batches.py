@@ -50,8 +50,7 @@ class Resident:
             return None
         first_H1 = np.searchsorted(candidates.slot_K, [start for start, _ in self.slots] + [self.slots[-1][1]])
         asks_heads_Q = batch.heads_asked(num_relations).astype(np.int64)
-        weight_QH = self.weight_2HH[asks_heads_Q, self.place_N[batch.given_Q // self.block_rows]]
-        return Shares(first_H1, np.repeat(weight_QH, np.diff(batch.first_Q1), axis=0))
+        return Shares(first_H1, self.weight_2HH[asks_heads_Q, self.place_N[batch.given_Q // self.block_rows]])
 
 
 @dataclass(frozen=True)
