@@ -11,7 +11,7 @@ import any2vec
 NAMES = {
     "__version__",
     "fit", "FitResult", "Progress",
-    "SkipGram", "CBOW", "DeepWalk", "Node2Vec",
+    "SkipGram", "CBOW", "NGram", "DeepWalk", "Node2Vec",
     "Embeddings", "WordEmbedder", "NodeEmbedder",
     "Corpus", "TextOptions", "encode_text",
     "Graph", "GraphOptions", "read_graph",

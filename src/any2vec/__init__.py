@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from any2vec.models.dot import DotProduct
     from any2vec.models.fm import FactorisationMachine
     from any2vec.models.ga_mlp import GAMLP
+    from any2vec.models.ngram import NGram
     from any2vec.models.logistic import LogisticRegression
     from any2vec.models.node2vec import Node2Vec
     from any2vec.models.node_classifier import NodeClassifier
@@ -65,7 +66,7 @@ _HOMES = {
     "Any2VecError": "errors", "DataError": "errors", "FormatError": "errors", "InputError": "errors",
     "HostError": "errors", "Interrupted": "errors", "StorageError": "errors",
     "GAMLPClassifier": "estimators", "NodeEmbedder": "estimators", "WordEmbedder": "estimators",
-    "SkipGram": "models.skipgram", "CBOW": "models.cbow", "DeepWalk": "models.deepwalk",
+    "SkipGram": "models.skipgram", "CBOW": "models.cbow", "NGram": "models.ngram", "DeepWalk": "models.deepwalk",
     "Node2Vec": "models.node2vec", "DLRM": "models.dlrm", "DeepFM": "models.deepfm",
     "FactorisationMachine": "models.fm", "LogisticRegression": "models.logistic",
     "Clicks": "data.clicks", "ClickSchema": "data.click_schema", "ClickScorer": "models.click_scorer",

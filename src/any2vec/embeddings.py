@@ -13,6 +13,7 @@ import numpy as np
 from any2vec import formats, neighbours
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.table import Table, check_contents, check_sizes, check_writable
+from any2vec.makers.maker import WordMaker, facts_of, read_maker
 
 if TYPE_CHECKING:
     from gensim.models import KeyedVectors
@@ -31,6 +32,7 @@ class Embeddings:
         output: (N, D), the context rows of the model, where it has them.
         counts: (N,) how often each key came, for "the most frequent" in evaluation and spelling help.
         meta: JSON-ready facts to keep with the rows (model, options).
+        maker: makes vectors of words that have no row (`makers`); None: such words are unknown.
 
     Raises:
         InputError: sizes that do not belong together, or keys that are not strings.
@@ -43,6 +45,7 @@ class Embeddings:
         output: np.ndarray | None = None,
         counts: np.ndarray | None = None,
         meta: dict[str, Any] | None = None,
+        maker: WordMaker | None = None,
     ) -> None:
         if isinstance(keys, list | tuple) and not all(isinstance(key, str) for key in keys):
             raise InputError("keys must be strings; write integer ids as str(id).")
@@ -51,13 +54,25 @@ class Embeddings:
         self.output = None if output is None else np.asarray(output, dtype=np.float32)
         self.counts = None if counts is None else np.asarray(counts, dtype=np.int64)
         self.meta = dict(meta or {})
+        self.maker = maker
         self._rows: dict[str, int] | None = None
         self._norms: np.ndarray | None = None
         self._index: Any = None
         check_sizes(self._table(), "embeddings", InputError)
 
     def _table(self) -> Table:
-        return Table(self.keys, self.vectors, self.output, self.counts, self.meta)
+        if self.maker is None:
+            return Table(self.keys, self.vectors, self.output, self.counts, self.meta)
+        meta, arrays = self.meta | {"maker": facts_of(self.maker)}, self.maker.arrays()
+        return Table(self.keys, self.vectors, self.output, self.counts, meta, arrays)
+
+    @classmethod
+    def _of(cls, table: Table) -> Embeddings:
+        maker = None
+        if table.maker is not None:
+            maker = read_maker(table.meta.get("maker"), table.maker, table.vectors.shape[1])
+        meta = {name: value for name, value in table.meta.items() if name != "maker"}
+        return cls(table.keys, table.vectors, table.output, table.counts, meta, maker)
 
     # ---- looking up
 
@@ -69,9 +84,9 @@ class Embeddings:
         return len(self.vectors)
 
     def __repr__(self) -> str:
-        return (
-            f"Embeddings({len(self):,} rows, dim {self.dim}{', with output rows' if self.output is not None else ''})"
-        )
+        beside = ", with output rows" if self.output is not None else ""
+        beside += "" if self.maker is None else f", and other words by {self.maker.kind}"
+        return f"Embeddings({len(self):,} rows, dim {self.dim}{beside})"
 
     def _row_of(self) -> dict[str, int]:
         if self._rows is None:
@@ -98,10 +113,29 @@ class Embeddings:
         return np.fromiter((known.get(key, -1) for key in keys), dtype=np.int64)
 
     def __getitem__(self, key: str | Sequence[str]) -> np.ndarray:
-        """The row (D,) of a key, or the rows (len, D) of a list of keys."""
+        """The vector (D,) of a key, or the vectors (len, D) of a list of keys, float32.
+
+        Those of keys without a row are made of their characters, where the embeddings have a maker.
+
+        Raises:
+            InputError: a key is unknown, and there is nothing to make its vector.
+        """
         if isinstance(key, str):
-            return self.vectors[self.row(key)]
-        return self.vectors[[self.row(one) for one in key]]
+            return self[[key]][0] if self._is_made(key) else self.vectors[self.row(key)]
+        made = [n for n, one in enumerate(key) if self._is_made(one)]
+        if not made:
+            return self.vectors[[self.row(one) for one in key]]
+        assert self.maker is not None
+        rows, is_made = self.rows(key), np.zeros(len(key), bool)
+        is_made[made] = True
+        found = np.empty((len(key), self.dim), np.float32)
+        found[~is_made] = self.vectors[rows[~is_made]]
+        found[is_made] = self.maker.make([key[n] for n in made])
+        return found
+
+    def _is_made(self, key: object) -> bool:
+        """Whether a key has no row but a vector that is made."""
+        return self.maker is not None and isinstance(key, str) and key not in self
 
     def frequent_rows(self, limit: int | None) -> np.ndarray:
         """Rows of the `limit` most frequent keys (all: None), by falling count, ties and missing counts by row."""
@@ -137,7 +171,7 @@ class Embeddings:
         return self._norms
 
     def nearest(self, query: str | np.ndarray, k: int = 10, approximate: bool = False) -> Neighbours:
-        """The k rows of highest cosine with a key (itself left out) or with a vector (D,).
+        """The k rows of highest cosine with a key (itself left out; its vector may be made) or with a vector (D,).
 
         approximate: through `index()`; about 99 % of the true neighbours, in microseconds instead of O(N D).
         Raises InputError for an unknown key, k < 1 or a vector of another length.
@@ -152,8 +186,8 @@ class Embeddings:
             vectors = self._checked(queries)
             banned: list[list[int]] = [[] for _ in queries]
         else:
-            banned = [[self.row(key)] for key in queries]
-            vectors = self.vectors[[row for (row,) in banned]]
+            banned = [[] if self._is_made(key) else [self.row(key)] for key in queries]
+            vectors = self[queries]
         _check_k(k)
         if len(vectors) == 0:
             return []
@@ -182,8 +216,9 @@ class Embeddings:
             raise InputError("positive must be a list of at least one key, negative a list of keys.")
         _check_k(k)
         signs = [1] * len(positive) + [-1] * len(negative)
-        rows = [self.row(key) for key in [*positive, *negative]]
-        units = neighbours.unit_rows(self.vectors[rows])
+        keys = [*positive, *negative]
+        rows = [self.row(key) for key in keys if not self._is_made(key)]
+        units = neighbours.unit_rows(self[keys])
         if method == "add":
             total = np.asarray(signs, np.float32) @ units
             groups = [(neighbours.unit_rows(total[None]), 1)]
@@ -218,7 +253,7 @@ class Embeddings:
         """Write to `path`: a reader finds all of a file or folder, or nothing.
 
         A matrix with its keys in a second file (safetensors, npy) and TensorBoard's files are each whole, one after the
-        other; the native folder is replaced as one.
+        other; the native folder is replaced as one. It alone keeps a maker of other words' vectors.
 
         Args:
             path: file or folder.
@@ -259,7 +294,7 @@ class Embeddings:
             InputError: no such path or format.
         """
         table = formats.read(Path(path), format, mmap)
-        return cls(table.keys, table.vectors, table.output, table.counts, table.meta)
+        return cls._of(table)
 
     def to_numpy(self) -> tuple[list[str], np.ndarray]:
         """(keys, float32 (N, D)); the matrix is the embeddings' own, not a copy."""

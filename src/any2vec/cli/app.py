@@ -29,6 +29,7 @@ class Entry(NamedTuple):
 _RUNS, _RESULTS, _HOUSE = "Train", "Use and judge a result", "Data and machine"
 COMMANDS: dict[str, Entry] = {
     "train": Entry("train", "Train vectors of words, graph nodes or entities, or a model of clicks.", _RUNS),
+    "stream": Entry("stream", "Train vectors of words on text that need not end, as it comes.", _RUNS),
     "estimate": Entry("estimate", "Memory, time and disk of a run, before it starts.", _RUNS),
     "plan": Entry("plan", "Memory, bytes and modelled time of a run over hosts.", _RUNS),
     "walk": Entry("graph", "Write random walks of a graph, to train on later.", _RUNS),

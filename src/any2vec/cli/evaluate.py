@@ -63,6 +63,13 @@ def _evaluate(
         str,
         typer.Option("--unknown", help="triples with names that have no vector: rank in the middle, skip, or error"),
     ] = "middle",
+    unseen: Annotated[
+        bool,
+        typer.Option(
+            "--unseen/--seen-only",
+            help="similarity: count words that training has not seen, where the result can make their vectors.",
+        ),
+    ] = True,
     references: Annotated[
         bool, typer.Option("--references/--no-references", help="pip: find the best there is, too (slow).")
     ] = True,
@@ -78,7 +85,7 @@ def _evaluate(
     triples: ranks of held-out triples among all entities, filtered, both sides.
     """
     options: dict[str, dict[str, Any]] = {
-        "similarity": {},
+        "similarity": {"unseen": unseen},
         "analogy": {"method": method, "max_vocab": max_vocab or 30_000},
         "nodes": {"shuffles": shuffles, "seed": 1 if seed is None else seed} | _fractions(fractions),
         "links": {"score": score},
@@ -134,7 +141,7 @@ def _flat(result: dict[str, Any]) -> dict[str, Any]:
     sets: list[dict[str, Any]] = list(result.get("sets") or [])
     if len(sets) != 1:
         return result
-    return result | {name: sets[0][name] for name in ("spearman", "pairs", "covered")}
+    return result | {name: sets[0][name] for name in ("spearman", "pairs", "covered", "made")}
 
 
 def _for_people(result: dict[str, Any]) -> dict[str, Any]:
@@ -143,7 +150,7 @@ def _for_people(result: dict[str, Any]) -> dict[str, Any]:
     totals = [shown.pop(name) for name in ("semantic", "syntactic", "total") if name in shown]
     if totals:
         shown["sections"] += totals
-    for name in ("spearman", "pairs", "covered") if shown.get("sets") else ():
+    for name in ("spearman", "pairs", "covered", "made") if shown.get("sets") else ():
         shown.pop(name, None)
     if "scores" in shown:
         shown["scores"] = [

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from any2vec.cli.output import AsJson, facts, guarded, print_json, show, size
+from any2vec.cli.output import AsJson, facts, guarded, note, print_json, show, size
 from any2vec.cli.search import Result, load
 from any2vec.formats import FORMATS, guess_format
 
@@ -35,6 +35,8 @@ def export(
         "rows": len(embeddings),
         "dim": embeddings.dim,
     }
+    if embeddings.maker is not None and done["format"] != "folder":
+        note(f"{done['format']} keeps the vectors of the words of training; those of other words need the folder.")
     if as_json:
         print_json(done | {"bytes": num_bytes})
     else:

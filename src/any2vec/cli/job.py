@@ -27,8 +27,11 @@ GRAPH_MODELS = ("deepwalk", "node2vec")
 ALL_MODELS = MODELS | CLICK_MODELS | TRIPLE_MODELS | NODE_MODELS
 TABLE_MODELS = ("skipgram", *GRAPH_MODELS, *TRIPLE_MODELS)
 """whose table may be larger than memory"""
-PLANNED_MODELS = MODELS | CLICK_MODELS
-ESTIMATED_MODELS = MODELS | TRIPLE_MODELS
+_LONE_MODELS = ("ngram",)
+"""models of sequences that train on one host, and of which no plan is made"""
+_SPREAD_MODELS = {name: attribute for name, attribute in MODELS.items() if name not in _LONE_MODELS}
+PLANNED_MODELS = _SPREAD_MODELS | CLICK_MODELS
+ESTIMATED_MODELS = _SPREAD_MODELS | TRIPLE_MODELS
 _HOSTS = dict.fromkeys(CLICK_MODELS, "trainers") | dict.fromkeys(TRIPLE_MODELS, "table_hosts")
 _HOSTS |= dict.fromkeys(NODE_MODELS, "layers")
 """model -> whose options say how it is spread; else those of hosts"""
@@ -38,10 +41,10 @@ _APART = dict.fromkeys((*CLICK_MODELS, "trainers", "clicks"), "clicks")
 _APART |= dict.fromkeys((*TRIPLE_MODELS, "triples", "table", "table_hosts"), "triples")
 _APART |= dict.fromkeys((*NODE_MODELS, "nodes", "layers"), "ga-mlp")
 """owners that are no models of sequences, nor of their reading and hosts -> what they are for"""
-_ELSEWHERE = {*CLICK_MODELS, *NODE_MODELS, "clicks", "trainers", "hosts", "nodes", "layers", "table_hosts"}
+_ELSEWHERE = {*_LONE_MODELS, *CLICK_MODELS, *NODE_MODELS, "clicks", "trainers", "hosts", "nodes", "layers", "table_hosts"}
 """owners whose flags `estimate` has not"""
 
-_PANELS = {"skipgram": "Model", "cbow": "Model", "deepwalk": "Walks", "node2vec": "Walks"}
+_PANELS = {"skipgram": "Model", "cbow": "Model", "ngram": "Model", "deepwalk": "Walks", "node2vec": "Walks"}
 _PANELS |= dict.fromkeys(CLICK_MODELS, "Models of clicks")
 _PANELS |= dict.fromkeys(TRIPLE_MODELS, "Models of triples")
 _PANELS |= dict.fromkeys((*NODE_MODELS, "nodes", "layers"), "Classes of nodes")
@@ -56,7 +59,7 @@ _OWNERS = {
     "table_hosts": "models of triples on several hosts", "nodes": "ga-mlp", "layers": "ga-mlp on several hosts",
 }  # fmt: skip
 """whose option it is, in a user's words; of models their names"""
-_LABELS = {"skipgram": "words", "cbow": "words", "deepwalk": "nodes", "node2vec": "nodes"}
+_LABELS = {"skipgram": "words", "cbow": "words", "ngram": "words", "deepwalk": "nodes", "node2vec": "nodes"}
 _LABELS |= {"trainers": "clicks", "hosts": "words and nodes"}
 
 
@@ -181,7 +184,7 @@ def job_flags() -> dict[str, Flag]:
 @cache
 def sequence_flags() -> dict[str, Flag]:
     """Those of models over sequences: every flag of `plan`."""
-    owners = {name: owner for name, owner in _owners().items() if name not in _APART}
+    owners = {name: owner for name, owner in _owners().items() if name not in (*_APART, *_LONE_MODELS)}
     return flags_of(owners, _PANELS, _LABELS)
 
 

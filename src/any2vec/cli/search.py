@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from any2vec.cli.output import AsJson, columns, guarded, print_json, show
+from any2vec.cli.output import AsJson, columns, guarded, note, print_json, show
 
 Result = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder, or any vector file that any2vec reads.")]
 K = Annotated[int, typer.Option("--k", "-k", min=1, help="How many to show.")]
@@ -39,12 +39,17 @@ def nearest(
     """The nearest neighbours of words or nodes, by cosine similarity."""
     embeddings = load(result, format)
     answers = dict(zip(keys, embeddings.nearest_batch(keys, k, approximate), strict=True))
+    made = [key for key in answers if key not in embeddings]
     if as_json:
-        queries = [{"key": key, "neighbours": _listed(answer)} for key, answer in answers.items()]
+        queries = [
+            {"key": key, "seen": key not in made, "neighbours": _listed(answer)} for key, answer in answers.items()
+        ]
         print_json(queries[0] if len(queries) == 1 else {"queries": queries})
         return
     titled = ((f"nearest to {key}", answer) for key, answer in answers.items())
     show(*(_table(title, "cosine", answer) for title, answer in titled))
+    if made:
+        note(f"Not among the words of training, so made of characters: {', '.join(made)}.")
 
 
 @guarded

@@ -67,9 +67,9 @@ class Normaliser:
             carry = carry + block if carry else block
             cut = self._cut(carry)
             if cut:
-                yield self._normalise(carry[:cut])
+                yield self.normalise(carry[:cut])
                 carry = carry[cut:]
-        yield self._normalise(carry) + b"\n"
+        yield self.normalise(carry) + b"\n"
         if not self.is_part:
             check_bad_bytes(self.name, self.bad_bytes, self.num_bytes)
 
@@ -86,7 +86,8 @@ class Normaliser:
                 raise encoder.too_long(self.name)
         return cut
 
-    def _normalise(self, piece: bytes) -> bytes:
+    def normalise(self, piece: bytes) -> bytes:
+        """One piece that ends where a word does (with a pattern: a line), without the checks of `pieces`."""
         lowercase, findall = self.options.lowercase, self._findall
         start, first_line = self.num_bytes, self._lines
         self.num_bytes += len(piece)

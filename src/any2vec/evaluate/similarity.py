@@ -27,7 +27,9 @@ class SimilaritySet:
     """-1..1; None with fewer than two covered pairs, or when either side is constant"""
     pairs: int
     covered: int
-    """pairs whose words both have a row"""
+    """pairs whose words both have a vector"""
+    made: int = 0
+    """of these, pairs with a word that has no row: its vector is made of its characters"""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,11 @@ def _files(path: str | Path | Sequence[str | Path]) -> list[Path]:
 
 
 def evaluate_similarity(
-    embeddings: Embeddings, path: str | Path | Sequence[str | Path], *, lowercase: bool = True
+    embeddings: Embeddings,
+    path: str | Path | Sequence[str | Path],
+    *,
+    lowercase: bool = True,
+    unseen: bool = True,
 ) -> SimilarityResult:
     """Score embeddings on files of judged word pairs.
 
@@ -107,6 +113,7 @@ def evaluate_similarity(
         embeddings: rows of words.
         path: a file `word1<TAB>word2<TAB>score`, several, or a folder (its .txt files, analogy files left out).
         lowercase: look words up lower-cased first and then as given; False: the other way round.
+        unseen: count words without a row, too, where the embeddings can make their vectors.
 
     Raises:
         DataError: a file cannot be read, or a line is no pair.
@@ -115,8 +122,25 @@ def evaluate_similarity(
     for file in _files(path):
         first, second, scores = read_pairs(file)
         rows = np.stack([rows_of_words(embeddings, words, lowercase) for words in (first, second)])
-        covered = (rows >= 0).all(axis=0)
-        a, b = (unit_rows(embeddings.vectors[side[covered]]).astype(np.float64) for side in rows)
+        seen = (rows >= 0).all(axis=0)
+        covered = np.ones_like(seen) if unseen and embeddings.maker is not None else seen
+        sides = ([words[n] for n in np.flatnonzero(covered)] for words in (first, second))
+        vectors = (
+            _vectors(embeddings, side, words, lowercase) for side, words in zip(rows[:, covered], sides, strict=True)
+        )
+        a, b = (unit_rows(side).astype(np.float64) for side in vectors)
         value = spearman(np.einsum("ij,ij->i", a, b), scores[covered])
-        sets.append(SimilaritySet(file.stem, value, len(scores), int(covered.sum())))
+        num_covered = int(covered.sum())
+        sets.append(SimilaritySet(file.stem, value, len(scores), num_covered, num_covered - int(seen.sum())))
     return SimilarityResult(tuple(sets))
+
+
+def _vectors(embeddings: Embeddings, rows: np.ndarray, words: Sequence[str], lowercase: bool) -> np.ndarray:
+    """Vectors of words, float32 (N, D): those of their rows, or made where the row is -1."""
+    found = np.empty((len(rows), embeddings.dim), np.float32)
+    found[rows >= 0] = embeddings.vectors[rows[rows >= 0]]
+    others = [words[n] for n in np.flatnonzero(rows < 0)]
+    if others:
+        assert embeddings.maker is not None
+        found[rows < 0] = embeddings.maker.make([word.lower() if lowercase else word for word in others])
+    return found

@@ -15,6 +15,7 @@ from any2vec.data.files import read_head
 from any2vec.data.storage import atomic_file, atomic_folder, check_folder_free, storage_errors
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.formats.native import FORMAT, is_native, read_native, write_native
+from any2vec.formats.snapshots import has_snapshots, with_latest
 from any2vec.formats.table import Table, check_contents
 from any2vec.formats.vocabulary import beside, write_vocabulary
 
@@ -95,6 +96,8 @@ def read(path: Path, name: str | None = None, mmap: bool = True) -> Table:
     """
     if name is not None:
         _checked(name)
+    if has_snapshots(path) and not is_native(path):
+        return with_latest(path, lambda latest: read(latest, name, mmap))
     if not path.exists():
         raise InputError(f"there is no {path}; give a folder or file of embeddings.")
     try:
@@ -126,6 +129,9 @@ def write(path: Path, table: Table, name: str | None, overwrite: bool, dtype: st
         raise InputError(f"dtype of format {name!r} must be {allowed}, not {dtype!r}.")
     if path.suffix.lower() in _PACKED:
         raise InputError(f"packed files are read, not written; leave {path.suffix!r} off and pack the file afterwards.")
+    if name != "folder" and table.maker is not None:  # no other has a place for it
+        about = {key: value for key, value in table.meta.items() if key != "maker"}
+        table = table._replace(meta=about, maker=None)
     if known.is_folder:
         _write_folder(path, table, name, overwrite, dtype)
         return

@@ -3,6 +3,7 @@
     meta.json             {"format", "version", "rows", "dim", "dtype", "has_output", "has_counts", …}
     vectors.safetensors   tensors "input" and, where the model has one, "output": (rows, dim)
     vocabulary.tsv        one `key<TAB>count` a line (formats/vocabulary.py)
+    NAME.safetensors      where meta.json has a "maker": what makes vectors of other words (any2vec/makers)
 
 meta.json is written last, so a folder without it is not a result.
 """
@@ -13,9 +14,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from any2vec.data.storage import RESULT_FORMAT, atomic_file, format_of_folder
 from any2vec.errors import FormatError
-from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
+from any2vec.formats.safetensors_file import read_arrays, read_safetensors, write_arrays, write_safetensors
 from any2vec.formats.table import Table, check_contents
 from any2vec.formats.vocabulary import read_vocabulary, write_vocabulary
 
@@ -38,6 +41,9 @@ def write_native(folder: Path, table: Table, dtype: str) -> None:
         write_safetensors(file, tensors_of(table), dtype, {"format": FORMAT, "version": str(VERSION)})
     with atomic_file(folder / "vocabulary.tsv") as temporary, temporary.open("wb") as file:
         write_vocabulary(file, table.keys, table.counts)
+    if table.maker is not None:
+        with atomic_file(folder / table.meta["maker"]["file"]) as temporary, temporary.open("wb") as file:
+            write_arrays(file, table.maker, {"format": FORMAT, "version": str(VERSION)})
     meta = {key: value for key, value in table.meta.items() if key not in _OURS}
     rows, dim = table.vectors.shape
     meta = {
@@ -91,9 +97,8 @@ def read_native(folder: Path, mmap: bool) -> Table:
     keys, counts = read_vocabulary(folder / "vocabulary.tsv")
     if "input" not in tensors or (meta.get("has_output") and "output" not in tensors):
         raise FormatError(f"{folder.name}: vectors.safetensors lacks a tensor that meta.json names; it is damaged.")
-    table = Table(
-        keys, tensors["input"], tensors.get("output"), counts, {k: v for k, v in meta.items() if k not in _OURS}
-    )
+    own = {name: value for name, value in meta.items() if name not in _OURS}
+    table = Table(keys, tensors["input"], tensors.get("output"), counts, own, _read_maker(folder, meta.get("maker")))
     if table.vectors.shape != (meta.get("rows"), meta.get("dim")):
         raise FormatError(
             f"{folder.name}: vectors.safetensors holds {table.vectors.shape} numbers where meta.json says "
@@ -101,3 +106,13 @@ def read_native(folder: Path, mmap: bool) -> Table:
         )
     check_contents(table, folder.name, mapped=mmap)
     return table
+
+
+def _read_maker(folder: Path, about: Any) -> dict[str, np.ndarray] | None:
+    """The arrays that make vectors of other words, memory-mapped, if the folder has such."""
+    if about is None:
+        return None
+    file = about.get("file") if isinstance(about, dict) else None
+    if not isinstance(file, str) or Path(file).name != file or not (folder / file).is_file():
+        raise FormatError(f"{folder.name}: {file!r}, which meta.json names as maker, is missing; the folder is damaged.")
+    return read_arrays(folder / file)[0]

@@ -17,26 +17,45 @@ from any2vec.errors import FormatError
 from any2vec.formats.table import row_blocks, to_float16
 
 _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
-_NAMES = {"float32": "F32", "float16": "F16"}
+_STORED = {
+    "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "U64": "<u8", "I32": "<i4", "U32": "<u4", "I16": "<i2",
+    "U16": "<u2", "I8": "i1", "U8": "u1", "BOOL": "?",
+}  # fmt: skip
+"""types that arrays of a checkpoint may have"""
+_NAMES = {np.dtype(stored): name for name, stored in _STORED.items()}
 _LARGEST_HEADER = 100 << 20
 
 
 def write_safetensors(file: IO[bytes], tensors: dict[str, np.ndarray], dtype: str, metadata: dict[str, str]) -> None:
     """Write float32 matrices as `dtype` ("float32", "float16"), block by block: memory O(block)."""
-    width = np.dtype(dtype).itemsize
-    header: dict[str, object] = {"__metadata__": metadata} if metadata else {}
-    offset = 0
-    for name, matrix in tensors.items():
-        stop = offset + matrix.size * width
-        header[name] = {"dtype": _NAMES[dtype], "shape": list(matrix.shape), "data_offsets": [offset, stop]}
-        offset = stop
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    file.write(len(text).to_bytes(8, "little") + text)
+    _write_header(file, tensors, dict.fromkeys(tensors, np.dtype(dtype)), metadata)
     for name, matrix in tensors.items():
         for block in row_blocks(matrix):
             rows = to_float16(matrix[block], name) if dtype == "float16" else matrix[block]
             file.write(np.ascontiguousarray(rows, dtype=rows.dtype.newbyteorder("<")).data)
+
+
+def write_arrays(file: IO[bytes], arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
+    """Write arrays of numbers, each of its own type and shape, block by block: memory O(block)."""
+    _write_header(file, arrays, {name: array.dtype for name, array in arrays.items()}, metadata)
+    for array in arrays.values():
+        for block in row_blocks(array) if array.ndim else [...]:
+            file.write(np.ascontiguousarray(array[block], dtype=array.dtype.newbyteorder("<")).data)
+
+
+def _write_header(
+    file: IO[bytes], tensors: dict[str, np.ndarray], dtypes: dict[str, np.dtype], metadata: dict[str, str]
+) -> None:
+    header: dict[str, object] = {"__metadata__": metadata} if metadata else {}
+    offset = 0
+    for name, matrix in tensors.items():
+        stop = offset + matrix.size * dtypes[name].itemsize
+        dtype = _NAMES[dtypes[name].newbyteorder("<")]
+        header[name] = {"dtype": dtype, "shape": list(matrix.shape), "data_offsets": [offset, stop]}
+        offset = stop
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little") + text)
 
 
 def _read_header(path: Path) -> tuple[dict[str, object], int]:
@@ -100,3 +119,25 @@ def read_safetensors(
                 stored = stored.astype(np.float32)
         tensors[name] = stored.astype(np.float32, copy=not mmap)
     return tensors, metadata if isinstance(metadata, dict) else {}
+
+
+def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """What `write_arrays` wrote, memory-mapped and read-only, and its metadata.
+
+    Raises FormatError when the header is damaged or an array reaches beyond the file's end.
+    """
+    header, start = _read_header(path)
+    room = path.stat().st_size - start
+    metadata = header.pop("__metadata__", {})
+    arrays: dict[str, np.ndarray] = {}
+    for name, entry in header.items():
+        if not _is_sound(entry, room) or not isinstance(entry, dict) or entry["dtype"] not in _STORED:
+            raise FormatError(f"{path.name}: array {name!r} does not fit the file; it is damaged or cut short.")
+        dtype, shape = np.dtype(_STORED[entry["dtype"]]), tuple(entry["shape"])
+        begin, stop = entry["data_offsets"]
+        if stop > room or stop - begin != dtype.itemsize * int(np.prod(shape, dtype=np.int64)):
+            raise FormatError(f"{path.name}: array {name!r} does not fit the file; it is damaged or cut short.")
+        is_empty = begin == stop  # which cannot be mapped
+        array = np.empty(shape, dtype) if is_empty else np.memmap(path, dtype, "r", start + begin, shape)
+        arrays[name] = array.view(np.ndarray)
+    return arrays, metadata if isinstance(metadata, dict) else {}

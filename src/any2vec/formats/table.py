@@ -26,6 +26,8 @@ class Table(NamedTuple):
     counts: np.ndarray | None = None
     """int64 (N,)"""
     meta: dict[str, Any] = {}  # noqa: RUF012  (read only)
+    maker: dict[str, np.ndarray] | None = None
+    """what makes vectors of other words: arrays that the native folder keeps in meta["maker"]["file"]"""
 
 
 def row_blocks(matrix: np.ndarray, block_bytes: int | None = None) -> Iterator[slice]:

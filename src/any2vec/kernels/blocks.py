@@ -65,6 +65,7 @@ def cut_blocks(
 @jit
 def prefetch_block(
     input_VD: np.ndarray,
+    slot_M: np.ndarray,
     output_VD: np.ndarray,
     row_M: np.ndarray,
     right_M: np.ndarray,
@@ -75,7 +76,7 @@ def prefetch_block(
 ) -> None:
     """Fetch the rows of the block of centres begin..end - 1: inputs from entry `known` on, centres, negatives."""
     for j in range(known, right_M[end - 1]):
-        prefetch_row(input_VD, row_M[j])
+        prefetch_row(input_VD, slot_M[j])
     for j in range(begin, end):
         prefetch_row(output_VD, row_M[j])
     for k in range(negative_K.size):

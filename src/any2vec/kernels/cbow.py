@@ -177,7 +177,7 @@ def train_cbow_block(
             for centre in range(begin, end):
                 low, high = min(low, left_M[centre]), max(high, right_M[centre])
             if b + 1 < num_blocks:
-                prefetch_block(input_VD, output_VD, row_M, right_M, high, end, end_B[b + 1], negative_BK[b + 1])
+                prefetch_block(input_VD, row_M, output_VD, row_M, right_M, high, end, end_B[b + 1], negative_BK[b + 1])
             centres, num_x, num_y = end - begin, high - low, end - begin + num_shared
             take_rows(input_VD, row_M[low:high], x_CP, norm_C)
             take_rows(output_VD, negative_K, n_KP, norm_Y[centres:])

@@ -19,6 +19,8 @@ PURPOSE_PARTS = 6
 """which row of a partitioned table an entity has"""
 PURPOSE_WINDOW = 7
 """in which order the triples of a state of the buffer are trained"""
+PURPOSE_GRAM = 8
+"""where rows of n-grams start"""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)

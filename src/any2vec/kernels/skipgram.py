@@ -13,7 +13,11 @@ negative itself does not count). Shared negatives for a group of inputs are the 
 "Parallelizing Word2Vec in Shared and Distributed Memory"; blocks over neighbouring centres, exact positives and the
 weights are ours.
 
-Legend: V vocabulary, D dim, P dim padded, M kept tokens of a chunk, B blocks of a chunk, C input rows, E centres,
+With n-grams (`Subwords`) an input row is the mean of a word's own row and of its n-grams' rows: each distinct word of a
+chunk is composed once, its blocks train the composed rows, and what a word's row has changed by is added to all rows
+that it is the mean of, as fastText does pair by pair.
+
+Legend: V vocabulary, D dim, P dim padded, M kept tokens of a chunk, U distinct words of a chunk, B blocks of a chunk, C input rows, E centres,
 Y output rows, K shared negatives, N places of the map of `mark_rows`.
 """
 
@@ -34,10 +38,13 @@ from any2vec.kernels.blocks import (
 from any2vec.kernels.jit import fast_jit, jit
 from any2vec.kernels.rows import give_rows, take_rows
 from any2vec.kernels.scalar import log_loss, rate_at
+from any2vec.kernels.subwords import MOST_GRAMS, Subwords, compose_words, find_slots, spread_changes
 from any2vec.kernels.tiles import dot_rows, fours, mix_rows, mix_rows_across
 from any2vec.kernels.vectors import local_rows, padded
 from any2vec.kernels.windows import gather_windows
 
+CHUNK = 2048
+"""positions whose windows are gathered together, and whose words are composed of n-grams once, about"""
 MAX_CENTRES = 24
 """centres of one block at most; more kept tokens of the same stretch are shared out over several blocks"""
 
@@ -186,16 +193,18 @@ def train_skipgram_block(
     negative_key: np.uint64, threshold_V: np.ndarray, alias_V: np.ndarray, input_VD: np.ndarray,
     output_VD: np.ndarray,
     window: int, num_negatives: int, lr_zero: float, lr_step: float, loss_every: int, block: int, num_shared: int,
+    subwords: Subwords | None = None,
 ) -> tuple[int, float, int]:  # fmt: skip
     """Train the centres of tokens[start:stop]; see kernels/classic.py for the arguments that both forms share.
 
     block: positions of the stream that make one block; num_shared: K, negatives that a block shares, a
     multiple of 4 up to 1024. Both change
     the result, `start` and `stop` do not as long as they are multiples of `block` (with offset). Losses are measured
-    before the update, in one block of every `loss_every`. Returns (items int64, loss_sum float64, loss_examples
+    before the update, in one block of every `loss_every`. subwords: input rows are composed of these, chunk by chunk, so
+    that `start` changes the result, too. Returns (items int64, loss_sum float64, loss_examples
     int64). Not safe for any other writer of the two tables to be exact: several threads are Hogwild.
     """
-    chunk = max(1, 2048 // block) * block
+    chunk = max(1, CHUNK // block) * block
     capacity = chunk + 2 * window + 2
     row_M, left_M, right_M = np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity, np.int32)
     position_M = np.empty(capacity, np.int64)
@@ -221,6 +230,14 @@ def train_skipgram_block(
     norm_Y, curve_Y, factor_Y = np.zeros(most_y, np.float32), np.zeros(most_y, np.float32), np.zeros(most_y, np.float32)
     mark_N = np.zeros(MARKS, np.uint8)
     share = np.float32(num_negatives) / np.float32(num_shared)
+    slot_M, x_VD = row_M, input_VD
+    if subwords is not None:
+        slot_M, word_U, first_U1 = (
+            np.empty(capacity, np.int32), np.empty(capacity, np.int32), np.empty(capacity + 1, np.int64)
+        )  # fmt: skip
+        place_T, gram_N = np.empty(8 * CHUNK, np.int32), np.empty(capacity * MOST_GRAMS, np.int32)
+        x_VD = np.empty((capacity, input_VD.shape[1]), np.float32)
+        was_UD = np.empty((capacity, input_VD.shape[1]), np.float32)
     items, loss_sum, loss_examples = 0, 0.0, 0
     for piece in range(start, stop, chunk):
         first, last, seen = gather_windows(
@@ -231,15 +248,21 @@ def train_skipgram_block(
         num_blocks = cut_blocks(
             position_M, first, last, block, MAX_CENTRES, negative_key, threshold_V, alias_V, begin_B, end_B, negative_BK
         )
+        if subwords is not None:
+            low, high = first, last
+            for centre in range(first, last):
+                low, high = min(low, left_M[centre]), max(high, right_M[centre])
+            words = find_slots(row_M, low, high, place_T, slot_M, word_U)
+            compose_words(subwords, input_VD, word_U[:words], gram_N, first_U1, x_VD, was_UD)
         for b in range(num_blocks):
             begin, end, negative_K = begin_B[b], end_B[b], negative_BK[b]
             low, high = begin, end
             for centre in range(begin, end):
                 low, high = min(low, left_M[centre]), max(high, right_M[centre])
             if b + 1 < num_blocks:
-                prefetch_block(input_VD, output_VD, row_M, right_M, high, end, end_B[b + 1], negative_BK[b + 1])
+                prefetch_block(x_VD, slot_M, output_VD, row_M, right_M, high, end, end_B[b + 1], negative_BK[b + 1])
             num_x, num_y = high - low, end - begin + num_shared
-            take_rows(input_VD, row_M[low:high], x_CP, norm_C)
+            take_rows(x_VD, slot_M[low:high], x_CP, norm_C)
             take_rows(output_VD, row_M[begin:end], y_YP, norm_Y)
             take_rows(output_VD, negative_K, y_YP[end - begin :], norm_Y[end - begin :])
             dot_rows(y_YP, x_CP, g_YC, fours(num_y), fours(num_x))
@@ -260,12 +283,14 @@ def train_skipgram_block(
             _output_curvatures(
                 begin, end, low, left_M, right_M, share, rate, pairs_C[:num_x], norm_C, sum_C, curve_Y[:num_y]
             )
-            damping(row_M[low:high], curve_C, factor_C, id_C)
+            damping(slot_M[low:high], curve_C, factor_C, id_C)
             damping(row_M[begin:end], curve_Y, factor_Y, id_C)
             damping(negative_K, curve_Y[end - begin :], factor_Y[end - begin :], id_C)
             mix_rows(g_YC, y_YP, dx_CP, num_y, fours(num_x))
             mix_rows_across(g_YC, x_CP, dy_YP, num_x, fours(num_y))
-            give_rows(dx_CP, factor_C, row_M[low:high], input_VD)
+            give_rows(dx_CP, factor_C, slot_M[low:high], x_VD)
             give_rows(dy_YP, factor_Y, row_M[begin:end], output_VD)
             give_rows(dy_YP[end - begin :], factor_Y[end - begin :], negative_K, output_VD)
+        if subwords is not None:
+            spread_changes(subwords, input_VD, word_U[:words], gram_N, first_U1, was_UD, x_VD)
     return items, loss_sum, loss_examples

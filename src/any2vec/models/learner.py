@@ -19,6 +19,7 @@ from any2vec.kernels.huffman import huffman_codes
 from any2vec.kernels.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
 from any2vec.kernels.skipgram import MAX_CENTRES as SKIPGRAM_CENTRES
 from any2vec.kernels.skipgram import train_skipgram_block
+from any2vec.kernels.subwords import Subwords
 from any2vec.kernels.touch import touch_block, touch_classic, touch_hierarchical
 from any2vec.models.config import SequenceModel
 from any2vec.models.rates import linear_rate
@@ -49,7 +50,8 @@ class SequenceLearner:
         counts: int64 (V,), occurrences of each row; rows of the tables beyond V are carried, not trained.
         keep: float64 (V,), probability that an occurrence is kept (subsampling).
         source: the token stream; tokens >= V are out of the vocabulary.
-        tables: "input" and "output", both (>= V, dim).
+        tables: "input" and "output", both (>= V, dim); others are kept in `state` alone.
+        subwords: what input vectors are made of besides the rows of "input"; None: nothing.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class SequenceLearner:
         piece: int,
         threads: int,
         seed: int,
+        subwords: Subwords | None = None,
     ) -> None:
         self.config = config
         self.source = source
@@ -72,6 +75,7 @@ class SequenceLearner:
         self.piece = piece
         self.threads = threads
         self.seed = seed
+        self._subwords = () if subwords is None else (subwords,)
         self._keep_V = np.minimum(keep * 2.0**32, 2.0**32).astype(np.uint64)
         self._distribution = self._output_side(counts)
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
@@ -195,7 +199,7 @@ class SequenceLearner:
             else:
                 train = train_skipgram_block if skipgram else train_cbow_block
                 shared = shared_negatives(config)
-                result = train(*where, *noise, *width, *rates, self.block, shared)
+                result = train(*where, *noise, *width, *rates, self.block, shared, *self._subwords)
         for table in self.tables.values():
             table.unpin()
         items, loss_sum, examples = result

@@ -21,3 +21,11 @@ def linear_rate(model: Falling, progress: float) -> float:
     """Learning rate at a share of the whole run, 0..1."""
     first = model.learning_rate
     return first + (min(model.min_learning_rate, first) - first) * progress
+
+
+def endless_rate(first: float, least: float, words: int, scale: int) -> float:
+    """Learning rate after so many words of a stream without an end: first / sqrt(1 + words / scale), `least` at least.
+
+    The root is that of Bottou 1998, "Online learning and stochastic approximations"; what never vanishes follows drift.
+    """
+    return max(min(first, least), first / (1 + words / scale) ** 0.5)

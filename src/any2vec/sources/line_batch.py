@@ -37,6 +37,15 @@ class LineBatch:
     def __len__(self) -> int:
         return len(self.stop_N)
 
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of memory that it takes, about."""
+        return (
+            self.text_B.nbytes
+            + 24 * len(self)
+            + (0 if self.names is None else sum(map(len, self.names)) + 57 * len(self))
+        )
+
     def id_of(self, line: int) -> str:
         """The id of a line, alone among those of its source."""
         return str(int(self.offset_N[line])) if self.names is None else self.names[line]

@@ -16,6 +16,7 @@ from any2vec.errors import InputError
 from any2vec.models.click_config import ClickModel
 from any2vec.models.config import SequenceModel
 from any2vec.models.ga_mlp import GAMLP
+from any2vec.models.ngram import NGram
 from any2vec.models.triple_config import TripleModel
 from any2vec.parallel.layer_options import LayerOptions
 from any2vec.sync.options import HostOptions
@@ -91,7 +92,7 @@ def fit(
     """Train `model` on `data`.
 
     Args:
-        model: SkipGram, CBOW, DeepWalk or Node2Vec; DLRM, DeepFM, FactorisationMachine or LogisticRegression; ComplEx,
+        model: SkipGram, CBOW, NGram, DeepWalk or Node2Vec; DLRM, DeepFM, FactorisationMachine or LogisticRegression; ComplEx,
             DistMult, TransE, RotatE or DotProduct; GAMLP.
         data: for words: a path, glob, folder, "-" (standard input), list of those, iterable of sentences (strings,
             lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list and its kin, a SciPy,
@@ -146,6 +147,8 @@ def fit(
         check_triples(spread, memory, order, text=text, graph=graph, init=init, cache_dir=cache_dir)
     elif triples is not None:
         raise InputError(f"triples is for models of triples, not {model.name}; leave it out.")
+    if isinstance(model, NGram):
+        _check_ngram(spread, memory, init)
     if memory is not None and not isinstance(model, TripleModel):
         check_table(model, spread, init)
     if isinstance(model, GAMLP):
@@ -200,7 +203,7 @@ def _hosts_of(model: Any, hosts: SpreadHosts | int | None) -> SpreadHosts:
     kind = next((kind for base, kind in _KINDS.items() if isinstance(model, base)), None)
     if kind is None:
         raise InputError(
-            "model must be SkipGram(...), CBOW(...), DeepWalk(...), Node2Vec(...), DLRM(...), DeepFM(...), "
+            "model must be SkipGram(...), CBOW(...), NGram(...), DeepWalk(...), Node2Vec(...), DLRM(...), DeepFM(...), "
             "FactorisationMachine(...), LogisticRegression(...), ComplEx(...), DistMult(...), TransE(...), "
             f"RotatE(...), DotProduct(...) or GAMLP(...), got {model!r}."
         )
@@ -210,6 +213,18 @@ def _hosts_of(model: Any, hosts: SpreadHosts | int | None) -> SpreadHosts:
     if not joined():
         spread.check_alone()
     return spread
+
+
+def _check_ngram(hosts: SpreadHosts, memory: Any, init: Any) -> None:
+    """Raise InputError for an argument that does not go with words made of n-grams."""
+    if hosts.is_spread or hosts.ray is not None or joined():
+        raise InputError("ngram trains on one host; leave out the hosts, or take skipgram.")
+    for name, value, why in (
+        ("memory", memory, "its rows are all in memory"),
+        ("init", init, "its vectors are means of rows, which no vectors tell"),
+    ):
+        if value is not None:
+            raise InputError(f"{name} does not apply to ngram: {why}; leave it out.")
 
 
 def _folder_of(

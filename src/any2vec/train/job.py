@@ -13,7 +13,9 @@ from any2vec.models.config import SequenceModel
 from any2vec.models.ga_mlp import GAMLP, NODE_MODELS
 from any2vec.models.triple_config import TRIPLE_MODELS, TripleModel
 
-MODELS = {"skipgram": "SkipGram", "cbow": "CBOW", "deepwalk": "DeepWalk", "node2vec": "Node2Vec"}
+MODELS = {
+    "skipgram": "SkipGram", "cbow": "CBOW", "ngram": "NGram", "deepwalk": "DeepWalk", "node2vec": "Node2Vec",
+}  # fmt: skip
 """name of a model on the command line, and of its module -> its class, also its name in `any2vec`"""
 
 

@@ -127,19 +127,21 @@ def _mean_loss(stats: Stats) -> float | None:
     return stats.loss_sum / stats.loss_examples if stats.loss_examples else None
 
 
-def cut_log(path: Path, items: int) -> None:
-    """Drop the records of `path` beyond `items`: a run that goes on from a checkpoint writes them again."""
+def cut_log(path: Path, items: int, counted: str = "items") -> None:
+    """Drop the records of `path` beyond `items`, the field that is `counted`: a run that goes on from a checkpoint
+    writes them again.
+    """
     if not path.exists():
         return
     with storage_errors(path):
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     with atomic_file(path) as temporary:
-        temporary.write_text("".join(line for line in lines if _items_of(line) <= items), encoding="utf-8")
+        temporary.write_text("".join(line for line in lines if _items_of(line, counted) <= items), encoding="utf-8")
 
 
-def _items_of(line: str) -> float:
+def _items_of(line: str, counted: str) -> float:
     """Of one line of the log; infinite for a line that was cut short."""
     try:
-        return float(json.loads(line)["items"])
+        return float(json.loads(line)[counted])
     except (ValueError, KeyError, TypeError):
         return math.inf

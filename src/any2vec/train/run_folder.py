@@ -30,7 +30,8 @@ from any2vec.train.losses import forget_losses
 
 _RESULT = (
     "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",
-    "relations.safetensors", "relations.tsv", "triples.npy", "classifier.safetensors",
+    "relations.safetensors", "relations.tsv", "triples.npy", "classifier.safetensors", "ngrams.safetensors",
+    "char_lstm.safetensors",
 )  # fmt: skip
 TABLE, TRIPLES = "table", "triples"
 """folders of a run whose table is larger than memory, until its result is whole: partitions, and buckets of triples"""

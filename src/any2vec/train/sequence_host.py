@@ -10,7 +10,9 @@ import numpy as np
 from any2vec.cluster.transport import Transport, text_of, text_part
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError
+from any2vec.models.gram_rows import GramRows
 from any2vec.models.learner import SequenceLearner
+from any2vec.models.ngram import NGram
 from any2vec.models.travelled import TravelledTokens
 from any2vec.plan.chunks import chunk_bounds, keep_rest, share_rest
 from any2vec.plan.schedule import EpochSchedule, piece_positions
@@ -40,6 +42,9 @@ class SequenceHost(Host):
             self.tables = fresh_tables(len(self.keys), model, request.seed)
         else:
             self.tables, self.keys, self.counts = carry_over(init, self.keys, self.counts, model, request.seed)
+        self.grams = GramRows(self.keys, model, request.seed) if isinstance(model, NGram) else None
+        if self.grams is not None:
+            self.tables["grams"] = self.grams.table
         if self.checkpoint is not None:
             self._restore(self.checkpoint)
         source = prepared.source
@@ -48,6 +53,7 @@ class SequenceHost(Host):
         self.learner = SequenceLearner(
             model, prepared.counts, prepared.keep, source, self.tables,
             block=prepared.block, piece=self.schedule.piece, threads=request.threads, seed=request.seed,
+            subwords=None if self.grams is None else self.grams.subwords,
         )  # fmt: skip
         self.driver: Alone | Rounds = Alone()
         if request.agree is not None:
@@ -82,7 +88,10 @@ class SequenceHost(Host):
         model = self.request.model
         # The output rows of hierarchical softmax belong to the inner nodes of its tree, not to keys: they stay here.
         output = agreed["output"] if model.objective == "negative" else None
-        return Made(Embeddings(self.keys, agreed["input"], output, self.counts, meta={"model": model.as_dict()}))
+        vectors, maker = agreed["input"], None
+        if self.grams is not None:
+            vectors, maker = self.grams.vectors(vectors), self.grams.maker()
+        return Made(Embeddings(self.keys, vectors, output, self.counts, {"model": model.as_dict()}, maker))
 
     def facts(self, recorder: Recorder) -> dict[str, Any]:
         """What only several hosts have to tell, or one with a budget of memory."""

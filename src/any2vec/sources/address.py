@@ -1,0 +1,111 @@
+"""Addresses of sources: what they look like, and what is wrong with one that is none."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from any2vec.errors import InputError
+
+SCHEMES = ("tcp", "unix", "http", "https", "kafka", "redis", "rediss")
+_ALLOWED = (
+    "a path, - (standard input), tcp://HOST:PORT, unix:///PATH, http(s)://HOST/PATH, kafka://HOST:PORT/TOPIC or "
+    "redis://HOST:PORT/KEY"
+)
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_NEEDS = {"http": "httpx", "https": "httpx", "kafka": "confluent_kafka", "redis": "redis", "rediss": "redis"}
+_OPTIONS = {"tcp": {"resume"}, "unix": {"resume"}, "redis": {"db"}, "rediss": {"db"}}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Address:
+    """A source's address, taken apart."""
+
+    kind: str
+    """file, stdin, or a scheme of SCHEMES"""
+    text: str
+    """as it was given"""
+    name: str
+    """the same without a password"""
+    host: str = ""
+    port: int = 0
+    path: str = ""
+    """of a file or socket; a topic or key"""
+    user: str | None = None
+    password: str | None = None
+    options: dict[str, str] = field(default_factory=dict)
+    """what stands behind `?`, where a scheme knows it"""
+
+
+def parse_address(text: str) -> Address:
+    """Take an address apart; whether anything is there is not looked at.
+
+    Raises:
+        InputError: it is none, or a library for it is missing.
+    """
+    if text == "-":
+        return Address(kind="stdin", text=text, name="-")
+    found = _SCHEME.match(text)
+    if found is None:
+        if not text.strip() or "\0" in text:
+            raise InputError(f"A source is {_ALLOWED}, got {text!r}.")
+        return Address(kind="file", text=text, name=text, path=text)
+    kind = found[1].lower()
+    if kind == "file":
+        return parse_address(text[len("file://") :])
+    if kind not in SCHEMES:
+        raise InputError(f"The scheme of a source is one of {', '.join(SCHEMES)}, got {found[1]!r}; give {_ALLOWED}.")
+    _check_library(kind)
+    address = _parse_server(text, kind)
+    if kind == "unix":
+        if not address.path.startswith("/") or address.host:
+            raise InputError(f"A Unix socket is unix:///PATH with three slashes, got {text!r}.")
+        return address
+    if not address.host:
+        raise InputError(f"{text!r} names no host; give {_form(kind)}.")
+    if kind == "tcp" and (not address.port or address.path):
+        raise InputError(f"A TCP source is tcp://HOST:PORT and no path, got {text!r}.")
+    if kind in ("kafka", "redis", "rediss") and not address.path:
+        raise InputError(f"{text!r} does not say what to read; give {_form(kind)}.")
+    return address
+
+
+def _form(kind: str) -> str:
+    what = {"tcp": "HOST:PORT", "kafka": "HOST:PORT[,HOST:PORT]/TOPIC", "redis": "HOST:PORT/KEY"}
+    return f"{kind}://{what.get(kind.replace('rediss', 'redis'), 'HOST[:PORT]/PATH')}"
+
+
+def _check_library(kind: str) -> None:
+    library = _NEEDS.get(kind)
+    if library is not None and importlib.util.find_spec(library) is None:
+        raise InputError(f"{kind}:// sources need {library}; install it by pip install 'any2vec[streams]'.")
+
+
+def _parse_server(text: str, kind: str) -> Address:
+    is_http = kind in ("http", "https")
+    hosts = ""
+    try:
+        parts = urlsplit(text)
+        if kind == "kafka" and "," in parts.netloc:  # several brokers: each HOST:PORT
+            hosts = parts.netloc.rpartition("@")[2]
+            parts = parts._replace(netloc=parts.netloc.partition(",")[0])
+        port = parts.port or 0
+        host = parts.hostname or ""
+    except ValueError as error:
+        raise InputError(f"{text!r} is no address ({error}); give {_form(kind)}.") from error
+    if re.search(r"[\x00-\x20\x7f]", text):
+        raise InputError(f"{text!r} holds a space or a control character; write it as %20 and so on.")
+    options = {} if is_http else dict(parse_qsl(parts.query, keep_blank_values=True))
+    unknown = set(options) - _OPTIONS.get(kind, set())
+    if unknown:
+        known = ", ".join(sorted(_OPTIONS.get(kind, set()))) or "none"
+        raise InputError(f"{kind}:// sources know these options behind ?: {known}; got {min(unknown)!r} in {text!r}.")
+    name = text if parts.password is None else text.replace(f":{parts.password}@", ":***@", 1)
+    path = parts.path if is_http else unquote(parts.path) if kind == "unix" else unquote(parts.path.strip("/"))
+    return Address(
+        kind=kind, text=text, name=name, host=hosts or host, port=port, path=path,
+        user=None if parts.username is None else unquote(parts.username),
+        password=None if parts.password is None else unquote(parts.password), options=options,
+    )  # fmt: skip

@@ -1,0 +1,78 @@
+"""From an address to a source."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from any2vec.data.files import read_head
+from any2vec.data.unpack import packing_of
+from any2vec.errors import DataError
+from any2vec.sources.address import Address, parse_address
+from any2vec.sources.files import FollowedFile
+from any2vec.sources.http_lines import HttpLines
+from any2vec.sources.kafka import KafkaTopic
+from any2vec.sources.options import SourceOptions, check_seed
+from any2vec.sources.packed import PackedFile
+from any2vec.sources.pipes import Pipe
+from any2vec.sources.python_lines import PythonLines
+from any2vec.sources.redis_stream import RedisStream
+from any2vec.sources.sockets import SocketLines
+from any2vec.sources.source import Source
+
+
+def open_sources(addresses: Sequence[str | Iterable[Any]], options: SourceOptions, seed: int = 1) -> list[Source]:
+    """The sources that are named, numbered as they stand; what `open_source` says holds for each."""
+    return [open_source(address, number, options, seed) for number, address in enumerate(addresses)]
+
+
+def open_source(address: str | Iterable[Any], number: int, options: SourceOptions, seed: int = 1) -> Source:
+    """The source of an address (a path, `-`, or one with a scheme), or of an iterable of texts.
+
+    Nothing is read, and no server is asked, before `batches`.
+
+    number: of the run's sources, which, from 0; it makes their keys differ. seed: of the jitter between attempts.
+
+    Raises:
+        InputError: it is no address, or a library for it is missing.
+        DataError: there is no such file.
+    """
+    check_seed(seed)
+    if not isinstance(address, str):
+        return PythonLines(address, f"python-{number}", number, options)
+    parsed = parse_address(address)
+    if parsed.kind == "stdin":
+        return Pipe(None, "-", number, options)
+    if parsed.kind == "file":
+        return _open_file(parsed, number, options)
+    if parsed.kind in ("tcp", "unix"):
+        return SocketLines(parsed, number, options, seed)
+    if parsed.kind == "kafka":
+        return KafkaTopic(parsed, number, options, seed)
+    if parsed.kind in ("redis", "rediss"):
+        return RedisStream(parsed, number, options, seed)
+    return HttpLines(parsed, number, options, seed)
+
+
+def _open_file(address: Address, number: int, options: SourceOptions) -> Source:
+    path = address.path
+    try:
+        mode = Path(path).stat().st_mode
+    except FileNotFoundError as error:
+        raise DataError(f"There is no file {path}; check the path, or make it before it is followed.") from error
+    except OSError as error:
+        raise DataError(f"Cannot read {path}: {error.strerror}.") from error
+    if stat.S_ISDIR(mode):
+        raise DataError(f"{path} is a folder; name the file in it that is to be followed.")
+    if not stat.S_ISREG(mode):
+        return Pipe(path, address.name, number, options)
+    if not os.access(path, os.R_OK):
+        raise DataError(f"Cannot read {path}: permission denied.")
+    names = [suffix.lower() for suffix in Path(path).suffixes[-2:]]  # log.jsonl, log.jsonl.zst, log.jsonl.1
+    is_json = options.form == "ndjson" or (options.form == "auto" and bool({".jsonl", ".ndjson"} & set(names)))
+    if packing_of(path, read_head(path)) is not None:
+        return PackedFile(path, address.name, number, options, is_json)
+    return FollowedFile(path, address.name, number, options, is_json)

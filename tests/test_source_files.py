@@ -1,0 +1,314 @@
+"""Files that are followed, packed files and pipes: each line once, whatever happens to the file meanwhile."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import threading
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from any2vec.errors import DataError
+from any2vec.sources.line_batch import LineBatch, Position
+from any2vec.sources.opening import open_source
+from any2vec.sources.options import SourceOptions
+from source_reading import all_ids, all_texts, read_all, read_lines
+
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # uint64 that wraps, uncompiled
+WHOLE = SourceOptions(follow=False)
+
+
+class Log:
+    """A file that is written, rotated and cut, and what a reader should have found in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "app.log"
+        self.path.write_bytes(b"")
+        self.expected: list[bytes] = []
+        self.pending = b""
+        self.rotations = 0
+
+    def write(self, size: int, is_ended: bool) -> None:
+        """A piece of a line, or the end of one; no two lines are alike."""
+        piece = b"line %s %d" % (b"x" * size, len(self.expected))
+        self.pending += piece
+        with self.path.open("ab") as file:
+            file.write(piece + (b"\n" if is_ended else b""))
+        if is_ended:
+            self.expected.append(self.pending)
+            self.pending = b""
+
+    def rotate(self) -> None:
+        """As logrotate: the numbers rise, and a new file takes the name; then it is written to."""
+        for number in range(self.rotations, 0, -1):
+            (self.path.parent / f"app.log.{number}").rename(self.path.parent / f"app.log.{number + 1}")
+        self.path.rename(self.path.parent / "app.log.1")
+        self.rotations += 1
+        if self.pending:
+            self.expected.append(self.pending)
+            self.pending = b""
+        self.path.write_bytes(b"")
+        self.write(1, True)
+
+    def cut(self, lines: int) -> None:
+        """As copytruncate; so many lines are written at once."""
+        os.truncate(self.path, 0)
+        for size in range(lines):
+            self.write(40 * size, True)
+
+
+class Reader:
+    """Reads a log, keeps a checkpoint now and then, and goes on from it after its death."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.lines: list[tuple[str, bytes]] = []
+        self.position: Position | None = None
+        self.kept: tuple[int, Position | None] = (0, None)
+        self.begin()
+
+    def begin(self) -> None:
+        self.source = open_source(str(self.log.path), 0, SourceOptions())
+        self.batches = self.source.batches(self.position)
+        self.poll()  # the file is open from here on
+
+    def poll(self) -> None:
+        quiet = 0
+        while quiet < 2:  # a file that is left takes one poll in which nothing comes
+            batch = next(self.batches)
+            quiet = 0 if batch is not None else quiet + 1
+            if batch is not None:
+                self.take(batch)
+
+    def take(self, batch: LineBatch) -> None:
+        self.lines += zip(all_ids([batch]), all_texts([batch]), strict=True)
+        self.position = batch.position
+
+    def keep(self) -> None:
+        self.kept = (len(self.lines), self.position)
+
+    def die(self) -> None:
+        """What was read since the last checkpoint is forgotten."""
+        self.batches.close()  # type: ignore[attr-defined]
+        count, self.position = self.kept
+        del self.lines[count:]
+        self.begin()
+
+
+STEPS = st.lists(
+    st.tuples(st.just("write"), st.integers(0, 90), st.booleans())
+    | st.sampled_from([("poll",), ("keep",), ("die",), ("rotate",)])
+    | st.tuples(st.just("cut"), st.integers(0, 4)),
+    max_size=25,
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(steps=STEPS)
+def test_any_course_of_writing_rotating_polling_and_resuming_gives_every_line_once(steps: list[tuple]) -> None:
+    with TemporaryDirectory() as folder, mock.patch("any2vec.sources.files.time.sleep"):
+        log = Log(Path(folder))
+        reader = Reader(log)
+        for step in steps:
+            if step[0] == "write":
+                log.write(*step[1:])
+            elif step[0] == "rotate":
+                if reader.position is None:  # a reader that has no position begins with the file that has the name
+                    reader.poll()
+                    reader.keep()
+                if reader.kept[1] is not None:
+                    log.rotate()
+            elif step[0] == "cut":  # what was not read is gone, so read it, and keep that
+                if not log.pending:
+                    reader.poll()
+                    reader.keep()
+                    log.cut(step[1])
+            else:
+                getattr(reader, step[0])()
+        log.write(0, True)
+        reader.poll()
+        assert [text for _, text in reader.lines] == log.expected
+        ids = [int(id) for id, _ in reader.lines]
+        assert ids == sorted(set(ids))
+        reader.batches.close()  # type: ignore[attr-defined]
+
+
+def test_a_job_that_was_down_over_two_rotations_reads_the_files_between(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.write(3, True)
+    reader = Reader(log)
+    reader.keep()
+    log.write(3, True)
+    log.rotate()
+    log.rotate()
+    (tmp_path / "app.log.3.gz").write_bytes(gzip.compress(b"compressed long ago\n"))
+    reader.die()
+    reader.poll()
+    assert [text for _, text in reader.lines] == log.expected
+
+
+def test_a_file_that_is_cut_short_or_rewritten_is_read_from_its_beginning_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"one\ntwo\n")
+    source = open_source(str(path), 0, SourceOptions())
+    batches = source.batches(None)
+    first = read_lines(batches, 2)
+    path.write_bytes(b"three, longer than what was there\n")  # the same inode, rewritten while nobody looked
+    second = read_lines(batches, 1)
+    assert all_texts(second) == [b"three, longer than what was there"]
+    assert all_ids(second) == ["8"]
+    facts = source.facts()
+    assert facts["bad_by"] == {"file cut short": 1}
+    assert "cut short" in facts["trouble"]
+    batches.close()
+    path.write_bytes(b"four\n")
+    again = open_source(str(path), 0, SourceOptions()).batches(first[-1].position)
+    assert all_texts(read_lines(again, 1)) == [b"four"]
+    again.close()
+
+
+def test_a_file_that_is_gone_is_told_and_the_next_one_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"one\n")
+    batches = open_source(str(path), 0, SourceOptions()).batches(None)
+    position = read_lines(batches, 1)[0].position
+    batches.close()
+    held = path.open("rb")  # keeps the inode from being given away again
+    path.unlink()
+    time.sleep(0.02)
+    path.write_bytes(b"two\n")
+    source = open_source(str(path), 0, SourceOptions())
+    batches = source.batches(position)
+    assert all_texts(read_lines(batches, 1)) == [b"two"]
+    assert source.facts()["bad_by"] == {"file gone": 1}
+    batches.close()
+    held.close()
+
+
+def test_lines_come_while_the_file_grows(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"half a")
+    batches = open_source(str(path), 0, SourceOptions()).batches(None)
+    assert next(batches) is None
+    with path.open("ab") as file:
+        file.write(b" line\nand ")
+    assert all_texts(read_lines(batches, 1)) == [b"half a line"]
+    with path.open("ab") as file:
+        file.write(b"more\n")
+    assert all_texts(read_lines(batches, 1)) == [b"and more"]
+    batches.close()
+
+
+def test_a_whole_file_ends_with_its_last_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes("\ufeffno\r\n\n \nbad \0 line\n caf\xe9\nlast".encode("latin-1", "ignore"))
+    source = open_source(str(path), 3, WHOLE)
+    found = read_all(source.batches(None))
+    assert all_texts(found) == [b"no", b" caf\xe9", b"last"]
+    assert {batch.source for batch in found} == {3}
+    facts = source.facts()
+    assert facts["bad_by"] == {"NUL bytes": 1, "not UTF-8": 1}
+    assert (facts["state"], facts["lines"], facts["bytes"]) == ("ended", 3, path.stat().st_size)
+    assert source.delivery == "exactly once"
+    assert read_all(open_source(str(path), 0, WHOLE).batches(found[-1].position)) == []
+
+
+def test_json_lines_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.1"
+    path.write_bytes(
+        b'{"id": "x", "text": "two\\nlines"}\n{"id": 7, "text": "seven"}\n{"text": "no id"}\n{"id": "half", "te\n'
+        b'[1]\n{"id": "z"}\n{"id": "nul", "text": "a\\u0000b"}\n{"text": "\\ud800 lone"}\n' + b"[" * 100_000 + b"\n"
+        b'{"id": "a b\\n", "text": "last"}\n'
+    )
+    source = open_source(str(path), 0, WHOLE)
+    found = read_all(source.batches(None))
+    assert all_texts(found) == [b"two lines", b"seven", b"no id", b"? lone", b"last"]
+    assert all_ids(found)[:2] == ["x", "7"]
+    assert all_ids(found)[-1] == "a\\x20b\\n"
+    assert all_ids(found)[2] == str(path.read_bytes().index(b'{"text": "no id"'))
+    assert source.facts()["bad_by"] == {"not JSON": 2, "no JSON object": 1, "no text text": 1, "NUL bytes": 1}
+
+
+def test_keys_tell_what_dedup_says(tmp_path: Path) -> None:
+    path = tmp_path / "a.ndjson"
+    path.write_bytes(b'{"id": 1, "text": "a"}\n{"id": 1, "text": "b"}\n{"id": 2, "text": "a"}\n{"text": "a"}\n')
+
+    def keys(dedup: str, number: int = 0) -> list[int]:
+        options = SourceOptions(follow=False, dedup=dedup)  # type: ignore[arg-type]
+        return [
+            key for b in read_all(open_source(str(path), number, options).batches(None)) for key in b.key_N.tolist()
+        ]
+
+    first, again, second, without = keys("id")
+    assert first == again
+    assert len({first, second, without}) == 3
+    assert not set(keys("id")) & set(keys("id", 1))
+    a, b, a_again, a_third = keys("text")
+    assert a == a_again == a_third != b
+    assert keys("text") == keys("text", 1)
+    assert len(set(keys("none"))) == 4
+    plain = tmp_path / "a.txt"
+    plain.write_bytes(b"a\na\n")
+    by_text = read_all(open_source(str(plain), 1, SourceOptions(follow=False, dedup="text")).batches(None))
+    assert by_text[0].key_N.tolist() == [a, a]
+    assert len({*read_all(open_source(str(plain), 1, WHOLE).batches(None))[0].key_N.tolist()}) == 2
+
+
+def test_packed_files_go_on_at_a_position(tmp_path: Path) -> None:
+    path = tmp_path / "a.gz"
+    lines = [b"line %d" % number for number in range(30_000)]
+    path.write_bytes(gzip.compress(b"\n".join(lines)))
+    found = read_all(open_source(str(path), 0, WHOLE).batches(None))
+    assert all_texts(found) == lines
+    assert len(found) > 3
+    rest = read_all(open_source(str(path), 0, WHOLE).batches(found[1].position))
+    assert all_texts(rest) == lines[len(found[0]) + len(found[1]) :]
+    path.write_bytes(path.read_bytes()[:20_000])
+    source = open_source(str(path), 0, WHOLE)
+    assert all_texts(read_all(source.batches(None)))[:5] == lines[:5]
+    assert source.facts()["bad_by"] == {"damaged file": 1}
+    assert "truncated" in source.facts()["trouble"]
+
+
+def test_a_named_pipe_is_followed_from_writer_to_writer(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    source = open_source(str(path), 0, SourceOptions())
+    assert source.delivery == "at most once"
+    batches = source.batches(None)
+    assert next(batches) is None
+    for text in (b"first\n", b"second\nthi", b"rd\n"):
+        thread = threading.Thread(target=path.write_bytes, args=(text,))
+        thread.start()
+        thread.join()
+        if text.endswith(b"thi"):
+            assert all_texts(read_lines(batches, 1)) == [b"second"]
+        elif text == b"first\n":
+            assert all_texts(read_lines(batches, 1)) == [b"first"]
+    assert all_texts(read_lines(batches, 1)) == [b"third"]
+    source.close()
+    assert read_all(batches) == []
+
+
+def test_a_rate_is_kept(tmp_path: Path) -> None:
+    """The first batch comes at once, each later one when those before it have had their time."""
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"word\n" * 60)
+    begun = time.monotonic()
+    found = read_all(open_source(str(path), 0, SourceOptions(follow=False, rate=200.0)).batches(None))
+    assert sum(map(len, found)) == 60
+    assert max(map(len, found)) == 40
+    assert time.monotonic() - begun >= 0.2
+
+
+@pytest.mark.parametrize("what", ["missing", "folder"])
+def test_what_cannot_be_followed_is_said(tmp_path: Path, what: str) -> None:
+    path = tmp_path if what == "folder" else tmp_path / "missing.txt"
+    with pytest.raises(DataError, match="is a folder; name" if what == "folder" else "There is no file"):
+        open_source(str(path), 0, SourceOptions())
