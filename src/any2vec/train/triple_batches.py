@@ -5,6 +5,8 @@ partition are there whenever it is, others in few states of the buffer: so each 
 as they come less often (plan/noise_shares.py), and over an epoch every entity is the negative of a question about
 another as often as with all rows in memory, for questions about tails, and about heads, of each partition. Draws by
 degree are of what the questions of the window are answered with, and count like the others, as answers of the batch do.
+
+Legend: P partitions, H those that are there; M triples, N = 2 M questions, Q queries of a batch; S slots, C columns.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class Resident:
     """The partitions that are there, H of them by their place in memory."""
 
     slots: Sequence[Range]
-    place_N: np.ndarray
+    place_of_block: np.ndarray
     """int64: which of them a block of memory has"""
     block_rows: int
     weight_2HH: np.ndarray | None
@@ -46,11 +48,12 @@ class Resident:
     its own; None: 1 throughout"""
 
     def shares(self, batch: QuestionBatch, candidates: Candidates, num_relations: int) -> Shares | None:
+        """What the candidates count to the queries of a batch; None: 1 each."""
         if self.weight_2HH is None:
             return None
         first_H1 = np.searchsorted(candidates.slot_K, [start for start, _ in self.slots] + [self.slots[-1][1]])
         asks_heads_Q = batch.heads_asked(num_relations).astype(np.int64)
-        return Shares(first_H1, self.weight_2HH[asks_heads_Q, self.place_N[batch.given_Q // self.block_rows]])
+        return Shares(first_H1, self.weight_2HH[asks_heads_Q, self.place_of_block[batch.given_Q // self.block_rows]])
 
 
 @dataclass(frozen=True)
@@ -131,10 +134,10 @@ class WindowLearner:
 
     def _resident(self, turn: Turn) -> Resident:
         held = sorted(turn.held, key=lambda place: place.block)
-        place_N = np.zeros(self.walk.blocks, np.int64)
-        place_N[[block for _, block in held]] = np.arange(len(held))
+        place_of_block = np.zeros(self.walk.blocks, np.int64)
+        place_of_block[[block for _, block in held]] = np.arange(len(held))
         weight_2HH = None if len(held) == self.parts.partitions else self._weights(turn, [part for part, _ in held])
-        return Resident([self._slots(place) for place in held], place_N, self._block_rows, weight_2HH)
+        return Resident([self._slots(place) for place in held], place_of_block, self._block_rows, weight_2HH)
 
     def _slots(self, place: Place) -> Range:
         """Those of a partition's rows."""
