@@ -20,7 +20,7 @@ ENTITIES, RELATIONS, GROUP, PER_ENTITY = 1_000_000, 2, 20, 10
 """of the planted graph, and triples for each entity"""
 TESTED = 3000
 """triples, ranked among all entities for head and tail"""
-PLANTED_DIM, PLANTED_EPOCHS, NEGATIVES = 32, 3, 500
+PLANTED_DIM, PLANTED_EPOCHS, NEGATIVES = 32, 6, 500
 BOUNDS = (1, 4, 16, 64)
 STALE_DIM, STALE_EPOCHS, STALE_PARTS = 32, 6, ("--partitions", 16, "--capacity", 4)
 
