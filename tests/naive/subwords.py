@@ -38,7 +38,7 @@ def rows_of(words: list[str], row_of_bucket: np.ndarray, shortest: int, longest:
 
 
 def train_chunks(p, rows: list[list[int]], gram_rows: np.ndarray, chunk: int, train) -> tuple[int, float, int]:
-    """Skip-gram whose words are composed once a chunk; train(start, stop, composed) trains a chunk of the problem `p`."""
+    """Skip-gram on problem `p`, its words composed once a chunk; train(start, stop, composed) trains a chunk."""
     items, loss_sum, examples = 0, 0.0, 0
     for start in range(p.start, p.stop, chunk):
         was = np.array(
