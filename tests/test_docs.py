@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import json
 import os
@@ -36,6 +37,8 @@ ELSEWHERE = {
     "any2vec train text.txt --model skipgram --hosts 8 --threads 16 --ray HEAD:6379 --out DIR": "by test_cluster_ray",
 }
 """commands that are not run here -> what runs them"""
+RUN = ("README.md", "triples.md", "pip.md", "layers.md", "streams.md")
+"""pages whose commands are run below"""
 BENCHMARK = re.compile(r"python benchmarks/(run|roofline|pages)\.py\b")
 
 
@@ -95,11 +98,7 @@ def test_no_command_is_left_out() -> None:
         assert not blocks(page, ""), f"{page.name}: a fence names no language, so that nobody looks at what is in it"
         assert all(commands_of(text) for text in blocks(page, "sh")), f"{page.name}: a block of sh holds no command"
         for command in commands(page):
-            known = (
-                command in ELSEWHERE
-                or BENCHMARK.match(command)
-                or (page.name in ("README.md", "triples.md", "pip.md", "layers.md") and "any2vec " in command)
-            )
+            known = command in ELSEWHERE or BENCHMARK.match(command) or (page.name in RUN and "any2vec " in command)
             assert known, f"{page.name}: nothing runs `{command}`"
 
 
@@ -185,6 +184,60 @@ def test_commands_and_python_of_the_page_of_pip(tmp_path: Path, monkeypatch: pyt
     assert int(dim) >= 0 and 0 < float(loss) < 1
 
 
+def test_commands_and_python_of_words_from_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch", reason="the character model needs torch")
+    draw = random.Random(1)
+    stems = ("seen", "look"), ("heard", "sung")
+    topics = [[f"{stem}{end}" for stem in own for end in ("", "ed", "ish")] for own in stems]
+    lines = (" ".join(draw.choices(draw.choice(topics), k=12)) for _ in range(1500))
+    (tmp_path / "text.txt").write_text("\n".join(lines))
+    (tmp_path / "pairs.tsv").write_text("seen\tlooked\t9\nseen\tunheard\t1\nheard\tsung\t8\n")
+    page = ROOT / "docs" / "streams.md"
+    section = page.read_text().split("## Words from characters\n")[1].split("\n## ")[0]
+    wanted = commands_of("".join(re.findall(r"^```sh\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)))
+    assert len(wanted) == 5
+    said = [run(command, tmp_path) for command in wanted]
+    assert "seen" in said[1] and "cosine" in said[3] and "made" in said[4]
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"^```python\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, page.name, "exec"), {})
+    assert output.getvalue() == "(100,) False\n"
+
+
+def test_commands_and_python_of_the_head_of_the_page_of_streams(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = random.Random(1)
+    words = ["tea", "pot", "cup", "leaf", "milk", "road", "car", "wheel", "bus", "street"]
+    lines = (" ".join(draw.choices(words[:5] if draw.random() < 0.5 else words[5:], k=10)) for _ in range(2000))
+    (tmp_path / "log.txt").write_text("".join(line + "\n" for line in lines))
+    page = ROOT / "docs" / "streams.md"
+    head = page.read_text().split("\n## ")[0]
+    wanted = commands_of("".join(re.findall(r"^```sh\n(.*?)^```", head, flags=re.MULTILINE | re.DOTALL)))
+    assert len(wanted) == 4
+    said = [run(command, tmp_path) for command in wanted]
+    assert "exactly once" in said[0] and "cup" in said[1] and "ended by seconds" in said[2]
+    assert (tmp_path / "live.txt").is_file()
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"^```python\n(.*?)^```", head, flags=re.MULTILINE | re.DOTALL)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, page.name, "exec"), {})
+    assert output.getvalue().endswith("] at most once\n")
+
+
+def test_python_of_the_sources_of_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = ROOT / "docs" / "streams.md"
+    section = page.read_text().split("## Sources\n")[1].split("\n## ")[0]
+    (code,) = re.findall(r"^```python\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, page.name, "exec"), {})
+    assert "of a second source" in output.getvalue()
+
+
 def test_commands_and_python_of_the_page_of_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(1)
     pairs = [(u, v) for u in range(60) for v in range(u) if draw.random() < (0.3 if u % 2 == v % 2 else 0.02)]
@@ -194,9 +247,12 @@ def test_commands_and_python_of_the_page_of_layers(tmp_path: Path, monkeypatch: 
     features = [[draw.gauss(node % 2, 0.5) for _ in range(8)] for node in range(60)]
     np.savez(tmp_path / "x.npz", features=np.array(features))
     page = ROOT / "docs" / "layers.md"
-    assert len(commands(page)) == 3
-    said = [run(command, tmp_path) for command in commands(page)]
+    assert len(commands(page)) == 5
+    has_torch = importlib.util.find_spec("torch") is not None
+    said = [run(command, tmp_path) for command in commands(page) if has_torch or "--hosts" not in command]
     assert "right classes" in said[0] and json.loads(said[2])["test_accuracy"] > 0.8
+    assert len((tmp_path / "runs" / "told.tsv").read_text().splitlines()) == 60
+    assert "a linear model" not in said[0] and (not has_torch or "a linear model" in said[3])
     monkeypatch.chdir(tmp_path)
     (code,) = blocks(page, "python")
     output = io.StringIO()

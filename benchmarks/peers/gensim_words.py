@@ -18,7 +18,7 @@ def anonymous_bytes() -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--text", required=True)
-    parser.add_argument("--model", choices=["skipgram", "cbow"], default="skipgram")
+    parser.add_argument("--model", choices=["skipgram", "cbow", "ngram"], default="skipgram")
     parser.add_argument("--dim", type=int, default=100)
     parser.add_argument("--window", type=int, default=5)
     parser.add_argument("--num-negatives", type=int, default=5)
@@ -29,18 +29,22 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reader", choices=["corpus_file", "line_sentence"], default="corpus_file")
+    parser.add_argument("--buckets", type=int, default=2_000_000, help="of ngram, which is gensim's FastText")
     parser.add_argument("--out", help="word2vec binary file to write")
+    parser.add_argument("--more", help="words, one a line, whose vectors are written, too, where training had none")
     args = parser.parse_args()
 
     import gensim
     import numpy as np
-    from gensim.models import Word2Vec
+    from gensim.models import FastText, KeyedVectors, Word2Vec
     from gensim.models.word2vec import FAST_VERSION, LineSentence
 
     if FAST_VERSION < 0:
         raise SystemExit("gensim runs without its compiled kernels here: the comparison would be unfair")
     bare_bytes = anonymous_bytes()
-    model = Word2Vec(
+    is_ngram = args.model == "ngram"
+    kind = FastText if is_ngram else Word2Vec
+    model = kind(
         vector_size=args.dim,
         window=args.window,
         negative=args.num_negatives,
@@ -49,7 +53,8 @@ def main() -> None:
         min_alpha=1e-4,
         min_count=args.min_count,
         hs=0,
-        sg=int(args.model == "skipgram"),
+        sg=int(args.model != "cbow"),
+        **({"bucket": args.buckets, "min_n": 3, "max_n": 6} if is_ngram else {}),
         workers=args.threads,
         seed=args.seed,
         epochs=args.epochs,
@@ -66,7 +71,13 @@ def main() -> None:
     model.train(**corpus, total_examples=model.corpus_count, epochs=args.epochs)
     train_seconds = time.perf_counter() - started
     if args.out:
-        model.wv.save_word2vec_format(args.out, binary=True)
+        kept = KeyedVectors(args.dim)
+        kept.add_vectors(model.wv.index_to_key, model.wv.vectors)
+        words = Path(args.more).read_text().split() if args.more else []
+        more = list(dict.fromkeys(word for word in words if word not in model.wv.key_to_index))
+        if more:
+            kept.add_vectors(more, [model.wv[word] for word in more])
+        kept.save_word2vec_format(args.out, binary=True)
     result = {
         "rows": len(model.wv),
         "words": words,

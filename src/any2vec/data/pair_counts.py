@@ -97,8 +97,12 @@ class PairCounts:
             return
         run = Run(pair_N[:size].copy(), weight_N2[:size].copy())
         row_N = (run.pair_N // np.uint64(self.num_rows)).astype(np.int64)
-        for part in range(2):  # sums of whole numbers below 2**53: exact
-            self.sum_V2[:, part] += np.bincount(row_N, run.weight_N2[:, part], self.num_rows).astype(np.int64)
+        sums = [np.bincount(row_N, run.weight_N2[:, part], self.num_rows) for part in range(2)]
+        self.add_run(run, np.stack(sums, 1).astype(np.int64))  # sums of whole numbers below 2**53: exact
+
+    def add_run(self, run: Run, sum_V2: np.ndarray) -> None:
+        """Add pairs that are counted already, and the marginals int64 (V, 2) that they are a part of."""
+        self.sum_V2 += sum_V2
         self._runs.append(run)
         while len(self._runs) > 1 and 2 * len(self._runs[-1].pair_N) >= len(self._runs[-2].pair_N):
             self._runs.append(merged(self._runs.pop(), self._runs.pop()))

@@ -5,11 +5,11 @@ vectors. Where the types are too many, the rarest quarter is dropped; where the 
 lose theirs, which others get. It all depends on the stream alone, not on how it is cut into batches.
 
 What a count may lack. A count begins when its word comes to the table, so it is never too high; it lacks at most what
-was dropped of the word before. That is less than N / (3/4 T), with N the decayed number of all words so far: dropping a
-quarter at level b (the largest count, with what it may lack, among the dropped) is the decrement of Misra and Gries 1982
-("Finding repeated elements") by as much as b grows, which 3/4 of the counters pay, as in Anderson et al. 2017 ("A
-high-performance algorithm for identifying frequent items in data streams"). So every word whose decayed count is above
-`missed` is in the table, and no count lacks more. Likewise a word above N / (7/8 V) or `min_count`, whichever is more, gets
+was dropped of the word before, which is less than N / (3/4 T), N being the decayed number of all words so far. For
+dropping a quarter at level b (the largest count, with what it may lack, among the dropped) is the decrement of Misra
+and Gries 1982 ("Finding repeated elements") by as much as b grows, paid by 3/4 of the counters, as in Anderson et al.
+2017 ("A high-performance algorithm for identifying frequent items in data streams"). So every word whose decayed count
+is above `missed` is in the table, and no count lacks more. Likewise a word above both N / (7/8 V) and `min_count` gets
 a row as soon as one is free. T is less where words are long: the arena has 16 bytes a type.
 
 Legend: B bytes, N lines, P tokens, T types, V rows.
@@ -17,6 +17,7 @@ Legend: B bytes, N lines, P tokens, T types, V rows.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -179,14 +180,14 @@ class StreamVocabulary:
         for array in (self._count_T, self._late_T):
             array *= factor
         self._value[1:] *= factor
-        self._value[counting.UNIT] = np.exp2((self.position - self._mark[counting.BASE]) / half_life)
+        self._value[counting.UNIT] = math.exp2((self.position - self._mark[counting.BASE]) / half_life)
 
     # ---- dropping
 
     def _drop_types(self) -> None:
         """Drop a quarter of the types, the rarest; of those that are equally rare, those that came first."""
         size = self.num_types
-        level, is_kept = _without_least(self._count_T[:size] + self._late_T[:size], size // TYPES_DROPPED)
+        level, is_kept = without_least(self._count_T[:size] + self._late_T[:size], size // TYPES_DROPPED)
         row_D = self._row_T[:size][~is_kept]
         self._free_rows(row_D[row_D >= 0])
         self._state[kernel.ARENA_USED] = counting.drop_types(self._table, self._arena, self._length_T, is_kept)
@@ -204,7 +205,7 @@ class StreamVocabulary:
     def _free_rarest_rows(self) -> None:
         """Free an eighth of the rows; called where all are in use."""
         count_V = self._count_T[self._type_V]
-        level, is_kept = _without_least(count_V, self.max_rows // ROWS_FREED)
+        level, is_kept = without_least(count_V, self.max_rows // ROWS_FREED)
         row_D = np.flatnonzero(~is_kept).astype(np.int32)
         self._row_T[self._type_V[row_D]] = -1
         self._free_rows(row_D)
@@ -261,11 +262,13 @@ class StreamVocabulary:
         return float(self._value[counting.MISSED] / self._value[counting.UNIT])
 
     @property
-    def counts_V(self) -> np.ndarray:
+    def counts_V(self) -> np.ndarray:  # noqa: N802 (an array, with its shape)
         """The decayed counts float64 (max_rows,), 0 for free rows. O(V)."""
-        count_V = np.zeros(self.max_rows)
-        row_R = self.rows()
-        count_V[row_R] = self._count_T[self._type_V[row_R]] / self._value[counting.UNIT]
+        return self._counts(self.max_rows)
+
+    def _counts(self, stop: int) -> np.ndarray:
+        count_V = np.empty(stop)
+        counting.row_counts(self._count_T, self._type_V[:stop], self._value[counting.UNIT], count_V)
         return count_V
 
     def rows(self) -> np.ndarray:
@@ -281,7 +284,7 @@ class StreamVocabulary:
 
     def _renew_tables(self) -> None:
         used = int(self._mark[counting.ROWS_USED])
-        self._tables_V = self.counts_V[:used]
+        self._tables_V = self._counts(used)
         self._made = {}
         self._mark[counting.TABLES_AT] = self.position + (max(LEAST_WORDS, WORDS_PER_ROW * used) if used else 0)
 
@@ -302,7 +305,7 @@ class StreamVocabulary:
         return made
 
     def keep(self, subsample: float) -> np.ndarray:
-        """The probability that a use of a row's word is kept, float64 (max_rows,): `keep_probabilities`, 1 if not in use.
+        """The probability that a use of a word is kept, float64 (max_rows,): `keep_probabilities`; of free rows 1.
 
         From the same counts as `noise`, and as stale.
 
@@ -398,15 +401,18 @@ class StreamVocabulary:
         used = np.flatnonzero(state["row"] >= 0)
         fresh._type_V[state["row"][used]] = used
         fresh.birth_V[:] = state["birth"]
-        fresh._resting_V[: len(state["resting"])], fresh._freed_V[: len(state["freed"])] = state["resting"], state["freed"]
+        fresh._resting_V[: len(state["resting"])], fresh._freed_V[: len(state["freed"])] = (
+            state["resting"],
+            state["freed"],
+        )
         fresh._born_V[: len(state["born"])] = state["born"]
         fresh._tables_V, fresh._value, fresh._mark = (np.array(state[name]) for name in ("tables", "value", "mark"))
         fresh._normaliser.bad_bytes, fresh.long_words = (int(number) for number in state["skipped"])
         vars(self).update(vars(fresh))
 
 
-def _without_least(count_N: np.ndarray, num: int) -> tuple[float, np.ndarray]:
-    """(largest of the `num` least counts, at least 1 of them; bool (N,): which are left), the first of equal ones going."""
+def without_least(count_N: np.ndarray, num: int) -> tuple[float, np.ndarray]:
+    """(largest of the `num` least counts, bool (N,): which are left); of equal ones the first go, and at least one."""
     num = max(1, num)
     level = float(np.partition(count_N, num - 1)[num - 1])
     is_kept = count_N >= level

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,10 @@ from any2vec.data.text import encode_text
 from any2vec.data.text_options import TextOptions
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate.target_options import TargetOptions
+
+if TYPE_CHECKING:
+    from any2vec.data.stream_pairs import StreamPairs
+    from any2vec.data.stream_vocabulary import StreamVocabulary
 
 FIRST_PART, SECOND_PART, WHOLE = (0,), (1,), (0, 1)
 """which parts of the corpus a target is made of"""
@@ -179,3 +183,28 @@ def count_pairs(corpus: Corpus, known: Any, options: TargetOptions, spill: Spill
     counts = PairCounts(len(kept), options.window, spill)
     count_corpus(counts, corpus, row_T, count_V, options, stage)
     return Pairs(counts, [vocabulary.keys[row] for row in kept], count_V, options)
+
+
+def pairs_of_stream(pairs: StreamPairs, vocabulary: StreamVocabulary, options: TargetOptions, spill: Spill) -> Pairs:
+    """What is counted of a stream lately, for the words that have a row; as decayed as the counts are.
+
+    options: window as in counting; min_count and max_vocab choose the words by their decayed counts.
+
+    Raises:
+        InputError: another window.
+        DataError: fewer than two words are left.
+    """
+    from any2vec.data.stream_pairs import FIXED
+
+    if options.window != pairs.window:
+        raise InputError(f"The pairs were counted with window {pairs.window}, got {options.window}; give that.")
+    counts_V = vocabulary.counts_V
+    rows = np.argsort(-counts_V, kind="stable")[: options.max_vocab]
+    rows = rows[(counts_V[rows] >= options.min_count) & (counts_V[rows] > 0)]
+    if len(rows) < 2:
+        raise DataError(
+            f"Only {len(rows)} words of the stream have a row and a decayed count of {options.min_count} or more, and "
+            "at least 2 are needed; give more text or a smaller min_count."
+        )
+    whole_V = np.rint(counts_V[rows] * FIXED).astype(np.int64)
+    return Pairs(pairs.counted(rows, spill), list(vocabulary.keys(rows)), whole_V, options)

@@ -74,6 +74,8 @@ def _read_meta(path: Path) -> dict[str, Any]:
                 f"{name} holds an unfinished run and no vectors yet; finish it with the `any2vec train` "
                 "command that began it and --resume."
             ) from None
+        if (path.parent / "stream.json").is_file():
+            raise FormatError(f"{name} holds a stream that has published no vectors yet; wait for them.") from None
         raise FormatError(f"{name}: no meta.json there; not an embeddings folder, or not finished.") from None
     except (ValueError, RecursionError):
         raise FormatError(f"{path.parent.name}: meta.json is not JSON; the folder is damaged.") from None
@@ -114,5 +116,5 @@ def _read_maker(folder: Path, about: Any) -> dict[str, np.ndarray] | None:
         return None
     file = about.get("file") if isinstance(about, dict) else None
     if not isinstance(file, str) or Path(file).name != file or not (folder / file).is_file():
-        raise FormatError(f"{folder.name}: {file!r}, which meta.json names as maker, is missing; the folder is damaged.")
+        raise FormatError(f"{folder.name}: {file!r}, the maker in meta.json, is missing; the folder is damaged.")
     return read_arrays(folder / file)[0]

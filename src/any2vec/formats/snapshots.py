@@ -6,7 +6,6 @@ whoever follows the link finds all of a snapshot. The newest two stay: a reader 
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Callable
@@ -57,15 +56,14 @@ def publish(out: Path, write: Callable[[Path], None]) -> str:
 def names(out: Path) -> list[str]:
     """Those of the snapshots in a folder, the newest last."""
     with suppress(FileNotFoundError):
-        return sorted((name for name in os.listdir(out / FOLDER) if _NAME.fullmatch(name)), key=int)
+        return sorted((path.name for path in (out / FOLDER).iterdir() if _NAME.fullmatch(path.name)), key=int)
     return []
 
 
 def remove_snapshots(out: Path) -> None:
-    """Remove the link and all snapshots, and what killed processes left of them."""
+    """Remove the link and all snapshots."""
     with storage_errors(out):
-        for link in (out / LATEST, *out.glob(f".{LATEST}.*.tmp")):
-            link.unlink(missing_ok=True)
+        (out / LATEST).unlink(missing_ok=True)
         if (out / FOLDER).exists():
             shutil.rmtree(out / FOLDER)
 
@@ -82,10 +80,10 @@ def with_latest(folder: Path, read: Callable[[Path], Found]) -> Found:
         Whatever `read` raises of a snapshot that is still the latest.
     """
     for _ in range(_TRIES):
-        latest = folder / os.readlink(folder / LATEST)
+        latest = (folder / LATEST).readlink()
         try:
-            return read(latest)
+            return read(folder / latest)
         except Exception:
-            if folder / os.readlink(folder / LATEST) == latest:
+            if (folder / LATEST).readlink() == latest:
                 raise
-    return read(folder / os.readlink(folder / LATEST))
+    return read(folder / (folder / LATEST).readlink())

@@ -21,6 +21,8 @@ PURPOSE_WINDOW = 7
 """in which order the triples of a state of the buffer are trained"""
 PURPOSE_GRAM = 8
 """where rows of n-grams start"""
+PURPOSE_REPLAY = 9
+"""which sentences of a stream are trained once more"""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)

@@ -15,26 +15,33 @@ from any2vec.kernels.jit import jit
 from any2vec.kernels.rng import draw
 
 MOST = 255
-"""a count ends here"""
+"""a count in one byte ends here"""
+
+
+@jit
+def least_cell(cell_RH: np.ndarray, number: np.uint64) -> float:
+    """The count of one id (uint64)."""
+    mask = np.uint64(cell_RH.shape[1] - 1)
+    count = cell_RH[0, draw(number, np.uint64(0)) & mask]
+    for r in range(1, cell_RH.shape[0]):
+        count = min(count, cell_RH[r, draw(number, np.uint64(r)) & mask])
+    return count
 
 
 @jit
 def read_counts(cell_RH: np.ndarray, id_N: np.ndarray, count_N: np.ndarray) -> None:
-    """count_N = the count of each id. cell_RH uint8, the others int64."""
-    mask = np.uint64(cell_RH.shape[1] - 1)
+    """count_N = the count of each id. cell_RH uint8 or float64, id_N int64 or uint64."""
     for n in range(id_N.size):
-        count_N[n] = MOST
-        for r in range(cell_RH.shape[0]):
-            count_N[n] = min(count_N[n], np.int64(cell_RH[r, draw(np.uint64(id_N[n]), np.uint64(r)) & mask]))
+        count_N[n] = least_cell(cell_RH, np.uint64(id_N[n]))
 
 
 @jit
-def raise_counts(cell_RH: np.ndarray, id_N: np.ndarray, count_N: np.ndarray) -> None:
-    """Let each id have been used at least so often."""
+def raise_counts(cell_RH: np.ndarray, id_N: np.ndarray, count_N: np.ndarray, most: float) -> None:
+    """Let each id have been used at least so often, as far as `most`."""
     mask = np.uint64(cell_RH.shape[1] - 1)
     for n in range(id_N.size):
-        count = min(count_N[n], MOST)
+        count = min(count_N[n], most)
         for r in range(cell_RH.shape[0]):
             place = draw(np.uint64(id_N[n]), np.uint64(r)) & mask
-            if np.int64(cell_RH[r, place]) < count:
-                cell_RH[r, place] = np.uint8(count)
+            if cell_RH[r, place] < count:
+                cell_RH[r, place] = count

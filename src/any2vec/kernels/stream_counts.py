@@ -8,11 +8,15 @@ Legend: P tokens, T types (words in the table), V rows, S slots of the hash tabl
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from any2vec.kernels.jit import jit
 
-POSITION, BASE, TABLES_AT, ROWS_USED, FIRST_RESTING, NUM_RESTING, BIRTHS, NUM_BORN, BORN_BEFORE, ROWLESS, EVENT = range(11)
+POSITION, BASE, TABLES_AT, ROWS_USED, FIRST_RESTING, NUM_RESTING, BIRTHS, NUM_BORN, BORN_BEFORE, ROWLESS, EVENT = range(
+    11
+)
 """fields of `mark`: words so far; the position where the unit is 1; the position from which tables are due; rows ever
 used; the ring of resting rows; births so far; rows born since they were asked for, and births before that; uses that
 found no row free; why `count_uses` stopped"""
@@ -51,9 +55,10 @@ def count_uses(
     """Count the types in token_P[start:stop] and put their rows in their places; the first token not yet done.
 
     token_P int32: ids of types, -1 ends a line; a type without a row becomes V. count_T float64; row_T int32, -1 for
-    none; type_V int32, -1 for a free row; birth_V int64, the number of a row's last birth. resting_V int32 and freed_V int64 are the ring of freed rows,
-    oldest first, each with the position at which it was freed: it is given away `rest` positions later. born_V int32
-    collects the rows that were given away. half_life 0: no decay. Stops early with a reason in mark[EVENT].
+    none; type_V int32, -1 for a free row; birth_V int64, the number of a row's last birth. resting_V int32 and freed_V
+    int64 are the ring of freed rows, oldest first, each with the position at which it was freed: it is given away
+    `rest` positions later. born_V int32 collects the rows that were given away. half_life 0: no decay. Stops early with
+    a reason in mark[EVENT].
     """
     mark[EVENT] = NOTHING
     rows = type_V.size
@@ -68,7 +73,7 @@ def count_uses(
                 if age >= MOST_HALVINGS * half_life:
                     mark[EVENT] = NEEDS_SCALE
                     break
-                unit = np.exp2(age / half_life)
+                unit = math.exp2(age / half_life)
             if position >= mark[TABLES_AT]:
                 mark[EVENT] = NEEDS_TABLES
                 break
@@ -110,6 +115,13 @@ def count_uses(
 
 
 @jit
+def row_counts(count_T: np.ndarray, type_V: np.ndarray, unit: float, count_V: np.ndarray) -> None:
+    """count_V float64 (V,) = the decayed counts of the rows, 0 for free ones."""
+    for row in range(type_V.size):
+        count_V[row] = count_T[type_V[row]] / unit if type_V[row] >= 0 else 0.0
+
+
+@jit
 def drop_types(table_2S: np.ndarray, arena_8: np.ndarray, length_T: np.ndarray, is_kept_T: np.ndarray) -> int:
     """Leave only the kept types (bool (T,)), in their order, with new ids 0.. and places in the arena, moved together.
 
@@ -129,9 +141,9 @@ def drop_types(table_2S: np.ndarray, arena_8: np.ndarray, length_T: np.ndarray, 
         source += chunks
     for slot in range(0, table_2S.size, 2):
         if table_2S[slot] != 0:
-            kind = np.int64(table_2S[slot + 1] & _LOW32)
-            if is_kept_T[kind]:
-                table_2S[slot + 1] = place_T[kind]
+            owner = np.int64(table_2S[slot + 1] & _LOW32)
+            if is_kept_T[owner]:
+                table_2S[slot + 1] = place_T[owner]
             else:
                 table_2S[slot] = 0
     return target

@@ -53,9 +53,9 @@ class StreamCharLstm(StreamModel):
     """numbers of the LSTM's state, 1..4096"""
     byte_dim: int = 64
     """numbers per byte, 1..4096"""
-    batch_pairs: int = 8192
+    batch_pairs: int = 2048
     """pairs of a step, about, 1 or more"""
-    shared_negatives: int = 256
+    shared_negatives: int = 128
     """negatives that the pairs of a step share, each weighed by num_negatives over their number, 1..65,536"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """where the generators are trained; auto: on a GPU if there is one"""

@@ -61,6 +61,9 @@ class TokenBatch:
     is_settled: bool = True
     """nothing behind it has been encoded: the vocabulary is as this batch has left it"""
 
+    is_replayed: bool = False
+    """its lines have been trained before: it counts for no word, and for no loss"""
+
     @property
     def is_idle(self) -> bool:
-        return not self.tokens.size
+        return not self.tokens.size and not self.lines

@@ -39,7 +39,7 @@ def read_feed(document: bytes) -> list[Entry]:
         found = feedparser.parse(io.BytesIO(document), sanitize_html=False, resolve_relative_uris=False)
     except Exception as error:  # whatever a document provokes in the parser
         raise BadFeedError("not a feed") from error
-    if not found.version and not found.entries:
+    if not found.get("version") and not found.entries:
         raise BadFeedError("HTML, not a feed" if b"<html" in document[:4096].lower() else "not a feed")
     entries = []
     for item in reversed(found.entries):

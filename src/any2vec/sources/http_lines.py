@@ -162,6 +162,9 @@ class HttpLines:
                     yield None
             self._cutter.finish()
             yield from self._cut(add)
+        except Exception:
+            yield from self._take()  # what came before the break
+            raise
         finally:
             if self._cutter.held:
                 self._tally.bad("half a line")

@@ -62,7 +62,8 @@ class RedisStream:
     def _batches(self) -> Batches:
         import redis
 
-        yield from self._attempts.repeat(self._attempt, (redis.RedisError, OSError, ValueError), self._told)
+        nonsense = (ValueError, TypeError, AttributeError, LookupError)  # what another server provokes in the client
+        yield from self._attempts.repeat(self._attempt, (redis.RedisError, OSError, *nonsense), self._told)
 
     def _attempt(self) -> Batches:
         import redis
@@ -79,6 +80,7 @@ class RedisStream:
             ssl=address.kind == "rediss",
             socket_timeout=patience,
             socket_connect_timeout=patience,
+            protocol=2,
             retry=Retry(NoBackoff(), 0),
         )
         try:
@@ -124,8 +126,5 @@ class RedisStream:
 
 
 def _entries_of(answer: Any) -> list[tuple[bytes, dict[bytes, bytes]]]:
-    """The entries of the one stream that was asked for; of a list of (key, entries), or a dictionary, by protocol."""
-    if not answer:
-        return []
-    entries = next(iter(answer.values()))[0] if isinstance(answer, dict) else answer[0][1]
-    return [(id, fields) for id, fields in entries if fields is not None]
+    """The entries of the one stream that was asked for, those that were deleted left out."""
+    return [(id, fields) for id, fields in answer[0][1] if fields is not None] if answer else []

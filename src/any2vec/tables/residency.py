@@ -21,7 +21,7 @@ import numpy as np
 from any2vec.checks import check_choice, check_whole
 from any2vec.errors import InputError
 from any2vec.kernels.residency import EMPTY, choose_victims, drop_slots, find_slots, put_slots
-from any2vec.kernels.sketch import raise_counts, read_counts
+from any2vec.kernels.sketch import MOST, raise_counts, read_counts
 
 Policy = Literal["static", "lru", "lfu", "lfu-promoted", "tinylfu"]
 POLICIES = ("static", "lru", "lfu", "lfu-promoted", "tinylfu")
@@ -183,7 +183,7 @@ class Residency:
         count_N = np.zeros(len(new), np.int64)
         if self.policy == "tinylfu":
             read_counts(self._sketch_RH, id_U[new], count_N)
-            raise_counts(self._sketch_RH, id_U[new], count_N + 1)
+            raise_counts(self._sketch_RH, id_U[new], count_N + 1, MOST)
         room = min(len(new), self._num_free)
         gone = self._victims(len(new) - room)
         if self.policy == "tinylfu" and room < len(new):
@@ -239,7 +239,7 @@ class Residency:
 
     def _clear(self, slots: np.ndarray) -> None:
         if self.policy == "tinylfu":
-            raise_counts(self._sketch_RH, self.owner_K[slots], self.count_K[slots])
+            raise_counts(self._sketch_RH, self.owner_K[slots], self.count_K[slots], MOST)
         self.map.drop(self.owner_K[slots])
         self.owner_K[slots] = EMPTY
         self.count_K[slots] = 0

@@ -52,7 +52,8 @@ class LineQueue:
 
     def put(self, batch: LineBatch, fresh_N: np.ndarray | None) -> None:
         """fresh_N bool (N,): lines that have not come before; None: all."""
-        text_B, stop_N, lines = batch.text_B, batch.stop_N, range(len(batch))
+        lines: Sequence[int] = range(len(batch))
+        text_B, stop_N = batch.text_B, batch.stop_N
         if fresh_N is not None and not fresh_N.all():
             self._duplicates[batch.source] += int(len(fresh_N) - np.count_nonzero(fresh_N))
             length_N = np.diff(stop_N, prepend=0)
@@ -68,6 +69,11 @@ class LineQueue:
     def is_full(self) -> bool:
         """Whether there is enough for a cut."""
         return self.num_bytes >= self.cut_bytes
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a cut would have nothing to tell, not even of duplicates."""
+        return not self.num_bytes and not self._duplicates
 
     def cut(self) -> Cut:
         """The lines of the next batch; all that there are where they are too few."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from any2vec.data.stream_vocabulary import StreamVocabulary
 from any2vec.models.token_batch import GAP, LinesOf, TokenBatch
+from any2vec.sampling.replay import ReplayBuffer
 from any2vec.sources.inflow import Inflow
 from any2vec.sources.line_batch import LineBatch
 from any2vec.sources.seen_lines import SeenLines
@@ -26,6 +27,7 @@ from any2vec.train.line_queue import Cut, LineQueue
 
 LOOK_SECONDS = 0.2
 """while nothing comes the run is looked after so often"""
+_TAKE_SECONDS = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +43,15 @@ class Limits:
         return (self.words is not None and words >= self.words) or (self.steps is not None and steps >= self.steps)
 
 
+@dataclass(frozen=True)
+class Replay:
+    """Sentences that are trained once more."""
+
+    buffer: ReplayBuffer
+    share: float
+    """for each new sentence so many of before"""
+
+
 class TokenBatches:
     """Iterates over token batches until the sources are over, a limit is reached, or `stop` is called.
 
@@ -48,8 +59,9 @@ class TokenBatches:
         seen: None: duplicates are trained, too.
         subsample: word2vec's t.
         batch_bytes: of the text of a batch, at least; whole lines.
-        linger: seconds without a line after which what there is makes a batch; 0: it waits for a whole one.
+        linger: seconds of waiting for the lines of a batch after which what there is makes one; 0: it waits for all.
         prepare: what the learner makes of a batch's tokens, beside the training of the batch before.
+        replay: behind each batch comes one of sentences of before.
     """
 
     def __init__(
@@ -64,10 +76,11 @@ class TokenBatches:
         limits: Limits,
         keeps_ids: bool,
         prepare: Callable[[np.ndarray, StreamVocabulary], Any],
+        replay: Replay | None = None,
     ) -> None:
         self.inflow, self.seen, self.vocabulary = inflow, seen, vocabulary
         self.subsample, self.linger, self.limits = subsample, linger, limits
-        self.prepare = prepare
+        self.prepare, self.replay = prepare, replay
         self.lines = LineQueue(batch_bytes, keeps_ids)
         self.number = self.offset = self.words = 0
         """of the next batch; words of all before it"""
@@ -79,20 +92,22 @@ class TokenBatches:
 
     def __iter__(self) -> Iterator[TokenBatch]:
         with ThreadPoolExecutor(1, "encode") as pool:
-            ahead: Future[TokenBatch | None] | None = None
+            ahead: Future[list[TokenBatch]] | None = None
             while not (self._stops and ahead is None):
-                batch = (ahead or pool.submit(self._next)).result()
+                batches = (ahead or pool.submit(self._next)).result()
                 ahead = None
-                if batch is None and self._is_over:
+                if not batches and self._is_over:
                     return
-                if batch is None:
+                if not batches:
                     self._rests = False
                     yield self.idle()
                     continue
                 if not (self._rests or self._stops):
                     ahead = pool.submit(self._next)
                 self._rests = False
-                yield replace(batch, is_settled=ahead is None)
+                for batch in batches[:-1]:
+                    yield replace(batch, is_settled=False)
+                yield replace(batches[-1], is_settled=ahead is None)
 
     def rest(self) -> None:
         """Encode nothing behind the batch that comes next, until it is trained."""
@@ -114,6 +129,8 @@ class TokenBatches:
         state |= {f"vocabulary.{name}": array for name, array in self.vocabulary.state().items()}
         if self.seen is not None:
             state |= {f"seen.{name}": array for name, array in self.seen.state().items()}
+        if self.replay is not None:
+            state |= {f"replay.{name}": array for name, array in self.replay.buffer.state().items()}
         about = {"number": self.number, "offset": self.offset, "words": self.words, "queued": queued}
         return state, about | {"positions": self.inflow.positions()}
 
@@ -123,6 +140,8 @@ class TokenBatches:
         self.vocabulary.recall(_below("vocabulary.", state))
         if self.seen is not None:
             self.seen.recall(_below("seen.", state))
+        if self.replay is not None:
+            self.replay.buffer.recall(_below("replay.", state))
         self.number, self.offset, self.words = (int(about[name]) for name in ("number", "offset", "words"))
         self._high = int(self.vocabulary.rows().max(initial=-1)) + 1
 
@@ -130,32 +149,32 @@ class TokenBatches:
         """Work without tokens."""
         return TokenBatch(self.number, np.zeros(0, np.int32), self.offset, words_before=self.words)
 
-    def _next(self) -> TokenBatch | None:
-        """The next batch; None where there is none so soon, or none at all."""
+    def _next(self) -> list[TokenBatch]:
+        """The next batch, and what is replayed behind it; none where there is none so soon, or none at all."""
         if self.has_enough:
             self._is_over = True
-            return None
+            return []
         end = time.monotonic() + LOOK_SECONDS
         while not self.lines.is_full and not self._stops:
-            batch = self.inflow.take(LOOK_SECONDS / 4)
+            began = time.monotonic()
+            batch = self.inflow.take(_TAKE_SECONDS)
+            self._waited += min(_TAKE_SECONDS, time.monotonic() - began)  # that this process stood still is no waiting
             if batch is not None:
                 self._take(batch)
-                continue
-            if self.inflow.is_over:
-                self._is_over = not self.lines.num_bytes
+            elif self.inflow.is_over:
+                self._is_over = self.lines.is_empty
                 break
-            self._waited += LOOK_SECONDS / 4
             if self.linger and self._waited >= self.linger and self.lines.num_bytes:
                 break
-            if time.monotonic() >= end:
-                return None
-        if self._stops or not self.lines.num_bytes:
-            return None
+            if time.monotonic() >= end and not self.lines.is_full:
+                return []
+        if self._stops or self.lines.is_empty:
+            return []
         self._waited = 0.0
-        return self._encode(self.lines.cut())
+        made = self._encode(self.lines.cut())
+        return [made] if self.replay is None else [made, *self._replayed(self.replay, made.tokens)]
 
     def _take(self, batch: LineBatch) -> None:
-        self._waited = 0.0
         fresh_N = None if self.seen is None or not len(batch) else self.seen.fresh(batch.key_N)
         self.lines.put(batch, fresh_N)
 
@@ -165,24 +184,34 @@ class TokenBatches:
         words_of = {
             part.source: int(np.count_nonzero(tokens >= 0)) for part, tokens in zip(cut.parts, encoded, strict=True)
         }
-        tokens = encoded[0] if len(encoded) == 1 else np.concatenate(encoded)
+        tokens = encoded[0] if len(encoded) == 1 else np.concatenate([np.zeros(0, np.int32), *encoded])
+        made = self._batch(tokens, vocabulary.born(), sum(words_of.values()), _lines_of(cut, words_of))
+        self.number += 1
+        self.words += made.words
+        return made
+
+    def _replayed(self, replay: Replay, tokens: np.ndarray) -> list[TokenBatch]:
+        """Sentences of before, in place of so many new ones; the new ones are kept for later."""
+        wanted = int(replay.share * np.count_nonzero(tokens < 0))
+        drawn = replay.buffer.draw(wanted, self.vocabulary.birth_V)
+        replay.buffer.put(tokens, self.vocabulary.births)
+        made = self._batch(drawn.tokens, np.zeros(0, np.int64), 0, ())
+        return [] if made.is_idle else [replace(made, is_replayed=True)]
+
+    def _batch(self, tokens: np.ndarray, born: np.ndarray, words: int, lines: tuple[LinesOf, ...]) -> TokenBatch:
         tokens.flags.writeable = False  # one type for the kernels, whoever made the array
-        words = sum(words_of.values())
-        born = vocabulary.born()
         keep_V = self._keep_of_now(born)
         known = tokens[(tokens >= 0) & (tokens < keep_V.size)]
         keep_rate = float(keep_V[known].mean()) / 2.0**32 if known.size else 1.0
         made = TokenBatch(
-            self.number, tokens, self.offset, born, *vocabulary.noise(), keep_V, keep_rate, words,
-            self.words, _lines_of(cut, words_of), self.prepare(tokens, vocabulary),
+            self.number, tokens, self.offset, born, *self.vocabulary.noise(), keep_V, keep_rate, words, self.words,
+            lines, self.prepare(tokens, self.vocabulary),
         )  # fmt: skip
-        self.number += 1
-        self.words += words
         self.offset += tokens.size + GAP
         return made
 
     def _keep_of_now(self, born: np.ndarray) -> np.ndarray:
-        """Thresholds of the kernels, at least as many as rows were ever in use; made anew when the vocabulary has news."""
+        """Thresholds of the kernels, at least as many as rows were ever in use; made anew where there is news."""
         self._high = max(self._high, int(born.max(initial=-1)) + 1)
         keep_V = self.vocabulary.keep(self.subsample)
         if self._keep is None or self._keep[0] is not keep_V or len(self._keep[1]) < self._high:

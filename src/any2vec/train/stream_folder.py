@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +20,8 @@ from any2vec.train.stream_progress import LOG, OLD_LOG
 
 FORMAT = "any2vec-stream"
 ABOUT, IDS = "stream.json", "trained.ids"
+_REST = ".*.tmp"
+"""what a killed process left half-written"""
 
 Recalled = TypeVar("Recalled")
 
@@ -42,7 +43,7 @@ def check_stream_folder(out: Path, resume: bool, overwrite: bool) -> None:
     with storage_errors(out):
         if not out.is_dir() and (out.exists() or out.is_symlink()):
             raise StorageError(f"{out} is a file, not a folder; choose another path.")
-        if not out.is_dir() or not any(out.iterdir()):
+        if not out.is_dir() or all(path.match(_REST) for path in out.iterdir()):
             return
     if not is_stream(out):
         raise StorageError(f"{out} holds something else than a stream, so it is left alone; choose another folder.")
@@ -69,22 +70,22 @@ def stream_folder(out: Path | None, about: dict[str, Any], recall: Callable[[], 
         out.mkdir(parents=True, exist_ok=True)
     with own_folder(out):
         checkpoint = recall()
-        if checkpoint is None:
+        with storage_errors(out):
+            for rest in (*out.glob(_REST), *(out / FOLDER).glob(_REST)):
+                shutil.rmtree(rest) if rest.is_dir() and not rest.is_symlink() else rest.unlink()
+        if checkpoint is None:  # stream.json stays: it says whose folder this is, wherever this is cut
             remove_checkpoint(out / FILE)
             remove_snapshots(out)
             with storage_errors(out):
-                for name in (ABOUT, LOG, OLD_LOG, IDS):
+                for name in (LOG, OLD_LOG, IDS):
                     (out / name).unlink(missing_ok=True)
-        for rest in (out / FOLDER).glob(".*.tmp"):
-            shutil.rmtree(rest, ignore_errors=True)
         write_about(out, about)
         yield checkpoint
 
 
 def write_about(out: Path, about: dict[str, Any]) -> None:
-    """Write stream.json: settings, sources, when the run began, and its summary when there is one."""
-    started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    facts = {"format": FORMAT, "version": 1, "any2vec": __version__, "started": started, "machine": describe()}
+    """Write stream.json: settings, sources, when this process began, and the summary when there is one."""
+    facts = {"format": FORMAT, "version": 1, "any2vec": __version__, "machine": describe()}
     with atomic_file(out / ABOUT) as temporary:
         write_json(temporary, facts | about)
 
@@ -119,4 +120,3 @@ class TrainedIds:
     def close(self) -> None:
         with storage_errors(self._path):
             self._file.close()
-

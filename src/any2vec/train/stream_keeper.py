@@ -1,4 +1,4 @@
-"""The keeper of a stream: records, checkpoints, snapshots, and the end, each at a batch where the state is of one moment."""
+"""The keeper of a stream: records, checkpoints, snapshots, the end; what it keeps is of one moment."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from any2vec.cluster.launch import check_torch
 from any2vec.errors import InputError
 from any2vec.models.stream_config import StreamModel
 from any2vec.models.stream_learner import StreamLearner
@@ -19,8 +20,9 @@ CONFIGS = {
     "skipgram": ("stream_config", "StreamSkipGram"), "ngram": ("stream_word_config", "StreamNGram"),
     "char-lstm": ("stream_word_config", "StreamCharLstm"),
 }  # fmt: skip
+_NEED_TORCH = ("char-lstm",)
 TYPE_BYTES = 160
-"""of a word that is counted: its places in the hash table, its letters, and their copies while a checkpoint is written"""
+"""of a word that is counted: places in the hash table, letters, and their copies while a checkpoint is written"""
 ROW_BYTES = 100
 """of a word that has a row, beside the model's own: its count, its part of the noise, whether it is kept"""
 TYPES_SHARE = 0.25
@@ -48,17 +50,26 @@ def budget(model: StreamModel, memory_bytes: int) -> Budget:
     Raises:
         InputError: hardly any.
     """
+    if model.name in _NEED_TORCH:
+        check_torch(model.name)
     learner = _of(*LEARNERS[model.name])
     row_bytes, fixed = learner.row_bytes(model) + ROW_BYTES, learner.fixed_bytes(model)
     # A power of two: the hash table has just twice as many places.
     types = 1 << max(0, (int(memory_bytes * TYPES_SHARE) // TYPE_BYTES).bit_length() - 1)
     rows = max(0, int(memory_bytes * (1 - TYPES_SHARE)) - fixed) // row_bytes
     if rows < 1000:
+        least = 1300 * row_bytes + fixed * 4 // 3
         raise InputError(
-            f"memory has room for {rows:,} vectors of dim {model.dim} only; give it {(1300 * row_bytes + fixed * 4 // 3) // 10**6 + 1}MB "
-            "or more."
+            f"memory has room for {rows:,} vectors of dim {model.dim} only; give it {least // 10**6 + 1}MB or more."
         )
-    return Budget(types, min(rows, types, 2**31 - 2))
+    # Twice as many are counted as have a row: then the rarest of those that are counted have none.
+    return Budget(types, min(rows, types // 2, 2**31 - 2))
+
+
+def learner_of(model: StreamModel) -> type:
+    """The class of a model's learner."""
+    found: type = _of(*LEARNERS[model.name])
+    return found
 
 
 def make_learner(model: StreamModel, *, max_rows: int, threads: int, seed: int) -> StreamLearner:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from any2vec.checks import MAX_SEED, MAX_THREADS, check_number, check_whole
+from any2vec.checks import MAX_SEED, MAX_THREADS, check_choice, check_number, check_whole
 from any2vec.errors import InputError
 from any2vec.train.table_options import parse_size
 
@@ -28,13 +29,15 @@ class StreamOptions:
     """end behind so many batches, those before a resume too"""
     seconds: float | None = None
     """end after so many seconds of this process"""
-    batch_bytes: int = 1 << 18
+    batch_bytes: int = 1 << 19
     """text of a batch, at least, in whole lines; 64 to 1,048,576"""
     linger: float = 5.0
-    """seconds without a line after which what there is makes a batch; 0: a batch is always whole, so that the same
-    lines of one source give the same bits"""
+    """seconds of waiting for lines after which a batch that is not full is trained; 0: it always waits, so that the
+    same lines of one source give the same bits"""
     threads: int = 0
     """training threads; 0 = all usable cores"""
+    readers: Literal["threads", "processes"] = "threads"
+    """what reads the sources, one each: threads, or processes, which are started again where they are lost"""
     seed: int = 1
     """seed of every random draw"""
     checkpoint_seconds: float = 60.0
@@ -44,6 +47,10 @@ class StreamOptions:
     window_lines: int = 1_000_000
     """a line is left out as a duplicate where it has come among the last so many new ones, 1..2**30; 16 to 24 bytes
     each"""
+    replay: float = 0.0
+    """for each new line so many of the last ones are trained once more, drawn at random, 0..10"""
+    replay_words: int | None = None
+    """words that are kept to be drawn from, by default 1,000,000; 4 bytes each and 4 for their lines"""
     log_ids: bool = False
     """write the id of each trained line to trained.ids"""
     drift_words: str | None = None
@@ -67,7 +74,13 @@ class StreamOptions:
         check_whole("batch_bytes", self.batch_bytes, 64, 1 << 20)
         check_number("linger", self.linger, 0, 1e9)
         check_whole("window_lines", self.window_lines, 1, 1 << 30)
+        check_number("replay", self.replay, 0, 10)
+        if self.replay_words is not None:
+            check_whole("replay_words", self.replay_words, 8, 2**31)
+            if not self.replay:
+                raise InputError("replay_words is of replay, and nothing is replayed; give replay a share.")
         check_whole("threads", self.threads, 0, MAX_THREADS)
+        check_choice("readers", self.readers, ("threads", "processes"))
         check_whole("seed", self.seed, 0, MAX_SEED)
         check_number("checkpoint_seconds", self.checkpoint_seconds, 0, 1e9, open_low=True)
         check_number("snapshot_seconds", self.snapshot_seconds, 0, 1e9, open_low=True)
@@ -85,5 +98,8 @@ class StreamOptions:
 
     def settings(self) -> dict[str, object]:
         """What must be the same for a run to go on."""
-        names = ("memory", "min_count", "half_life", "batch_bytes", "linger", "window_lines", "seed", "log_ids")
+        names = (
+            "memory", "min_count", "half_life", "batch_bytes", "linger", "window_lines", "replay", "replay_words",
+            "seed", "log_ids",
+        )  # fmt: skip
         return {name: getattr(self, name) for name in names}

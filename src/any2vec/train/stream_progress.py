@@ -136,13 +136,15 @@ class StreamRecorder:
 
     def add(self, work: TokenBatch, stats: Stats) -> None:
         """Count a batch; make a record when it is time."""
+        if work.is_replayed:  # its loss is not that of a first meeting
+            stats = Stats(stats.items, 0.0, 0, stats.cpu_seconds)
         self._window = self._window + stats
         self.items += stats.items
         self.loss_sum += stats.loss_sum
         self.loss_examples += stats.loss_examples
         self.words += work.words
         self.words_here += work.words
-        self.steps += not work.is_idle
+        self.steps += not (work.is_idle or work.is_replayed)
         for lines in work.lines:
             count = self.sources[lines.source]
             count.lines += lines.lines
@@ -182,5 +184,3 @@ class StreamRecorder:
                 self._path.replace(self._path.with_name(OLD_LOG))
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record.as_dict()) + "\n")
-
-

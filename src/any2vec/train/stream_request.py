@@ -22,8 +22,8 @@ class StreamRequest:
     """What to train, on what, and how."""
 
     model: StreamModel
-    sources: Sequence[str | Iterable[Any]]
-    """addresses, or Python iterables of lines"""
+    sources: Sequence[Any]
+    """addresses, Python iterables of lines, or what is a `Source` already"""
     out: Path | None
     callback: Callable[[StreamProgress], None] | None
     options: StreamOptions = field(default_factory=StreamOptions)
@@ -56,7 +56,7 @@ class StreamRequest:
         }  # fmt: skip
 
 
-def listed(sources: Any) -> list[str | Iterable[Any]]:
+def listed(sources: Any) -> list[Any]:
     """One address or iterable, or a list of them, as a list.
 
     Raises:
@@ -66,6 +66,6 @@ def listed(sources: Any) -> list[str | Iterable[Any]]:
     if not found:
         raise InputError("Say what to train on: a path, - for standard input, or an address with its scheme.")
     for one in found:
-        if not isinstance(one, str | os.PathLike) and not isinstance(one, Iterable):
+        if not isinstance(one, str | os.PathLike | Iterable) and not hasattr(one, "batches"):
             raise InputError(f"A source is an address or an iterable of lines, got {one!r}.")
     return [os.fspath(one) if isinstance(one, str | os.PathLike) else one for one in found]
