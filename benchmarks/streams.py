@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from benchmarks import pip, streams_models
+from benchmarks import (
+    pip,
+    streams_drift,
+    streams_faults,
+    streams_models,
+    streams_speed,
+    streams_statistics,
+    streams_traffic,
+)
 from benchmarks.table import Table
 
 TABLE = Table(
     name="streams",
     title="Text that never ends: open vocabulary, roles, and how good the vectors are",
-    rows=(*pip.ROWS, *streams_models.ROWS),
+    rows=(
+        *streams_speed.ROWS,
+        *streams_models.ROWS,
+        *streams_statistics.ROWS,
+        *streams_drift.ROWS,
+        *streams_traffic.ROWS,
+        *streams_faults.ROWS,
+        *pip.ROWS,
+    ),
 )

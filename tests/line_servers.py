@@ -71,6 +71,15 @@ def serving(script: Script, path: Path | None = None) -> Iterator[LineServer]:
         server.close()
 
 
+def resumed_at(connection: socket.socket) -> int:
+    """The offset that a client asks for."""
+    line = connection.makefile("rb").readline()
+    if not line.endswith(b"\n"):
+        raise ConnectionError("the client has gone")
+    assert line.startswith(b"RESUME ")
+    return int(line.split()[1])
+
+
 def request_of(connection: socket.socket) -> tuple[str, dict[str, str]]:
     """The path and headers (names in lower case) of an HTTP request."""
     data = b""

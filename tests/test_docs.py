@@ -205,6 +205,38 @@ def test_commands_and_python_of_words_from_characters(tmp_path: Path, monkeypatc
     assert output.getvalue() == "(100,) False\n"
 
 
+def test_commands_and_python_of_the_head_of_the_page_of_streams(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = random.Random(1)
+    words = ["tea", "pot", "cup", "leaf", "milk", "road", "car", "wheel", "bus", "street"]
+    lines = (" ".join(draw.choices(words[:5] if draw.random() < 0.5 else words[5:], k=10)) for _ in range(2000))
+    (tmp_path / "log.txt").write_text("".join(line + "\n" for line in lines))
+    page = ROOT / "docs" / "streams.md"
+    head = page.read_text().split("\n## ")[0]
+    wanted = commands_of("".join(re.findall(r"^```sh\n(.*?)^```", head, flags=re.MULTILINE | re.DOTALL)))
+    assert len(wanted) == 4
+    said = [run(command, tmp_path) for command in wanted]
+    assert "exactly once" in said[0] and "cup" in said[1] and "ended by seconds" in said[2]
+    assert (tmp_path / "live.txt").is_file()
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"^```python\n(.*?)^```", head, flags=re.MULTILINE | re.DOTALL)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, page.name, "exec"), {})
+    assert output.getvalue().endswith("] at most once\n")
+
+
+def test_python_of_the_sources_of_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = ROOT / "docs" / "streams.md"
+    section = page.read_text().split("## Sources\n")[1].split("\n## ")[0]
+    (code,) = re.findall(r"^```python\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, page.name, "exec"), {})
+    assert "of a second source" in output.getvalue()
+
+
 def test_commands_and_python_of_the_page_of_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(1)
     pairs = [(u, v) for u in range(60) for v in range(u) if draw.random() < (0.3 if u % 2 == v % 2 else 0.02)]

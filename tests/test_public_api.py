@@ -20,6 +20,8 @@ NAMES = {
     "Triples", "TripleOptions", "TripleScorer", "read_triples",
     "Clicks", "ClickSchema", "ClickScorer", "HostOptions", "TrainerOptions", "TableHosts", "read_clicks",
     "GAMLP", "GAMLPClassifier", "NodeOptions", "NodeClassifier", "LayerOptions",
+    "stream", "StreamResult", "StreamSkipGram", "StreamNGram", "StreamCharLstm", "StreamHosts", "StreamOptions",
+    "SourceOptions",
     "Any2VecError", "InputError", "DataError", "StorageError", "FormatError", "HostError", "Interrupted",
 }  # fmt: skip
 

@@ -10,17 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.sources.cutter import BLOCK, LineCutter
-from any2vec.sources.line_batch import LineBatch
 from any2vec.sources.options import MOST_LINE, SourceOptions
 from any2vec.sources.seen_lines import SeenLines
 from any2vec.sources.tally import Tally
+from naive import lines as naive
+from source_reading import texts_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # uint64 that wraps, uncompiled
-
-
-def texts_of(batch: LineBatch) -> list[bytes]:
-    starts = [0, *batch.stop_N[:-1].tolist()]
-    return [batch.text_B[start:stop].tobytes() for start, stop in zip(starts, batch.stop_N.tolist(), strict=True)]
 
 
 def cut(pieces: list[bytes], options: SourceOptions | None = None) -> tuple[list[tuple[int, bytes]], Tally]:
@@ -30,7 +26,7 @@ def cut(pieces: list[bytes], options: SourceOptions | None = None) -> tuple[list
 
     def take() -> None:
         while (batch := cutter.cut(lambda: {"offset": cutter.offset})) is not None:
-            found.extend(zip(batch.offset_N.tolist(), texts_of(batch), strict=True))
+            found.extend(zip(batch.offset_N.tolist(), (text + b"\n" for text in texts_of(batch)), strict=True))
             assert batch.position["offset"] >= batch.offset_N[-1] + 1
 
     for piece in pieces:
@@ -44,17 +40,6 @@ def cut(pieces: list[bytes], options: SourceOptions | None = None) -> tuple[list
     return found, tally
 
 
-def plain_lines(text: bytes) -> list[tuple[int, bytes]]:
-    """What `cut` should give: the plain twin."""
-    found, at = [], 0
-    for line in text.split(b"\n"):
-        kept = line.removesuffix(b"\r")
-        if kept.strip(b" \t\n\v\f\r") and b"\0" not in kept and len(line) <= MOST_LINE:
-            found.append((at, kept + b"\n"))
-        at += len(line) + 1
-    return found
-
-
 PIECES = st.lists(st.text(alphabet="ab \n\r\0é", max_size=12).map(str.encode) | st.binary(max_size=8), max_size=12)
 
 
@@ -63,7 +48,7 @@ PIECES = st.lists(st.text(alphabet="ab \n\r\0é", max_size=12).map(str.encode) |
 def test_lines_do_not_depend_on_the_pieces_they_come_in(pieces: list[bytes]) -> None:
     text = b"".join(pieces)
     found, tally = cut(pieces)
-    assert found == plain_lines(text)
+    assert found == naive.cut(text)
     assert tally.facts()["bytes"] == len(text)
     assert tally.facts()["bad_by"].get("NUL bytes", 0) == sum(b"\0" in line for line in text.split(b"\n"))
 
@@ -90,7 +75,7 @@ def test_a_line_that_does_not_end_is_skipped_in_bounded_memory() -> None:
     cutter.feed(b"tail\nnext\n")
     batch = cutter.cut(dict)
     assert batch is not None
-    assert texts_of(batch) == [b"next\n"]
+    assert texts_of(batch) == [b"next"]
     assert batch.offset_N.tolist() == [200 * BLOCK + 5]
     assert tally.facts()["bad_by"] == {"line too long": 1}
     assert tally.bytes == 200 * BLOCK + 10
@@ -107,7 +92,7 @@ def test_a_rate_cuts_smaller_batches() -> None:
     batches = []
     while (batch := cutter.cut(lambda: {"offset": cutter.offset})) is not None:
         batches.append((texts_of(batch), batch.position["offset"]))
-    assert batches == [([b"a\n", b"b\n"], 4), ([b"c\n", b"d\n"], 8), ([b"e\n"], 10)]
+    assert batches == [([b"a", b"b"], 4), ([b"c", b"d"], 8), ([b"e"], 10)]
 
 
 @settings(max_examples=100, deadline=None)
@@ -115,18 +100,23 @@ def test_a_rate_cuts_smaller_batches() -> None:
 def test_seen_lines_equal_an_ordered_dictionary(window: int, numbers: list[int], cuts: int) -> None:
     keys = (np.array(numbers, np.uint64) * np.uint64(0x9E3779B97F4A7C15)) if numbers else np.empty(0, np.uint64)
     known: OrderedDict[int, None] = OrderedDict()
-    expected = []
-    for key in keys.tolist():
-        expected.append(key not in known)
-        if key not in known:
-            known[key] = None
-            if len(known) > window:
-                known.popitem(last=False)
+    expected = naive.fresh(keys.tolist(), window, known)
     seen, found = SeenLines(window), []
     for start in range(0, len(keys), cuts):
         found += seen.fresh(keys[start : start + cuts]).tolist()
         state = seen.state()
-        assert state["keys"].tolist() == (list(known) if start + cuts >= len(keys) else state["keys"].tolist())
         seen = SeenLines(window)
         seen.recall(state)
     assert found == expected
+    assert seen.state()["keys"].tolist() == list(known)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    texts=st.lists(st.binary(min_size=1, max_size=20).filter(lambda text: not set(text) & {0, 10, 13} and text.strip()))
+)
+def test_keys_of_texts_are_hashes_of_their_bytes(texts: list[bytes]) -> None:
+    cutter = LineCutter(0, SourceOptions(dedup="text"), Tally())
+    cutter.feed(b"".join(text + b"\n" for text in texts))
+    batch = cutter.cut(dict)
+    assert ([] if batch is None else batch.key_N.tolist()) == [naive.hash_text(text) for text in texts]

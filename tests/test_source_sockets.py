@@ -12,7 +12,7 @@ from any2vec.errors import InputError
 from any2vec.sources.inflow import Inflow
 from any2vec.sources.opening import open_source
 from any2vec.sources.options import SourceOptions
-from line_servers import LineServer, serving
+from line_servers import LineServer, resumed_at, serving
 from source_reading import LONG, all_ids, all_texts, read_all, read_lines
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # uint64 that wraps, uncompiled
@@ -67,7 +67,7 @@ def test_resume_goes_on_at_the_byte_behind_the_last_whole_line() -> None:
     asked: list[int] = []
 
     def script(connection: socket.socket, number: int) -> None:
-        offset = int(connection.makefile("rb").readline().split()[1])
+        offset = resumed_at(connection)
         asked.append(offset)
         connection.sendall(stream[offset : offset + 5003] if number < 3 else stream[offset:])
 

@@ -24,6 +24,7 @@ from naive import stream_pairs as naive
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 
 ALL, HALF = 1 << 32, 1 << 31
+LEAST = 1 << 12
 ROWS = 6
 KEY = stream_key(3, PURPOSE_TOKEN, 0)
 
@@ -123,6 +124,12 @@ def test_a_row_with_another_word_begins_with_no_pairs() -> None:
     np.testing.assert_array_equal(pairs.sum_V, [3, 2, 5])
 
 
+def test_rows_beyond_the_thresholds_vanish() -> None:
+    pairs = StreamPairs(max_rows=3, budget_bytes=LEAST, window=1)
+    pairs.add(np.array([0, 2, 1, 3, 0, -1], np.int32), np.full(2, ALL, np.uint64), KEY, 0, np.arange(3))
+    np.testing.assert_array_equal(table(pairs), [[0, 2, 0], [2, 0, 0], [0, 0, 0]])
+
+
 def test_pairs_of_dead_words_make_room_first() -> None:
     """So counting stays exact while the words that live have few enough pairs."""
     rows = 20
@@ -135,9 +142,6 @@ def test_pairs_of_dead_words_make_room_first() -> None:
             offset += 3
     assert 40 * rows // 2 > pairs.most and pairs.is_exact
     assert table(pairs).sum() == rows
-
-
-LEAST = 1 << 12
 
 
 @pytest.mark.parametrize("half_life", [None, 5000])

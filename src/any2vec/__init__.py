@@ -51,13 +51,19 @@ if TYPE_CHECKING:
     from any2vec.models.node_classifier import NodeClassifier
     from any2vec.models.rotate import RotatE
     from any2vec.models.skipgram import SkipGram
+    from any2vec.models.stream_config import StreamSkipGram
+    from any2vec.models.stream_word_config import StreamCharLstm, StreamNGram
     from any2vec.models.transe import TransE
     from any2vec.models.triple_scorer import TripleScorer
     from any2vec.parallel.layer_options import LayerOptions
+    from any2vec.sources.options import SourceOptions
     from any2vec.sync.options import HostOptions
     from any2vec.sync.run_hosts import TableHosts
+    from any2vec.sync.stream_hosts import StreamHosts
     from any2vec.sync.trainers import TrainerOptions
     from any2vec.train.fit import FitResult, fit
+    from any2vec.train.stream import StreamResult, stream
+    from any2vec.train.stream_options import StreamOptions
     from any2vec.types import Progress
 
 _HOMES = {
@@ -77,6 +83,10 @@ _HOMES = {
     "TripleScorer": "models.triple_scorer", "read_triples": "data.triples",
     "read_clicks": "data.clicks", "HostOptions": "sync.options", "TrainerOptions": "sync.trainers",
     "TableHosts": "sync.run_hosts",
+    "StreamSkipGram": "models.stream_config", "StreamNGram": "models.stream_word_config",
+    "StreamCharLstm": "models.stream_word_config", "SourceOptions": "sources.options",
+    "StreamHosts": "sync.stream_hosts", "StreamOptions": "train.stream_options",
+    "StreamResult": "train.stream", "stream": "train.stream",
     "FitResult": "train.fit", "fit": "train.fit", "Progress": "types",
 }  # fmt: skip
 

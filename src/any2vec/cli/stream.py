@@ -14,6 +14,7 @@ from any2vec.cli.output import AsJson, duration, facts, fraction, guarded, note,
 from any2vec.cli.stream_bar import StreamBar
 from any2vec.errors import InputError
 from any2vec.sources.options import SourceOptions
+from any2vec.sync.stream_hosts import StreamHosts
 from any2vec.train.stream_models import CONFIGS, config_of
 from any2vec.train.stream_options import StreamOptions
 
@@ -24,13 +25,18 @@ _NOT_HERE = ("column",)
 @cache
 def _owners() -> dict[str, type]:
     models: dict[str, type] = {name: config_of(name) for name in CONFIGS}
-    return models | {"run": StreamOptions, "reading": SourceOptions, "text": text_options()}
+    return models | {"run": StreamOptions, "hosts": StreamHosts, "reading": SourceOptions, "text": text_options()}
 
 
 @cache
 def stream_flags() -> dict[str, Flag]:
     """Flags of models, of the run, and of reading."""
-    panels = dict.fromkeys(CONFIGS, "Model") | {"run": "Run", "reading": "Reading sources", "text": "Words"}
+    panels = dict.fromkeys(CONFIGS, "Model") | {
+        "run": "Run",
+        "hosts": "Hosts",
+        "reading": "Reading sources",
+        "text": "Words",
+    }
     return {name: flag for name, flag in flags_of(_owners(), panels).items() if name not in _NOT_HERE}
 
 
@@ -66,7 +72,7 @@ def _stream(
     if out is None:
         raise InputError("Say where the result goes: --out DIR.")
     config_of(model)
-    mine = (model, "run", "reading", "text")
+    mine = (model, "run", "reading", "text", "hosts")
     flags = stream_flags()
     for key in values:
         if not any(owner in flags[key].defaults for owner in mine):
@@ -82,8 +88,11 @@ def _stream(
 
     with StreamBar(quiet) as bar:
         result = train(
-            built[0], sources, out=out, options=built[1], reading=built[2], text=built[3], callback=bar.record
-        )
+            built[0], sources, out=out, options=built[1], reading=built[2], text=built[3], hosts=built[4],
+            callback=bar.record,
+        )  # fmt: skip
+    if result is None:  # of the hosts under torchrun rank 0 speaks
+        return
     if as_json:
         print_json(result.summary | {"out": str(out)})
         return

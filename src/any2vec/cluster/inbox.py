@@ -52,6 +52,10 @@ class Inbox:
         queues = [queue for sender in senders if (queue := self._queues.get((channel, sender)))]
         return min(queues, key=lambda queue: queue[0][0]).popleft()[1] if queues else None
 
+    def has(self, channel: int, senders: Iterable[int]) -> bool:
+        """Whether there is a message of any of `senders`. Hold the lock."""
+        return any(self._queues.get((channel, sender)) for sender in senders)
+
     def wait(self, channel: int, senders: Iterable[int], timeout: float, every: bool = False) -> None:
         """Sleep until a message of one of `senders` comes, or there is one of every one; until `wake`, or `timeout` s.
 

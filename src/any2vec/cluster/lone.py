@@ -20,6 +20,9 @@ class LoneTransport(Transport):
     def _get(self, peer: int | None, channel: int, timeout: float) -> Message:
         raise AssertionError("a lone host has nobody to hear from")
 
+    def _has(self, channel: int) -> bool:
+        return False
+
     def _await(self, peers: Sequence[int], channel: int) -> None:
         """There are no peers."""
 

@@ -67,6 +67,11 @@ class ThreadTransport(Transport):
                     raise HostError(f"Host {self.rank} waited {timeout:g} s for {who}, which sent nothing: a deadlock.")
                 inbox.wait(channel, senders, left)
 
+    def _has(self, channel: int) -> bool:
+        inbox = self._hub.inboxes[self.rank]
+        with inbox.lock:
+            return inbox.has(channel, range(self.hosts))
+
     def _await(self, peers: Sequence[int], channel: int) -> None:
         inbox = self._hub.inboxes[self.rank]
         with inbox.lock:

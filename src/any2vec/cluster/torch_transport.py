@@ -171,6 +171,10 @@ class TorchTransport(Transport):
                     )
                 self._inbox.wait(channel, senders, min(left, self._tick))
 
+    def _has(self, channel: int) -> bool:
+        with self._inbox.lock:
+            return self._inbox.has(channel, range(self.hosts))
+
     def _await(self, peers: Sequence[int], channel: int) -> None:
         with self._inbox.lock:
             if self._error is None:

@@ -53,6 +53,10 @@ class Transport(ABC):
         """The next message of `peer` (None: of anyone) on a channel. HostError when none comes in time."""
 
     @abstractmethod
+    def _has(self, channel: int) -> bool:
+        """Whether a message of anyone has come."""
+
+    @abstractmethod
     def _await(self, peers: Sequence[int], channel: int) -> None:
         """Sleep until there is a message of each peer; may return earlier, and raises nothing: `_get` does."""
 
@@ -104,6 +108,10 @@ class Transport(ABC):
         message = self._take(peer, phase, channel, timeout)
         self._bring([message])
         return message
+
+    def has_message(self, channel: str = "") -> bool:
+        """Whether `recv` of anyone's message on a channel would return at once."""
+        return self._has(_channel_number(channel))
 
     def exchange(
         self, outgoing: Mapping[int, Sequence[Part]], phase: str, channel: str = ""

@@ -85,9 +85,11 @@ class StreamPairs:
         """Count the pairs of whole lines as training with these arguments meets them on the average.
 
         tokens int32 (P,), birth_V int64 (V,): of the vocabulary (`encode`, `birth_V`); offset: position of tokens[0],
-        not before that of the last call; keep_V uint64 (V,) and key: those of training (`gather_pairs`). A pair d
-        places apart weighs W + 1 - d, W times the chance that a window reaches so far, in both directions.
+        not before that of the last call; keep_V uint64 (V or fewer,) and key: those of training (`gather_pairs`), where
+        rows beyond keep_V vanish. A pair d places apart weighs W + 1 - d, W times the chance that a window reaches so
+        far, in both directions.
         """
+        keep_V = np.concatenate([keep_V, np.zeros(self.max_rows - len(keep_V), np.uint64)])
         self._sum_V[self._birth_V != birth_V] = 0
         self._birth_V[:] = birth_V
         near_W, where_W = np.full(self.window, -1, np.int32), np.zeros(self.window, np.int64)

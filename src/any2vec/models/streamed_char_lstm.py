@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -68,6 +68,10 @@ class StreamedCharLstm:
         self.centre = CharGenerator(*shape, seed).to(self.device)
         self.context = CharGenerator(*shape, seed + 1).to(self.device)
         self._optimiser = torch.optim.Adam(self._parameters().values(), lr=config.learning_rate)
+        self.agree: Callable[[np.ndarray], None] | None = None
+        """sees to it that all hosts `step` by the gradients of all; None: this one is alone"""
+        self.share = 1.0
+        """of this host's gradient in a step"""
         self._own_V = np.arange(max_rows, dtype=np.int32)
         self._token_key = stream_key(seed, PURPOSE_TOKEN)
         self._threads_before = torch.get_num_threads()
@@ -125,6 +129,21 @@ class StreamedCharLstm:
 
     def learning_rate(self, words: int) -> float:
         return self.config.learning_rate
+
+    def values(self) -> np.ndarray:
+        """All parameters one after the other, float32 (Q,), a copy."""
+        return np.concatenate([_array(value).reshape(-1) for value in self._parameters().values()])
+
+    def step(self, gradient_Q: np.ndarray) -> None:
+        """One step of the optimiser by a gradient, float32 (Q,), in the order of `values`."""
+        at = 0
+        for value in self._parameters().values():
+            piece = torch.from_numpy(gradient_Q[at : at + value.numel()].reshape(tuple(value.shape)))
+            if value.grad is None:
+                value.grad = torch.zeros_like(value)
+            value.grad.copy_(piece)
+            at += value.numel()
+        self._optimiser.step()
 
     @property
     def state(self) -> dict[str, np.ndarray]:
@@ -201,8 +220,17 @@ class StreamedCharLstm:
         loss = step_loss(centre_XD, other_YD, step)
         self._optimiser.zero_grad()
         (loss / len(step.centre_M)).backward()
-        self._optimiser.step()
+        if self.agree is None:
+            self._optimiser.step()
+        else:
+            self.agree(self._gradient())
         return float(loss.detach())
+
+    def _gradient(self) -> np.ndarray:
+        """This host's share of the gradient, in the order of `values`."""
+        parts = [np.zeros(value.numel(), np.float32) if value.grad is None else _array(value.grad).reshape(-1)
+                 for value in self._parameters().values()]
+        return np.concatenate(parts) * np.float32(self.share)
 
 
 def _drawn(draws: np.random.Generator, noise: tuple[np.ndarray, np.ndarray], shape: tuple[int, int]) -> np.ndarray:

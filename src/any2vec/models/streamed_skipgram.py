@@ -16,8 +16,9 @@ from any2vec.data.stream_vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
 from any2vec.kernels.rng import PURPOSE_INIT, PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
 from any2vec.kernels.row_start import start_rows
-from any2vec.kernels.skipgram import train_skipgram_block
+from any2vec.kernels.skipgram import MAX_CENTRES, train_skipgram_block
 from any2vec.kernels.subwords import Subwords
+from any2vec.kernels.touch import touch_block
 from any2vec.models.learner import block_positions, shared_negatives
 from any2vec.models.rates import endless_rate
 from any2vec.models.skipgram import SkipGram
@@ -71,7 +72,7 @@ class StreamedSkipGram:
         return 0
 
     def compile(self) -> None:
-        self._start(np.zeros(0, np.int64))
+        self.start(np.zeros(0, np.int64))
         tokens = np.zeros(0, np.int32)
         tokens.flags.writeable = False
         noise = np.full(1, 2**32 - 1, np.uint32), np.zeros(1, np.int32)
@@ -81,7 +82,7 @@ class StreamedSkipGram:
         return None
 
     def run(self, work: TokenBatch) -> Stats:
-        self._start(work.born)
+        self.start(work.born)
         block = block_positions(self._blocks, work.keep_rate)
         piece = max(1, PIECE // block) * block
         pieces = iter([(start, min(start + piece, work.tokens.size)) for start in range(0, work.tokens.size, piece)])
@@ -90,6 +91,33 @@ class StreamedSkipGram:
         # The iterator is shared: each thread takes the next piece when it is ready for one.
         parts = self._pool.map(lambda _: self._run_pieces(work, block, pieces), range(self.threads))
         return sum(parts, Stats(0, 0.0, 0))
+
+    @property
+    def tables(self) -> dict[str, np.ndarray]:
+        """The tables by name, float32 (V, D): what hosts that train together hold of them is a copy of these rows."""
+        return {"input": self.input_VD, "output": self.output_VD}
+
+    def start_values(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """What rows of a table begin with, float32 (R, D): input uniform as word2vec's, by their numbers; output 0."""
+        fresh = np.zeros((rows.size, self.config.dim), np.float32)
+        if name == "input":
+            start_rows(fresh, rows, self.config.dim, self._start_key, self._spread / self.config.dim)
+        return fresh
+
+    def start(self, born: np.ndarray) -> None:
+        """Rows of new words."""
+        for name, table_VD in self.tables.items():
+            table_VD[born] = self.start_values(name, born)
+        self._high = max(self._high, int(born.max(initial=-1)) + 1)
+
+    def touch(self, work: TokenBatch, marks: Mapping[str, np.ndarray]) -> None:
+        """Put 1 into uint8 (V,) marks of "input" and "output" for each row that `run` reads or writes."""
+        block = block_positions(self._blocks, work.keep_rate)
+        touch_block(
+            work.tokens, 0, work.tokens.size, -(-work.offset // block) * block, work.keep_V, self._keys[0],
+            self._keys[1], work.threshold_V, work.alias_V, self.config.window, block, MAX_CENTRES,
+            shared_negatives(self._blocks), marks["input"], marks["output"],
+        )  # fmt: skip
 
     def learning_rate(self, words: int) -> float:
         config = self.config
@@ -117,14 +145,6 @@ class StreamedSkipGram:
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown()
-
-    def _start(self, born: np.ndarray) -> None:
-        """Rows of new words: input uniform as word2vec's, by the row's number; output 0."""
-        fresh = np.empty((born.size, self.config.dim), np.float32)
-        start_rows(fresh, born, self.config.dim, self._start_key, self._spread / self.config.dim)
-        self.input_VD[born] = fresh
-        self.output_VD[born] = 0
-        self._high = max(self._high, int(born.max(initial=-1)) + 1)
 
     def _run_pieces(self, work: TokenBatch, block: int, pieces: Iterator[tuple[int, int]]) -> Stats:
         items, loss_sum, loss_examples = 0, 0.0, 0

@@ -24,6 +24,10 @@ class Deal:
         """(V,) the flags of rows, by place."""
         return np.concatenate([flag_V[first :: self.hosts] for first in range(self.hosts)])
 
+    def places(self, rows: np.ndarray) -> np.ndarray:
+        """int64 (K,), the places of int64 (K,) rows."""
+        return self._start[rows % self.hosts] + rows // self.hosts
+
     def rows(self, places: np.ndarray) -> np.ndarray:
         """int64 (K,), the rows at int64 (K,) places."""
         first = np.searchsorted(self._start, places, side="right") - 1

@@ -46,3 +46,41 @@ class Roles:
 
     def is_trainer(self, rank: int) -> bool:
         return rank < self.trainers
+
+
+@dataclass(frozen=True)
+class StreamRoles:
+    """Of a stream: rank 0 keeps the vocabulary and deals, then come the trainers, then the servers of rows."""
+
+    trainers: int
+    servers: int = 0
+
+    def __post_init__(self) -> None:
+        if self.trainers < 1:
+            raise InputError(
+                f"A stream over {self.ranks} processes with {self.servers} servers leaves none to train; rank 0 deals, "
+                "so start 2 more than there are servers, or more."
+            )
+
+    @classmethod
+    def of(cls, ranks: int, servers: int) -> StreamRoles:
+        """The roles of so many ranks.
+
+        Raises:
+            InputError: nobody is left to train.
+        """
+        return cls(ranks - 1 - servers, servers)
+
+    @property
+    def ranks(self) -> int:
+        return 1 + self.trainers + self.servers
+
+    @property
+    def training(self) -> range:
+        """Ranks that train."""
+        return range(1, 1 + self.trainers)
+
+    @property
+    def row_owners(self) -> range:
+        """Ranks that hold rows: the servers; where there are none, the trainers."""
+        return range(1 + self.trainers, self.ranks) if self.servers else self.training

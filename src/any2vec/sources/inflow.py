@@ -42,6 +42,8 @@ class Inflow:
         sources: with names that differ.
         positions: source's name -> where it goes on, for those that do not begin.
         most_bytes: that wait for each source at most.
+        in_step: `take` waits for the source whose turn it is, as long as that has not ended: all give alike, and the
+            slowest sets the pace.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Inflow:
         positions: Mapping[str, Position] | None = None,
         *,
         most_bytes: int = MOST_BYTES,
+        in_step: bool = False,
     ) -> None:
         names = [source.name for source in sources]
         twice = [name for name in names if names.count(name) > 1]
@@ -57,6 +60,7 @@ class Inflow:
             raise InputError(f"Each source is read once, got {twice[0]} twice; leave one out.")
         self._lanes = [_Lane(source, (positions or {}).get(source.name)) for source in sources]
         self._most_bytes = most_bytes
+        self._in_step = in_step
         self._news = threading.Condition()
         """told to who takes; each lane's reader waits at `_room`"""
         self._room = threading.Condition(self._news._lock)  # type: ignore[attr-defined]
@@ -88,6 +92,8 @@ class Inflow:
             while True:
                 for step in range(len(self._lanes)):
                     lane = self._lanes[(self._turn + step) % len(self._lanes)]
+                    if self._in_step and not lane.waiting and not lane.is_over:
+                        break
                     if lane.waiting:
                         self._turn = (self._turn + step + 1) % len(self._lanes)
                         return self._take(lane)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import stat
 from collections.abc import Iterable, Sequence
@@ -62,6 +63,8 @@ def _open_file(address: Address, number: int, options: SourceOptions) -> Source:
     try:
         mode = Path(path).stat().st_mode
     except FileNotFoundError as error:
+        if options.follow and any(Path(path).parent.glob(f"{glob.escape(Path(path).name)}[.-]*")):
+            return FollowedFile(path, address.name, number, options, _is_json(path, options))  # between two rotations
         raise DataError(f"There is no file {path}; check the path, or make it before it is followed.") from error
     except OSError as error:
         raise DataError(f"Cannot read {path}: {error.strerror}.") from error
@@ -71,8 +74,13 @@ def _open_file(address: Address, number: int, options: SourceOptions) -> Source:
         return Pipe(path, address.name, number, options)
     if not os.access(path, os.R_OK):
         raise DataError(f"Cannot read {path}: permission denied.")
-    names = [suffix.lower() for suffix in Path(path).suffixes[-2:]]  # log.jsonl, log.jsonl.zst, log.jsonl.1
-    is_json = options.form == "ndjson" or (options.form == "auto" and bool({".jsonl", ".ndjson"} & set(names)))
+    is_json = _is_json(path, options)
     if packing_of(path, read_head(path)) is not None:
         return PackedFile(path, address.name, number, options, is_json)
     return FollowedFile(path, address.name, number, options, is_json)
+
+
+def _is_json(path: str, options: SourceOptions) -> bool:
+    """By the name: log.jsonl, log.jsonl.zst, log.jsonl.1."""
+    names = {suffix.lower() for suffix in Path(path).suffixes[-2:]}
+    return options.form == "ndjson" or (options.form == "auto" and bool({".jsonl", ".ndjson"} & names))

@@ -13,7 +13,7 @@ from any2vec.cluster.message import Part, checksum
 from any2vec.cluster.transport import Transport
 from any2vec.errors import JobError
 from any2vec.plan.partition import contiguous_bounds
-from any2vec.tables.replica import Replica
+from any2vec.tables.replica import Stepped
 
 TRAINS, RESTS, HAS_ENDED = 0, 1, 2
 """what a trainer says of itself with every step"""
@@ -34,7 +34,7 @@ class SummedGradients:
     """
 
     def __init__(
-        self, transport: Transport, replica: Replica, trainers: Iterable[int], name: str = "gradients"
+        self, transport: Transport, replica: Stepped, trainers: Iterable[int], name: str = "gradients"
     ) -> None:
         self.transport = transport
         self.replica = replica

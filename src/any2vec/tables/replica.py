@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
 from any2vec.kernels.dense_steps import adagrad_dense, adam_dense, sgd_dense
 from any2vec.tables.row_optimiser import BETA1, BETA2
+
+
+class Stepped(Protocol):
+    """Dense parameters that go by steps, whoever takes them."""
+
+    value: np.ndarray
+    """float32 (Q,)"""
+    state: dict[str, np.ndarray]
+    """of their optimiser"""
+
+    def step(self, gradient_Q: np.ndarray) -> None: ...
 
 
 class Replica:

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from any2vec.models.click_config import CLICK_MODELS, ClickModel
 from any2vec.models.config import SequenceModel
@@ -22,6 +22,8 @@ MODELS = {
 @dataclass(frozen=True, kw_only=True)
 class TrainJob:
     """Arguments of `fit` that a file can hold: data and start vectors are paths."""
+
+    worker: ClassVar[str] = "any2vec.train.worker"
 
     model: SequenceModel | ClickModel | TripleModel | GAMLP
     data: list[str]

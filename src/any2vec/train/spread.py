@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from any2vec.cluster.launch import run_processes
 from any2vec.data.corpus import Corpus
@@ -31,7 +31,6 @@ from any2vec.train.prepare import Stage, open_graph
 from any2vec.train.run_folder import has_table, is_begun, note_restarts, summary_of
 from any2vec.types import Progress
 
-_WORKER = "any2vec.train.worker"
 _RAY_PATIENCE = 50.0
 """seconds at least for a Ray cluster to answer, and that one of its actors may be silent"""
 _OWN_FAULT = re.compile(r"Rank \d+ (failed: |could not start|did not start)")
@@ -55,7 +54,7 @@ def train_in_processes(
     records: list[Progress] = []
 
     def hear(line: str) -> None:
-        told = _told(line)
+        told = told_by(line)
         if "stage" in told and stage is not None:
             stage(*told["stage"])
         if "record" in told:
@@ -67,7 +66,7 @@ def train_in_processes(
                 callback(records[-1])
 
     out = job.arguments["out"]
-    with _folder() as folder:
+    with temporary_folder() as folder:
         result = folder / "result" if out is None else Path(out)
         threads = job.arguments["threads"] or own_threads(job.hosts, job.hosts.num_ranks)
         arguments = job.arguments | {"out": str(result), "threads": threads, "init": _stored_init(job, folder)}
@@ -75,7 +74,7 @@ def train_in_processes(
             from any2vec.train.node_files import stored_options
 
             job = replace(job, nodes=stored_options(job.nodes, folder))
-        restarts = _run(replace(_stored(job, data, folder, stage), arguments=arguments), folder, hear)
+        restarts = carry_out(replace(_stored(job, data, folder, stage), arguments=arguments), folder, hear)
         if job.hosts.restarts:
             note_restarts(result, restarts)
         embeddings = Embeddings.load(result) if out is not None else Embeddings.load(result, mmap=False)
@@ -95,7 +94,7 @@ def train_in_processes(
         return embeddings, summary_of(result), records, scorer
 
 
-def _told(line: str) -> dict[str, Any]:
+def told_by(line: str) -> dict[str, Any]:
     """What a line of rank 0 tells; nothing where it is not our worker's: libraries write to standard output, too."""
     try:
         told = json.loads(line)
@@ -104,7 +103,24 @@ def _told(line: str) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def _run(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> int:
+class Job(Protocol):
+    """What processes carry out: a frozen dataclass."""
+
+    worker: ClassVar[str]
+    """the module that does it, see `launch`"""
+
+    @property
+    def hosts(self) -> Any:
+        """`RunHosts`"""
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """ "out", "threads", "resume" and "overwrite" among them"""
+
+    def to_json(self) -> str: ...
+
+
+def carry_out(job: Job, folder: Path, hear: Callable[[str], None]) -> int:
     """Start the hosts, again where one was lost and restarts are allowed; they go on from the last checkpoint.
 
     Returns how often they were started again.
@@ -127,7 +143,7 @@ def _run(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> int:
             if lost := updates_lost(out):
                 where += f" ({lost:,} updates of rows are lost in all)"
             _log.warning("%s; starting again from %s (%d of %d).", str(error).rstrip("."), where, restarts, allowed)
-        job = replace(job, arguments=job.arguments | {"resume": True, "overwrite": False})
+        job = replace(job, arguments=job.arguments | {"resume": True, "overwrite": False})  # type: ignore[type-var]
 
 
 def _with_way_on(error: HostError, allowed: int, is_kept: bool, kept_in: Path | None) -> HostError:
@@ -147,7 +163,7 @@ def _with_way_on(error: HostError, allowed: int, is_kept: bool, kept_in: Path | 
     return told
 
 
-def _start(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> None:
+def _start(job: Job, folder: Path, hear: Callable[[str], None]) -> None:
     """Start the hosts once, on this machine or on a Ray cluster, and wait for all of them."""
     spread: RunHosts = job.hosts
     assert spread.num_ranks is not None
@@ -156,16 +172,16 @@ def _start(job: TrainJob, folder: Path, hear: Callable[[str], None]) -> None:
 
         # The job itself travels: nodes need not see this process's temporary files.
         return run_ray(
-            spread.ray, spread.num_ranks, _WORKER, job.to_json(), hear, cpus_per_host=job.arguments["threads"],
+            spread.ray, spread.num_ranks, job.worker, job.to_json(), hear, cpus_per_host=job.arguments["threads"],
             patience=max(_RAY_PATIENCE, spread.host_timeout),
         )  # fmt: skip
     file = folder / "job.json"
     file.write_text(job.to_json(), encoding="utf-8")
-    run_processes(spread.num_ranks, _WORKER, str(file), hear)
+    run_processes(spread.num_ranks, job.worker, str(file), hear)
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def temporary_folder() -> Iterator[Path]:
     """A temporary folder for what parent and hosts tell each other by files."""
     folder = Path(tempfile.mkdtemp(prefix="any2vec-"))
     try:

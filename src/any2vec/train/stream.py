@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from any2vec.cluster.launch import joined
 from any2vec.data.text_options import TextOptions
 from any2vec.embeddings import Embeddings
 from any2vec.models.stream_config import StreamModel
 from any2vec.sources.options import SourceOptions
+from any2vec.sync.stream_hosts import StreamHosts
 from any2vec.train.stream_folder import check_stream_folder
 from any2vec.train.stream_models import config_of
 from any2vec.train.stream_options import StreamOptions
@@ -40,8 +42,9 @@ def stream(
     options: StreamOptions | None = None,
     reading: SourceOptions | None = None,
     text: TextOptions | None = None,
+    hosts: StreamHosts | None = None,
     callback: Callable[[StreamProgress], None] | None = None,
-) -> StreamResult:
+) -> StreamResult | None:
     """Train on lines as they come: each once, in the order of the stream, in memory that does not grow.
 
     It ends where the sources end, at a limit of the options, or by Ctrl-C or SIGTERM, which save and end it.
@@ -52,6 +55,7 @@ def stream(
             (strings), or a list of such.
         out: folder of checkpoints, snapshots and records; None keeps the result in memory alone.
         options, reading, text: limits and budgets; how sources are read; how lines become words.
+        hosts: trainers and servers of rows; None: this process trains. Under torchrun, ranks other than 0 get None.
         callback: hears a record about once a second.
 
     Returns:
@@ -61,6 +65,7 @@ def stream(
         InputError: an option is not legal, or does not go with the checkpoint.
         DataError: a source is not there, or no word came often enough for a vector.
         StorageError: `out` is taken or cannot be written, or the disk is full.
+        HostError: another host is lost; the checkpoint in `out` has the work so far.
 
     Delivery: where every source can be asked for what follows a position, each line is trained exactly once, however
     often the process is killed and resumed. With one thread, one source and linger=0, the same lines give the same
@@ -79,5 +84,19 @@ def stream(
     )
     if request.out is not None:
         check_stream_folder(request.out, request.options.resume, request.options.overwrite)
-    embeddings, summary, records = StreamRun(request).train()
-    return StreamResult(embeddings, summary, records)
+    made = _made(request, hosts or StreamHosts())
+    return None if made is None else StreamResult(*made)
+
+
+def _made(request: StreamRequest, hosts: StreamHosts) -> Any:
+    """(vectors, summary, records); None on ranks other than 0 of several processes."""
+    if joined():
+        from any2vec.train.stream_spread import run_joined
+
+        return run_joined(request, hosts)
+    hosts.check_alone()
+    if hosts.is_spread:
+        from any2vec.train.stream_spread import run_spread
+
+        return run_spread(request, hosts)
+    return StreamRun(request).train()

@@ -27,6 +27,7 @@ from any2vec.train.line_queue import Cut, LineQueue
 
 LOOK_SECONDS = 0.2
 """while nothing comes the run is looked after so often"""
+_TAKE_SECONDS = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +59,7 @@ class TokenBatches:
         seen: None: duplicates are trained, too.
         subsample: word2vec's t.
         batch_bytes: of the text of a batch, at least; whole lines.
-        linger: seconds without a line after which what there is makes a batch; 0: it waits for a whole one.
+        linger: seconds of waiting for the lines of a batch after which what there is makes one; 0: it waits for all.
         prepare: what the learner makes of a batch's tokens, beside the training of the batch before.
         replay: behind each batch comes one of sentences of before.
     """
@@ -155,17 +156,17 @@ class TokenBatches:
             return []
         end = time.monotonic() + LOOK_SECONDS
         while not self.lines.is_full and not self._stops:
-            batch = self.inflow.take(LOOK_SECONDS / 4)
+            began = time.monotonic()
+            batch = self.inflow.take(_TAKE_SECONDS)
+            self._waited += min(_TAKE_SECONDS, time.monotonic() - began)  # that this process stood still is no waiting
             if batch is not None:
                 self._take(batch)
-                continue
-            if self.inflow.is_over:
+            elif self.inflow.is_over:
                 self._is_over = self.lines.is_empty
                 break
-            self._waited += LOOK_SECONDS / 4
             if self.linger and self._waited >= self.linger and self.lines.num_bytes:
                 break
-            if time.monotonic() >= end:
+            if time.monotonic() >= end and not self.lines.is_full:
                 return []
         if self._stops or self.lines.is_empty:
             return []
@@ -174,7 +175,6 @@ class TokenBatches:
         return [made] if self.replay is None else [made, *self._replayed(self.replay, made.tokens)]
 
     def _take(self, batch: LineBatch) -> None:
-        self._waited = 0.0
         fresh_N = None if self.seen is None or not len(batch) else self.seen.fresh(batch.key_N)
         self.lines.put(batch, fresh_N)
 

@@ -66,6 +66,12 @@ def budget(model: StreamModel, memory_bytes: int) -> Budget:
     return Budget(types, min(rows, types // 2, 2**31 - 2))
 
 
+def learner_of(model: StreamModel) -> type:
+    """The class of a model's learner."""
+    found: type = _of(*LEARNERS[model.name])
+    return found
+
+
 def make_learner(model: StreamModel, *, max_rows: int, threads: int, seed: int) -> StreamLearner:
     learner: StreamLearner = _of(*LEARNERS[model.name])(model, max_rows=max_rows, threads=threads, seed=seed)
     return learner

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from any2vec.checks import MAX_SEED, MAX_THREADS, check_number, check_whole
+from any2vec.checks import MAX_SEED, MAX_THREADS, check_choice, check_number, check_whole
 from any2vec.errors import InputError
 from any2vec.train.table_options import parse_size
 
@@ -28,13 +29,15 @@ class StreamOptions:
     """end behind so many batches, those before a resume too"""
     seconds: float | None = None
     """end after so many seconds of this process"""
-    batch_bytes: int = 1 << 18
+    batch_bytes: int = 1 << 19
     """text of a batch, at least, in whole lines; 64 to 1,048,576"""
     linger: float = 5.0
-    """seconds without a line after which what there is makes a batch; 0: a batch is always whole, so that the same
-    lines of one source give the same bits"""
+    """seconds of waiting for lines after which a batch that is not full is trained; 0: it always waits, so that the
+    same lines of one source give the same bits"""
     threads: int = 0
     """training threads; 0 = all usable cores"""
+    readers: Literal["threads", "processes"] = "threads"
+    """what reads the sources, one each: threads, or processes, which are started again where they are lost"""
     seed: int = 1
     """seed of every random draw"""
     checkpoint_seconds: float = 60.0
@@ -77,6 +80,7 @@ class StreamOptions:
             if not self.replay:
                 raise InputError("replay_words is of replay, and nothing is replayed; give replay a share.")
         check_whole("threads", self.threads, 0, MAX_THREADS)
+        check_choice("readers", self.readers, ("threads", "processes"))
         check_whole("seed", self.seed, 0, MAX_SEED)
         check_number("checkpoint_seconds", self.checkpoint_seconds, 0, 1e9, open_low=True)
         check_number("snapshot_seconds", self.snapshot_seconds, 0, 1e9, open_low=True)

@@ -6,7 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from any2vec.models.stream_learner import StreamLearner
 from any2vec.models.token_batch import TokenBatch
 from any2vec.sampling.replay import ReplayBuffer
 from any2vec.signals import stops_go_to
+from any2vec.sources.apart import open_apart
 from any2vec.sources.inflow import Inflow
 from any2vec.sources.opening import open_source
 from any2vec.sources.options import MOST_LINE
@@ -28,6 +29,7 @@ from any2vec.train.loop import Driver, run
 from any2vec.train.progress import cut_log
 from any2vec.train.stream_batches import Limits, Replay, TokenBatches
 from any2vec.train.stream_checkpoint import StreamCheckpoint, load_stream
+from any2vec.train.stream_dealer import DealtLearner
 from any2vec.train.stream_folder import IDS, TrainedIds, snapshot_of, stream_folder, write_about
 from any2vec.train.stream_keeper import StreamKeeper
 from any2vec.train.stream_models import Budget, budget, make_learner
@@ -42,8 +44,24 @@ _DELIVERIES = ("exactly once", "at least once", "at most once")
 _BATCHES = "batches."
 
 
+class Lead(Protocol):
+    """What rank 0 of several hosts adds to a run."""
+
+    @property
+    def in_rounds(self) -> bool: ...
+
+    def lead(self, own: StreamLearner) -> DealtLearner: ...
+
+    def staleness(self) -> dict[str, int]: ...
+
+    def finish(self) -> dict[str, Any]: ...
+
+
 class AloneOnStream:
-    """The driver of a single trainer: nobody to agree with."""
+    """The driver of this process: nobody to agree with. What others train is the learner's affair."""
+
+    def __init__(self, dealt: DealtLearner | None = None) -> None:
+        self.dealt = dealt
 
     def before(self, work: TokenBatch) -> None:
         pass
@@ -52,14 +70,18 @@ class AloneOnStream:
         pass
 
     def is_settled(self, work: TokenBatch) -> bool:
-        return True
+        return self.dealt is None or self.dealt.is_settled(work)
 
 
 class StreamRun:
-    """Opens what a request names, trains, and leaves the result."""
+    """Opens what a request names, trains, and leaves the result.
 
-    def __init__(self, request: StreamRequest) -> None:
+    leader: of several hosts; None: this process trains.
+    """
+
+    def __init__(self, request: StreamRequest, leader: Lead | None = None) -> None:
         self.request = request
+        self.leader = leader
         self.sources = _opened(request)
         self.names = [source.name for source in self.sources]
         self.settings = request.settings(self.names)
@@ -77,12 +99,13 @@ class StreamRun:
         started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         about: dict[str, Any] = {"settings": self.settings, "sources": self.names, "started": started}
         with ExitStack() as closing:
-            learner = make_learner(
+            own = make_learner(
                 request.model, max_rows=room.max_rows, threads=request.threads, seed=request.options.seed
             )
-            closing.callback(learner.close)
+            closing.callback(own.close)
             compiling = time.perf_counter()
-            _compile(learner)
+            _compile(own)
+            learner = own if self.leader is None else self._lead(own)
             compiled = time.perf_counter() - compiling
             # From here on the folder changes: whatever could be wrong with the request would have been said by now.
             checkpoint = closing.enter_context(stream_folder(out, about, self._checkpoint))
@@ -91,15 +114,28 @@ class StreamRun:
             keeper = self._keeper(batches, learner, checkpoint, closing)
             with _stop_signals(keeper):
                 run(batches, learner, self.driver, keeper.heard)
+                if isinstance(learner, DealtLearner):
+                    learner.settle()  # and hear what trainers have to tell of the last batches
+                    keeper.heard(batches.idle(), learner.run(batches.idle()))
+                trained = keeper.recorder.seconds_here
                 keeper.save()
                 embeddings = keeper.publish()
                 keeper.recorder.record(batches.idle())
             if embeddings is None:
                 raise DataError(self._nothing(keeper))
-            summary = self._summary(keeper, batches, compiled)
+            summary = self._summary(keeper, batches, compiled, trained)
+            if self.leader is not None:
+                summary |= self.leader.finish()
             if out is not None:
                 write_about(out, about | {"summary": summary})
         return embeddings, summary, keeper.recorder.records
+
+    def _lead(self, own: StreamLearner) -> DealtLearner:
+        """The learner of several hosts, which deals."""
+        assert self.leader is not None
+        dealt = self.leader.lead(own)
+        self.driver = AloneOnStream(dealt)
+        return dealt
 
     def _checkpoint(self) -> StreamCheckpoint | None:
         """What the run goes on from, if it does."""
@@ -117,7 +153,10 @@ class StreamRun:
             half_life=options.half_life, rest=rest, text=self.request.text,
         )  # fmt: skip
         batches = TokenBatches(
-            Inflow(self.sources, None if checkpoint is None else checkpoint.place["positions"]),
+            Inflow(
+                self.sources, None if checkpoint is None else checkpoint.place["positions"],
+                in_step=self.leader is not None and self.leader.in_rounds,
+            ),
             None if reading.dedup == "none" else SeenLines(options.window_lines),
             vocabulary, subsample=self.request.model.subsample, batch_bytes=options.batch_bytes,
             linger=options.linger, limits=Limits(words=options.words, steps=options.steps),
@@ -152,6 +191,7 @@ class StreamRun:
                 "checkpoint_age": keeper.checkpoints.age if keeper.checkpoints.count else None,
                 "queue_bytes": batches.inflow.waiting_bytes + batches.lines.num_bytes, "drift": keeper.drift,
                 "snapshot": keeper.snapshot,
+                "staleness": None if self.leader is None else self.leader.staleness(),
             }  # fmt: skip
 
         recorder = StreamRecorder(self.names, look, log, self.request.callback, totals)
@@ -172,7 +212,7 @@ class StreamRun:
             "vector; give more text or a lower --min-count."
         )
 
-    def _summary(self, keeper: StreamKeeper, batches: TokenBatches, compiled: float) -> dict[str, Any]:
+    def _summary(self, keeper: StreamKeeper, batches: TokenBatches, compiled: float, trained: float) -> dict[str, Any]:
         recorder, request = keeper.recorder, self.request
         last = recorder.records[-1]
         found = batches.inflow.facts()
@@ -183,7 +223,7 @@ class StreamRun:
             ended = signal.Signals(keeper.stop_signal).name
         return {
             "model": request.model.name, "dim": request.model.dim, "words": recorder.words, "steps": recorder.steps,
-            "words_per_s": recorder.words_here / max(recorder.seconds_here, 1e-9), "loss": recorder.loss,
+            "words_per_s": recorder.words_here / max(trained, 1e-9), "loss": recorder.loss,
             "vocabulary": last.vocabulary, "types": last.types, "delivery": last.delivery, "sources": sources,
             "bad_bytes": batches.vocabulary.bad_bytes, "staleness": last.staleness,
             "snapshots": keeper.snapshots.count, "snapshot": keeper.snapshot, "checkpoints": keeper.checkpoints.count,
@@ -197,6 +237,8 @@ class StreamRun:
 def _opened(request: StreamRequest) -> list[Source]:
     """The sources, by number; what is a source already stays what it is."""
     seed = request.options.seed
+    if request.options.readers == "processes":
+        return open_apart(request.sources, request.reading, seed)
     return [
         one if hasattr(one, "batches") else open_source(one, number, request.reading, seed)
         for number, one in enumerate(request.sources)

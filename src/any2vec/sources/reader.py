@@ -1,0 +1,84 @@
+"""`python -m any2vec.sources.reader ORDER`: reads one source in a process of its own and writes its batches as messages.
+
+ORDER is JSON: address, number, options, seed, position. Each message on standard output has what the reader tells, as
+JSON, and the arrays of a batch, if there is one. The pipe is the bounded queue: while nobody takes, the reader waits
+and reads nothing. It ends with its parent, whose end is that of standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from typing import Any
+
+from any2vec.cluster.message import Message, Part, encode
+from any2vec.cluster.transport import text_of, text_part
+from any2vec.errors import Any2VecError
+from any2vec.sources.line_batch import LineBatch
+from any2vec.sources.opening import open_source
+from any2vec.sources.options import SourceOptions
+
+REFUSED = 3
+"""exit code of a reader that would fail again"""
+
+
+def main() -> None:
+    """Read until the source ends."""
+    order = json.loads(sys.argv[1])
+    out = os.dup(1)
+    os.dup2(2, 1)  # whatever a library prints is no message
+    threading.Thread(target=_watch_parent, daemon=True).start()
+    try:
+        source = open_source(order["address"], order["number"], SourceOptions(**order["options"]), order["seed"])
+    except Any2VecError as error:
+        print(error, file=sys.stderr)
+        sys.exit(REFUSED)
+    for batch in source.batches(order["position"]):
+        _write(out, told(batch, source.facts(), False))
+    _write(out, told(None, source.facts(), True))
+
+
+def told(batch: LineBatch | None, facts: dict[str, Any], is_last: bool) -> Message:
+    """The message of a batch, or of none.
+
+    facts: of the source; is_last: it has ended.
+    """
+    about: dict[str, Any] = {"facts": facts, "is_last": is_last}
+    parts: list[Part] = []
+    if batch is not None:
+        about |= {"source": batch.source, "position": batch.position, "names": None}
+        if batch.names is not None:
+            about["names"] = list(batch.names)
+        arrays = (batch.text_B, batch.stop_N, batch.key_N, batch.offset_N)
+        parts = [Part("dense", array) for array in arrays]
+    return Message(0, 0, 0, "lines", (text_part(json.dumps(about)), *parts))
+
+
+def heard(message: Message) -> tuple[LineBatch | None, dict[str, Any], bool]:
+    """What `told` has told: (batch, facts, is_last)."""
+    about = json.loads(text_of(message.parts[0]))
+    batch = None
+    if len(message.parts) == 5:
+        text_B, stop_N, key_N, offset_N = (part.array for part in message.parts[1:])
+        batch = LineBatch(about["source"], text_B, stop_N, key_N, offset_N, about["position"], about["names"])
+    return batch, about["facts"], about["is_last"]
+
+
+def _write(out: int, message: Message) -> None:
+    head, pieces = encode(message)
+    for piece in (memoryview(head), *(piece.data for piece in pieces)):
+        view = piece.cast("B")
+        while view:
+            view = view[os.write(out, view) :]
+
+
+def _watch_parent() -> None:
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

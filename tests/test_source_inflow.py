@@ -1,0 +1,195 @@
+"""Several sources at once: bounded, in turn, and none holds the others. Python's iterables as sources."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from any2vec.errors import InputError
+from any2vec.sources.inflow import Inflow
+from any2vec.sources.line_batch import LineBatch, Position
+from any2vec.sources.opening import open_source, open_sources
+from any2vec.sources.options import SourceOptions
+from any2vec.sources.pump import Attempts
+from any2vec.sources.tally import Tally
+from any2vec.testing.planted_source import PlantedSource
+from any2vec.testing.planted_stream import PlantedStream
+from source_reading import LONG, all_ids, all_texts, read_all
+
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # uint64 that wraps, uncompiled
+STREAM = PlantedStream()
+
+
+def planted(name: str, number: int, **options: Any) -> PlantedSource:
+    return PlantedSource(STREAM, name=name, number=number, **options)
+
+
+def test_batches_come_in_turn_and_positions_are_of_what_was_taken() -> None:
+    sources = [planted(name, number, stop=40, lines=10) for number, name in enumerate("abc")]
+    with Inflow(sources, {"b": {"line": 20}}) as inflow:
+        until = time.monotonic() + LONG
+        while inflow.depths() != {"a": 40, "b": 20, "c": 40} and time.monotonic() < until:
+            time.sleep(0.01)
+        assert inflow.positions() == {"b": {"line": 20}}
+        order, taken = [], []
+        while (batch := inflow.take(LONG)) is not None:
+            order.append(batch.source)
+            taken.append(batch)
+            if len(taken) == 4:
+                assert inflow.positions() == {"a": {"line": 20}, "b": {"line": 30}, "c": {"line": 10}}
+        assert order == [0, 1, 2, 0, 1, 2, 0, 2, 0, 2]
+        assert inflow.is_over
+        assert inflow.facts()["a"]["state"] == "ended"
+        assert inflow.waiting_bytes == 0
+
+
+def test_a_queue_is_bounded_and_flows_on() -> None:
+    source = planted("a", 0, stop=100_000, lines=50)
+    size = STREAM.batch(0, 50).num_bytes
+    with Inflow([source], most_bytes=3 * size) as inflow:
+        until = time.monotonic() + LONG
+        while inflow.depths()["a"] < 100 and time.monotonic() < until:
+            time.sleep(0.01)
+        for taken in range(50):
+            assert inflow.waiting_bytes <= 3 * size
+            assert source.facts()["lines"] <= 50 * (taken + 5)  # three or four wait, and its reader holds one
+            assert inflow.take(LONG) is not None
+    with Inflow([planted("a", 0, lines=50)], most_bytes=1) as inflow:  # a batch that is larger alone passes
+        assert inflow.take(LONG) is not None
+
+
+def test_a_source_that_stalls_holds_no_other_but_those_in_step() -> None:
+    stalled, other = planted("a", 0, lines=10), planted("b", 1, lines=10)
+    stalled.stall()
+    with Inflow([stalled, other]) as inflow:
+        for _ in range(5):
+            batch = inflow.take(LONG)
+            assert batch is not None
+            assert batch.source == 1
+        assert inflow.take_each(0.2) is None
+        stalled.flow()
+        both = inflow.take_each(LONG)
+        assert both is not None
+        assert [batch.source for batch in both] == [0, 1]
+        assert both[1].offset_N[0] == 50  # nothing was lost by asking in vain
+
+
+def test_those_that_have_ended_are_not_waited_for() -> None:
+    with Inflow([planted("a", 0, stop=10), planted("b", 1, stop=30, lines=10)]) as inflow:
+        taken = []
+        while batches := inflow.take_each(LONG):
+            taken.append([batch.source for batch in batches])
+        assert taken == [[0, 1], [1], [1]]
+        assert batches == []
+        assert inflow.take(LONG) is None
+
+
+def test_an_error_of_a_source_ends_it_alone_and_is_told() -> None:
+    class Broken(PlantedSource):
+        def batches(self, position: Position | None) -> Iterator[LineBatch | None]:
+            yield None
+            raise OSError("a fault of its own")
+
+    with Inflow([Broken(STREAM, name="a"), planted("b", 1, stop=10)]) as inflow:
+        batch = inflow.take(LONG)
+        assert batch is not None
+        assert batch.source == 1
+        assert inflow.take(LONG) is None
+        assert inflow.facts()["a"]["state"] == "failed"
+        assert inflow.facts()["a"]["trouble"] == "OSError: a fault of its own"
+
+
+def test_closing_wakes_who_waits_for_room() -> None:
+    inflow = Inflow([planted("a", 0)], most_bytes=1)
+    assert inflow.take(LONG) is not None
+    begun = time.monotonic()
+    inflow.close()
+    assert time.monotonic() - begun < LONG
+    assert not any(thread.is_alive() for thread in inflow._threads)
+
+
+def test_a_source_is_named_once() -> None:
+    with pytest.raises(InputError, match="Each source is read once, got a twice"):
+        Inflow([planted("a", 0), planted("a", 1)])
+
+
+def test_waits_between_attempts_double_are_jittered_by_the_seed_and_end() -> None:
+    def waits(seed: int, retries: int = 12) -> list[float]:
+        attempts, found = Attempts(retries, seed, 3, Tally(), lambda: False), []
+        for _ in range(retries):
+            attempts._failures += 1
+            found.append(attempts._wait())
+        return found
+
+    assert waits(1) == waits(1) != waits(2)
+    for number, wait in enumerate(waits(1)):
+        longest = min(30.0, 0.2 * 2**number)
+        assert 0.5 * longest <= wait <= longest
+    attempts = Attempts(3, 1, 0, Tally(), lambda: False)
+    attempts.least, attempts._failures = 7.0, 1
+    assert attempts._wait() == 7.0
+    assert attempts._wait() < 1.0
+
+
+# ---- Python's iterables ---------------------------------------------------------------------------------------------
+
+
+def test_python_items_of_every_kind() -> None:
+    items = ["one line\nof two", b"\xff bytes", ["a", "list"], ("id 7", "named"), 5, None, "", "nul\0", ("x", "last")]
+    source = open_source(items, 2, SourceOptions())
+    found = read_all(source.batches(None))
+    assert all_texts(found) == [b"one line of two", b"\xff bytes", b"a list", b"named", b"last"]
+    assert all_ids(found) == ["0", "1", "2", "id\\x207", "x"]
+    assert source.facts()["bad_by"] == {"no text": 1, "not UTF-8": 1, "NUL bytes": 1}
+    assert source.delivery == "exactly once"
+    rest = read_all(open_source(items, 2, SourceOptions()).batches(found[0].position))
+    assert all_texts(rest) == [b"last"]
+    assert np.array_equal(rest[0].key_N, found[1].key_N)
+
+
+def test_a_python_iterator_is_read_once_and_its_error_told() -> None:
+    def items() -> Iterator[str]:
+        yield "first"
+        raise RuntimeError("no more")
+
+    source = open_source(items(), 0, SourceOptions())
+    assert source.delivery == "at most once"
+    assert all_texts(read_all(source.batches(None))) == [b"first"]
+    assert source.facts()["state"] == "given up"
+    assert source.facts()["trouble"] == "python-0 raised RuntimeError: no more."
+    with pytest.raises(InputError, match="an iterable of texts, got int"):
+        open_source(5, 0, SourceOptions())  # type: ignore[arg-type]
+
+
+def test_endless_python_items_are_taken_as_they_come() -> None:
+    def endless() -> Iterator[str]:
+        number = 0
+        while True:
+            yield f"text {number}"
+            number += 1
+
+    with Inflow(open_sources([endless(), ["a", "b"]], SourceOptions()), most_bytes=1 << 20) as inflow:
+        lines = {0: 0, 1: 0}
+        for _ in range(20):
+            batch = inflow.take(LONG)
+            assert batch is not None
+            lines[batch.source] += len(batch)
+    assert lines[1] == 2
+    assert lines[0] > 1000
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"rate": 0}, "rate"), ({"patience": 0}, "patience"), ({"retries": -1}, "retries"), ({"poll": 0}, "poll"),
+        ({"field": "a..b"}, "field must be a name"), ({"id_field": ""}, "id_field"), ({"dedup": "no"}, "dedup"),
+        ({"form": "xml"}, "form"),
+    ],
+)  # fmt: skip
+def test_options_that_are_not_legal_are_said(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        SourceOptions(**options)

@@ -1,0 +1,128 @@
+"""A stream over hosts: the same bits as from one process, options that make no sense, a rank that is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from any2vec.errors import InputError
+from any2vec.models.stream_config import StreamSkipGram
+from any2vec.models.stream_word_config import StreamCharLstm, StreamNGram
+from any2vec.sync.stream_hosts import StreamHosts
+from any2vec.train.stream import stream
+from any2vec.train.stream_crew import check_model
+from any2vec.train.stream_options import StreamOptions
+
+MODEL = StreamSkipGram(dim=8, window=3, subsample=0.0)
+OPTIONS: dict[str, Any] = {
+    "threads": 1, "linger": 0, "batch_bytes": 2000, "min_count": 2, "memory": "20MB", "checkpoint_seconds": 0.01,
+    "snapshot_seconds": 1e6,
+}  # fmt: skip
+
+
+def text_file(path: Path, lines: int, seed: int) -> Path:
+    """Lines of words, of which new ones come all the time."""
+    rng = np.random.default_rng(seed)
+    words = rng.zipf(1.4, (lines, 9)) % 5000
+    path.write_text("".join(" ".join(f"w{word}" for word in row) + "\n" for row in words))
+    return path
+
+
+def test_one_trainer_in_step_is_a_single_process_to_the_last_bit(tmp_path: Path) -> None:
+    file = text_file(tmp_path / "text.txt", 900, 1)
+    alone = stream(MODEL, str(file), options=StreamOptions(**OPTIONS))
+    hosts = StreamHosts(logical_hosts=1, servers=2, sync="sync")
+    spread = stream(MODEL, str(file), options=StreamOptions(**OPTIONS), hosts=hosts, out=tmp_path / "out")
+    assert alone is not None and spread is not None
+    assert list(spread.embeddings.keys) == list(alone.embeddings.keys)
+    assert np.array_equal(spread.embeddings.vectors, alone.embeddings.vectors)
+    assert spread.summary["checkpoints"] > 1, "or no rest was tested"
+    assert spread.summary["loss"] == pytest.approx(alone.summary["loss"], rel=1e-12)
+    assert spread.summary["words"] == alone.summary["words"] and spread.summary["servers"] == 2
+    assert set(spread.summary["staleness"]) == {"0"}
+
+
+@pytest.mark.parametrize("sync", ["async", "bounded", "dense", "sync"])
+def test_several_trainers_learn_what_one_learns(tmp_path: Path, sync: Any) -> None:
+    files = [str(text_file(tmp_path / f"{number}.txt", 500, number)) for number in range(2)]
+    alone = stream(MODEL, files, options=StreamOptions(**OPTIONS))
+    spread = stream(MODEL, files, options=StreamOptions(**OPTIONS), hosts=StreamHosts(logical_hosts=2, sync=sync))
+    assert alone is not None and spread is not None
+    assert spread.summary["words"] == alone.summary["words"] and spread.summary["sync"] == sync
+    assert sorted(spread.embeddings.keys) == sorted(alone.embeddings.keys)
+    # At equal pairs: two batches at the same rows are less than one after the other, but no worse than that.
+    assert spread.summary["loss"] < alone.summary["loss"] + 0.25
+    batches = sum(spread.summary["batches_of_hosts"].values())
+    assert batches >= spread.summary["steps"] and sum(spread.summary["staleness"].values()) == batches
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"logical_hosts": 2, "servers": 1, "sync": "dense"}, "leave servers out"),
+        ({"logical_hosts": 2, "staleness_bound": 3}, "is for sync bounded"),
+        ({"logical_hosts": 2, "sync": "sometimes"}, "sync must be"),
+        ({"logical_hosts": 2, "credits": 0}, "credits"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        StreamHosts(**options)
+
+
+def test_what_cannot_be_spread_is_refused() -> None:
+    with pytest.raises(InputError, match="by one process"):
+        check_model(StreamNGram(dim=8), StreamHosts(logical_hosts=2))
+    with pytest.raises(InputError, match="--sync sync"):
+        check_model(StreamCharLstm(dim=8), StreamHosts(logical_hosts=2, sync="async"))
+    with pytest.raises(InputError, match="several hosts"):
+        stream(MODEL, ["none"], hosts=StreamHosts(servers=2))
+    pytest.importorskip("torch")
+    with pytest.raises(InputError, match="this one alone"):
+        stream(MODEL, [["a line"]], hosts=StreamHosts(hosts=1))
+
+
+def test_a_killed_server_costs_no_line_and_no_line_twice(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    files = [text_file(tmp_path / f"{number}.txt", 700, number) for number in range(2)]
+    out = tmp_path / "out"
+    command = [
+        sys.executable, "-m", "any2vec", "stream", *map(str, files), "--model", "skipgram", "--dim", "8", "--out",
+        str(out), "--quiet", "--threads", "1", "--linger", "0.1", "--batch-bytes", "1000", "--min-count", "2",
+        "--memory", "20MB", "--checkpoint-seconds", "0.05", "--log-ids", "--dedup", "none", "--rate", "250",
+        "--hosts", "1", "--servers", "1", "--restarts", "1",
+    ]  # fmt: skip
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as job:
+        until = time.monotonic() + 240
+        while not (out / "checkpoint.safetensors").exists():
+            assert job.poll() is None and time.monotonic() < until, "no checkpoint came"
+            time.sleep(0.02)
+        os.kill(rank_of(job.pid, 2), signal.SIGKILL)
+        _, said = job.communicate(timeout=240)
+    assert job.returncode == 0 and "Rank 2 was killed by SIGKILL" in said
+    expected = []
+    for number, file in enumerate(files):
+        stops = np.cumsum([len(line) for line in file.read_bytes().splitlines(keepends=True)])
+        expected += [f"{number} {stop}" for stop in [0, *stops[:-1].tolist()]]
+    assert sorted((out / "trained.ids").read_text().splitlines()) == sorted(expected)
+
+
+def rank_of(parent: int, rank: int) -> int:
+    """The process of a rank among a job's children."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat, environment = (entry / "stat").read_text(), (entry / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if int(stat.rpartition(")")[2].split()[1]) == parent and f"RANK={rank}".encode() in environment:
+                return int(entry.name)
+    raise AssertionError(f"no process of rank {rank}")
