@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PEERS = Path(__file__).resolve().parent / "peers"
 Wrap = Callable[[list[str]], list[str]]
 ONE_BLAS_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+HELD = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+"""variables that would hold OpenBLAS to the kernels of another processor than the one measured; not passed on"""
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def run(
     command: list[str], environment: Mapping[str, str], *, watch: bool = False, timeout: float = 2700,
     wrap: Wrap | None = None,
 ) -> Done:  # fmt: skip
-    """Run a command and parse the JSON object on its standard output.
+    """Run a command, without the variables `HELD`, and parse the JSON object on its standard output.
 
     wrap: makes of it the command that runs it where it is to run.
 
@@ -129,7 +131,7 @@ def run(
         started = time.perf_counter()
         process = subprocess.Popen(
             wrap(command) if wrap else command,
-            env=os.environ | dict(environment),
+            env={name: text for name, text in os.environ.items() if name not in HELD} | dict(environment),
             stdout=out,
             stderr=err,
             text=True,

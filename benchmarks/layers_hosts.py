@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.models.node_classifier import NodeClassifier
-from any2vec.plan.layers import boundary_bytes, critical_path, deal_layers
+from any2vec.plan.layers import boundary_bytes, critical_path, pipeline_path
 from benchmarks.bench import ONE_BLAS_THREAD, PEERS, ROOT, Bench
 from benchmarks.layers_accuracy import files_of, runs_of
 from benchmarks.namespaces import BURST, QUEUE, network
@@ -26,6 +26,9 @@ LEAST_SPEED, REPEATS = 1.7, 5
 PORT = 29533
 DEPTHS = (8, 11, 14, 17)
 RATE = "50mbit"
+ADAM = ("--trainer", "adam", "--micro-batches")
+MICROS_ON_TWO, MICROS = 4, (4, 14, 35)
+"""micro-batches of 140 nodes"""
 SCALES = 0.9
 
 
@@ -90,7 +93,7 @@ def counted_bytes(bench: Bench) -> list[Reading]:
             saved[bits, dual] = 1 - sum(formula[kind] for kind in "pqu") / sum(full[kind] for kind in "pqu")
     losses = {
         graph: statistics.fmean(runs_of(bench, graph, "pdadmm"))
-        - statistics.fmean(runs_of(bench, graph, "8 bits", "--quantize", 8))
+        - statistics.fmean(runs_of(bench, graph, "pdadmm", "--quantize", 8))
         for graph in ("cora", "citeseer")
     }
     bench.runs |= {"saved": {" ".join(key): value for key, value in saved.items()}, "accuracy lost": losses}
@@ -107,21 +110,30 @@ def counted_bytes(bench: Bench) -> list[Reading]:
 
 
 def time_on_two(bench: Bench) -> list[Reading]:
-    """Iterations/s of two processes over one."""
-    flags = ("--width", 200, "--iterations", 3) if bench.quick else ("--width", 1000, "--iterations", 40)
-    ratios, found = [], {}
+    """Iterations/s of two processes over one: pdADMM-G, and back-propagation in micro-batches through both."""
+    size = ("--width", 200, "--iterations", 3) if bench.quick else ("--width", 1000, "--iterations", 20)
+    ways: dict[str, tuple[object, ...]] = {"pdADMM-G": (), "pipeline": (*ADAM, MICROS_ON_TWO)}
+    ratios: dict[str, list[float]] = {name: [] for name in ways}
+    found: dict[tuple[str, int], dict[str, Any]] = {}
     for repeat in range(1 if bench.quick else REPEATS):
-        for hosts in (1, 2) if repeat % 2 == 0 else (2, 1):
-            found[hosts] = layers_run(hosts, "--layers", 16, *flags)
-        ratios.append(found[1]["seconds"] / found[2]["seconds"])
-    middle = statistics.median(ratios)
-    bench.runs |= {"ratios": ratios, "last": found}
-    deal = " + ".join(map(str, found[2]["layers_by_host"]))
-    text = (
-        f"{middle:.2f}× (spread {min(ratios):.2f}–{max(ratios):.2f}); {1e3 * found[1]['seconds']:.0f} and "
-        f"{1e3 * found[2]['seconds']:.0f} ms an iteration, {deal} layers"
-    )
-    return [Reading(value=middle, text=text)]
+        for name, flags in ways.items():
+            for hosts in (1, 2) if repeat % 2 == 0 else (2, 1):
+                found[name, hosts] = layers_run(hosts, "--layers", 16, *size, *flags)
+            ratios[name].append(found[name, 1]["seconds"] / found[name, 2]["seconds"])
+    whole = layers_run(1, "--layers", 16, *size, *ADAM, 1)["seconds"]
+    last = {f"{name}, {hosts}": one for (name, hosts), one in found.items()}
+    bench.runs |= {"ratios": ratios, "last": last, "Adam, one process, one batch": whole}
+    readings = []
+    for name, each in ratios.items():
+        one, two = found[name, 1], found[name, 2]
+        middle = statistics.median(each)
+        text = (
+            f"{middle:.2f}× (spread {min(each):.2f}–{max(each):.2f}); {1e3 * one['seconds']:.0f} and "
+            f"{1e3 * two['seconds']:.0f} ms an iteration, {' + '.join(map(str, two['layers_by_host']))} layers"
+        )
+        beside = f"; one process without micro-batches {1e3 * whole:.0f} ms" if name == "pipeline" else ""
+        readings.append(Reading(value=middle, text=text + beside))
+    return readings
 
 
 def layers_run(hosts: int, *flags: object) -> dict[str, Any]:
@@ -146,21 +158,38 @@ def layers_run(hosts: int, *flags: object) -> dict[str, Any]:
 
 
 def path(bench: Bench) -> list[Reading]:
-    """Sum of the layers' measured times over that of the dearest host: one layer a host, and hidden layers alone."""
-    depths = DEPTHS[:1] if bench.quick else DEPTHS
-    width = 100 if bench.quick else 1000
-    found, balanced = {}, {}
-    for depth in depths:
-        spent = layers_run(1, "--layers", depth, "--width", width, "--iterations", 8)["seconds_by_layer"]
-        found[depth] = critical_path(spent, deal_layers(spent, depth))
+    """Sum of the layers' measured times over that of the dearest host: one layer a host, and hidden layers alone.
+
+    Back-propagation on as many hosts, at best: the time of its layers in one process, and the schedule's bubbles; of
+    the numbers of micro-batches the best.
+    """
+    size = ("--width", 100 if bench.quick else 1000, "--iterations", 8)
+    found, balanced, piped = {}, {}, {}
+    for depth in DEPTHS[:1] if bench.quick else DEPTHS:
+        hosts = list(range(depth + 1))
+        spent = layers_run(1, "--layers", depth, *size)["seconds_by_layer"]
+        found[depth] = critical_path(spent, hosts), max(spent)
         hidden = spent[1:-1]
         balanced[depth] = critical_path(hidden, list(range(len(hidden) + 1))) / len(hidden)
-    bench.runs |= {"sum over max": found, "hidden layers, of their number": balanced}
-    told = ", ".join(f"{depth} layers {value:.1f}×" for depth, value in found.items())
+        whole = sum(layers_run(1, "--layers", depth, *size, *ADAM, 1)["seconds_by_layer"])
+        for micros in MICROS:
+            costs = layers_run(1, "--layers", depth, *size, *ADAM, micros)["seconds_by_layer"]
+            seconds = sum(costs) / pipeline_path(costs, hosts, micros)
+            piped[depth] = max(piped.get(depth, (0.0, 0.0, 0)), (whole / seconds, seconds, micros))
+    bench.runs |= {"sum over max": found, "hidden layers, of their number": balanced, "pipeline": piped}
+    told = ", ".join(f"{depth} layers {value:.1f}× ({1e3 * most:.0f} ms)" for depth, (value, most) in found.items())
+    beside = ", ".join(
+        f"{depth} layers {value:.1f}× ({1e3 * seconds:.0f} ms, {micros} micro-batches)"
+        for depth, (value, seconds, micros) in piped.items()
+    )
     least = min(balanced.values())
     return [
-        Reading(value=min(found.values()), text=f"{told}; one layer a host, the first has 5,732 inputs"),
-        Reading(value=least, text=f"{least:.2f} of linear at the least; {', '.join(map(str, depths))} layers"),
+        Reading(
+            value=min(value for value, _ in found.values()),
+            text=f"{told}; one layer a host, the first has 5,732 inputs; modelled from measured layers",
+        ),
+        Reading(value=min(value for value, _, _ in piped.values()), text=f"{beside}; modelled, over one process"),
+        Reading(value=least, text=f"{least:.2f} of linear at the least; {', '.join(map(str, balanced))} layers"),
     ]
 
 
@@ -243,6 +272,9 @@ ROWS = (
                 name="16 layers of 1,000, 2 processes over 1, one BLAS thread each: iterations/s", relation=">=",
                 target=LEAST_SPEED, unit="x",
             ),
+            Measure(
+                name="The same by back-propagation (Adam, 4 micro-batches): steps/s", relation="", wording="reported"
+            ),
         ),
     ),
     Row(
@@ -250,6 +282,10 @@ ROWS = (
         measures=(
             Measure(
                 name="8 to 17 layers of 1,000: sum of the layers' times over the longest", relation="",
+                wording="reported",
+            ),
+            Measure(
+                name="Back-propagation through as many hosts (GPipe): steps/s over one process", relation="",
                 wording="reported",
             ),
             Measure(

@@ -13,7 +13,7 @@ SHAPE = {
 }  # fmt: skip
 """20 triples an entity; 52 MB of rows and state, a quarter of them in the memory of a host"""
 QUICK = SHAPE | {"entities": 4_000, "triples": 40_000, "num_negatives": 50}
-PAIRS = 3
+PAIRS = 5
 
 
 def two_hosts(bench: Bench) -> list[Reading]:
@@ -65,6 +65,6 @@ ROWS = (
             Measure(name="bytes on the wire beside those of the plan", relation="<=", wording="none"),
         ),
         run=two_hosts,
-        minutes=3,
+        minutes=4,
     ),
 )  # fmt: skip

@@ -11,6 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks import bench as workbench
 from benchmarks import pages, pip, results, run
 from benchmarks.bench import Bench
 from benchmarks.memory import write_planted
@@ -189,3 +190,12 @@ def test_pages_show_the_committed_figures(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     tables = pages.CHOICE if page.name == "README.md" else run.TABLES
     assert pages.filled(text) == text and text.count(": begin (python benchmarks/pages.py) -->") == len(tables)
+
+
+def test_no_side_is_held_to_the_kernels_of_another_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    monkeypatch.setenv("ANY2VEC_PLANTED", "kept")
+    program = "import json, os; print(json.dumps(dict(os.environ)))"
+    found = workbench.run([sys.executable, "-c", program], {"OMP_NUM_THREADS": "1"}).result
+    assert "OPENBLAS_CORETYPE" not in found
+    assert found["ANY2VEC_PLANTED"] == "kept" and found["OMP_NUM_THREADS"] == "1"

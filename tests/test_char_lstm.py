@@ -110,7 +110,9 @@ def test_gradients_of_the_cell_equal_differences() -> None:
     from any2vec.models.char_generator import _Cell
 
     draws = torch.Generator().manual_seed(4)
-    gates, before = (torch.randn(shape, generator=draws, dtype=torch.float64, requires_grad=True) for shape in ((3, 8), (3, 2)))
+    gates, before = (
+        torch.randn(shape, generator=draws, dtype=torch.float64, requires_grad=True) for shape in ((3, 8), (3, 2))
+    )
     assert torch.autograd.gradcheck(_Cell.apply, (gates, before))
 
 
@@ -138,7 +140,17 @@ def batch_of(trained: StreamedCharLstm, number: int = 0) -> TokenBatch:
     keep = np.full(100, 2**32, np.uint64)
     prepared = trained.prepare(tokens, vocabulary)
     return TokenBatch(
-        number, tokens, number * 5000, np.zeros(0, np.int64), *vocabulary.noise(), keep, 1.0, len(tokens), 0, (), prepared
+        number,
+        tokens,
+        number * 5000,
+        np.zeros(0, np.int64),
+        *vocabulary.noise(),
+        keep,
+        1.0,
+        len(tokens),
+        0,
+        (),
+        prepared,
     )
 
 
@@ -219,8 +231,14 @@ def test_weights_that_do_not_fit_are_a_format_error(streamed: Path, tmp_path: Pa
     embeddings = any2vec.Embeddings.load(streamed / "out")
     assert embeddings.maker is not None
     arrays = dict(embeddings.maker.arrays())
-    for name, wrong in (("bias", arrays["bias"][:-4]), ("symbols", arrays["symbols"][:50]), ("output", arrays["output"][:3])):
-        broken = any2vec.Embeddings(list(embeddings.keys), embeddings.vectors, maker=CharLstmMaker(arrays | {name: wrong}))
+    for name, wrong in (
+        ("bias", arrays["bias"][:-4]),
+        ("symbols", arrays["symbols"][:50]),
+        ("output", arrays["output"][:3]),
+    ):
+        broken = any2vec.Embeddings(
+            list(embeddings.keys), embeddings.vectors, maker=CharLstmMaker(arrays | {name: wrong})
+        )
         broken.save(tmp_path / name)
         with pytest.raises(FormatError, match="damaged"):
             any2vec.Embeddings.load(tmp_path / name)
@@ -228,7 +246,11 @@ def test_weights_that_do_not_fit_are_a_format_error(streamed: Path, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"hidden": 0}, "hidden must be"), ({"batch_pairs": 0}, "batch_pairs must be"), ({"device": "tpu"}, "device must be")],
+    [
+        ({"hidden": 0}, "hidden must be"),
+        ({"batch_pairs": 0}, "batch_pairs must be"),
+        ({"device": "tpu"}, "device must be"),
+    ],
 )
 def test_options_are_checked(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
@@ -247,5 +269,7 @@ def test_a_gpu_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_options_of_one_model_are_refused_by_another(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a b\n")
     for model, flag in itertools.product(("skipgram",), ("--hidden", "--min-n")):
-        told = refused("stream", str(tmp_path / "text.txt"), "--model", model, flag, "5", "--out", str(tmp_path / "out"))
+        told = refused(
+            "stream", str(tmp_path / "text.txt"), "--model", model, flag, "5", "--out", str(tmp_path / "out")
+        )
         assert f"{flag} is not an option of {model}" in told

@@ -163,6 +163,16 @@ def test_data_and_doctor() -> None:
     assert "python" in invoke("doctor").stdout
 
 
+def test_the_doctor_says_what_holds_matrix_products_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
+    free = run("doctor")
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    held = run("doctor")
+    (sentence,) = set(held["warnings"]) - set(free["warnings"])
+    assert sentence.startswith("OPENBLAS_CORETYPE is set: ") and not set(free["warnings"]) - set(held["warnings"])
+    assert held["environment"]["OPENBLAS_CORETYPE"] == "Haswell" and "OPENBLAS_CORETYPE" not in free["environment"]
+
+
 @pytest.mark.parametrize("name", ["train.tsv", "train.toml", "test.tsv", "test.toml"])
 def test_plant_replaces_nothing_unasked(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text("mine")

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+import any2vec
 from any2vec.cluster import ray_driver
 from any2vec.cluster.ending import Ending, cause
 from any2vec.cluster.ray_actor import HostActor
@@ -30,6 +31,7 @@ from any2vec.cluster.threads import run_logical
 from any2vec.errors import HostError, InputError, Interrupted
 from found_by_children import python_path
 from host_programs import bsp, summary
+from planted_nodes import SMALL, plant, same, trained
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Ray clusters need POSIX")
 needs_ray = pytest.mark.skipif(
@@ -136,6 +138,13 @@ def test_hosts_over_gloo_compute_what_logical_hosts_compute(address: str) -> Non
     expected = run_logical(2, lambda transport: summary(transport, bsp(transport)))
     lines = run(address, "bsp", module="host_programs")
     assert json.loads(lines[-1]) == json.loads(json.dumps(expected))
+
+
+@needs_ray
+def test_layers_over_ray_learn_what_one_host_learns(address: str, tmp_path: Path) -> None:
+    planted, more = plant(tmp_path), {"quantize": "8"}
+    spread = trained(planted, 8, SMALL | more, hosts=any2vec.LayerOptions(hosts=2, ray=address))
+    assert same(trained(planted, 8, SMALL | more), spread) and spread.summary["hosts"] == 2
 
 
 @needs_ray

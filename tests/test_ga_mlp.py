@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import json
-import signal
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,29 +11,27 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from typer.testing import CliRunner
 
 import any2vec
-from any2vec.cli.app import app
 from any2vec.cluster.grid import Grid, even_grid
 from any2vec.cluster.message import HEAD, PART, Message, encode
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.data.augment import Own, PageRank, Powers, augment, multiply, normalised_adjacency
-from any2vec.errors import DataError, InputError, Interrupted, MessageError
+from any2vec.errors import InputError, MessageError
 from any2vec.models.activation import activation
 from any2vec.models.admm_blocks import Steps
 from any2vec.models.admm_layer import Penalties
 from any2vec.models.admm_network import Quantised, make_layers, start_weights
 from any2vec.models.ga_mlp import stage_ends
-from any2vec.parallel.layer_group import LayerGroup, neighbours_of
+from any2vec.parallel.admm_group import AdmmGroup
+from any2vec.parallel.neighbours import neighbours_of
 from any2vec.plan.layers import boundary_bytes, critical_path, deal_layers
-from any2vec.train import keeper
-from any2vec.types import Csr, Stats, Work
+from any2vec.types import Csr
+from planted_nodes import SMALL, plant, same, trained
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 LAYERS, NODES, WIDTH, ITERATIONS = 10, 20, 8, 50
-SMALL: dict[str, Any] = {"layers": 4, "width": 8, "growth": "2", "hops": 2}
 
 
 # ---- augmentation
@@ -100,7 +96,7 @@ def run_layers(
     bounds = bounds or deal_layers([1.0] * LAYERS, hosts)
     first, stop = bounds[transport.rank], bounds[transport.rank + 1]
     layers = make_layers(weights, x, label, activation("relu"), Steps(), quantised, first, stop)
-    group = LayerGroup(layers, transport, neighbours_of(transport.rank, bounds), sends_u)
+    group = AdmmGroup(layers, transport, neighbours_of(transport.rank, bounds), sends_u)
     for number in range(ITERATIONS):
         group.iterate(Penalties(0.01, 0.01 * 1.02**number, 0.1))
     group.settle()
@@ -159,7 +155,7 @@ def test_neighbours_that_do_not_fit_are_told() -> None:
             weights, random.random((9, 6), np.float32), np.zeros(9, np.int64), activation("relu"), Steps(), None,
             transport.rank, 2 + transport.rank,
         )[:1]  # fmt: skip
-        group = LayerGroup(layers, transport, neighbours_of(transport.rank, [0, 1, 2]))
+        group = AdmmGroup(layers, transport, neighbours_of(transport.rank, [0, 1, 2]))
         group.iterate(Penalties(0.1, 0.1, 0.0))
 
     with pytest.raises(MessageError, match=r"Rank 1 sent p as float32 \(9, 5\) where float32 \(9, 4\) was due"):
@@ -193,38 +189,7 @@ def test_growth_shares_the_epochs_out() -> None:
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Three communities of 30 nodes; features tell little of a node and, with its neighbours', all."""
-    folder, random = tmp_path_factory.mktemp("nodes"), np.random.default_rng(0)
-    label = np.repeat(np.arange(3), 30)
-    edges = [
-        (u, v) for u, v in itertools.combinations(range(90), 2)
-        if random.random() < (0.3 if label[u] == label[v] else 0.01)
-    ]  # fmt: skip
-    features = 0.7 * random.standard_normal((90, 12)) + np.eye(3, 12)[label]
-    parts = np.array(["train", "val", "test", "test"])[np.arange(90) % 4]
-    files = {"edges": "".join(f"{u}\t{v}\n" for u, v in edges)}
-    files |= {"labels": "".join(f"{node}\tc{name}\n" for node, name in enumerate(label))}
-    files |= {"split": "".join(f"{node}\t{part}\n" for node, part in enumerate(parts))}
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    sparse.save_npz(folder / "features.npz", sparse.csr_array(features.astype(np.float32)))
-    paths = {name: folder / name for name in files} | {"features": folder / "features.npz"}
-    return paths | {"x": features, "y": label, "parts": parts}
-
-
-def options(planted: dict[str, Any], **more: Any) -> any2vec.NodeOptions:
-    found = {name: planted[name] for name in ("features", "labels", "split")}
-    return any2vec.NodeOptions(**(found | more))
-
-
-def trained(planted: dict[str, Any], epochs: int = 30, model: Any = SMALL, **more: Any) -> any2vec.FitResult:
-    nodes = more.pop("nodes", options(planted))
-    return any2vec.fit(any2vec.GAMLP(**model), planted["edges"], nodes=nodes, epochs=epochs, seed=2, **more)
-
-
-def same(one: any2vec.FitResult, other: any2vec.FitResult) -> bool:
-    pairs = zip(one.scorer.weights, other.scorer.weights, strict=True)
-    return all(np.array_equal(mine, theirs) for ours, their in pairs for mine, theirs in zip(ours, their, strict=True))
+    return plant(tmp_path_factory.mktemp("nodes"))
 
 
 def test_it_learns_what_neighbours_tell(planted: dict[str, Any]) -> None:
@@ -252,42 +217,6 @@ def test_hosts_of_any_number_make_the_same_model(planted: dict[str, Any], quanti
             kind: boundaries * told[kind] for kind in "pqu"
         }
         assert sum(spread.summary["layers_by_host"]) == 4
-
-
-@needs_torch
-def test_processes_make_the_same_model(planted: dict[str, Any]) -> None:
-    """What is in memory is stored for them."""
-    label = planted["y"]
-    split = {name: np.flatnonzero(planted["parts"] == name) for name in ("train", "val", "test")}
-    nodes = any2vec.NodeOptions(features=planted["x"].astype(np.float32), labels=label, split=split)  # type: ignore[arg-type]
-    spread = trained(planted, 12, SMALL | {"quantize": "16"}, nodes=nodes, hosts=2)
-    alone = trained(planted, 12, SMALL | {"quantize": "16"})
-    assert same(alone, spread) and spread.summary["test_accuracy"] == alone.summary["test_accuracy"]
-    assert spread.scorer.classes == ["0", "1", "2"] and alone.scorer.classes == ["c0", "c1", "c2"]
-
-
-@pytest.mark.parametrize("trainer", ["pdadmm", pytest.param("adam", marks=needs_torch)])
-def test_a_run_that_was_stopped_goes_on_to_the_same_bits_on_any_number_of_hosts(
-    planted: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trainer: str
-) -> None:
-    model = SMALL | {"trainer": trainer} | ({"quantize": "8"} if trainer == "pdadmm" else {})
-    monkeypatch.setattr("any2vec.train.layer_host.SETTLED_EVERY", 5)
-    hear = keeper.Keeper.heard
-
-    def heard(self: keeper.Keeper, work: Work, stats: Stats) -> None:
-        if work.progress_to > 0.6:
-            self.stop_signal = signal.SIGINT
-        hear(self, work, stats)
-
-    hosts: dict[str, Any] = {} if trainer != "pdadmm" else {"hosts": any2vec.LayerOptions(logical_hosts=3)}
-    with monkeypatch.context() as patch:
-        patch.setattr(keeper.Keeper, "heard", heard)
-        with pytest.raises(Interrupted, match="holds the work so far"):
-            trained(planted, 20, model, out=tmp_path / "run", **hosts)
-    went_on = trained(planted, 20, model, out=tmp_path / "run", resume=True)
-    assert same(went_on, trained(planted, 20, model))
-    again = trained(planted, 20, model, out=tmp_path / "run", resume=True)  # it is finished: nothing is trained
-    assert same(again, went_on) and again.summary["test_accuracy"] == went_on.summary["test_accuracy"]
 
 
 @needs_torch
@@ -345,107 +274,3 @@ def test_new_nodes_features_of_embeddings_and_the_estimator(planted: dict[str, A
 
 def _pairs(path: Path) -> list[list[str]]:
     return [line.split() for line in path.read_text().splitlines()]
-
-
-# ---- bad input
-
-
-def bad(planted: dict[str, Any], name: str, value: Any, tmp_path: Path) -> any2vec.NodeOptions:
-    if isinstance(value, np.ndarray):
-        np.save(tmp_path / "bad.npy", value)
-        value = tmp_path / "bad.npy"
-    elif isinstance(value, str):
-        (tmp_path / "bad").write_text(value)
-        value = tmp_path / "bad"
-    return options(planted, **{name: value})
-
-
-NAN = np.ones((90, 3))
-NAN[4, 1] = np.nan
-BAD = {
-    "a NaN": ("features", NAN, "holds NaN"),
-    "too few rows": ("features", np.ones((80, 3)), "10 of the graph's 90 nodes have no features"),
-    "no matrix": ("features", np.ones(90), "must be a matrix"),
-    "no features": ("features", None, "say where features are"),
-    "no file": ("features", Path("nowhere.npz"), "There are no features"),
-    "a class for nobody": ("labels", "0 a\n1 b\n90 a\n", "node '90' has no features"),
-    "labels missing": ("labels", "0 a\n1 b\n", "is in the split and has no class"),
-    "one class": ("labels", "".join(f"{node} a\n" for node in range(90)), "There are 1 classes"),
-    "two classes": ("labels", "0 a b\n1 b\n", "several classes"),
-    "an empty training split": ("split", "0 val\n1 test\n", "training split is empty"),
-    "an unknown part": ("split", "0 train\n1 dev\n", "line 2: expected `node train|val|test`"),
-    "twice": ("split", "0 train\n0 test\n", "in the split twice"),
-    "an unknown node": ("split", "0 train\n95 test\n", "node '95' has no features"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_one_sentence(planted: dict[str, Any], tmp_path: Path, case: str) -> None:
-    name, value, sentence = BAD[case]
-    with pytest.raises((DataError, InputError), match=sentence.replace("|", r"\|")):
-        trained(planted, nodes=bad(planted, name, value, tmp_path), out=tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("model", "more", "sentence"),
-    [
-        ({}, {"hosts": any2vec.LayerOptions(logical_hosts=5)}, "more hosts than layers, 5 and 4"),
-        ({}, {"threads": 2}, "has one thread"),
-        ({"trainer": "adam"}, {"hosts": any2vec.LayerOptions(logical_hosts=2)}, "on one host"),
-        ({"trainer": "adam", "quantize": "8"}, {}, "quantize does nothing with trainer adam"),
-        ({"learning_rate": 0.1}, {}, "learning_rate does nothing with trainer pdadmm"),
-        ({"quantized": "p"}, {}, "quantized does nothing with quantize none"),
-        ({"restart": 0.5}, {}, "restart does nothing with psi powers"),
-        ({"growth": "5-2"}, {}, "growth must be ascending"),
-        ({"quantize": "grid", "grid": "3,1"}, {}, "ascending numbers"),
-        ({"layers": 1}, {}, "layers must be a whole number from 2"),
-        ({}, {"init": "vectors"}, "init does not apply to ga-mlp"),
-    ],
-)
-def test_options_that_do_not_go_together(planted: dict[str, Any], model: Any, more: Any, sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        trained(planted, 30, SMALL | model, **more)
-
-
-def test_labels_and_splits_in_memory(planted: dict[str, Any]) -> None:
-    for name, value, sentence in (
-        ("labels", np.full(90, -2), "labels must be whole numbers from 0"),
-        ("labels", np.zeros(89, int), "one for each of 90 nodes"),
-        ("split", {"train": [0, 90]}, "rows beyond the 90 nodes"),
-    ):
-        with pytest.raises(DataError, match=sentence):
-            trained(planted, nodes=options(planted, **{name: value}))
-
-
-# ---- the command
-
-
-def test_the_command_tells_accuracy_bytes_and_the_lagrangian(planted: dict[str, Any], tmp_path: Path) -> None:
-    inputs = ["train", str(planted["edges"]), "--model", "ga-mlp"]
-    inputs += [f"--{name}={planted[name]}" for name in ("features", "labels", "split")]
-    shape = ["--layers", "4", "--width", "8", "--growth", "2", "--hops", "2", "--epochs", "30", "--seed", "2"]
-    more = ["--json", "--logical-hosts", "2", "--quantize", "8", "--out", str(tmp_path / "run")]
-    done = CliRunner().invoke(app, [*inputs, *shape, *more])
-    assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert told["test_accuracy"] > 0.7 and len(told["lagrangian"]) == 30 and told["bytes_by_kind"]["p"] == 30 * 23 * 8
-    report = CliRunner().invoke(app, ["report", str(tmp_path / "run")])
-    assert report.exit_code == 0 and (tmp_path / "run" / "report-monitors.png").stat().st_size > 5000
-    classifier = any2vec.NodeClassifier.load(tmp_path / "run")
-    assert classifier.classes == ["c0", "c1", "c2"] and len(classifier.weights) == 4
-    shown = CliRunner().invoke(app, [*inputs, *shape])  # without a folder, for the accuracy alone
-    assert shown.exit_code == 0 and "right classes" in shown.stdout and "result" not in shown.stdout
-
-
-def test_the_command_refuses_in_one_sentence(planted: dict[str, Any], tmp_path: Path) -> None:
-    inputs = ["train", str(planted["edges"]), "--model", "ga-mlp", "--features", str(planted["features"])]
-    for more, sentence in (
-        ([], "say where labels are, --labels"),
-        (["--labels", str(planted["labels"]), "--layers", "3", "--logical-hosts", "4"], "more hosts than layers"),
-        (["--labels", str(planted["labels"]), "--layers", "3-4"], "layers must be a whole number"),
-        (["--sync", "mean"], "--sync is not an option of ga-mlp"),
-    ):
-        done = CliRunner().invoke(app, [*inputs, *more, "--out", str(tmp_path / "out")])
-        assert done.exit_code == 2 and sentence in " ".join(done.output.split()), done.output
-        assert not (tmp_path / "out").exists()

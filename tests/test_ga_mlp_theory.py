@@ -14,7 +14,8 @@ from any2vec.models.activation import activation, z_objective
 from any2vec.models.admm_last import last_objective, last_update, risk, risk_gradient
 from any2vec.models.admm_layer import Penalties, lagrangian
 from any2vec.models.admm_network import Quantised, forward, grow, make_layers, start_weights
-from any2vec.parallel.layer_group import LayerGroup, Neighbours
+from any2vec.parallel.admm_group import AdmmGroup
+from any2vec.parallel.neighbours import Neighbours
 
 NU, RHO, DECAY = 0.3, 0.7, 0.2
 RANDOM = np.random.default_rng(0)
@@ -138,7 +139,7 @@ def test_in_the_theorys_regime_the_lagrangian_falls_by_lemma_1_and_lemma_4_holds
     c1, c2 = nu / 2 - 2 * nu**2 * f.slope**2 / rho, rho / 2 - 2 * nu**2 / rho - nu / 2
     assert rho > 4 * nu and c1 > 0 and c2 > 0
     layers = layers_of(10, blocks.Steps(), f=name)
-    group = LayerGroup(layers, LoneTransport(), Neighbours(None, None))
+    group = AdmmGroup(layers, LoneTransport(), Neighbours(None, None))
     now, before, first = Penalties(nu, rho, decay), None, 0.0
     for _ in range(101):
         held = [(layer.p_TI, layer.w_IO, layer.b_O, layer.z_TO, layer.q_TO) for layer in layers]
@@ -188,7 +189,7 @@ def by_hand(layers: Any, f: Any, now: Penalties) -> float:
 
 def test_with_p_on_a_grid_the_lagrangian_still_never_rises() -> None:
     layers = layers_of(5, blocks.Steps(), Quantised(True, False, 8))
-    group, values = LayerGroup(layers, LoneTransport(), Neighbours(None, None)), []
+    group, values = AdmmGroup(layers, LoneTransport(), Neighbours(None, None)), []
     for _ in range(60):
         group.iterate(Penalties(0.01, 1.0, 0.0))
         values.append(lagrangian([layer.monitor for layer in layers]))
@@ -202,7 +203,7 @@ def test_the_printed_step_length_hardly_moves_and_a_searched_one_learns() -> Non
     risks = []
     for steps in (blocks.Steps(20.0, tries=10), blocks.Steps()):
         layers = layers_of(2, steps)
-        group = LayerGroup(layers, LoneTransport(), Neighbours(None, None))
+        group = AdmmGroup(layers, LoneTransport(), Neighbours(None, None))
         start = layers[0].w_IO
         for _ in range(50):
             group.iterate(Penalties(1e-4, 1e-4, 0.0))

@@ -12,12 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import any2vec
+from any2vec.data.stream_vocabulary import StreamVocabulary
+from any2vec.data.text_options import TextOptions
 from any2vec.data.vocabulary import Keys
 from any2vec.errors import FormatError, InputError
 from any2vec.kernels.skipgram import CHUNK, train_skipgram_block
 from any2vec.kernels.subwords import MOST_GRAMS, Subwords, list_buckets
 from any2vec.makers.ngrams import NGramMaker, bounds, start_grams, used_buckets
-from cli_runs import done
+from any2vec.models.stream_word_config import StreamNGram
+from any2vec.models.streamed_ngram import StreamedNGram
+from any2vec.models.token_batch import TokenBatch
+from any2vec.train.stream_models import budget
+from cli_runs import done, refused
 from kernel_cases import Problem, negative, random_problem
 from naive import subwords as naive
 from naive.skipgram import train_skipgram_block as naive_block
@@ -121,7 +127,9 @@ def test_an_unseen_word_is_the_mean_of_the_known_ngrams() -> None:
 
 
 def test_a_word_without_a_known_ngram_has_the_mean_of_where_they_would_have_started() -> None:
-    made = NGramMaker(np.zeros(0, np.int64), np.zeros((0, 6), np.float32), min_n=3, max_n=4, buckets=50, seed=7, spread=0.5)
+    made = NGramMaker(
+        np.zeros(0, np.int64), np.zeros((0, 6), np.float32), min_n=3, max_n=4, buckets=50, seed=7, spread=0.5
+    )
     own = np.array([naive.bucket(gram, 50) for gram in naive.grams("qz", 3, 4)])
     np.testing.assert_allclose(made.make(["qz"])[0], start_grams(own, 6, 7, 0.5).mean(axis=0), rtol=1e-5)
 
@@ -129,7 +137,9 @@ def test_a_word_without_a_known_ngram_has_the_mean_of_where_they_would_have_star
 def test_words_of_which_nothing_can_be_made_are_refused() -> None:
     with pytest.raises(InputError, match="empty word"):
         maker().make(["tree", ""])
-    long = NGramMaker(np.zeros(0, np.int64), np.zeros((0, 6), np.float32), min_n=5, max_n=6, buckets=50, seed=7, spread=0.5)
+    long = NGramMaker(
+        np.zeros(0, np.int64), np.zeros((0, 6), np.float32), min_n=5, max_n=6, buckets=50, seed=7, spread=0.5
+    )
     with pytest.raises(InputError, match=r"'ab' .* no n-gram of 5 to 6 characters"):
         long.make(["enough", "ab"])
 
@@ -168,7 +178,9 @@ def test_vectors_are_means_of_own_rows_and_ngrams(trained: Path) -> None:
     assert isinstance(embeddings.maker, NGramMaker)
     words = list(embeddings.keys)
     rest = embeddings.maker.make(words)
-    cosines = (rest * embeddings.vectors).sum(1) / np.linalg.norm(rest, axis=1) / np.linalg.norm(embeddings.vectors, axis=1)
+    cosines = (
+        (rest * embeddings.vectors).sum(1) / np.linalg.norm(rest, axis=1) / np.linalg.norm(embeddings.vectors, axis=1)
+    )
     assert cosines.min() > 0.9
 
 
@@ -224,17 +236,15 @@ def test_resumed_training_has_the_same_bits(trained: Path, tmp_path: Path) -> No
     common: dict[str, Any] = {"epochs": 3, "threads": 1, "cache_dir": trained / "cache"}
     whole = any2vec.fit(model, trained / "text.txt", **common)
 
-    class Enough(Exception):
+    class EnoughError(Exception):
         pass
 
     def stop(epoch: int, _: Any) -> None:
         if epoch == 2:
-            raise Enough
+            raise EnoughError
 
-    with pytest.raises(Enough):
-        any2vec.fit(
-            model, trained / "text.txt", out=tmp_path / "run", on_epoch=stop, checkpoint_seconds=1e-6, **common
-        )
+    with pytest.raises(EnoughError):
+        any2vec.fit(model, trained / "text.txt", out=tmp_path / "run", on_epoch=stop, checkpoint_seconds=1e-6, **common)
     assert (tmp_path / "run" / "checkpoint.safetensors").exists()
     resumed = any2vec.fit(model, trained / "text.txt", out=tmp_path / "run", resume=True, **common)
     np.testing.assert_array_equal(resumed.embeddings.vectors, whole.embeddings.vectors)
@@ -260,3 +270,78 @@ def test_options_are_checked(options: dict[str, Any], message: str) -> None:
 def test_arguments_that_do_not_go_with_it_are_refused(argument: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="leave"):
         any2vec.fit(any2vec.NGram(), ["a b"], **argument)
+
+
+# ---- over a stream
+
+
+def stream_batch(trained: StreamedNGram, number: int = 0) -> tuple[TokenBatch, StreamVocabulary]:
+    """Tokens of some lines behind a first reading of them, in which their words came to have rows."""
+    vocabulary = StreamVocabulary(max_types=256, max_rows=64, min_count=1, half_life=None, text=TextOptions())
+    text = b"the small tree and the tea\nteas of small trees\n" * 40
+    for _ in range(2):
+        tokens = vocabulary.encode(
+            np.frombuffer(text, np.uint8), np.flatnonzero(np.frombuffer(text, np.uint8) == 10) + 1
+        )
+    tokens.flags.writeable = False
+    keep = np.full(64, 2**32, np.uint64)
+    born = vocabulary.born() if number == 0 else np.zeros(0, np.int64)
+    prepared = trained.prepare(tokens, vocabulary)
+    batch = TokenBatch(
+        number, tokens, number * 5000, born, *vocabulary.noise(), keep, 1.0, len(tokens), 0, (), prepared
+    )
+    return batch, vocabulary
+
+
+def streamed() -> StreamedNGram:
+    return StreamedNGram(StreamNGram(dim=6, buckets=300), max_rows=64, threads=1, seed=3)
+
+
+def test_a_streams_vectors_are_means_and_its_maker_knows_the_ngrams_met() -> None:
+    trained = streamed()
+    batch, vocabulary = stream_batch(trained)
+    assert trained.run(batch).loss_examples > 0
+    embeddings = trained.embeddings(vocabulary)
+    assert isinstance(embeddings.maker, NGramMaker)
+    words = ["the", "small", "tree", "and", "tea", "teas", "of", "trees"]
+    assert sorted(embeddings.keys) == sorted(words)
+    met = {naive.bucket(gram, 300) for word in words for gram in naive.grams(word, 3, 6)}
+    assert set(embeddings.maker.bucket_G.tolist()) == met
+    state = trained.state
+    row = vocabulary.row_of("trees")
+    own = [state["grams"][naive.bucket(gram, 300)] for gram in naive.grams("trees", 3, 6)]
+    np.testing.assert_allclose(embeddings["trees"], np.mean([state["input"][row], *own], axis=0), rtol=1e-4, atol=1e-6)
+    assert np.isfinite(embeddings["treetop"]).all()
+
+
+def test_a_stream_goes_on_from_its_state_with_the_same_bits() -> None:
+    whole, half = streamed(), streamed()
+    for trained in (whole, half):
+        trained.run(stream_batch(trained)[0])
+    again = streamed()
+    again.recall({name: array.copy() for name, array in half.state.items()})
+    for trained in (whole, again):
+        trained.run(stream_batch(trained, 1)[0])
+    for name, array in whole.state.items():
+        np.testing.assert_array_equal(array, again.state[name], err_msg=name)
+
+
+def test_the_command_streams_words_made_of_ngrams(trained: Path, tmp_path: Path) -> None:
+    told = json.loads(done(
+        "stream", str(trained / "text.txt"), "--model", "ngram", "--out", str(tmp_path / "out"), "--dim", "16",
+        "--buckets", "5000", "--subsample", "0", "--threads", "1", "--quiet", "--json",
+    ))  # fmt: skip
+    assert told["vocabulary"] == 14
+    near = json.loads(done("nearest", str(tmp_path / "out"), "balador", "-k", "3", "--json"))
+    assert not near["seen"] and "balimex" in [one["key"] for one in near["neighbours"]]
+
+
+def test_the_budget_holds_the_buckets(tmp_path: Path) -> None:
+    plenty = budget(StreamNGram(), 2 << 30).max_rows
+    assert plenty > budget(StreamNGram(buckets=1_000_000), 2 << 30).max_rows
+    (tmp_path / "text.txt").write_text("a b\n")
+    told = refused(
+        "stream", str(tmp_path / "text.txt"), "--model", "ngram", "--memory", "100MB", "--out", str(tmp_path / "out")
+    )
+    enough = int(told.split("give it ")[1].split("MB")[0])
+    assert budget(StreamNGram(), enough * 1_000_000).max_rows >= 1000

@@ -23,7 +23,7 @@ from any2vec.models.source import StoredTokens
 from any2vec.plan.bucket_orders import ORDERS, make_order
 from any2vec.plan.buffer import block_rows
 from any2vec.plan.buffer_walk import BufferWalk
-from any2vec.plan.noise_shares import meetings, noise_weights
+from any2vec.plan.noise_shares import meetings, noise_there, noise_weights
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.testing import toy_table
 from any2vec.train import swept_pairs
@@ -130,10 +130,11 @@ def test_every_item_gets_its_share_of_negatives(order: str, partitions: int, cap
     count_PP = rng.integers(1, 1000, (partitions, partitions))
     mass_P = rng.uniform(1, 3, partitions)
     states = make_order(order, partitions, capacity, seed=3).states
-    meeting_PP = meetings(make_order(order, partitions, capacity, seed=3), count_PP)
+    meeting_PP = meetings(states, count_PP)
     found_PP = np.zeros((partitions, partitions))
     for state in states:
-        weight_HH = noise_weights(state.held, mass_P, count_PP, meeting_PP)
+        there = noise_there(state.held, mass_P)
+        weight_HH = there * noise_weights(state.held, count_PP.sum(axis=1), meeting_PP)
         for (i, j), (place, q) in product(state.buckets, enumerate(state.held)):
             restricted = mass_P[q] / mass_P[list(state.held)].sum()
             found_PP[i, q] += count_PP[i, j] * restricted * weight_HH[state.held.index(i), place]

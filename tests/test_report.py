@@ -6,6 +6,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from PIL import Image
 
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
-from any2vec.report import write_report
+from any2vec.report import figures, write_report
 from any2vec.report.layout import clusters, flatten, place_labels
 from any2vec.report.page import SIGNATURE, size_text, value_text
 
@@ -193,3 +194,14 @@ def test_words_for_values() -> None:
         and value_text("x", None) == "–"
     )
     assert not re.search(r"e\+", value_text("x", 1234567.0))
+
+
+def test_monitors_are_labelled_with_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys such as $x are text, so formulas are switched off: no label may be one."""
+    drawn: list[Any] = []
+    monkeypatch.setattr(figures, "_png", lambda figure: (figure.canvas.draw(), drawn.append(figure), b"")[-1])
+    falling = [10.0**-power for power in range(6)]
+    summary = {"lagrangian": falling, "residual": [0.0, *falling[1:]], "decrease": {"fell_p": falling}}
+    figures.draw_monitors(summary, figures.Theme.light())
+    labels = [label.get_text() for axes in drawn[0].axes for label in axes.get_yticklabels(which="both")]
+    assert any(label.startswith("1e") for label in labels) and not any("$" in label for label in labels), labels

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import re
 import socket
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -191,6 +192,24 @@ def test_duplicates_and_disorder_are_told_by_ids() -> None:
     assert fresh == ["3", "1", "2", "4", "5"]
 
 
+def test_a_trickle_is_not_kept_until_a_batch_is_full() -> None:
+    def script(connection: socket.socket, number: int) -> None:
+        request_of(connection)
+        begin_chunks(connection)
+        for line in range(3):
+            chunk(connection, ndjson(line))
+            assert has_come.acquire(timeout=LONG)
+        connection.recv(1)
+
+    has_come = threading.Semaphore(0)
+    with serving(script) as server:
+        batches = source_of(server, "/", SourceOptions(patience=10 * LONG)).batches(None)
+        for line in range(3):
+            assert all_ids(read_lines(batches, 1)) == [str(line)]
+            has_come.release()
+        batches.close()
+
+
 def test_a_stalled_stream_yields_nothing_then_is_asked_again() -> None:
     def script(connection: socket.socket, number: int) -> None:
         request_of(connection)
@@ -202,7 +221,7 @@ def test_a_stalled_stream_yields_nothing_then_is_asked_again() -> None:
         source = source_of(server, "/", SourceOptions(patience=0.4))
         batches = source.batches(None)
         found = read_lines(batches, 1)
-        assert next(batches) is None  # a trickle is not kept until a batch is full
+        assert next(batches) is None
         found += read_lines(batches, 1)
         assert all_ids(found) == ["0", "1"]
         assert "ReadTimeout" in source.facts()["trouble"]

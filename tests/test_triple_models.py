@@ -22,8 +22,8 @@ from any2vec.models.rotate import RotatE
 from any2vec.models.transe import TransE
 from any2vec.models.triple_config import TripleModel
 from any2vec.models.triple_learner import TripleLearner
-from any2vec.models.triple_questions import QuestionBatch, Questions, _grouped, _grouped_by_columns, ways_of
-from any2vec.models.triple_worker import Candidates, Negatives, TripleWorker, relation_optimiser
+from any2vec.models.triple_questions import Questions, _grouped, _grouped_by_columns, ways_of
+from any2vec.models.triple_worker import Candidates, Negatives, Shares, TripleWorker, relation_optimiser
 from any2vec.plan.schedule import EpochSchedule
 from naive import triples as naive
 
@@ -82,7 +82,35 @@ def test_steps_are_the_gradient_of_the_plain_loss(
     check_gradients(model, negatives)
 
 
-def check_gradients(model: TripleModel, negatives: str) -> None:
+@pytest.mark.parametrize("kind", [ComplEx, TransE], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("loss", ["softmax", "logistic", "margin"])
+@pytest.mark.parametrize("negatives", ["all", "few"])
+def test_negatives_count_by_partition(kind: type[TripleModel], loss: Any, negatives: str) -> None:
+    """Some more than others, to each question as it is; none of a partition that counts 0."""
+    check_gradients(kind(dim=DIM, loss=loss, n3=0.05, margin=0.8, gamma=2.0, temperature=0.7), negatives, True)
+
+
+def test_shares_of_1_change_no_bit() -> None:
+    """One partition of them is what a batch has by default; several only add in another order."""
+    questions, kept = Questions(ComplEx(dim=DIM), random_triples(4), RELATIONS, 1), []
+    questions.begin(0)
+    batch = questions.batch(7, 31)
+    for shares in (None, Shares(np.array([0, ENTITIES]), np.ones((len(batch.given_Q), 1), np.float32))):
+        tables = random_tables(ComplEx(dim=DIM), 3)
+        TripleWorker(ComplEx(dim=DIM), *tables).step(batch, some_candidates("all", batch.answer_B), RATE, shares)
+        kept.append(tables)
+    assert all(np.array_equal(one, other) for one, other in zip(*kept, strict=True))
+
+
+def some_shares(candidates: Candidates, queries: int) -> Shares:
+    """Three partitions: slots 0..3, 4..6 and the rest."""
+    first_H1 = np.searchsorted(candidates.slot_K, [0, 4, 7, ENTITIES])
+    weight_QH = np.random.default_rng(8).choice([0.0, 0.25, 1.0, 7.0], (queries, 3)).astype(np.float32)
+    weight_QH[:, 0] += 0.5
+    return Shares(first_H1, weight_QH)
+
+
+def check_gradients(model: TripleModel, negatives: str, is_weighed: bool = False) -> None:
     """The loss equals the twin's; the gradients those of its central differences, penalties among them."""
     tables = random_tables(model, 3)
     questions = Questions(model, random_triples(4), RELATIONS, 1)
@@ -93,14 +121,18 @@ def check_gradients(model: TripleModel, negatives: str) -> None:
     shapes = [(len(table), table.shape[1] - 1) for table in tables]
     recorders = [Recorder(shape) for shape in shapes]
     worker._of_entities, worker._of_relations = recorders  # type: ignore[assignment]
-    found = worker.step(batch, candidates, RATE)
+    shares = some_shares(candidates, len(batch.given_Q)) if is_weighed else None
+    found = worker.step(batch, candidates, RATE, shares)
     wide = [table[:, :-1].astype(np.float64) for table in tables]
     at_start = naive.batch_scores(model, *wide, batch, candidates.slot_K.tolist())
-    of_others = [naive.weights(model, others) for _, others in at_start]
+    counts = naive.batch_counts(batch, candidates.slot_K.tolist(), shares)
+    of_others = [naive.weights(model, others, each) for (_, others), each in zip(at_start, counts, strict=True)]
 
     def plain(with_penalties: bool) -> float:
         scores = naive.batch_scores(model, *wide, batch, candidates.slot_K.tolist())
-        losses = [naive.question_loss(model, *pair, each) for pair, each in zip(scores, of_others, strict=True)]
+        losses = [
+            naive.question_loss(model, *pair, *more) for pair, *more in zip(scores, counts, of_others, strict=True)
+        ]
         if not with_penalties:
             return sum(losses)
         guessing = naive.relation_losses(model, *wide, batch) if model.relation_weight else 0.0
@@ -139,37 +171,11 @@ def test_answers_that_lie_far_apart_have_finite_gradients() -> None:
     score_QK, own_B = np.array([[300, 5, -300, 0]], np.float32), np.array([300, 5, -300], np.float32)
     first_Q1, column_B = np.array([0, 3]), np.array([0, 1, 2])
     hide_answers(score_QK, first_Q1, column_B)
-    loss = softmax_loss(score_QK, score_QK.max(axis=1), first_Q1, column_B, own_B)
+    alike = np.array([0, 4]), np.ones((1, 1), np.float32)
+    loss = softmax_loss(score_QK, score_QK.max(axis=1), first_Q1, column_B, own_B, *alike)
     assert loss == pytest.approx(300 + math.log1p(math.exp(-5)), rel=1e-6) and not own_B.any()
     expected = [0, -1 / (1 + math.exp(5)), -1, 1 + 1 / (1 + math.exp(5))]
     np.testing.assert_allclose(score_QK[0], expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", [ComplEx, TransE], ids=lambda kind: kind.name)
-def test_a_model_that_is_right_stays_so_in_every_state(kind: type[TripleModel]) -> None:
-    """Answers stand in some partitions, and come as often as its softmax over all entities says, others left out: the
-    mean gradient is 0. With negatives in which no answer is looked for it is not.
-    """
-    model = kind(dim=DIM, n3=0.0) if kind is ComplEx else kind(dim=DIM, gamma=2.0)
-    tables, open_K = random_tables(model, 5), np.arange(4, 9)
-    one = np.array([1]), np.array([2]), np.array([False]), np.array([0, 1])
-
-    def mean_gradients(candidates: Candidates) -> np.ndarray:
-        worker = TripleWorker(model, *tables)
-        recorder, of_relations = (Recorder((len(table), table.shape[1] - 1)) for table in tables)
-        worker._of_entities, worker._of_relations = recorder, of_relations  # type: ignore[assignment]
-        asked = naive.query(model.query, tables[0][1, :-1], tables[1][2, :-1], False)
-        scores = [naive.score(asked, tables[0][slot, :-1], model.is_near, model.gamma) for slot in open_K]
-        share_K = np.exp(scores) / np.exp(scores).sum()
-        mean = np.zeros_like(recorder.gradient)
-        for slot, share in zip(open_K, share_K, strict=True):
-            recorder.gradient[:] = 0
-            worker.step(QuestionBatch(*one, np.array([slot])), candidates, RATE)
-            mean += share * recorder.gradient
-        return np.abs(mean)
-
-    assert mean_gradients(Candidates(open_K)).max() < 1e-5
-    assert mean_gradients(Candidates(np.arange(ENTITIES), (0, ENTITIES))).max() > 0.05
 
 
 # ---- questions

@@ -120,7 +120,7 @@ def test_the_rate_falls_in_a_line_over_the_run(
     """As it does in memory, by the share of the questions that lie behind."""
     heard: list[tuple[float, int]] = []
 
-    def step(self: TripleWorker, batch: QuestionBatch, candidates: Candidates, rate: float) -> float:
+    def step(self: TripleWorker, batch: QuestionBatch, candidates: Candidates, rate: float, shares: Any) -> float:
         heard.append((rate, len(batch.answer_B)))
         return 0.0
 
@@ -171,7 +171,7 @@ def test_who_goes_on_ends_as_if_never_stopped(
     assert len(looked_at) == 2 and not any(found.problems for found in looked_at)
     with pytest.raises(StorageError, match="holds an unfinished run"):
         any2vec.fit(SMALL, files[0], out=out, **MEMORY)
-    with pytest.raises(InputError, match="is of a run with order = 'beta', this one has 'random'"):
+    with pytest.raises(InputError, match="is of a run with order = 'comet', this one has 'random'"):
         any2vec.fit(SMALL, files[0], out=out, resume=True, order="random", **MEMORY)
     went_on = any2vec.fit(SMALL, files[0], out=out, resume=True, **MEMORY)
     assert went_on.summary["items"] == 2 * NUM_TRAIN and not (out / "table").exists()

@@ -1,4 +1,4 @@
-"""One host of pdADMM-G on made-up nodes: seconds of an iteration, of each layer's updates, and bytes. JSON on rank 0.
+"""One host of GA-MLP on made-up nodes: seconds of an iteration, of each layer's work, and bytes. JSON on rank 0.
 
 Alone, or as one of several processes that torchrun (or a benchmark that sets its variables) has started.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from contextlib import ExitStack
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -17,7 +18,8 @@ from any2vec.cluster.lone import LoneTransport
 from any2vec.cluster.transport import Transport, text_of, text_part
 from any2vec.models.admm_network import Course
 from any2vec.models.ga_mlp import GAMLP
-from any2vec.parallel.layer_learner import LayerLearner
+from any2vec.parallel.admm_learner import AdmmLearner
+from any2vec.parallel.network_learner import NetworkLearner
 from any2vec.plan.schedule import EpochSchedule
 
 
@@ -29,13 +31,17 @@ def main() -> None:
     parser.add_argument("--warm", type=int, default=3)
     parser.add_argument("--quantize", default="none")
     parser.add_argument("--dual", default="sent")
+    parser.add_argument("--trainer", default="pdadmm")
+    parser.add_argument("--micro-batches", type=int, default=1)
     options = parser.parse_args()
-    with threadpool_limits(limits=1, user_api="blas"):
-        if joined():
-            with join(json.dumps(vars(options))) as transport:
-                found = run(options, transport)
-        else:
-            found = run(options, LoneTransport())
+    with ExitStack() as stack:
+        stack.enter_context(threadpool_limits(limits=1, user_api="blas"))
+        if options.trainer != "pdadmm":
+            from any2vec.models.click_nets import single_thread
+
+            stack.enter_context(single_thread())
+        transport = stack.enter_context(join(json.dumps(vars(options)))) if joined() else LoneTransport()
+        found = run(options, transport)
     if found:
         print(json.dumps(found))
 
@@ -44,12 +50,8 @@ def run(options: argparse.Namespace, transport: Transport) -> dict[str, object]:
     random = np.random.default_rng(0)
     x_TX = random.standard_normal((options.nodes, options.inputs), np.float32) * np.float32(5 / options.inputs**0.5)
     label_T = random.integers(0, options.classes, options.nodes)
-    model = GAMLP(layers=options.layers, width=options.width, growth="", quantize=options.quantize)
     epochs = options.warm + options.iterations
-    course = Course((options.layers,), (epochs,))
-    learner = LayerLearner(
-        model, course, x_TX, label_T, options.classes, 1, transport, dual_is_sent=options.dual == "sent"
-    )
+    learner = learner_of(options, Course((options.layers,), (epochs,)), x_TX, label_T, transport)
     before: list[float] = []
     sent = 0
     for work in EpochSchedule(start=0, stop=options.nodes, epochs=epochs, unit=options.nodes, piece=options.nodes):
@@ -74,6 +76,19 @@ def run(options: argparse.Namespace, transport: Transport) -> dict[str, object]:
         "seconds_by_layer": [spent for host in told for spent in host["layers"]],
         "bytes": [host["bytes"] for host in told],
     }  # fmt: skip
+
+
+def learner_of(
+    options: argparse.Namespace, course: Course, x_TX: np.ndarray, label_T: np.ndarray, transport: Transport
+) -> NetworkLearner:
+    sizes = {"layers": options.layers, "width": options.width, "growth": ""}
+    if options.trainer == "pdadmm":
+        model, is_sent = GAMLP(**sizes, quantize=options.quantize), options.dual == "sent"
+        return AdmmLearner(model, course, x_TX, label_T, options.classes, 1, transport, is_sent)
+    from any2vec.parallel.pipeline_learner import PipelineLearner
+
+    model = GAMLP(**sizes, trainer=options.trainer, micro_batches=options.micro_batches)
+    return PipelineLearner(model, course, x_TX, label_T, options.classes, 1, transport)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--model", choices=sorted(TRIPLE_MODELS), default="complex")
     parser.add_argument("--relations", type=int, default=10)
-    parser.add_argument("--order", default="beta")
+    parser.add_argument("--order", default=None, help="by default the model's own")
     for name in ("--entities", "--triples", "--dim", "--num-negatives", "--threads"):
         parser.add_argument(name, type=int, required=True)
     parser.add_argument("--batch-size", type=int, default=1000)

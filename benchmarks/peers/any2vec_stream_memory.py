@@ -11,15 +11,15 @@ from any2vec.machine import peak_resident_bytes
 from any2vec.models.stream_config import StreamSkipGram
 from any2vec.testing.planted_source import PlantedSource
 from any2vec.testing.planted_stream import PlantedStream
+from any2vec.train import stream_progress
 from any2vec.train.stream import stream
 from any2vec.train.stream_models import budget
 from any2vec.train.stream_options import StreamOptions
-from any2vec.train.stream_progress import StreamProgress
 
 MEMORY = 20_000_000
 DIM, WORDS_PER_LINE, WINDOW_LINES, REPEAT_DISTANCE, REPEAT_SHARE, ZIPF = 16, 50, 100_000, 150_000, 0.1, 1.5
-SPAN = 0.1
-"""memory early and late is the median over the last tenth before that place"""
+SPAN = 9
+"""memory early and late is the median over so many records before that place"""
 
 
 def main() -> None:
@@ -28,23 +28,24 @@ def main() -> None:
     parser.add_argument("--late", type=int, required=True)
     options = parser.parse_args()
     early, late = options.early, options.late
+    stream_progress.RECORD_SECONDS = 0.02  # batches are many a second: each is looked at, about
     planted = PlantedStream(
         words_per_line=WORDS_PER_LINE, zipf=ZIPF, repeat_share=REPEAT_SHARE, repeat_distance=REPEAT_DISTANCE
     )
     looked: list[tuple[int, int, int]] = []
 
-    def look(record: StreamProgress) -> None:
+    def look(record: stream_progress.StreamProgress) -> None:
         looked.append((record.words, record.rss_bytes, peak_resident_bytes()))
 
     model = StreamSkipGram(dim=DIM, window=3)
     with tempfile.TemporaryDirectory() as folder:
         run = StreamOptions(
-            memory=str(MEMORY), window_lines=WINDOW_LINES, words=late, checkpoint_seconds=5, snapshot_seconds=5
+            memory=str(MEMORY), window_lines=WINDOW_LINES, words=late, checkpoint_seconds=0.3, snapshot_seconds=0.3
         )
         told = stream(model, PlantedSource(planted), out=folder, options=run, callback=look).summary
     (source,) = told["sources"].values()
-    spans = {name: [one for one in looked if place * (1 - SPAN) <= one[0] <= place] or looked[-1:]
-             for name, place in (("early", early), ("late", late))}  # fmt: skip
+    places = {"early": early, "late": late + late // 100}  # the last batch reaches over it
+    spans = {name: ([one for one in looked if one[0] <= place] or looked[:1])[-SPAN:] for name, place in places.items()}
     room = budget(model, MEMORY)
     print(json.dumps({
         "resident_bytes": {name: statistics.median(one[1] for one in span) for name, span in spans.items()},

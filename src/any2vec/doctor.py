@@ -13,8 +13,9 @@ from any2vec import machine
 from any2vec._version import __version__
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_CORE_VARIABLE = "OPENBLAS_CORETYPE"
 _VARIABLES = ("ANY2VEC_CACHE", "ANY2VEC_DATA", "NUMBA_DISABLE_JIT", "NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS",
-              "CUDA_VISIBLE_DEVICES", "TMPDIR", *_THREAD_VARIABLES)  # fmt: skip
+              "CUDA_VISIBLE_DEVICES", "TMPDIR", _CORE_VARIABLE, *_THREAD_VARIABLES)  # fmt: skip
 _EXTRAS = {"torch": "torch", "ray": "ray", "pyg": "torch_geometric", "pymetis": "pymetis", "bench": "gensim",
            "networkx": "networkx"}  # fmt: skip
 _LOW_MEMORY = 1_000_000_000
@@ -62,12 +63,17 @@ def _has_nvidia() -> bool:
 
 
 def _linear_algebra() -> list[dict[str, Any]]:
-    """The thread pools that NumPy brought along: library, version, threads."""
+    """The thread pools that NumPy brought along: library, version, the processor that its kernels are for, threads."""
     import numpy  # noqa: F401  (loads the library that is to be described)
     from threadpoolctl import threadpool_info
 
     return [
-        {"library": one.get("internal_api"), "version": one.get("version"), "threads": one.get("num_threads")}
+        {
+            "library": one.get("internal_api"),
+            "version": one.get("version"),
+            "kernels": one.get("architecture"),
+            "threads": one.get("num_threads"),
+        }
         for one in threadpool_info()
     ]
 
@@ -107,6 +113,9 @@ def _warnings(facts: dict[str, Any]) -> list[str]:
         (hardware["usable_cores"] < hardware["cores"],
          f"This process may use {hardware['usable_cores']} of {hardware['cores']} cores (affinity or quota)."),
         (threads, f"{', '.join(threads)} is set: it limits NumPy's threads, not those of training (--threads)."),
+        (_CORE_VARIABLE in facts["environment"],
+         f"{_CORE_VARIABLE} is set: it holds NumPy's matrix products to the kernels of one kind of processor; on a "
+         "newer one, models of triples take up to twice as long."),
         (data is not None and not Path(data).is_dir(), f"ANY2VEC_DATA names {data}, which is not a folder."),
     ]  # fmt: skip
     return [sentence for is_true, sentence in checks if is_true]

@@ -34,7 +34,7 @@ class Reader(nn.Module):
 
 
 def loss_of_pairs(centre: Reader, context: Reader, pairs: list[tuple[str, str]], negatives: list[str], share: float):
-    """Sum over (context, centre) pairs, each word read where it stands; a negative that is the context does not count."""
+    """Sum over (context, centre) pairs, each word read where it stands, without negatives that are the context."""
     total = torch.zeros((), dtype=torch.float64)
     for other, own in pairs:
         x = centre.read(own)

@@ -30,15 +30,20 @@ def bucket(gram: str, buckets: int) -> int:
 
 def rows_of(words: list[str], row_of_bucket: np.ndarray, shortest: int, longest: int) -> list[list[int]]:
     """The rows of each word's n-grams."""
-    found = [[int(row_of_bucket[bucket(gram, len(row_of_bucket))]) for gram in grams(word, shortest, longest)] for word in words]
+    found = [
+        [int(row_of_bucket[bucket(gram, len(row_of_bucket))]) for gram in grams(word, shortest, longest)]
+        for word in words
+    ]
     return [[row for row in rows if row >= 0] for rows in found]
 
 
 def train_chunks(p, rows: list[list[int]], gram_rows: np.ndarray, chunk: int, train) -> tuple[int, float, int]:
-    """Skip-gram whose words are composed once a chunk; train(start, stop, composed) trains a chunk of the problem `p`."""
+    """Skip-gram on problem `p`, its words composed once a chunk; train(start, stop, composed) trains a chunk."""
     items, loss_sum, examples = 0, 0.0, 0
     for start in range(p.start, p.stop, chunk):
-        was = np.array([(p.input_rows[v] + sum(gram_rows[r] for r in own)) / (1 + len(own)) for v, own in enumerate(rows)])
+        was = np.array(
+            [(p.input_rows[v] + sum(gram_rows[r] for r in own)) / (1 + len(own)) for v, own in enumerate(rows)]
+        )
         composed = was.copy()
         result = train(start, min(p.stop, start + chunk), composed)
         items, loss_sum, examples = items + result[0], loss_sum + result[1], examples + result[2]

@@ -46,22 +46,71 @@ def batch_scores(
     return found
 
 
-def weights(model: Any, others: Sequence[float]) -> list[float]:
-    """Of negatives in the logistic loss."""
+def batch_counts(batch: Any, slots: Sequence[int], shares: Any) -> list[list[float]]:
+    """What the negatives of each question of a batch count, as `batch_scores` has them; shares None: 1."""
+    found = []
+    for q in range(len(batch.given_Q)):
+        first, stop = batch.first_Q1[q : q + 2].tolist()
+        answers = batch.answer_B[first:stop].tolist()
+        for _ in range(first, stop):
+            counts = []
+            for k, slot in enumerate(slots):
+                if slot not in answers:
+                    part = 0 if shares is None else sum(k >= begin for begin in shares.first_H1[1:])
+                    counts.append(1.0 if shares is None else float(shares.weight_QH[q, part]))
+            found.append(counts)
+    return found
+
+
+def weights(model: Any, others: Sequence[float], counts: Sequence[float]) -> list[float]:
+    """Of negatives in the logistic loss; counts: how often each is to be taken for."""
     if not others:
         return []
-    parts = [math.exp(model.temperature * (other - max(others))) for other in others]
+    parts = [
+        count * math.exp(model.temperature * (other - max(others))) for other, count in zip(others, counts, strict=True)
+    ]
     return [part / sum(parts) for part in parts]
 
 
-def question_loss(model: Any, own: float, others: Sequence[float], of_others: Sequence[float]) -> float:
-    """Loss of one question; of_others: the weights of its negatives, where the loss has any."""
+def question_loss(
+    model: Any, own: float, others: Sequence[float], counts: Sequence[float], of_others: Sequence[float]
+) -> float:
+    """Loss of one question; counts: as `weights` has them; of_others: what that says, where the loss has any."""
     if model.loss == "softmax":
         top = max([own, *others])
-        return top - own + math.log(sum(math.exp(each - top) for each in [own, *others]))
+        rest = sum(count * math.exp(each - top) for each, count in zip(others, counts, strict=True))
+        return top - own + math.log(math.exp(own - top) + rest)
     if model.loss == "margin":
-        return sum(max(0.0, model.margin - own + other) for other in others) / max(1, len(others))
+        short = [max(0.0, model.margin - own + other) for other in others]
+        return sum(count * each for count, each in zip(counts, short, strict=True)) / (sum(counts) or 1)
     return log_loss(own) + sum(weight * log_loss(-other) for weight, other in zip(of_others, others, strict=True))
+
+
+def shares(
+    states: Sequence[Any],
+    triples: Sequence[tuple[int, int]],
+    part_of: Sequence[int],
+    given: int,
+    asks_heads: bool,
+    has_relations: bool,
+) -> dict[int, float]:
+    """What a negative of each partition counts to a question: questions of an epoch about the partition of `given`,
+    over those of them that are trained while the negative's partition is there.
+
+    states: of the epoch, (partitions there, buckets trained); triples: (row of the head, row of the tail).
+    """
+    met: dict[int, int] = {}
+    asked = 0
+    for held, buckets in states:
+        for head, tail in triples:
+            if (part_of[head], part_of[tail]) not in buckets:
+                continue
+            for is_of_heads, about in ((False, head), (True, tail)):
+                if (is_of_heads == asks_heads or not has_relations) and part_of[about] == part_of[given]:
+                    asked += 1
+                    for part in held:
+                        met[part] = met.get(part, 0) + 1
+    return {part: asked / count for part, count in met.items()}
 
 
 def penalty(model: Any, row: np.ndarray, is_complex: bool) -> float:

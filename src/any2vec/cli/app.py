@@ -37,7 +37,7 @@ COMMANDS: dict[str, Entry] = {
     "dimension": Entry("dimension", "How many numbers a vector should have, by the text alone.", _RUNS),
     "nearest": Entry("search", "The nearest neighbours of a word or node.", _RESULTS),
     "analogy": Entry("search", "A is to B as C is to ...?", _RESULTS),
-    "score": Entry("score", "How likely clicks are, by a model of clicks.", _RESULTS),
+    "score": Entry("score", "How likely clicks are, or the classes of nodes, by a trained model.", _RESULTS),
     "evaluate": Entry("evaluate", "Score vectors: similarity, analogy, PIP, nodes, links, triples.", _RESULTS),
     "export": Entry("export", "Write vectors in the format of another tool.", _RESULTS),
     "watch": Entry("watch", "Follow a run: in the terminal, or as a page.", _RESULTS),

@@ -41,7 +41,8 @@ _APART = dict.fromkeys((*CLICK_MODELS, "trainers", "clicks"), "clicks")
 _APART |= dict.fromkeys((*TRIPLE_MODELS, "triples", "table", "table_hosts"), "triples")
 _APART |= dict.fromkeys((*NODE_MODELS, "nodes", "layers"), "ga-mlp")
 """owners that are no models of sequences, nor of their reading and hosts -> what they are for"""
-_ELSEWHERE = {*_LONE_MODELS, *CLICK_MODELS, *NODE_MODELS, "clicks", "trainers", "hosts", "nodes", "layers", "table_hosts"}
+_ELSEWHERE = {*_LONE_MODELS, *CLICK_MODELS, *NODE_MODELS, "clicks", "trainers", "hosts"}
+_ELSEWHERE |= {"nodes", "layers", "table_hosts"}
 """owners whose flags `estimate` has not"""
 
 _PANELS = {"skipgram": "Model", "cbow": "Model", "ngram": "Model", "deepwalk": "Walks", "node2vec": "Walks"}

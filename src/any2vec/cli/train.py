@@ -89,7 +89,8 @@ def _next(job: Job, result: Any) -> str:
         ask = ["any2vec", "evaluate", str(job.out), "--task", "triples", "--data", "TEST.tsv"]
         return f"To rank the answers of other triples:  {shlex.join(ask)}"
     if job.is_classes:
-        return "To tell classes of other nodes:  any2vec.NodeClassifier.load(" + repr(str(job.out)) + ")"
+        ask = ["any2vec", "score", str(job.out), "EDGES.tsv", "--features", "X.npz"]
+        return f"To tell classes of these nodes, or of others:  {shlex.join(ask)}"
     key = str(keys[min(len(keys) - 1, 300)]) if len(keys) else "KEY"
     command = shlex.join(["any2vec", "nearest", str(job.out), key])
     return f"To see the {'nodes' if job.is_graph else 'words'} nearest to {key}:  {command}"
@@ -126,7 +127,9 @@ def _class_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """How many classes of nodes a classifier tells rightly."""
     told = [(name, summary.get(f"{name}_accuracy")) for name in ("train", "val", "test")]
     shares = ", ".join(f"{name} {value:.1%}" for name, value in told if value is not None)
-    return [("right classes", shares)] if shares else []
+    linear = summary.get("linear_test_accuracy")
+    beside = [] if linear is None else [("a linear model", f"test {linear:.1%}")]
+    return [("right classes", shares), *beside] if shares else []
 
 
 def _table_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:

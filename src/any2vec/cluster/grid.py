@@ -24,11 +24,12 @@ class Grid:
     """
 
     def __init__(self, values: np.ndarray | Sequence[float], step: float | None = None) -> None:
-        values_G = np.asarray(values, np.float32)
+        with np.errstate(over="ignore"):
+            values_G = np.asarray(values, np.float32)
         if values_G.ndim != 1 or not 2 <= values_G.size <= MOST_VALUES:
             raise InputError(f"A grid has 2 to {MOST_VALUES:,} values, got {values_G.size:,}.")
         if not np.isfinite(values_G).all() or (np.diff(values_G) <= 0).any():
-            raise InputError("The values of a grid must be finite and ascending, each once.")
+            raise InputError("The values of a grid must be finite and ascending, each once, in float32.")
         self.values_G = values_G
         self._step = step
         self._middles = (values_G[1:].astype(np.float64) + values_G[:-1]) / 2

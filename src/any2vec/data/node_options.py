@@ -20,5 +20,7 @@ class NodeOptions:
     split: str | Path | None = None
     """file of `node train|val|test` lines; by default all nodes with a class train. In Python also a dict of name ->
     rows"""
+    linear_probe: bool = False
+    """tell, too, how well a linear model does on the same augmented features, its penalty chosen on the val nodes"""
     psi: Callable[..., Any] | None = field(default=None, metadata={"flag": False})
     """in Python: what stands beside a node's features instead of the model's psi, see `data.augment.UserPsi`"""

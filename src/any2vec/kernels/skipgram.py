@@ -17,8 +17,8 @@ With n-grams (`Subwords`) an input row is the mean of a word's own row and of it
 chunk is composed once, its blocks train the composed rows, and what a word's row has changed by is added to all rows
 that it is the mean of, as fastText does pair by pair.
 
-Legend: V vocabulary, D dim, P dim padded, M kept tokens of a chunk, U distinct words of a chunk, B blocks of a chunk, C input rows, E centres,
-Y output rows, K shared negatives, N places of the map of `mark_rows`.
+Legend: V vocabulary, D dim, P dim padded, M kept tokens of a chunk, U distinct words of a chunk, B blocks of a chunk, C
+input rows, E centres, Y output rows, K shared negatives, N places of the map of `mark_rows`.
 """
 
 from __future__ import annotations
@@ -200,9 +200,9 @@ def train_skipgram_block(
     block: positions of the stream that make one block; num_shared: K, negatives that a block shares, a
     multiple of 4 up to 1024. Both change
     the result, `start` and `stop` do not as long as they are multiples of `block` (with offset). Losses are measured
-    before the update, in one block of every `loss_every`. subwords: input rows are composed of these, chunk by chunk, so
-    that `start` changes the result, too. Returns (items int64, loss_sum float64, loss_examples
-    int64). Not safe for any other writer of the two tables to be exact: several threads are Hogwild.
+    before the update, in one block of every `loss_every`. subwords: input rows are composed of these, chunk by chunk,
+    so that `start` changes the result, too. Returns (items int64, loss_sum float64, loss_examples int64). Not safe for
+    any other writer of the two tables to be exact: several threads are Hogwild.
     """
     chunk = max(1, CHUNK // block) * block
     capacity = chunk + 2 * window + 2

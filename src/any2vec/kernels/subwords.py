@@ -1,12 +1,12 @@
 """Vectors of words from the n-grams of their characters: the mean of a word's own row and of its n-grams' rows.
 
-A word stands between `<` and `>`, and its n-grams are all runs of `shortest` to `longest` characters in that (UTF-8 code
-points), each hashed to one of H buckets (Bojanowski et al. 2017, "Enriching Word Vectors with Subword Information",
+A word stands between `<` and `>`, and its n-grams are runs of `shortest` to `longest` characters (UTF-8 code points)
+in that, each hashed to one of H buckets (Bojanowski et al. 2017, "Enriching Word Vectors with Subword Information",
 section 3.2; the hash and the order are those of fastText, so that the buckets are, too). Buckets that no word of the
 vocabulary has need no row.
 
-Legend: V vocabulary, D dim, H buckets, G rows of n-grams, B bytes of all words, U distinct words of a chunk, M kept tokens
-of a chunk, N n-grams of its distinct words.
+Legend: V vocabulary, D dim, H buckets, G rows of n-grams, B bytes of all words, U distinct words of a chunk, M kept
+tokens of a chunk, N n-grams of its distinct words.
 """
 
 from __future__ import annotations
@@ -113,7 +113,9 @@ def _list_rows(subwords: Subwords, word: int, row_N: np.ndarray) -> int:
 
 
 @jit
-def find_slots(row_M: np.ndarray, low: int, high: int, place_T: np.ndarray, slot_M: np.ndarray, word_U: np.ndarray) -> int:
+def find_slots(
+    row_M: np.ndarray, low: int, high: int, place_T: np.ndarray, slot_M: np.ndarray, word_U: np.ndarray
+) -> int:
     """Number the distinct rows among row_M[low:high] as they come: slot_M[low:high] and word_U; returns how many.
 
     place_T: int32 scratch of a power of two, above twice the entries.

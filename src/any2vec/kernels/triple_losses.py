@@ -3,9 +3,11 @@
 A query asks for the other end of triples with one entity and one relation; each of its questions has one answer. What
 answers one question of a query is no negative of its others.
 
-Legend: Q queries, K candidates, B questions: those of query q are first_Q1[q] <= b < first_Q1[q + 1]. column_B: the
-answer's place among the candidates, -1 where it is not among them; own_B its score. The gradients of answers among the
-candidates go into their columns, those of others into own_B. Losses are sums over questions, float64.
+Legend: Q queries, K candidates, B questions: those of query q are first_Q1[q] <= b < first_Q1[q + 1]; H partitions of
+the candidates: those of partition h are first_H1[h] <= k < first_H1[h + 1]. column_B: the answer's place among the
+candidates, -1 where it is not among them; own_B its score; weight_QH float32: what a negative of partition h counts to
+query q (plan/noise_shares.py), as if it came so often. The gradients of answers among the candidates go into their
+columns, those of others into own_B. Losses are sums over questions, float64.
 """
 
 from __future__ import annotations
@@ -58,20 +60,25 @@ def _show_answers(row_K: np.ndarray, column_B: np.ndarray, own_B: np.ndarray, fi
 
 @fast_jit
 def softmax_loss(
-    score_QK: np.ndarray, top_Q: np.ndarray, first_Q1: np.ndarray, column_B: np.ndarray, own_B: np.ndarray
-) -> float:
-    """- log(exp(own) / (exp(own) + sum of exp over negatives)), nats. top_Q: the highest negative of each query.
+    score_QK: np.ndarray, top_Q: np.ndarray, first_Q1: np.ndarray, column_B: np.ndarray, own_B: np.ndarray,
+    first_H1: np.ndarray, weight_QH: np.ndarray,
+) -> float:  # fmt: skip
+    """- log(exp(own) / (exp(own) + sum of weight times exp over negatives)), nats. top_Q: the highest negative.
 
     Sums are over the highest negative, or the answer where that is higher: answers of one query may lie far apart.
     """
     loss = 0.0
     for q in range(score_QK.shape[0]):
         row_K, top, first, stop = score_QK[q], top_Q[q], first_Q1[q], first_Q1[q + 1]
+        for k in range(row_K.size):  # apart from the sums: partitions may be short
+            row_K[k] = exp_below(row_K[k] - top)
         total = _ZERO
-        for k in range(row_K.size):
-            each = exp_below(row_K[k] - top)
-            row_K[k] = each
-            total += each
+        for h in range(first_H1.size - 1):
+            count = weight_QH[q, h]
+            for k in range(first_H1[h], first_H1[h + 1]):
+                each = count * row_K[k]
+                row_K[k] = each
+                total += each
         weight = _ZERO
         for b in range(first, stop):
             highest = max(top, own_B[b])
@@ -89,28 +96,33 @@ def softmax_loss(
 @fast_jit
 def logistic_loss(
     score_QK: np.ndarray, top_Q: np.ndarray, first_Q1: np.ndarray, column_B: np.ndarray, own_B: np.ndarray,
-    temperature: float,
+    first_H1: np.ndarray, weight_QH: np.ndarray, temperature: float,
 ) -> float:  # fmt: skip
-    """- log sigmoid(own) - weighted mean of log sigmoid(-score) over negatives, nats.
+    """- log sigmoid(own) - mean of log sigmoid(-score) over negatives, nats.
 
-    Weights are exp(temperature * score) over their sum, and have no gradient: self-adversarial (Sun et al. 2019,
-    equation 5); with temperature 0 all are alike.
+    The mean is by weight_QH times exp(temperature * score), which has no gradient: self-adversarial (Sun et al. 2019,
+    equation 5); with temperature 0 all of a partition are alike.
     """
     loss, sharp = 0.0, np.float32(temperature)
     for q in range(score_QK.shape[0]):
         row_K, top, first, stop = score_QK[q], top_Q[q], first_Q1[q], first_Q1[q + 1]
         total, of_negatives = _ZERO, 0.0
-        for k in range(row_K.size):
-            if row_K[k] > _HALF * _LOW:
-                total += exp_below(sharp * (row_K[k] - top))
+        for h in range(first_H1.size - 1):
+            part = _ZERO
+            for k in range(first_H1[h], first_H1[h + 1]):
+                if row_K[k] > _HALF * _LOW:
+                    part += exp_below(sharp * (row_K[k] - top))
+            total += weight_QH[q, h] * part
         each = np.float32(stop - first) / max(total, np.float32(1e-30))
-        for k in range(row_K.size):
-            if row_K[k] > _HALF * _LOW:
-                weight = each * exp_below(sharp * (row_K[k] - top))
-                of_negatives += np.float64(weight) * log_loss(-row_K[k])
-                row_K[k] = weight * sigmoid(row_K[k])
-            else:
-                row_K[k] = _ZERO
+        for h in range(first_H1.size - 1):
+            own_share = weight_QH[q, h] * each
+            for k in range(first_H1[h], first_H1[h + 1]):
+                if row_K[k] > _HALF * _LOW:
+                    weight = own_share * exp_below(sharp * (row_K[k] - top))
+                    of_negatives += np.float64(weight) * log_loss(-row_K[k])
+                    row_K[k] = weight * sigmoid(row_K[k])
+                else:
+                    row_K[k] = _ZERO
         loss += of_negatives
         for b in range(first, stop):
             loss += log_loss(own_B[b])
@@ -121,26 +133,31 @@ def logistic_loss(
 
 @fast_jit
 def margin_loss(
-    score_QK: np.ndarray, first_Q1: np.ndarray, column_B: np.ndarray, own_B: np.ndarray, margin: float
-) -> float:
-    """Mean over negatives of max(0, margin - own + score)."""
+    score_QK: np.ndarray, first_Q1: np.ndarray, column_B: np.ndarray, own_B: np.ndarray, first_H1: np.ndarray,
+    weight_QH: np.ndarray, margin: float,
+) -> float:  # fmt: skip
+    """Mean over negatives, by weight_QH, of max(0, margin - own + score)."""
     loss, wide = 0.0, np.float32(margin)
     for q in range(score_QK.shape[0]):
         row_K, first, stop = score_QK[q], first_Q1[q], first_Q1[q + 1]
-        hidden = 0
-        for k in range(row_K.size):
-            hidden += int(row_K[k] <= _HALF * _LOW)
-        share = _ONE / np.float32(max(row_K.size - hidden, 1))
+        total = _ZERO
+        for h in range(first_H1.size - 1):
+            shown = 0
+            for k in range(first_H1[h], first_H1[h + 1]):
+                shown += int(row_K[k] > _HALF * _LOW)
+            total += weight_QH[q, h] * np.float32(shown)
         gradient_B = np.zeros(stop - first, np.float32)
-        for k in range(row_K.size):
-            count = _ZERO
-            for b in range(first, stop):
-                short = wide - own_B[b] + row_K[k]
-                if short > _ZERO:
-                    loss += np.float64(share * short)
-                    count += share
-                    gradient_B[b - first] -= share
-            row_K[k] = count
+        for h in range(first_H1.size - 1):
+            share = weight_QH[q, h] / max(total, np.float32(1e-30))
+            for k in range(first_H1[h], first_H1[h + 1]):
+                count = _ZERO
+                for b in range(first, stop):
+                    short = wide - own_B[b] + row_K[k]
+                    if short > _ZERO:
+                        loss += np.float64(share * short)
+                        count += share
+                        gradient_B[b - first] -= share
+                row_K[k] = count
         own_B[first:stop] = gradient_B
         _show_answers(row_K, column_B, own_B, first, stop)
     return loss

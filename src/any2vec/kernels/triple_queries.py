@@ -42,12 +42,11 @@ def make_queries(
         elif kind == SHIFT:
             for w in range(width):
                 query[w] = entity[w] + sign * relation[w]
+        elif kind == COMPLEX:
+            _multiply(entity, relation, sign, query)
         else:
             for w in range(half):
-                if kind == COMPLEX:
-                    real, imaginary = relation[w], sign * relation[half + w]
-                else:
-                    real, imaginary = np.cos(relation[w]), sign * np.sin(relation[w])
+                real, imaginary = np.cos(relation[w]), sign * np.sin(relation[w])
                 query[w] = entity[w] * real - entity[half + w] * imaginary
                 query[half + w] = entity[w] * imaginary + entity[half + w] * real
 
@@ -76,22 +75,47 @@ def add_query_gradients(
             for w in range(width):
                 to_entity[w] += of_query[w]
                 to_relation[w] += sign * of_query[w]
+        elif kind == COMPLEX:
+            _add_product_gradients(entity, relation, sign, of_query, to_entity, to_relation)
         else:
             for w in range(half):
                 up, down = of_query[w], of_query[half + w]
                 first, second = entity[w], entity[half + w]
-                if kind == COMPLEX:
-                    real, imaginary = relation[w], sign * relation[half + w]
-                    to_relation[w] += up * first + down * second
-                    to_relation[half + w] += sign * (down * first - up * second)
-                else:
-                    real, imaginary = np.cos(relation[w]), sign * np.sin(relation[w])
-                    # The query turned by a quarter is what it changes by.
-                    to_relation[w] += sign * (
-                        down * (first * real - second * imaginary) - up * (first * imaginary + second * real)
-                    )
+                real, imaginary = np.cos(relation[w]), sign * np.sin(relation[w])
+                # The query turned by a quarter is what it changes by.
+                to_relation[w] += sign * (
+                    down * (first * real - second * imaginary) - up * (first * imaginary + second * real)
+                )
                 to_entity[w] += up * real + down * imaginary
                 to_entity[half + w] += down * real - up * imaginary
+
+
+# A loop for each half that is written: of more, LLVM makes no vectors, for it cannot tell that they lie apart.
+@fast_jit
+def _multiply(one_W: np.ndarray, other_W: np.ndarray, sign: np.float32, product_W: np.ndarray) -> None:
+    """product = one times other, complex numbers; sign -1: times the other's conjugate."""
+    half = product_W.size // 2
+    for w in range(half):
+        product_W[w] = one_W[w] * other_W[w] - one_W[half + w] * (sign * other_W[half + w])
+    for w in range(half):
+        product_W[half + w] = one_W[w] * (sign * other_W[half + w]) + one_W[half + w] * other_W[w]
+
+
+@fast_jit
+def _add_product_gradients(
+    one_W: np.ndarray, other_W: np.ndarray, sign: np.float32, of_product_W: np.ndarray, to_one_W: np.ndarray,
+    to_other_W: np.ndarray,
+) -> None:  # fmt: skip
+    """From the gradient of `_multiply`'s product to those of its two factors, which grow; they may be one array."""
+    half = of_product_W.size // 2
+    for w in range(half):
+        to_other_W[w] += of_product_W[w] * one_W[w] + of_product_W[half + w] * one_W[half + w]
+    for w in range(half):
+        to_other_W[half + w] += sign * (of_product_W[half + w] * one_W[w] - of_product_W[w] * one_W[half + w])
+    for w in range(half):
+        to_one_W[w] += of_product_W[w] * other_W[w] + of_product_W[half + w] * (sign * other_W[half + w])
+    for w in range(half):
+        to_one_W[half + w] += of_product_W[half + w] * other_W[w] - of_product_W[w] * (sign * other_W[half + w])
 
 
 @fast_jit

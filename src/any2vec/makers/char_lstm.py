@@ -1,6 +1,6 @@
 """Vectors of words by an LSTM over their bytes, in NumPy: what a trained generator says of any word.
 
-Legend: N words, D dim, S symbols, E numbers per symbol, H numbers of the state; gates in the order in, forget, cell, out.
+Legend: N words, D dim, S symbols, E numbers per symbol, H numbers of the state. Gates: in, forget, cell, out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from any2vec.makers.spelling import SYMBOLS, spell
 _TOGETHER = 1024
 """words whose states are held at a time"""
 SHAPES = {
-    "symbols": ("S", "E"), "input": ("4H", "E"), "hidden": ("4H", "H"), "bias": ("4H",), "output": ("D", "H"), "offset": ("D",),
+    "symbols": ("S", "E"), "input": ("4H", "E"), "hidden": ("4H", "H"), "bias": ("4H",), "output": ("D", "H"),
+    "offset": ("D",),
 }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ class WordMaker(Protocol):
         """Numbers of a vector."""
 
     def make(self, words: Sequence[str]) -> np.ndarray:
-        """Vectors of N words, float32 (N, D). Raises InputError for one of which none can be made, such as the empty."""
+        """Vectors of N words, float32 (N, D). InputError for one of which none can be made, such as the empty one."""
 
     def options(self) -> dict[str, Any]:
         """What is needed besides the arrays; JSON-ready."""

@@ -63,7 +63,11 @@ def prefixes(symbol_US: np.ndarray, size_U: np.ndarray) -> list[Level]:
         node_A = np.cumsum(is_new) - 1
         is_whole = size_U[first] == length
         inner_P, whole_W = np.flatnonzero(~is_whole), np.flatnonzero(is_whole)
-        found.append(Level(symbol_US[first, length - 1].astype(np.int64), before_U[first], inner_P, whole_W, order[first[is_whole]]))
+        found.append(
+            Level(
+                symbol_US[first, length - 1].astype(np.int64), before_U[first], inner_P, whole_W, order[first[is_whole]]
+            )
+        )
         rank_N = np.cumsum(~is_whole) - 1
         before_U[active] = rank_N[node_A]
     return found

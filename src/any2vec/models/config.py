@@ -19,6 +19,8 @@ class SequenceModel:
     is_graph: ClassVar[bool] = False
     start_spread: ClassVar[float] = 0.5
     """input rows start uniform in +-start_spread / dim; word2vec has 0.5, gensim 1"""
+    default_order: ClassVar[str] = "beta"
+    """of buckets, where the table is larger than memory"""
     shared_for_five: ClassVar[int] = 12
     """negatives that a block shares when each pair asks for five, and in proportion"""
     block_centres: ClassVar[int] = 16

@@ -11,6 +11,8 @@ from any2vec.errors import InputError
 
 NODE_MODELS = {"ga-mlp": "GAMLP"}
 """name on the command line -> its class, also its name in `any2vec`"""
+CLASSIFIER = "classifier.safetensors"
+"""file of a trained one in its run folder"""
 TRAINERS = ("pdadmm", "gd", "adadelta", "adagrad", "adam")
 RATES = {"gd": 0.1, "adadelta": 1.0, "adagrad": 0.01, "adam": 0.001}
 """learning rate of the trainers by back-propagation where nobody says it"""
@@ -50,10 +52,13 @@ class GAMLP:
     activation: Literal["relu", "tanh", "sigmoid"] = "relu"
     """of hidden layers; only with relu does growth leave all answers as they were"""
     trainer: Literal["pdadmm", "gd", "adadelta", "adagrad", "adam"] = "pdadmm"
-    """pdadmm, or an optimiser by back-propagation on one host, on the same objective with the same growth"""
+    """pdadmm, or an optimiser by back-propagation, on the same objective with the same growth"""
     learning_rate: float | None = None
     """trainers by back-propagation: learning rate, in (0, 10]; by default 0.1 for gd, 1 for adadelta, 0.01 for adagrad,
     0.001 for adam"""
+    micro_batches: int = 1
+    """trainers by back-propagation: parts of the training nodes, 1..65,536, at which hosts in a row work at the same
+    time (GPipe); on one host they only save memory"""
     nu: float | None = None
     """pdadmm: weight of what does not fit within a layer, in (0, 1000]; by default 0.01, with literal 0.0001"""
     rho: float | None = None
@@ -90,6 +95,7 @@ class GAMLP:
         for name, most in (("learning_rate", 10), ("nu", 1000), ("rho", 1000)):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), 0, most, open_low=True)
+        check_whole("micro_batches", self.micro_batches, 1, 65_536)
         check_number("rho_growth", self.rho_growth, 1, 1000)
         check_whole("rho_every", self.rho_every, 1, 1_000_000)
         if self.weight_decay is not None:
@@ -104,8 +110,9 @@ class GAMLP:
         """Raise InputError for an option that would do nothing."""
         default = type(self).__dataclass_fields__
         wrong = {
-            "learning_rate": self.trainer == "pdadmm", "restart": self.psi == "powers",
-            "quantized": self.quantize == "none", "grid": self.quantize != "grid", "rho_every": self.rho_growth == 1,
+            "learning_rate": self.trainer == "pdadmm", "micro_batches": self.trainer == "pdadmm",
+            "restart": self.psi == "powers", "quantized": self.quantize == "none", "grid": self.quantize != "grid",
+            "rho_every": self.rho_growth == 1,
         }  # fmt: skip
         if self.trainer != "pdadmm":
             wrong |= dict.fromkeys(("nu", "rho", "rho_growth", "quantize", "literal"), True)

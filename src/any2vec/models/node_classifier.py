@@ -20,10 +20,7 @@ from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 from any2vec.models.activation import activation
 from any2vec.models.admm_network import Weights, forward
-from any2vec.models.ga_mlp import GAMLP
-
-CLASSIFIER = "classifier.safetensors"
-"""its file in the run folder"""
+from any2vec.models.ga_mlp import CLASSIFIER, GAMLP
 
 
 def psi_of(model: GAMLP, own: UserPsi | None) -> Psi:

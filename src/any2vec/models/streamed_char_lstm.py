@@ -201,7 +201,15 @@ class StreamedCharLstm:
         """(context, centre) rows of the pairs whose centres are at these positions, int32 (M, 2)."""
         pair_M2 = np.empty((2 * self.config.window * (stop - start), 2), np.int32)
         size = list_pairs(
-            work.tokens, start, stop, work.offset, work.keep_V, self._token_key, self.config.window, self._own_V, pair_M2
+            work.tokens,
+            start,
+            stop,
+            work.offset,
+            work.keep_V,
+            self._token_key,
+            self.config.window,
+            self._own_V,
+            pair_M2,
         )
         return pair_M2[:size]
 

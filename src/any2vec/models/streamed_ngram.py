@@ -1,4 +1,4 @@
-"""Skip-gram over a stream of words that are made of n-grams: rows for words, and rows for all buckets from the start on.
+"""Skip-gram over a stream of words that are made of n-grams: rows for words, and for all buckets from the start.
 
 Legend: V rows of words (capacity), H buckets, D dim, R words of a batch.
 """

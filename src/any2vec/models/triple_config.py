@@ -27,6 +27,9 @@ class TripleModel:
 
     name: ClassVar[str] = ""
     default_epochs: ClassVar[int] = 24
+    default_order: ClassVar[str] = "comet"
+    """of buckets, where the table is larger than memory: in BETA the same partitions stay together for long, and meet
+    the same negatives"""
     query: ClassVar[str] = ""
     """how an entity's row and a relation's become a query, as kernels/triple_queries.py names it"""
     is_near: ClassVar[bool] = False

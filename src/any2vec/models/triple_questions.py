@@ -30,6 +30,10 @@ class QuestionBatch:
     answer_B: np.ndarray
     """slots of entities"""
 
+    def heads_asked(self, num_relations: int) -> np.ndarray:
+        """Bool; never true where heads and tails are asked for alike, for there are no relations."""
+        return self.is_turned_Q | (self.relation_Q >= num_relations)
+
 
 def ways_of(model: TripleModel, num_relations: int) -> tuple[np.ndarray, np.ndarray]:
     """(row of the table of relations int64, whether it is read the other way round) of 2 x num_relations ways.
@@ -56,40 +60,30 @@ class Questions:
         relations = num_relations if model.has_relations else 0
         first_G1, given_G, way_G, self.answer_N = _grouped(triple_M3, relations)
         relation_of_way, is_turned_way = ways_of(model, num_relations)
-        self._first_G1, self.count_G = first_G1, np.diff(first_G1)
-        """questions of each query, int64"""
-        self.given_G = given_G
-        """slots of entities, int64"""
-        self.asks_heads_G = way_G >= num_relations
-        """bool; never true where heads and tails are asked for alike, for there are no relations"""
+        self._first_G1, self._given_G = first_G1, given_G
         self._relation_G, self._is_turned_G = relation_of_way[way_G], is_turned_way[way_G]
         self._seed = seed
         self._order: tuple[int, np.ndarray, np.ndarray] = (-1, given_G, given_G)
 
-    def cuts(self, start: int, stop: int, size: int, most: int) -> list[int]:
-        """Where batches of questions [start, stop), in the order of the epoch, begin and end.
+    def cuts(self, size: int, most: int) -> list[int]:
+        """Where batches of questions, in the order of the epoch, begin and end.
 
         They have about `size` questions, and end where queries do; longer ones than `most` are cut all the same.
         """
         at_G1 = self._order[2]
-        near = at_G1[np.searchsorted(at_G1, _pieces(start, stop, size))].tolist()
-        return [cut for low, high in pairwise(near) for cut in _pieces(low, high, most)[:-1]] + [stop]
+        near = at_G1[np.searchsorted(at_G1, _pieces(0, self.num_questions, size))].tolist()
+        return [cut for low, high in pairwise(near) for cut in _pieces(low, high, most)[:-1]] + [self.num_questions]
 
     @property
     def num_questions(self) -> int:
         return len(self.answer_N)
 
-    def begin(self, epoch: int, class_G: np.ndarray | None = None) -> None:
-        """Lay down the order of an epoch; before any of its batches is asked for, and by one thread.
-
-        class_G: int, of each query: those of lower classes come first. Always the same ones.
-        """
+    def begin(self, epoch: int) -> None:
+        """Lay down the order of an epoch; before any of its batches is asked for, and by one thread."""
         if self._order[0] == epoch:
             return
         rng = np.random.Generator(np.random.PCG64(int(stream_key(self._seed, PURPOSE_ORDER, epoch))))
-        order_G = rng.permutation(len(self.given_G))
-        if class_G is not None:
-            order_G = order_G[np.argsort(class_G[order_G], kind="stable")]
+        order_G = rng.permutation(len(self._given_G))
         first_G1 = np.concatenate([[0], np.cumsum(np.diff(self._first_G1)[order_G])])
         self._order = (epoch, order_G, first_G1)
 
@@ -104,7 +98,7 @@ class Questions:
         source_Q = self._first_G1[query_Q] + begin_Q - at_G1[low:high]
         place_B = np.repeat(source_Q - first_Q1[:-1], count_Q) + np.arange(stop - start)
         return QuestionBatch(
-            self.given_G[query_Q], self._relation_G[query_Q], self._is_turned_G[query_Q], first_Q1,
+            self._given_G[query_Q], self._relation_G[query_Q], self._is_turned_G[query_Q], first_Q1,
             self.answer_N[place_B],
         )  # fmt: skip
 

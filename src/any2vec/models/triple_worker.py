@@ -55,6 +55,21 @@ class Candidates:
         return np.where(self.slot_K[place_B] == slot_B, place_B, -1)
 
 
+@dataclass(frozen=True)
+class Shares:
+    """What negatives count, by their partitions, as if they came so often."""
+
+    first_H1: np.ndarray
+    """int64: candidates of partition h are [first_H1[h], first_H1[h + 1])"""
+    weight_QH: np.ndarray
+    """float32: to each query of the batch"""
+
+    @classmethod
+    def alike(cls, num_candidates: int, num_queries: int) -> Shares:
+        """1 each."""
+        return cls(np.array([0, num_candidates]), np.ones((num_queries, 1), np.float32))
+
+
 class Negatives:
     """Draws the candidates of each batch, by (seed, epoch, position of the batch) alone.
 
@@ -100,8 +115,8 @@ class TripleWorker:
         self._of_relations = relation_optimiser(model)
         self._buffers: dict[str, np.ndarray] = {}
 
-    def step(self, batch: QuestionBatch, candidates: Candidates, rate: float) -> float:
-        """Train on a batch with a learning rate; the sum of the losses of its questions.
+    def step(self, batch: QuestionBatch, candidates: Candidates, rate: float, shares: Shares | None = None) -> float:
+        """Train on a batch with a learning rate; the sum of the losses of its questions. By default all shares are 1.
 
         Raises:
             InputError: the loss is no number any more; the rows are as they were.
@@ -126,7 +141,8 @@ class TripleWorker:
             gradient_QK = self._array("gradient", *score_QK.shape)
             np.copyto(gradient_QK, score_QK)
             distance_B = np.float32(gamma) - own_B
-        loss = self._loss(gradient_QK, batch.first_Q1, column_B, own_B)
+        shares = shares or Shares.alike(len(candidate_KW), len(query_QW))
+        loss = self._loss(gradient_QK, batch.first_Q1, column_B, own_B, shares)
         if not math.isfinite(loss):
             raise InputError(f"The loss of a batch is {loss}: the training has diverged; lower learning_rate.")
         of_query_QW = self._array("of_query", *query_QW.shape)
@@ -198,21 +214,24 @@ class TripleWorker:
         score_BR = guess_BW @ relation_RW.T
         own_B, first_B1 = score_BR[np.arange(len(given_B)), relation_B], np.arange(len(given_B) + 1)
         hide_answers(score_BR, first_B1, relation_B)
-        softmax_loss(score_BR, score_BR.max(axis=1), first_B1, relation_B, own_B)
+        alike = Shares.alike(len(relation_RW), len(own_B))
+        softmax_loss(score_BR, score_BR.max(axis=1), first_B1, relation_B, own_B, alike.first_H1, alike.weight_QH)
         score_BR *= np.float32(self.model.relation_weight)
         of_relation_RP += score_BR.T @ guess_BW
         add_query_gradients(*ways, score_BR @ relation_RW, of_to_B, of_entity_UW, of_from_B, of_entity_UW)
 
-    def _loss(self, score_QK: np.ndarray, first_Q1: np.ndarray, column_B: np.ndarray, own_B: np.ndarray) -> float:
+    def _loss(
+        self, score_QK: np.ndarray, first_Q1: np.ndarray, column_B: np.ndarray, own_B: np.ndarray, shares: Shares
+    ) -> float:
         """Scores, in place, become gradients."""
-        model = self.model
+        model, weights = self.model, (shares.first_H1, shares.weight_QH)
         hide_answers(score_QK, first_Q1, column_B)
         if model.loss == "margin":
-            return float(margin_loss(score_QK, first_Q1, column_B, own_B, model.margin))
+            return float(margin_loss(score_QK, first_Q1, column_B, own_B, *weights, model.margin))
         top_Q = score_QK.max(axis=1)
         if model.loss == "logistic":
-            return float(logistic_loss(score_QK, top_Q, first_Q1, column_B, own_B, model.temperature))
-        return float(softmax_loss(score_QK, top_Q, first_Q1, column_B, own_B))
+            return float(logistic_loss(score_QK, top_Q, first_Q1, column_B, own_B, *weights, model.temperature))
+        return float(softmax_loss(score_QK, top_Q, first_Q1, column_B, own_B, *weights))
 
     def _rows(self, candidates: Candidates) -> np.ndarray:
         """Values of the candidates' rows; where they are all of a range, the rows themselves."""

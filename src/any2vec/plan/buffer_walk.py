@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from any2vec.errors import InputError
@@ -103,6 +104,10 @@ class BufferWalk:
             order = renamed(order, held) if held else order
             held = order.states[-1].held
             yield order
+
+    def states_of(self, epoch: int) -> tuple[State, ...]:
+        """Of an epoch."""
+        return next(islice(self.orders(), epoch, None)).states
 
     def __iter__(self) -> Iterator[Turn]:
         block_of: dict[int, int] = {}

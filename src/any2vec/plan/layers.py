@@ -46,3 +46,13 @@ def critical_path(costs: Sequence[float], bounds: Sequence[int]) -> float:
     """How many times as fast hosts with these layers are as one host, at best: the sum of costs over the dearest's."""
     each = [sum(costs[start:stop]) for start, stop in pairwise(bounds)]
     return sum(each) / max(each)
+
+
+def pipeline_path(costs: Sequence[float], bounds: Sequence[int], micro_batches: int) -> float:
+    """The same for back-propagation in micro-batches through hosts in a row (GPipe, arXiv 1811.06965).
+
+    costs: of each layer, up and down with all micro-batches. The first micro-batch goes through all hosts, the others
+    follow at the pace of the dearest; with hosts alike it takes (m + s - 1) / m times a host's own work, for s hosts.
+    """
+    each = [sum(costs[start:stop]) for start, stop in pairwise(bounds)]
+    return sum(each) * micro_batches / (sum(each) + (micro_batches - 1) * max(each))

@@ -176,6 +176,12 @@ class SharedWalk:
         """The last state of a round that holds a partition; the host has it no longer behind it."""
         return self._last_uses[number, part]
 
+    def states_of(self, epoch: int) -> tuple[State, ...]:
+        """Of an epoch, those of all hosts."""
+        walks = (replace(self, rank=rank, start=START) for rank in range(self.hosts))
+        turns = (turn for walk in walks for turn in walk._turns() if turn.epoch == epoch)
+        return tuple(State(tuple(part for part, _ in turn.held), turn.buckets) for turn in turns)
+
     def __iter__(self) -> Iterator[Turn]:
         is_begun = False
         for turn in self._turns():

@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogFormatter, MaxNLocator
 from PIL import Image
 
 from any2vec.report.layout import place_labels
@@ -161,7 +161,7 @@ def draw_monitors(summary: dict[str, Any], theme: Theme) -> bytes:
     decrease: dict[str, list[float]] = summary.get("decrease") or {}
     columns = [
         ("Lagrangian", {"": summary["lagrangian"]}), ("residual |p - q|", {"": summary.get("residual") or []}),
-        ("change of the Lagrangian", {_BLOCKS.get(name, name): values for name, values in decrease.items()}),
+        ("its fall by block", {_BLOCKS.get(name, name): values for name, values in decrease.items()}),
     ]  # fmt: skip
     with _style(theme):
         figure = Figure(figsize=(10, 3.4), layout="constrained")
@@ -174,6 +174,8 @@ def draw_monitors(summary: dict[str, Any], theme: Theme) -> bytes:
             axes.set_xlabel("epoch")
             if any(np.nanmax(line.get_ydata(), initial=0.0) > 0 for line in axes.lines):
                 axes.set_yscale("log")
+                axes.yaxis.set_major_formatter(LogFormatter())  # the usual one writes formulas, which are switched off
+                axes.yaxis.set_minor_formatter(LogFormatter())
             if len(lines) > 1:
                 axes.legend(frameon=False, fontsize=7, ncols=2)
             axes.grid(color=theme.grid, linewidth=0.8)

@@ -212,7 +212,7 @@ class Call:
         """What is asked of one of so many hosts. facts: of the data; local_hosts: those that share this machine."""
         settings = {
             "model": self.model.as_dict(), "epochs": self.epochs, "seed": self.seed, "data": facts,
-            "init": None if init is None else start_digest(init), **self.table.settings(),
+            "init": None if init is None else start_digest(init), **self.table.settings(self.model),
             **({"hosts": hosts} if isinstance(self.model, TripleModel) and hosts > 1 else {}),
         }  # fmt: skip
         return FitRequest(

@@ -92,8 +92,8 @@ def fit(
     """Train `model` on `data`.
 
     Args:
-        model: SkipGram, CBOW, NGram, DeepWalk or Node2Vec; DLRM, DeepFM, FactorisationMachine or LogisticRegression; ComplEx,
-            DistMult, TransE, RotatE or DotProduct; GAMLP.
+        model: SkipGram, CBOW, NGram, DeepWalk or Node2Vec; DLRM, DeepFM, FactorisationMachine or LogisticRegression;
+            ComplEx, DistMult, TransE, RotatE or DotProduct; GAMLP.
         data: for words: a path, glob, folder, "-" (standard input), list of those, iterable of sentences (strings,
             lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list and its kin, a SciPy,
             NetworkX or PyG graph, an opened `Graph`, or walks that `any2vec walk` stored; for clicks: TSV, CSV,

@@ -83,7 +83,8 @@ class TrainJob:
         )  # fmt: skip
 
 
-def stored_nodes(nodes: Any) -> dict[str, str | None]:
-    """The files of `NodeOptions`, which has nothing in memory."""
+def stored_nodes(nodes: Any) -> dict[str, Any]:
+    """`NodeOptions` that have nothing in memory."""
     found = {name: getattr(nodes, name) for name in ("features", "labels", "split")}
-    return {name: None if value is None else str(value) for name, value in found.items()}
+    files = {name: None if value is None else str(value) for name, value in found.items()}
+    return files | {"linear_probe": nodes.linear_probe}

@@ -1,26 +1,29 @@
-"""One host of a run of a GA-MLP: its layers, or all of them by back-propagation; rank 0 answers for all nodes."""
+"""One host of a run of a GA-MLP: its layers, by pdADMM-G or back-propagation; rank 0 answers for all nodes."""
 
 from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from typing import Any, Protocol
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport, text_of, text_part
 from any2vec.embeddings import Embeddings
-from any2vec.errors import FormatError, JobError
+from any2vec.errors import DataError, FormatError, JobError
 from any2vec.models.admm_network import Course, Weights
-from any2vec.models.ga_mlp import GAMLP, stage_ends
-from any2vec.models.node_classifier import CLASSIFIER, NodeClassifier
-from any2vec.parallel.layer_group import PHASES
-from any2vec.parallel.layer_learner import LayerLearner, monitors_by_epoch, times_of
+from any2vec.models.ga_mlp import CLASSIFIER, GAMLP, stage_ends
+from any2vec.models.node_classifier import NodeClassifier
+from any2vec.parallel.admm_learner import AdmmLearner, monitors_by_epoch
+from any2vec.parallel.network_learner import NetworkLearner, check_finite
 from any2vec.plan.schedule import EpochSchedule
 from any2vec.train.checkpoint import FILE
 from any2vec.train.host import FitRequest, Host, Made, resumed, summed
-from any2vec.train.node_prepare import SPLITS, PreparedNodes
+from any2vec.train.node_prepare import PreparedNodes
+from any2vec.train.node_probe import probe_accuracies
 from any2vec.train.progress import Recorder
 from any2vec.types import Stats, Work
 
@@ -44,26 +47,10 @@ class LayerDriver:
         return (work.epoch + 1) % SETTLED_EVERY == 0 or work.epoch + 1 == self._epochs
 
 
-class NodeLearner(Protocol):
-    """What learns the layers of a network, some of them or all."""
-
-    def run(self, work: Work) -> Stats: ...
-
-    def learning_rate(self, progress: float) -> float: ...
-
-    def settle(self) -> None: ...
-
-    def close(self) -> None: ...
-
-    def state(self) -> dict[str, np.ndarray]: ...
-
-    def recall(self, epoch: int, state: dict[str, np.ndarray]) -> None: ...
-
-
 class NodeHost(Host):
     """What both ways to train share (abstract)."""
 
-    learner: NodeLearner
+    learner: NetworkLearner
 
     def __init__(self, request: FitRequest, prepared: PreparedNodes, transport: Transport) -> None:
         super().__init__(request, transport)
@@ -122,22 +109,34 @@ class NodeHost(Host):
 
     def facts(self, recorder: Recorder) -> dict[str, Any]:
         agreed = self.agreed()
-        told = self._told()
+        own = {"bytes": self._bytes()} | self.learner.told()
+        found = self.transport.gather([text_part(json.dumps(own))], "facts")
         if agreed is None:
             return {}
-        layers = {"hosts": self.transport.hosts, "layers": self.request.model.num_layers}
-        return self._accuracies(agreed) | {"trainer": self.request.model.trainer} | layers | told
+        told = [json.loads(text_of(parts[0])) for parts in found.values()]
+        return (
+            self._accuracies(agreed)
+            | {
+                "trainer": self.request.model.trainer,
+                "hosts": self.transport.hosts,
+                "layers": self.request.model.num_layers,
+                "bytes_by_kind": summed([host["bytes"] for host in told]),
+                "layers_by_host": [stop - start for start, stop in pairwise(self.learner.bounds)],
+                "seconds_by_layer": [spent for host in told for spent in host["seconds"]],
+            }
+            | self._of_layers(told)
+        )
 
     def finish(self) -> None:
         """Nobody asks for anything."""
 
     @abstractmethod
-    def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> NodeLearner:
+    def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> NetworkLearner:
         """What learns on this host."""
 
     @abstractmethod
-    def _told(self) -> dict[str, Any]:
-        """What this way to train tells beside accuracies, at rank 0; all hosts call it together."""
+    def _of_layers(self, told: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """What this way to train makes of what all hosts' learners have told."""
 
     def _answer(self, agreed: dict[str, np.ndarray]) -> tuple[NodeClassifier, np.ndarray, np.ndarray]:
         """(the classifier, vectors of all nodes, scores of their classes); made once, when the training is over."""
@@ -147,72 +146,73 @@ class NodeHost(Host):
             weights[0] = weights[0]._replace(w_IO=weights[0].w_IO * np.float32(self._scale))
             prepared = self.prepared
             classifier = NodeClassifier(self.request.model, weights, prepared.classes, prepared.options.psi)
-            self._answered = classifier, *classifier.answer(prepared.adjacency, prepared.features)
+            with np.errstate(over="ignore", invalid="ignore"):
+                vectors, scores = classifier.answer(prepared.adjacency, prepared.features)
+            check_finite(scores, self.request.model)
+            self._answered = classifier, vectors, scores
         return self._answered
+
+    def _bytes(self) -> dict[str, int]:
+        """Bytes that this host has sent, by kind: what neighbours say; weights where the network grew; what steers."""
+        phases = self.learner.phases
+        found = dict.fromkeys((*phases, "weights", "control"), 0)
+        for (kind, _, phase), count in self.transport.counters.sent.items():
+            found["control" if kind != "dense" else phase if phase in phases else "weights"] += count
+        return found
 
     def _accuracies(self, agreed: dict[str, np.ndarray]) -> dict[str, float | None]:
         """Share of the nodes of each part of the split whose class is told rightly; None without nodes."""
-        told_N = self._answer(agreed)[2].argmax(axis=1)
-        label_N, rows = self.prepared.label_N, self.prepared.rows
-        return {
-            f"{name}_accuracy": float((told_N[rows[name]] == label_N[rows[name]]).mean()) if len(rows[name]) else None
-            for name in SPLITS
-        }
+        found = self.prepared.accuracies(self._answer(agreed)[2].argmax(axis=1))
+        if self.prepared.options.linear_probe:
+            found |= {f"linear_{name}": value for name, value in probe_accuracies(self.prepared).items()}
+        return found
 
 
-class LayerHost(NodeHost):
-    """Some of the layers of the network, or for a while none: pdADMM-G."""
+class AdmmHost(NodeHost):
+    """pdADMM-G."""
 
-    learner: LayerLearner
+    learner: AdmmLearner
 
-    def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> LayerLearner:
+    def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> AdmmLearner:
         request = self.request
         is_sent = request.agree is None or request.agree.dual == "sent"
         num_classes = len(self.prepared.classes)
-        return LayerLearner(request.model, course, x_TX, label_T, num_classes, request.seed, self.transport, is_sent)
+        return AdmmLearner(request.model, course, x_TX, label_T, num_classes, request.seed, self.transport, is_sent)
 
-    def _told(self) -> dict[str, Any]:
-        own = {
-            "history": self.learner.history, "bytes": self._bytes(),
-            "seconds": [] if self.learner.group is None else self.learner.group.seconds,
-        }  # fmt: skip
-        found = self.transport.gather([text_part(json.dumps(own))], "facts")
-        if not found:
-            return {}
-        told = [json.loads(text_of(parts[0])) for parts in found.values()]
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        return self.learner.memory()
+
+    def _of_layers(self, told: Sequence[dict[str, Any]]) -> dict[str, Any]:
         histories = [[{int(at): row for at, row in epoch.items()} for epoch in host["history"]] for host in told]
         monitors = monitors_by_epoch(histories)
         terms = ("fit", "between", "decay", "risk")
         return {
-            "bytes_by_kind": summed([host["bytes"] for host in told]),
-            **times_of(self.learner.bounds, [host["seconds"] for host in told]),
             "lagrangian": [sum(values) for values in zip(*(monitors[name] for name in terms), strict=True)],
             "residual": [value**0.5 for value in monitors["residual"]],
             "decrease": {name: values for name, values in monitors.items() if name.startswith(("fell", "rose"))},
-        }  # fmt: skip
-
-    def _bytes(self) -> dict[str, int]:
-        """Bytes that this host has sent, by kind: p, q, u; weights where the network grew; and what steers."""
-        found = dict.fromkeys((*PHASES, "weights", "control"), 0)
-        for (kind, _, phase), count in self.transport.counters.sent.items():
-            is_between = phase in PHASES
-            found[phase if kind == "dense" and is_between else "weights" if kind == "dense" else "control"] += count
-        return found
+        }
 
 
 class BackpropHost(NodeHost):
-    """All layers, by back-propagation."""
+    """Back-propagation, on several hosts as a pipeline."""
 
-    def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> NodeLearner:
-        from any2vec.models.backprop import BackpropLearner
+    def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> NetworkLearner:
+        from any2vec.parallel.pipeline_learner import PipelineLearner
 
-        return BackpropLearner(self.request.model, course, x_TX, label_T, len(self.prepared.classes), self.request.seed)
+        model, num_classes = self.request.model, len(self.prepared.classes)
+        if model.micro_batches > len(label_T):
+            raise DataError(
+                f"There are more micro-batches than training nodes, {model.micro_batches:,} and {len(label_T):,}; "
+                "lower micro_batches."
+            )
+        return PipelineLearner(model, course, x_TX, label_T, num_classes, self.request.seed, self.transport)
 
-    def _told(self) -> dict[str, Any]:
+    def _of_layers(self, told: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {}
 
 
 def node_host(request: FitRequest, prepared: PreparedNodes, transport: Transport) -> NodeHost:
     """The host that trains as the model asks."""
-    kind = LayerHost if request.model.trainer == "pdadmm" else BackpropHost
+    kind = AdmmHost if request.model.trainer == "pdadmm" else BackpropHost
     return kind(request, prepared, transport)

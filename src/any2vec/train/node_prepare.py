@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
@@ -19,7 +20,7 @@ from any2vec.data.augment import Features, augment, normalised_adjacency
 from any2vec.data.files import fingerprint
 from any2vec.data.node_options import NodeOptions
 from any2vec.embeddings import Embeddings
-from any2vec.errors import DataError, InputError
+from any2vec.errors import DataError, FormatError, InputError
 from any2vec.evaluate.nodes import read_labels
 from any2vec.evaluate.reading import read_lines
 from any2vec.models.ga_mlp import GAMLP
@@ -54,14 +55,29 @@ class PreparedNodes:
 
     @cached_property
     def scaled(self) -> tuple[np.ndarray, float]:
-        """(the training nodes' augmented features, float32 (T, X), scaled; the factor)."""
+        """(the training nodes' augmented features, float32 (T, X), scaled; the factor).
+
+        Raises:
+            DataError: they are all 0.
+        """
         features = row_sums_to_one(self.features) if self.model.normalise == "row" else self.features
         x_TX = augment(self.adjacency, features, psi_of(self.model, self.options.psi), self.rows["train"])
         mean = float(np.einsum("ij,ij->i", x_TX, x_TX).mean(dtype=np.float64))
-        if self.model.normalise == "none" or mean == 0:
+        if mean == 0:
+            raise DataError(
+                "All features of the training nodes and of their neighbours are 0: there is nothing to tell."
+            )
+        if self.model.normalise == "none":
             return x_TX, 1.0
         factor = np.float32((_SQUARE / mean) ** 0.5)
         return x_TX * factor, float(factor)
+
+    def accuracies(self, told_N: np.ndarray) -> dict[str, float | None]:
+        """Share of the nodes of each part of the split whose class is the one told; None without nodes."""
+        return {
+            f"{name}_accuracy": float((told_N[rows] == self.label_N[rows]).mean()) if len(rows) else None
+            for name, rows in self.rows.items()
+        }
 
 
 def prepare_nodes(
@@ -86,6 +102,11 @@ def prepare_nodes(
     rows = _split(options.split, row_of, label_N)
     if not len(rows["train"]):
         raise DataError("The training split is empty: no node that has a class is to train; give some nodes `train`.")
+    if len(trained := np.unique(label_N[rows["train"]])) == 1:
+        raise DataError(
+            f"All {len(rows['train']):,} training nodes have the class {classes[trained[0]]!r}; let nodes of two or "
+            "more classes train."
+        )
     num_features = features.shape[1]
     dense = features.data if sparse.issparse(features) else np.ascontiguousarray(features)
     facts = {
@@ -131,15 +152,19 @@ def read_features(source: Any) -> tuple[Sequence[str], Features]:
     elif isinstance(source, str | Path):
         if not Path(source).exists():
             raise DataError(f"There are no features {source}; give a .npy or .npz file, or vectors of any2vec.")
-        source = Embeddings.load(source)
+        try:
+            source = Embeddings.load(source)
+        except FormatError as error:
+            raise DataError(f"Features are a .npy or .npz file, or vectors that any2vec reads. {error}") from error
     if isinstance(source, Embeddings):
         keys, source = source.keys, source.vectors
     features = sparse.csr_array(source) if sparse.issparse(source) else np.asarray(source)
     if features.ndim != 2 or features.dtype.kind not in "fiub" or 0 in features.shape:
         raise DataError(f"{name}: features must be a matrix of numbers, got {features.dtype} of {features.shape}.")
-    features = features.astype(np.float32)
+    with np.errstate(over="ignore"):
+        features = features.astype(np.float32)
     if not np.isfinite(features.data if sparse.issparse(features) else features).all():
-        raise DataError(f"{name} holds NaN or an infinite number; clean the features first.")
+        raise DataError(f"{name} holds NaN or an infinite number (in float32); clean the features first.")
     return [str(row) for row in range(features.shape[0])] if keys is None else list(keys), features
 
 
@@ -150,15 +175,16 @@ def _load(path: Path) -> Any:
             return np.load(path, allow_pickle=False)
         with np.load(path, allow_pickle=False) as stored:
             names = stored.files
-            if "format" not in names:
-                if len(names) != 1:
-                    raise DataError(f"{path.name} holds {len(names)} arrays; features are one matrix.")
+            if "format" in names:
+                return sparse.load_npz(path)
+            if len(names) == 1:
                 return stored[names[0]]
-        return sparse.load_npz(path)
     except FileNotFoundError:
         raise DataError(f"There are no features {path}; check the name.") from None
-    except (OSError, ValueError, EOFError, KeyError) as error:
-        raise DataError(f"{path.name} cannot be read as features: {error}.") from error
+    except (OSError, ValueError, EOFError, KeyError, AttributeError, BadZipFile) as error:
+        why = "it holds no numbers" if "pickle" in str(error) else str(error).rstrip(".")
+        raise DataError(f"{path.name} cannot be read as features: {why}; give a matrix of numbers.") from error
+    raise DataError(f"{path.name} holds {len(names)} arrays; features are one matrix.")
 
 
 def _labels(source: Any, row_of: dict[str, int]) -> tuple[np.ndarray, list[str]]:
@@ -192,6 +218,8 @@ def _split(source: Any, row_of: dict[str, int], label_N: np.ndarray) -> dict[str
     if isinstance(source, str | Path):
         parts: dict[str, list[str]] = {name: [] for name in SPLITS}
         for number, line in read_lines(source):
+            if line.startswith("#"):
+                continue
             node, *rest = line.replace("\t", " ").replace(",", " ").split()
             if len(rest) != 1 or rest[0] not in SPLITS:
                 raise DataError(f"{Path(source).name}, line {number:,}: expected `node train|val|test`, got {line!r}.")
@@ -227,10 +255,10 @@ def check_nodes(model: GAMLP, hosts: LayerOptions, threads: int, nodes: NodeOpti
             raise InputError(f"{name} does not apply to {model.name}; leave it out.")
     if threads > 1:
         raise InputError(f"A host of {model.name} has one thread, got threads = {threads}; start more hosts instead.")
+    if model.trainer != "pdadmm" and hosts.dual != "sent":
+        raise InputError(f"dual does nothing with trainer {model.trainer}; leave it out.")
     if model.trainer != "pdadmm":
         check_torch("Trainers by back-propagation")
-    if model.trainer != "pdadmm" and (hosts.is_spread or hosts.ray is not None or joined()):
-        raise InputError(f"trainer {model.trainer} goes through all layers in turn, on one host; leave hosts out.")
     if hosts.num_ranks is not None and hosts.num_ranks > model.num_layers:
         raise InputError(
             f"There are more hosts than layers, {hosts.num_ranks} and {model.num_layers}: each host needs a layer."

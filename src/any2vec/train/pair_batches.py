@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +21,9 @@ from any2vec.models.learner import LOSS_EVERY, shared_negatives
 from any2vec.models.rates import linear_rate
 from any2vec.plan.buffer import block_rows
 from any2vec.plan.buffer_walk import BufferWalk, Turn
-from any2vec.plan.noise_shares import meetings, noise_weights
+from any2vec.plan.noise_shares import meetings, noise_there, noise_weights
 from any2vec.plan.occupancy import NOISE_POWER
+from any2vec.plan.shared_walk import SharedWalk
 from any2vec.sampling.triple_windows import Window
 from any2vec.train.out_of_core import Batch
 from any2vec.types import Stats
@@ -53,7 +53,13 @@ class PairLearner:
     """
 
     def __init__(
-        self, model: SequenceModel, count_V: np.ndarray, parts: EntityParts, walk: BufferWalk, sweeps: int, seed: int
+        self,
+        model: SequenceModel,
+        count_V: np.ndarray,
+        parts: EntityParts,
+        walk: BufferWalk | SharedWalk,
+        sweeps: int,
+        seed: int,
     ) -> None:
         self.model, self.parts, self.walk, self.sweeps, self.seed = model, parts, walk, sweeps, seed
         self.items = 0
@@ -113,11 +119,11 @@ class PairLearner:
         if turn.epoch != self._epoch:
             assert self.buckets is not None
             self._epoch, self._count_PP = turn.epoch, self.buckets.of(turn.epoch).count_PP
-            order = next(islice(self.walk.orders(), turn.epoch, None))
-            self._meeting_PP = meetings(order, self._count_PP)
+            self._meeting_PP = meetings(self.walk.states_of(turn.epoch), self._count_PP)
         held = [part for part, _ in turn.held]
         mass_H, bounds = self._mass_P[held], self.parts.bounds
-        weight_HH = noise_weights(held, self._mass_P, self._count_PP, self._meeting_PP)
+        there = np.float32(noise_there(held, self._mass_P))
+        weight_HH = there * noise_weights(held, self._count_PP.sum(axis=1), self._meeting_PP)
         held_B = np.zeros(self.walk.blocks, np.int32)
         held_B[[block for _, block in turn.held]] = np.arange(len(held))
         threshold_H, alias_H = build_alias(mass_H if mass_H.sum() > 0 else np.ones(len(held)))

@@ -24,14 +24,14 @@ from any2vec.data.storage import (
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError, StorageError
 from any2vec.machine import describe
+from any2vec.models.ga_mlp import CLASSIFIER
 from any2vec.signals import stops_go_to
 from any2vec.train.checkpoint import FILE, check_settings, remove_checkpoint
 from any2vec.train.losses import forget_losses
 
 _RESULT = (
     "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",
-    "relations.safetensors", "relations.tsv", "triples.npy", "classifier.safetensors", "ngrams.safetensors",
-    "char_lstm.safetensors",
+    "relations.safetensors", "relations.tsv", "triples.npy", CLASSIFIER, "ngrams.safetensors", "char_lstm.safetensors",
 )  # fmt: skip
 TABLE, TRIPLES = "table", "triples"
 """folders of a run whose table is larger than memory, until its result is whole: partitions, and buckets of triples"""
@@ -272,6 +272,11 @@ def check_resumable(out: Path, settings: dict[str, Any]) -> None:
 def is_finished(out: Path) -> bool:
     """Whether the last run that began in `out` has left its result there."""
     return (out / _WHOLE).exists() and not (out / _NEW_ABOUT).exists()
+
+
+def is_node_classifier(out: Path) -> bool:
+    """Whether a run has left a classifier of nodes there."""
+    return (out / CLASSIFIER).exists()
 
 
 def is_begun(out: Path) -> bool:

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -47,7 +48,7 @@ class SharedTable:
     """One host of several.
 
     Args:
-        host: what is learned; its plan is the same on all hosts.
+        host: what is learned, and this host's `SharedWalk`; its plan is the same on all hosts.
     """
 
     def __init__(self, host: TableHost, transport: Transport) -> None:
@@ -138,11 +139,8 @@ class SharedTable:
 
     def _walk(self, store: PartitionStore | None) -> SharedWalk:
         start = START if store is None or "position" not in store.note else Position(*store.note["position"])
-        plan = self.host.plan
-        return SharedWalk(
-            hosts=self.transport.hosts, rank=self.transport.rank, partitions=plan.partitions, capacity=plan.capacity,
-            epochs=self.request.epochs, seed=self.request.seed, start=start,
-        )  # fmt: skip
+        assert isinstance(self.host.walk, SharedWalk)
+        return replace(self.host.walk, start=start)
 
     def _run(
         self, store: PartitionStore, buckets: Buckets, walk: SharedWalk, exchange: PartitionExchange, recorder: Recorder

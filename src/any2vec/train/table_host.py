@@ -22,6 +22,7 @@ from any2vec.data.triple_buckets import Buckets
 from any2vec.errors import InputError, Interrupted
 from any2vec.plan.buffer import BufferPlan
 from any2vec.plan.buffer_walk import BufferWalk
+from any2vec.plan.shared_walk import SharedWalk
 from any2vec.sampling.triple_windows import Window
 from any2vec.signals import name_of, stops_go_to
 from any2vec.tables.partition_exchange import AllPartitions
@@ -78,8 +79,8 @@ class TableHost(ABC):
         self.request, self.plan, self.data_facts = request, plan, data_facts
         self.out = request.out
         self.parts = EntityParts(num_rows, plan.partitions, request.seed)
-        self.walk = BufferWalk(
-            order=request.table.bucket_order, partitions=plan.partitions, capacity=plan.capacity,
+        self.walk: BufferWalk | SharedWalk = BufferWalk(
+            order=request.table.order_of(request.model), partitions=plan.partitions, capacity=plan.capacity,
             epochs=request.epochs * self.sweeps, seed=request.seed,
         )  # fmt: skip
         self.stop_signal = 0
@@ -212,7 +213,7 @@ class TableHost(ABC):
         moved["seconds_waited"] += report.seconds_waited
         return {
             "partitions": self.plan.partitions, "capacity": self.plan.capacity,
-            "order": self.request.table.bucket_order, "table_bytes": self.plan.num_rows * self.plan.row_bytes,
+            "order": self.walk.order, "table_bytes": self.plan.num_rows * self.plan.row_bytes,
             "triple_bytes_read": report.triple_bytes, "staleness": report.staleness, **moved,
         }  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from any2vec.checks import check_choice, check_whole
 from any2vec.errors import InputError
@@ -24,7 +24,8 @@ class TableOptions:
     order: (
         Literal["beta", "comet", "hilbert", "hilbert-symmetric", "inside-out", "affinity", "row-major", "random"] | None
     ) = None
-    """in which order pairs of partitions are trained where the table is larger than --memory, by default beta"""
+    """in which order pairs of partitions are trained where the table is larger than --memory, by default comet
+    for triples, beta for words and nodes"""
     staleness_bound: int | None = None
     """of such a table: batches, 1 and up; none is trained on rows that so many others change meanwhile; by default 1
     with one thread, else two for each thread"""
@@ -47,9 +48,9 @@ class TableOptions:
         """The budget; 0: there is none."""
         return 0 if self.memory is None else parse_size(self.memory)
 
-    @property
-    def bucket_order(self) -> str:
-        return self.order or ORDERS[0]
+    def order_of(self, model: Any) -> str:
+        """What a model's run has."""
+        return self.order or str(model.default_order)
 
     def bound_of(self, threads: int) -> int:
         """Batches, for so many threads."""
@@ -59,9 +60,9 @@ class TableOptions:
         """What the summary says of a table that fits into the budget, if there is one."""
         return {} if self.memory is None else {"partitions": 1, "capacity": 1, "loads": 0}
 
-    def settings(self) -> dict[str, str]:
-        """What must be the same for a run to go on, if there is a budget at all."""
-        return {} if self.memory is None else {"memory": self.memory, "order": self.bucket_order}
+    def settings(self, model: Any) -> dict[str, str]:
+        """What must be the same for a model's run to go on, if there is a budget at all."""
+        return {} if self.memory is None else {"memory": self.memory, "order": self.order_of(model)}
 
 
 def parse_size(text: str) -> int:

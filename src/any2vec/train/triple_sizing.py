@@ -60,7 +60,7 @@ def _sized(
     plan = plan_budget(table.memory_bytes, rows, size, fixed, more) or BufferPlan(rows, size, 1, 1, fixed, 0)
     result = 4 * rows * model.dim + names + _TRIPLE * report.num_triples
     return TableRun(
-        buffer=plan, order=table.bucket_order, items=report.num_triples, item_bytes=_TRIPLE, result_bytes=result,
+        buffer=plan, order=table.order_of(model), items=report.num_triples, item_bytes=_TRIPLE, result_bytes=result,
         more_bytes=more,
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.models.triple_scorer import TripleScorer
 from any2vec.models.triple_worker import relation_optimiser
 from any2vec.plan.buffer import BufferPlan
-from any2vec.plan.shared_walk import Rounds
+from any2vec.plan.shared_walk import Rounds, SharedWalk
 from any2vec.tables.partition_exchange import AllPartitions
 from any2vec.tables.partition_store import PartitionStore
 from any2vec.train.host import FitRequest, Host, Made
@@ -62,21 +62,31 @@ class TripleTableHost(TableHost):
         super().__init__(request, plan, num_entities, prepared.facts)
         self.relation_RC = fresh_relations(request.model, num_relations, request.seed)
         seed = host_seed(request.seed, transport.rank)
-        self.learner = WindowLearner(request.model, self.relation_RC, self.parts, num_relations, request.epochs, seed)
-        self.rank = transport.rank
-        self.rounds = Rounds(transport.hosts, plan.partitions, request.epochs) if transport.hosts > 1 else None
+        self.rank, self.rounds = transport.rank, None
+        if transport.hosts > 1:
+            self.walk = SharedWalk(
+                hosts=transport.hosts, rank=transport.rank, partitions=plan.partitions, capacity=plan.capacity,
+                epochs=request.epochs, seed=request.seed,
+            )  # fmt: skip
+            self.rounds = self.walk.rounds
+        self.learner = WindowLearner(request.model, self.relation_RC, self.parts, self.walk, num_relations, seed)
 
     def compile(self) -> None:
         try_kernels(replace(self.request.model, num_negatives=2))
 
     def buckets(self, folder: Path, is_new: bool) -> TripleBuckets:
-        if not is_new:
-            return TripleBuckets.open(folder)
         given = self.triples
         blocks = blocks_of(given.head, given.relation, given.tail)
         if self.rounds is not None:
+            self.learner.count_PP = count_buckets(blocks, self.parts)
             blocks = own_blocks(blocks, self.parts, self.rounds, self.rank)
-        return TripleBuckets.create(folder, self.parts, len(given.relations), blocks, overwrite=True)
+        if is_new:
+            found = TripleBuckets.create(folder, self.parts, len(given.relations), blocks, overwrite=True)
+        else:
+            found = TripleBuckets.open(folder)
+        if self.rounds is None:
+            self.learner.count_PP = found.count_PP
+        return found
 
     def start(self, entity_M: np.ndarray, row_MC: np.ndarray) -> None:
         start_entities(self.request.model, entity_M, row_MC, self.request.seed)
@@ -115,6 +125,15 @@ class TripleTableHost(TableHost):
 def host_seed(seed: int, rank: int) -> int:
     """Of what a host draws for itself; rank 0 draws what a single host does."""
     return (seed + 1_000_003 * rank) % (MAX_SEED + 1)
+
+
+def count_buckets(blocks: Blocks, parts: EntityParts) -> np.ndarray:
+    """Triples of each bucket, int64 (P, P), of all hosts."""
+    count_PP = np.zeros((parts.partitions, parts.partitions), np.int64)
+    for triple_M3 in blocks():
+        head_M, tail_M = (parts.part_of(parts.rows(triple_M3[:, column])) for column in (0, 2))
+        count_PP += np.bincount(head_M * parts.partitions + tail_M, minlength=count_PP.size).reshape(count_PP.shape)
+    return count_PP
 
 
 def own_blocks(blocks: Blocks, parts: EntityParts, rounds: Rounds, rank: int) -> Blocks:

@@ -11,29 +11,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from any2vec.cluster.grid import Grid
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
-from any2vec.errors import MessageError
 from any2vec.models.admm_layer import Layer, Penalties
+from any2vec.parallel.neighbours import Neighbours, array_from
 
 CHANNEL = "layers"
 PHASES = ("p", "q", "u")
 """what a message between neighbours carries, one array each"""
 
 
-class Neighbours(NamedTuple):
-    """Ranks of the hosts of the layers below and above; None: there are none."""
-
-    below: int | None
-    above: int | None
-
-
-class LayerGroup:
+class AdmmGroup:
     """Consecutive layers on one host, one or more.
 
     Args:
@@ -117,17 +109,4 @@ class LayerGroup:
         """An array of the shape and dtype of `like`."""
         (part,) = self._transport.recv(peer, phase, CHANNEL).parts
         array = part.array if grid is None else grid.unpack(part, like.dtype.type)
-        if array.shape != like.shape or array.dtype != like.dtype:
-            raise MessageError(
-                f"Rank {peer} sent {phase} as {array.dtype} {array.shape} where {like.dtype} {like.shape} was due: the "
-                "hosts do not run the same job."
-            )
-        return array
-
-
-def neighbours_of(rank: int, bounds: Sequence[int]) -> Neighbours:
-    """Who has the layers beside those of a host that has [bounds[rank], bounds[rank + 1]), one or more."""
-    hosts = len(bounds) - 1
-    below = rank - 1 if bounds[rank] > 0 else None
-    above = rank + 1 if rank + 1 < hosts and bounds[rank + 1] < bounds[-1] else None
-    return Neighbours(below, above)
+        return array_from(peer, phase, array, like.shape, like.dtype)
