@@ -143,7 +143,7 @@ def _killed(bench: Bench, sources: Sequence[Path], role: str) -> Reading:
         os.kill(_process(job.pid, role), signal.SIGKILL)
         began = time.monotonic()
         codes = wait_for([job], LIMIT)
-        seconds, said = time.monotonic() - began, last_line(errors)
+        seconds, said = time.monotonic() - began, last_line(errors).replace(f"{out}/", "DIR/")
     if codes != [0]:
         return Reading(value=float("inf"), text=f"ended with {codes}: {said[:150]}")
     summary = json.loads((out / "stream.json").read_text())["summary"]
@@ -166,7 +166,7 @@ def _ends_clearly(bench: Bench, sources: Sequence[Path]) -> Reading:
         os.kill(_process(job.pid, "trainer"), signal.SIGKILL)
         began = time.monotonic()
         codes = wait_for([job], LIMIT)
-        seconds, said = time.monotonic() - began, last_line(errors)
+        seconds, said = time.monotonic() - began, last_line(errors).replace(f"{out}/", "DIR/")
     with _job(bench, _command(sources, out, "--resume")) as (job, errors):
         again = wait_for([job], LIMIT)
     missing, twice = _wrong_ids(sources, out)
