@@ -7,7 +7,6 @@ import json
 import statistics
 import tempfile
 
-from any2vec.machine import peak_resident_bytes
 from any2vec.models.stream_config import StreamSkipGram
 from any2vec.testing.planted_source import PlantedSource
 from any2vec.testing.planted_stream import PlantedStream
@@ -35,7 +34,7 @@ def main() -> None:
     looked: list[tuple[int, int, int]] = []
 
     def look(record: stream_progress.StreamProgress) -> None:
-        looked.append((record.words, record.rss_bytes, peak_resident_bytes()))
+        looked.append((record.words, record.rss_bytes, max(record.rss_bytes, looked[-1][2] if looked else 0)))
 
     model = StreamSkipGram(dim=DIM, window=3)
     with tempfile.TemporaryDirectory() as folder:
