@@ -20,7 +20,7 @@ from any2vec.data.text_options import TextOptions
 from any2vec.data.vocabulary import Keys
 from any2vec.errors import FormatError, InputError
 from any2vec.makers.char_lstm import CharLstmMaker
-from any2vec.makers.spelling import END, MOST_BYTES, prefixes, spell
+from any2vec.makers.spelling import END, MOST_BYTES, READINGS, backwards, prefixes, spell, tries
 from any2vec.models.char_generator import CharGenerator
 from any2vec.models.char_step import BatchWords, make_step
 from any2vec.models.stream_word_config import StreamCharLstm
@@ -36,8 +36,8 @@ def weights_of(net: CharGenerator) -> dict[str, torch.Tensor]:
     return dict(net.named_parameters())
 
 
-def levels_of(words: list[str]) -> list[Any]:
-    return prefixes(*spell(Keys.of(words)))
+def tries_of(words: list[str], reading: str) -> list[Any]:
+    return tries(*spell(Keys.of(words)), reading)
 
 
 def test_words_are_their_bytes_and_an_end() -> None:
@@ -46,6 +46,10 @@ def test_words_are_their_bytes_and_an_end() -> None:
     assert symbols[1, :4].tolist() == [*"東".encode(), END]
     assert symbols[2].tolist() == [ord("y")] * MOST_BYTES + [END]
     assert sizes.tolist() == [3, 4, MOST_BYTES + 1]
+    reverse = backwards(symbols, sizes)
+    assert reverse[0, :4].tolist() == [98, 97, END, -1]
+    assert reverse[1, :4].tolist() == [*"東".encode()[::-1], END]
+    assert reverse[2].tolist() == symbols[2].tolist()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -54,7 +58,7 @@ def test_every_distinct_prefix_is_there_once(seed: int) -> None:
     random = np.random.default_rng(seed)
     words = sorted({"".join(random.choice(list("abc"), random.integers(1, 7))) for _ in range(60)})
     random.shuffle(words)
-    levels = levels_of(words)
+    levels = prefixes(*spell(Keys.of(words)))
     for length, level in enumerate(levels, start=1):
         prefixes_here = {(*word.encode(), END)[:length] for word in words if len(word) + 1 >= length}
         assert len(level.symbol_N) == len(prefixes_here)
@@ -67,11 +71,12 @@ def test_every_distinct_prefix_is_there_once(seed: int) -> None:
     assert sorted(int(word) for level in levels for word in level.word_W) == list(range(len(words)))
 
 
-def test_vectors_equal_those_of_torchs_own_lstm_and_of_the_maker() -> None:
-    net = CharGenerator(7, 12, 5, seed=3)
+@pytest.mark.parametrize("reading", READINGS)
+def test_vectors_equal_those_of_torchs_own_lstm_and_of_the_maker(reading: str) -> None:
+    net = CharGenerator(7, 12, 5, reading, seed=3)
     with torch.no_grad():
-        ours = net(levels_of(WORDS), len(WORDS)).numpy()
-        theirs = torch.stack([Reader(weights_of(net)).read(word) for word in WORDS]).numpy()
+        ours = net(tries_of(WORDS, reading), len(WORDS)).numpy()
+        theirs = torch.stack([Reader(weights_of(net), reading).read(word) for word in WORDS]).numpy()
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(net.maker().make(WORDS), theirs, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(net.maker().make(WORDS[3:4])[0], theirs[3], rtol=1e-4, atol=1e-6)
@@ -82,26 +87,28 @@ def words_of_batch(negatives: np.ndarray) -> BatchWords:
     return BatchWords(row_R, *spell(Keys.of(WORDS)), np.array([0, 1]), negatives[None])
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_loss_and_gradients_equal_those_of_every_occurrence_read_alone(seed: int) -> None:
+@pytest.mark.parametrize(("seed", "reading"), [(0, "forward"), (1, "backward"), (2, "both")])
+def test_loss_and_gradients_equal_those_of_every_occurrence_read_alone(seed: int, reading: str) -> None:
     random = np.random.default_rng(seed)
     pair_M2 = random.integers(0, len(WORDS), (25, 2)).astype(np.int32)
     negative_S, share = random.integers(0, len(WORDS), 8), 0.625
-    centre, context = (CharGenerator(6, 9, 4, seed=number) for number in (1, 2))
+    centre, context = (CharGenerator(6, 9, 4, reading, seed=number) for number in (1, 2))
     step = make_step(pair_M2, negative_S, share)
     words = words_of_batch(negative_S)
     loss = step_loss(
-        centre(words.levels(step.row_X), len(step.row_X)), context(words.levels(step.row_Y), len(step.row_Y)), step
+        centre(words.tries(step.row_X, reading), len(step.row_X)),
+        context(words.tries(step.row_Y, reading), len(step.row_Y)),
+        step,
     )
     loss.backward()
-    readers = Reader(weights_of(centre)), Reader(weights_of(context))
+    readers = Reader(weights_of(centre), reading), Reader(weights_of(context), reading)
     pairs = [(WORDS[other], WORDS[own]) for other, own in pair_M2]
     plain = loss_of_pairs(*readers, pairs, [WORDS[row] for row in negative_S], share)
     plain.backward()
     assert float(loss.detach()) == pytest.approx(float(plain.detach()), rel=1e-5)
     for net, reader in zip((centre, context), readers, strict=True):
-        for parameter, name in reader.named():
-            ours, theirs = getattr(net, name).grad.numpy(), parameter.grad.numpy()
+        for name, gradient in reader.gradients().items():
+            ours, theirs = getattr(net, name).grad.numpy(), gradient.numpy()
             assert np.abs(theirs).max() > 1e-6
             np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=2e-5)
 
@@ -210,7 +217,8 @@ def streamed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "text.txt").write_text("\n".join(LINES * 4) + "\n")
     done(
         "stream", str(folder / "text.txt"), "--model", "char-lstm", "--out", str(folder / "out"), "--dim", "8",
-        "--hidden", "16", "--byte-dim", "8", "--batch-pairs", "500", "--subsample", "0", "--threads", "1", "--quiet",
+        "--reading", "both", "--hidden", "16", "--byte-dim", "8", "--batch-pairs", "500", "--subsample", "0",
+        "--threads", "1", "--quiet",
     )  # fmt: skip
     return folder
 
@@ -232,12 +240,12 @@ def test_weights_that_do_not_fit_are_a_format_error(streamed: Path, tmp_path: Pa
     assert embeddings.maker is not None
     arrays = dict(embeddings.maker.arrays())
     for name, wrong in (
-        ("bias", arrays["bias"][:-4]),
+        ("bias", arrays["bias"][:, :-4]),
         ("symbols", arrays["symbols"][:50]),
         ("output", arrays["output"][:3]),
     ):
         broken = any2vec.Embeddings(
-            list(embeddings.keys), embeddings.vectors, maker=CharLstmMaker(arrays | {name: wrong})
+            list(embeddings.keys), embeddings.vectors, maker=CharLstmMaker("both", arrays | {name: wrong})
         )
         broken.save(tmp_path / name)
         with pytest.raises(FormatError, match="damaged"):
@@ -247,6 +255,7 @@ def test_weights_that_do_not_fit_are_a_format_error(streamed: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"reading": "sideways"}, "reading must be"),
         ({"hidden": 0}, "hidden must be"),
         ({"batch_pairs": 0}, "batch_pairs must be"),
         ({"device": "tpu"}, "device must be"),

@@ -1,4 +1,4 @@
-"""Plain twin of the character model's step: torch's own LSTM reads every occurrence of every word alone."""
+"""Plain twin of the character model's step: torch's own LSTMs read every occurrence of every word alone."""
 
 from __future__ import annotations
 
@@ -9,28 +9,36 @@ END, SYMBOLS, MOST_BYTES = 256, 257, 64
 
 
 class Reader(nn.Module):
-    """Bytes and END, through nn.LSTM, the last state through a linear layer."""
+    """Bytes, in reverse, or both, and END, each way through its nn.LSTM, the last states through a linear layer."""
 
-    def __init__(self, weights: dict[str, torch.Tensor]) -> None:
+    def __init__(self, weights: dict[str, torch.Tensor], reading: str) -> None:
         super().__init__()
-        hidden, byte_dim = weights["output"].shape[1], weights["symbols"].shape[1]
-        self.symbols = nn.Embedding(SYMBOLS, byte_dim)
-        self.lstm = nn.LSTM(byte_dim, hidden)
-        self.linear = nn.Linear(hidden, len(weights["output"]))
-        for parameter, name in self.named():
-            parameter.data = weights[name].detach().double().clone()
-        self.lstm.bias_hh_l0.data = torch.zeros(4 * hidden, dtype=torch.float64)
+        given = {name: weight.detach().double().clone() for name, weight in weights.items()}
+        self.steps = {"forward": [1], "backward": [-1], "both": [1, -1]}[reading]
+        self.symbols = nn.Parameter(given["symbols"])
+        self.linear = nn.Linear(*reversed(given["output"].shape), dtype=torch.float64)
+        self.linear.weight.data, self.linear.bias.data = given["output"], given["offset"]
+        self.lstms = nn.ModuleList()
+        for way in range(len(self.steps)):
+            lstm = nn.LSTM(given["symbols"].shape[1], given["hidden"].shape[2], dtype=torch.float64)
+            lstm.weight_ih_l0.data, lstm.weight_hh_l0.data = given["input"][way], given["hidden"][way]
+            lstm.bias_ih_l0.data = given["bias"][way]
+            nn.init.zeros_(lstm.bias_hh_l0)
+            self.lstms.append(lstm)
 
-    def named(self) -> list[tuple[nn.Parameter, str]]:
-        return [
-            (self.symbols.weight, "symbols"), (self.lstm.weight_ih_l0, "input"), (self.lstm.weight_hh_l0, "hidden"),
-            (self.lstm.bias_ih_l0, "bias"), (self.linear.weight, "output"), (self.linear.bias, "offset"),
-        ]  # fmt: skip
+    def gradients(self) -> dict[str, torch.Tensor]:
+        ways = {"input": "weight_ih_l0", "hidden": "weight_hh_l0", "bias": "bias_ih_l0"}
+        found = {"symbols": self.symbols, "output": self.linear.weight, "offset": self.linear.bias}
+        return {name: parameter.grad for name, parameter in found.items()} | {
+            name: torch.stack([getattr(lstm, own).grad for lstm in self.lstms]) for name, own in ways.items()
+        }
 
     def read(self, word: str) -> torch.Tensor:
-        symbols = torch.tensor([*word.encode()[:MOST_BYTES], END])
-        states, _ = self.lstm(self.symbols(symbols)[:, None])
-        return self.linear(states[-1, 0])
+        last = []
+        for step, lstm in zip(self.steps, self.lstms, strict=True):
+            symbols = torch.tensor([*word.encode()[:MOST_BYTES][::step], END])
+            last.append(lstm(self.symbols[symbols][:, None])[0][-1, 0])
+        return self.linear(torch.cat(last))
 
 
 def loss_of_pairs(centre: Reader, context: Reader, pairs: list[tuple[str, str]], negatives: list[str], share: float):

@@ -1,6 +1,7 @@
 """Vectors of words by an LSTM over their bytes, in NumPy: what a trained generator says of any word.
 
-Legend: N words, D dim, S symbols, E numbers per symbol, H numbers of the state. Gates: in, forget, cell, out.
+Legend: N words, D dim, S symbols, E numbers per symbol, H numbers of a state, R ways in which a word is read.
+Gates: in, forget, cell, out.
 """
 
 from __future__ import annotations
@@ -13,40 +14,42 @@ from scipy.special import expit
 
 from any2vec.data.vocabulary import Keys
 from any2vec.errors import InputError
-from any2vec.makers.spelling import SYMBOLS, spell
+from any2vec.makers.spelling import READINGS, SYMBOLS, backwards, spell
 
 _TOGETHER = 1024
 """words whose states are held at a time"""
 SHAPES = {
-    "symbols": ("S", "E"), "input": ("4H", "E"), "hidden": ("4H", "H"), "bias": ("4H",), "output": ("D", "H"),
-    "offset": ("D",),
+    "symbols": ("S", "E"), "input": ("R", "4H", "E"), "hidden": ("R", "4H", "H"), "bias": ("R", "4H"),
+    "output": ("D", "RH"), "offset": ("D",),
 }  # fmt: skip
 
 
 class CharLstmMaker:
-    """The vector of a word: the last state of an LSTM that has read its bytes and END, through a linear layer.
+    """The vector of a word: the last states of LSTMs that have read its bytes and END, through a linear layer.
 
     Args:
+        reading: one LSTM forwards, one backwards, or both.
         weights: float32 by name, in the shapes of SHAPES.
     """
 
     kind: ClassVar[str] = "char-lstm"
     file: ClassVar[str] = "char_lstm.safetensors"
 
-    def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
-        self._weights = dict(weights)
+    def __init__(self, reading: str, weights: Mapping[str, np.ndarray]) -> None:
+        self._reading, self._weights = reading, dict(weights)
 
     @classmethod
     def of(cls, options: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> CharLstmMaker:
         """Raises KeyError or ValueError for arrays that do not fit together."""
         weights = {name: arrays[name] for name in SHAPES}
-        sizes = {"S": SYMBOLS, "E": weights["symbols"].shape[-1], "H": weights["output"].shape[-1]}
-        sizes |= {"4H": 4 * sizes["H"], "D": len(weights["output"])}
+        ways = len(READINGS[options["reading"]])
+        sizes = {"S": SYMBOLS, "E": weights["symbols"].shape[-1], "H": weights["hidden"].shape[-1], "R": ways}
+        sizes |= {"4H": 4 * sizes["H"], "RH": ways * sizes["H"], "D": len(weights["output"])}
         for name, shape in SHAPES.items():
             wanted = tuple(sizes[letter] for letter in shape)
             if weights[name].shape != wanted or weights[name].dtype != np.float32:
                 raise ValueError(f"{name} has shape {weights[name].shape}, expected {wanted}")
-        return cls(weights)
+        return cls(options["reading"], weights)
 
     @property
     def dim(self) -> int:
@@ -64,21 +67,33 @@ class CharLstmMaker:
 
     def _together(self, words: Sequence[str]) -> np.ndarray:
         """Of words by falling length in bytes."""
-        own = self._weights
         symbol_NS, size_N = spell(Keys.of(words))
-        read_SG = own["symbols"] @ own["input"].T + own["bias"]
-        size = own["output"].shape[1]
-        state_NH, cell_NH = (np.zeros((len(words), size), np.float32) for _ in range(2))
+        state_NRH = np.concatenate(
+            [
+                self._states(way, backwards(symbol_NS, size_N) if is_backward else symbol_NS, size_N)
+                for way, is_backward in enumerate(READINGS[self._reading])
+            ],
+            axis=1,
+        )
+        return state_NRH @ self._weights["output"].T + self._weights["offset"]
+
+    def _states(self, way: int, symbol_NS: np.ndarray, size_N: np.ndarray) -> np.ndarray:
+        """The last states of one LSTM, float32 (N, H)."""
+        own = self._weights
+        read_SG = own["symbols"] @ own["input"][way].T + own["bias"][way]
+        hidden_HG = own["hidden"][way].T
+        size = len(hidden_HG)
+        state_NH, cell_NH = (np.zeros((len(size_N), size), np.float32) for _ in range(2))
         for place in range(symbol_NS.shape[1]):
             still = int(np.count_nonzero(size_N > place))
-            gate_NG = read_SG[symbol_NS[:still, place]] + state_NH[:still] @ own["hidden"].T
+            gate_NG = read_SG[symbol_NS[:still, place]] + state_NH[:still] @ hidden_HG
             let_in, forget, _, out = np.split(expit(gate_NG), 4, axis=1)
             cell_NH[:still] = forget * cell_NH[:still] + let_in * np.tanh(gate_NG[:, 2 * size : 3 * size])
             state_NH[:still] = out * np.tanh(cell_NH[:still])
-        return state_NH @ own["output"].T + own["offset"]
+        return state_NH
 
     def options(self) -> dict[str, Any]:
-        return {}
+        return {"reading": self._reading}
 
     def arrays(self) -> dict[str, np.ndarray]:
         return self._weights

@@ -1,4 +1,4 @@
-"""Words as the symbols that a character model reads: their UTF-8 bytes, then END.
+"""Words as the symbols that a character model reads: their UTF-8 bytes, forwards or backwards, then END.
 
 Legend: U words, S symbols of the longest (END too), T levels.
 """
@@ -15,11 +15,13 @@ END = 256
 SYMBOLS = 257
 MOST_BYTES = 64
 """of a longer word the first ones are read"""
+READINGS = {"forward": (False,), "backward": (True,), "both": (False, True)}
+"""which ways a word is read; True: backwards"""
 _NONE = -1
 
 
 def spell(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
-    """(symbols int16 (U, S), -1 behind END; their number int64 (U,))."""
+    """(symbols int16 (U, S), -1 behind END; their number int64 (U,)), forwards."""
     sizes = np.minimum(np.diff(keys.offsets), MOST_BYTES)
     column = np.arange(int(sizes.max(initial=0)) + 1)
     place_US = np.minimum(keys.offsets[:-1, None] + column, max(len(keys.arena) - 1, 0))
@@ -28,6 +30,13 @@ def spell(keys: Keys) -> tuple[np.ndarray, np.ndarray]:
         symbol_US = np.where(column < sizes[:, None], keys.arena[place_US].astype(np.int16), END).astype(np.int16)
     symbol_US[column > sizes[:, None]] = _NONE
     return symbol_US, sizes + 1
+
+
+def backwards(symbol_US: np.ndarray, size_U: np.ndarray) -> np.ndarray:
+    """The same words with their bytes in reverse, END last as before."""
+    column = np.arange(symbol_US.shape[1])
+    place_US = size_U[:, None] - 2 - column
+    return np.where(place_US >= 0, np.take_along_axis(symbol_US, np.maximum(place_US, 0), axis=1), symbol_US)
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,14 @@ class Level:
     """int64: those that are whole words"""
     word_W: np.ndarray
     """int64: which ones"""
+
+
+def tries(symbol_US: np.ndarray, size_U: np.ndarray, reading: str) -> list[list[Level]]:
+    """What each way of a reading reads: prefixes of the words, and of the words backwards."""
+    return [
+        prefixes(backwards(symbol_US, size_U) if is_backward else symbol_US, size_U)
+        for is_backward in READINGS[reading]
+    ]
 
 
 def prefixes(symbol_US: np.ndarray, size_U: np.ndarray) -> list[Level]:

@@ -1,6 +1,7 @@
-"""A generator of vectors of words: an LSTM over their bytes, each distinct beginning of words read once. PyTorch.
+"""A generator of vectors of words: LSTMs over their bytes, each distinct beginning or ending read once. PyTorch.
 
-Legend: U words, D dim, S symbols, E numbers per symbol, H numbers of the state, G = 4 H gates, N prefixes of a level.
+Legend: U words, D dim, S symbols, E numbers per symbol, H numbers of a state, G = 4 H gates, R ways in which a word is
+read, N prefixes of a level.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 from torch import nn
 
 from any2vec.makers.char_lstm import CharLstmMaker
-from any2vec.makers.spelling import SYMBOLS, Level
+from any2vec.makers.spelling import READINGS, SYMBOLS, Level
 
 
 class _Cell(torch.autograd.Function):
@@ -50,9 +51,12 @@ class _Cell(torch.autograd.Function):
 
 
 class CharGenerator(nn.Module):
-    """One layer of LSTM (Hochreiter and Schmidhuber 1997, with Gers's forget gate) over bytes, then a linear layer."""
+    """An LSTM (Hochreiter and Schmidhuber 1997, with Gers's forget gate) over bytes for each way, then a linear layer.
 
-    def __init__(self, dim: int, hidden: int, byte_dim: int, seed: int) -> None:
+    Both ways have the same numbers per symbol; the linear layer takes their last states one after the other.
+    """
+
+    def __init__(self, dim: int, hidden: int, byte_dim: int, reading: str, seed: int) -> None:
         """Weights start uniform in +-1 / sqrt(H), as PyTorch's; symbols normal; the forget gates' bias at 1."""
         super().__init__()
         draws = torch.Generator().manual_seed(seed)
@@ -61,16 +65,23 @@ class CharGenerator(nn.Module):
             return nn.Parameter((torch.rand(shape, generator=draws) * 2 - 1) / math.sqrt(hidden))
 
         self.symbols = nn.Parameter(torch.randn((SYMBOLS, byte_dim), generator=draws))
-        self.input, self.hidden = uniform(4 * hidden, byte_dim), uniform(4 * hidden, hidden)
-        self.bias = uniform(4 * hidden)
-        self.output, self.offset = uniform(dim, hidden), nn.Parameter(torch.zeros(dim))
+        self.reading, ways = reading, len(READINGS[reading])
+        self.input, self.hidden = uniform(ways, 4 * hidden, byte_dim), uniform(ways, 4 * hidden, hidden)
+        self.bias = uniform(ways, 4 * hidden)
+        self.output, self.offset = uniform(dim, ways * hidden), nn.Parameter(torch.zeros(dim))
         with torch.no_grad():
-            self.bias[hidden : 2 * hidden] = 1
+            self.bias[:, hidden : 2 * hidden] = 1
 
-    def forward(self, levels: Sequence[Level], words: int) -> torch.Tensor:
-        """Vectors (U, D) of the words whose prefixes these are."""
-        device, size = self.symbols.device, self.hidden.shape[1]
-        read_SG = torch.addmm(self.bias, self.symbols, self.input.T)
+    def forward(self, tries: Sequence[Sequence[Level]], words: int) -> torch.Tensor:
+        """Vectors (U, D) of the words whose prefixes these are, for each way those that it reads."""
+        states = [self._last_states(way, levels, words) for way, levels in enumerate(tries)]
+        return torch.addmm(self.offset, torch.cat(states, dim=1), self.output.T)
+
+    def _last_states(self, way: int, levels: Sequence[Level], words: int) -> torch.Tensor:
+        """Of one LSTM, (U, H)."""
+        hidden_GH = self.hidden[way]
+        device, size = hidden_GH.device, hidden_GH.shape[1]
+        read_SG = torch.addmm(self.bias[way], self.symbols, self.input[way].T)
         state_PH = torch.zeros((1, size), device=device)
         cell_PH = state_PH
         found, which = [], []
@@ -78,7 +89,7 @@ class CharGenerator(nn.Module):
             parent_N = _there(level.parent_N, device)
             gate_NG = read_SG.index_select(0, _there(level.symbol_N, device))
             if level is not levels[0]:
-                gate_NG = gate_NG + (state_PH @ self.hidden.T).index_select(0, parent_N)
+                gate_NG = gate_NG + (state_PH @ hidden_GH.T).index_select(0, parent_N)
             state_NH, cell_NH = _Cell.apply(gate_NG, cell_PH.index_select(0, parent_N))
             if len(level.whole_W):
                 found.append(state_NH.index_select(0, _there(level.whole_W, device)))
@@ -87,12 +98,12 @@ class CharGenerator(nn.Module):
             state_PH, cell_PH = state_NH.index_select(0, inner_P), cell_NH.index_select(0, inner_P)
         place_U = np.empty(words, np.int64)
         place_U[np.concatenate(which)] = np.arange(words)
-        state_UH = torch.cat(found).index_select(0, _there(place_U, device))
-        return torch.addmm(self.offset, state_UH, self.output.T)
+        return torch.cat(found).index_select(0, _there(place_U, device))
 
     def maker(self) -> CharLstmMaker:
         """What says the same of any word without PyTorch: copies."""
-        return CharLstmMaker({name: value.detach().cpu().numpy().copy() for name, value in self.named_parameters()})
+        weights = {name: value.detach().cpu().numpy().copy() for name, value in self.named_parameters()}
+        return CharLstmMaker(self.reading, weights)
 
 
 def _there(array: np.ndarray, device: torch.device) -> torch.Tensor:

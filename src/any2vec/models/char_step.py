@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from any2vec.makers.spelling import Level, prefixes
+from any2vec.makers.spelling import Level, tries
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class BatchWords:
     negatives: np.ndarray
     """int64 (steps, S): rows"""
 
-    def levels(self, row_U: np.ndarray) -> list[Level]:
-        """The prefixes of some of the words."""
+    def tries(self, row_U: np.ndarray, reading: str) -> list[list[Level]]:
+        """What a reading reads of some of the words."""
         own = np.searchsorted(self.row_R, row_U)
         size_U = self.size_R[own]
-        return prefixes(self.symbol_RS[own, : int(size_U.max())], size_U)
+        return tries(self.symbol_RS[own, : int(size_U.max())], size_U, reading)
 
 
 @dataclass(frozen=True)

@@ -49,8 +49,10 @@ class StreamCharLstm(StreamModel):
 
     learning_rate: float = 0.002
     """learning rate of Adam, in (0, 1]"""
+    reading: Literal["forward", "backward", "both"] = "backward"
+    """from which end a word's bytes are read; both: by an LSTM each. What is read last counts most"""
     hidden: int = 256
-    """numbers of the LSTM's state, 1..4096"""
+    """numbers of the state of an LSTM, 1..4096"""
     byte_dim: int = 64
     """numbers per byte, 1..4096"""
     batch_pairs: int = 2048
@@ -62,6 +64,7 @@ class StreamCharLstm(StreamModel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_choice("reading", self.reading, ("forward", "backward", "both"))
         check_whole("hidden", self.hidden, 1, 4096)
         check_whole("byte_dim", self.byte_dim, 1, 4096)
         check_whole("batch_pairs", self.batch_pairs, 1, 2**24)

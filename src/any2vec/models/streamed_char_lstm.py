@@ -20,7 +20,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.kernels.pairs import list_pairs
 from any2vec.kernels.rng import PURPOSE_TOKEN, stream_key
-from any2vec.makers.spelling import SYMBOLS, prefixes, spell
+from any2vec.makers.spelling import READINGS, SYMBOLS, spell, tries
 from any2vec.models.char_generator import CharGenerator
 from any2vec.models.char_step import BatchWords, Step, make_step
 from any2vec.models.stream_word_config import StreamCharLstm
@@ -64,7 +64,7 @@ class StreamedCharLstm:
         is_gpu = config.device == "cuda" or (config.device == "auto" and torch.cuda.is_available())
         self.config, self.seed = config, seed
         self.device = torch.device("cuda" if is_gpu else "cpu")
-        shape = (config.dim, config.hidden, config.byte_dim)
+        shape = (config.dim, config.hidden, config.byte_dim, config.reading)
         self.centre = CharGenerator(*shape, seed).to(self.device)
         self.context = CharGenerator(*shape, seed + 1).to(self.device)
         self._optimiser = torch.optim.Adam(self._parameters().values(), lr=config.learning_rate)
@@ -85,7 +85,8 @@ class StreamedCharLstm:
     @staticmethod
     def fixed_bytes(config: StreamCharLstm) -> int:
         """Memory that is taken whatever comes: weights, moments and gradients."""
-        numbers = 4 * config.hidden * (config.hidden + config.byte_dim) + (SYMBOLS + config.dim) * config.hidden
+        way = 4 * config.hidden * (config.hidden + config.byte_dim + 1) + config.dim * config.hidden
+        numbers = len(READINGS[config.reading]) * way + SYMBOLS * config.byte_dim + config.dim
         return 2 * 4 * 4 * numbers
 
     def compile(self) -> None:
@@ -184,7 +185,8 @@ class StreamedCharLstm:
         with torch.no_grad():
             for first in range(0, len(order), _ENCODED):
                 own = order[first : first + _ENCODED]
-                vectors[own] = _array(self.centre(prefixes(symbol_NS[own], size_N[own]), len(own)))
+                found = tries(symbol_NS[own], size_N[own], self.config.reading)
+                vectors[own] = _array(self.centre(found, len(own)))
         return vectors
 
     def parts(self) -> Mapping[str, Any]:
@@ -215,8 +217,8 @@ class StreamedCharLstm:
 
     def _learn(self, step: Step, words: BatchWords) -> float:
         """One step; the sum of the losses of its pairs before it."""
-        centre_XD = self.centre(words.levels(step.row_X), len(step.row_X))
-        other_YD = self.context(words.levels(step.row_Y), len(step.row_Y))
+        centre_XD = self.centre(words.tries(step.row_X, self.config.reading), len(step.row_X))
+        other_YD = self.context(words.tries(step.row_Y, self.config.reading), len(step.row_Y))
         loss = step_loss(centre_XD, other_YD, step)
         self._optimiser.zero_grad()
         (loss / len(step.centre_M)).backward()
