@@ -84,7 +84,7 @@ def _stalled(bench: Bench, sync: str) -> dict[str, Any]:
 
 @contextmanager
 def _feeding(paths: Sequence[Path]) -> Iterator[tuple[list[threading.Event], list[int]]]:
-    """Threads that let files grow by planted lines, at a rate: for each an event that stops it, and its lines so far."""
+    """Threads that let files grow by planted lines, at a rate: for each an event that ends it, and its lines."""
     from any2vec.testing.planted_stream import PlantedStream
 
     planted = PlantedStream(words_per_line=WORDS)
