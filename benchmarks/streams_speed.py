@@ -145,7 +145,7 @@ def _stream(bench: Bench, seed: int, threads: int, words: int | None = None) -> 
 
 def _batch(bench: Bench, seed: int, threads: int, rate: tuple[object, ...]) -> tuple[Path, float]:
     """(folder, words of the text a second: those that are too rare for a vector, too)."""
-    out = bench.scratch(f"batch-{seed}")
+    out = bench.scratch(f"batch-{seed}-{rate[1]}")
     told: dict[str, Any] = bench.any2vec(
         "train", bench.words(), "--model", "skipgram", "--out", out, *MODEL, *rate, "--epochs", 1, "--seed", seed,
         "--threads", threads, "--overwrite",
