@@ -167,7 +167,7 @@ ROWS = (
                 relation=">=", target=0.97, unit="x",
             ),
             Measure(
-                name="the same over batch skip-gram with one epoch at learning rate 0.075, which is better for it", relation="",
+                name="the same over one epoch of batch skip-gram at learning rate 0.075, better for it", relation="",
                 wording="reported",
             ),
         ),
