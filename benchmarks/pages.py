@@ -41,8 +41,9 @@ CHOICE = {
         "link-bound": (0,),
     },
     "streams": {
-        "streaming-vs-batch": (0,), "stream-speed": (0,), "stream-memory": (0,), "stream-kills": (0,), "char-LSTM": (0,),
-        "unseen words": (0, 2, 3), "ngram": (0, 1), "one-source-stalls": (0, 1), "kill-any-role": (0, 1, 2),
+        "streaming-vs-batch": (0,), "stream-speed": (0,), "stream-memory": (0,), "stream-kills": (0,),
+        "char-LSTM": (0,), "unseen words": (0, 1, 2, 3), "ngram": (0, 1), "one-source-stalls": (0, 1),
+        "kill-any-role": (0, 1, 2), "table-traffic": (0,),
     },
 }  # fmt: skip
 """table -> row -> which of its measures the README shows: what people come for, and whatever of that falls short"""
