@@ -19,10 +19,12 @@ class Reader(nn.Module):
         self.linear = nn.Linear(*reversed(given["output"].shape), dtype=torch.float64)
         self.linear.weight.data, self.linear.bias.data = given["output"], given["offset"]
         self.lstms = nn.ModuleList()
+        hidden = given["hidden"].shape[1]
         for way in range(len(self.steps)):
-            lstm = nn.LSTM(given["symbols"].shape[1], given["hidden"].shape[2], dtype=torch.float64)
-            lstm.weight_ih_l0.data, lstm.weight_hh_l0.data = given["input"][way], given["hidden"][way]
-            lstm.bias_ih_l0.data = given["bias"][way]
+            own = slice(4 * hidden * way, 4 * hidden * (way + 1))
+            lstm = nn.LSTM(given["symbols"].shape[1], hidden, dtype=torch.float64)
+            lstm.weight_ih_l0.data, lstm.weight_hh_l0.data = given["input"][own], given["hidden"][own]
+            lstm.bias_ih_l0.data = given["bias"][own]
             nn.init.zeros_(lstm.bias_hh_l0)
             self.lstms.append(lstm)
 
@@ -30,7 +32,7 @@ class Reader(nn.Module):
         ways = {"input": "weight_ih_l0", "hidden": "weight_hh_l0", "bias": "bias_ih_l0"}
         found = {"symbols": self.symbols, "output": self.linear.weight, "offset": self.linear.bias}
         return {name: parameter.grad for name, parameter in found.items()} | {
-            name: torch.stack([getattr(lstm, own).grad for lstm in self.lstms]) for name, own in ways.items()
+            name: torch.cat([getattr(lstm, own).grad for lstm in self.lstms]) for name, own in ways.items()
         }
 
     def read(self, word: str) -> torch.Tensor:

@@ -19,7 +19,7 @@ from any2vec.makers.spelling import READINGS, SYMBOLS, backwards, spell
 _TOGETHER = 1024
 """words whose states are held at a time"""
 SHAPES = {
-    "symbols": ("S", "E"), "input": ("R", "4H", "E"), "hidden": ("R", "4H", "H"), "bias": ("R", "4H"),
+    "symbols": ("S", "E"), "input": ("4RH", "E"), "hidden": ("4RH", "H"), "bias": ("4RH",),
     "output": ("D", "RH"), "offset": ("D",),
 }  # fmt: skip
 
@@ -43,8 +43,8 @@ class CharLstmMaker:
         """Raises KeyError or ValueError for arrays that do not fit together."""
         weights = {name: arrays[name] for name in SHAPES}
         ways = len(READINGS[options["reading"]])
-        sizes = {"S": SYMBOLS, "E": weights["symbols"].shape[-1], "H": weights["hidden"].shape[-1], "R": ways}
-        sizes |= {"4H": 4 * sizes["H"], "RH": ways * sizes["H"], "D": len(weights["output"])}
+        sizes = {"S": SYMBOLS, "E": weights["symbols"].shape[-1], "H": weights["hidden"].shape[-1]}
+        sizes |= {"4RH": 4 * ways * sizes["H"], "RH": ways * sizes["H"], "D": len(weights["output"])}
         for name, shape in SHAPES.items():
             wanted = tuple(sizes[letter] for letter in shape)
             if weights[name].shape != wanted or weights[name].dtype != np.float32:
@@ -79,9 +79,9 @@ class CharLstmMaker:
 
     def _states(self, way: int, symbol_NS: np.ndarray, size_N: np.ndarray) -> np.ndarray:
         """The last states of one LSTM, float32 (N, H)."""
-        own = self._weights
-        read_SG = own["symbols"] @ own["input"][way].T + own["bias"][way]
-        hidden_HG = own["hidden"][way].T
+        ways = len(READINGS[self._reading])
+        input_GE, hidden_GH, bias_G = (np.split(self._weights[name], ways)[way] for name in ("input", "hidden", "bias"))
+        read_SG, hidden_HG = self._weights["symbols"] @ input_GE.T + bias_G, hidden_GH.T
         size = len(hidden_HG)
         state_NH, cell_NH = (np.zeros((len(size_N), size), np.float32) for _ in range(2))
         for place in range(symbol_NS.shape[1]):

@@ -66,11 +66,11 @@ class CharGenerator(nn.Module):
 
         self.symbols = nn.Parameter(torch.randn((SYMBOLS, byte_dim), generator=draws))
         self.reading, ways = reading, len(READINGS[reading])
-        self.input, self.hidden = uniform(ways, 4 * hidden, byte_dim), uniform(ways, 4 * hidden, hidden)
-        self.bias = uniform(ways, 4 * hidden)
+        self.input, self.hidden = uniform(ways * 4 * hidden, byte_dim), uniform(ways * 4 * hidden, hidden)
+        self.bias = uniform(ways * 4 * hidden)
         self.output, self.offset = uniform(dim, ways * hidden), nn.Parameter(torch.zeros(dim))
         with torch.no_grad():
-            self.bias[:, hidden : 2 * hidden] = 1
+            self.bias.view(ways, 4, hidden)[:, 1] = 1
 
     def forward(self, tries: Sequence[Sequence[Level]], words: int) -> torch.Tensor:
         """Vectors (U, D) of the words whose prefixes these are, for each way those that it reads."""
@@ -79,9 +79,10 @@ class CharGenerator(nn.Module):
 
     def _last_states(self, way: int, levels: Sequence[Level], words: int) -> torch.Tensor:
         """Of one LSTM, (U, H)."""
-        hidden_GH = self.hidden[way]
+        ways = len(READINGS[self.reading])
+        input_GE, hidden_GH, bias_G = (of.chunk(ways)[way] for of in (self.input, self.hidden, self.bias))
         device, size = hidden_GH.device, hidden_GH.shape[1]
-        read_SG = torch.addmm(self.bias[way], self.symbols, self.input[way].T)
+        read_SG = torch.addmm(bias_G, self.symbols, input_GE.T)
         state_PH = torch.zeros((1, size), device=device)
         cell_PH = state_PH
         found, which = [], []
