@@ -228,8 +228,10 @@ class StreamedCharLstm:
 
     def _gradient(self) -> np.ndarray:
         """This host's share of the gradient, in the order of `values`."""
-        parts = [np.zeros(value.numel(), np.float32) if value.grad is None else _array(value.grad).reshape(-1)
-                 for value in self._parameters().values()]
+        parts = [
+            np.zeros(value.numel(), np.float32) if value.grad is None else _array(value.grad).reshape(-1)
+            for value in self._parameters().values()
+        ]
         return np.concatenate(parts) * np.float32(self.share)
 
 
