@@ -40,6 +40,11 @@ CHOICE = {
         "cora": (0, 1), "citeseer": (0, 1), "exactness": (0,), "bytes": (1, 2), "two-processes": (0, 1),
         "link-bound": (0,),
     },
+    "streams": {
+        "streaming-vs-batch": (0,), "stream-speed": (0,), "stream-memory": (0,), "stream-kills": (0,),
+        "char-LSTM": (0,), "unseen words": (0, 1, 2, 3), "ngram": (0, 1), "one-source-stalls": (0, 1),
+        "kill-any-role": (0, 1, 2), "table-traffic": (0,),
+    },
 }  # fmt: skip
 """table -> row -> which of its measures the README shows: what people come for, and whatever of that falls short"""
 _BLOCK = re.compile(r"(<!-- (figures|choice) ([\w-]+): begin.*?-->\n).*?(<!-- \2 \3: end -->)", re.DOTALL)

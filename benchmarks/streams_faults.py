@@ -24,7 +24,9 @@ SOURCES, STALLED = 3, 2
 LINES_A_SECOND = 400
 WORDS = 20
 """of a planted line"""
-STEADY = 12.0
+BEHIND = 2.5
+"""seconds of what comes that may be waiting, in a steady run: a batch, and the second of a record"""
+STEADY = 10.0
 """seconds that are measured before the stall and behind it"""
 SETTLE = 4.0
 """seconds for queues to fill, or to run empty"""
@@ -62,8 +64,10 @@ def _stalled(bench: Bench, sync: str) -> dict[str, Any]:
             "stream", *paths, "--follow", "--model", "skipgram", "--memory", "40MB", "--threads", 1, "--hosts", 2,
             "--sync", sync, "--batch-bytes", 16384, "--min-count", 2, "--dedup", "none", "--out", out, "--quiet",
         ]  # fmt: skip
-        with _job(bench, command) as (job, errors), _feeding(paths) as stalls:
-            _await(job, errors, lambda: _words(out)[1] > 10_000)
+        with _job(bench, command) as (job, errors), _feeding(paths) as (stalls, fed):
+            # What was written while the run began is trained first, faster than lines come.
+            behind = BEHIND * SOURCES * LINES_A_SECOND
+            _await(job, errors, lambda: _words(out)[1] > WORDS * max(behind, sum(fed) - behind))
             time.sleep(SETTLE)
             before = _pace(out, steady)
             stalls[STALLED].set()
@@ -79,12 +83,12 @@ def _stalled(bench: Bench, sync: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _feeding(paths: Sequence[Path]) -> Iterator[list[threading.Event]]:
-    """Threads that let files grow by planted lines, at a rate; each has an event that stops it."""
+def _feeding(paths: Sequence[Path]) -> Iterator[tuple[list[threading.Event], list[int]]]:
+    """Threads that let files grow by planted lines, at a rate: for each an event that ends it, and its lines."""
     from any2vec.testing.planted_stream import PlantedStream
 
     planted = PlantedStream(words_per_line=WORDS)
-    stalls = [threading.Event() for _ in paths]
+    stalls, fed = [threading.Event() for _ in paths], [0 for _ in paths]
 
     def feed(number: int, path: Path) -> None:
         line, step = number << 30, LINES_A_SECOND // 20
@@ -93,12 +97,13 @@ def _feeding(paths: Sequence[Path]) -> Iterator[list[threading.Event]]:
             while not stalls[number].wait(max(0.0, due - time.monotonic())):
                 file.write(planted.text(line, line + step))
                 line, due = line + step, due + step / LINES_A_SECOND
+                fed[number] += step
 
     threads = [threading.Thread(target=feed, args=pair, daemon=True) for pair in enumerate(paths)]
     for thread in threads:
         thread.start()
     try:
-        yield stalls
+        yield stalls, fed
     finally:
         for stall in stalls:
             stall.set()
@@ -143,7 +148,7 @@ def _killed(bench: Bench, sources: Sequence[Path], role: str) -> Reading:
         os.kill(_process(job.pid, role), signal.SIGKILL)
         began = time.monotonic()
         codes = wait_for([job], LIMIT)
-        seconds, said = time.monotonic() - began, last_line(errors)
+        seconds, said = time.monotonic() - began, last_line(errors).replace(f"{out}/", "DIR/")
     if codes != [0]:
         return Reading(value=float("inf"), text=f"ended with {codes}: {said[:150]}")
     summary = json.loads((out / "stream.json").read_text())["summary"]
@@ -166,7 +171,7 @@ def _ends_clearly(bench: Bench, sources: Sequence[Path]) -> Reading:
         os.kill(_process(job.pid, "trainer"), signal.SIGKILL)
         began = time.monotonic()
         codes = wait_for([job], LIMIT)
-        seconds, said = time.monotonic() - began, last_line(errors)
+        seconds, said = time.monotonic() - began, last_line(errors).replace(f"{out}/", "DIR/")
     with _job(bench, _command(sources, out, "--resume")) as (job, errors):
         again = wait_for([job], LIMIT)
     missing, twice = _wrong_ids(sources, out)

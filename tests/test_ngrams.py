@@ -327,9 +327,12 @@ def test_a_stream_goes_on_from_its_state_with_the_same_bits() -> None:
 
 
 def test_the_command_streams_words_made_of_ngrams(trained: Path, tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text(((trained / "text.txt").read_text() + "\n") * 8)
     told = json.loads(done(
-        "stream", str(trained / "text.txt"), "--model", "ngram", "--out", str(tmp_path / "out"), "--dim", "16",
-        "--buckets", "5000", "--subsample", "0", "--threads", "1", "--quiet", "--json",
+        "stream", str(text), "--model", "ngram", "--out", str(tmp_path / "out"), "--dim", "16",
+        "--buckets", "5000", "--subsample", "0", "--batch-bytes", "16384", "--dedup", "none", "--threads", "1",
+        "--quiet", "--json",
     ))  # fmt: skip
     assert told["vocabulary"] == 14
     near = json.loads(done("nearest", str(tmp_path / "out"), "balador", "-k", "3", "--json"))

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarn
 def cut(pieces: list[bytes], options: SourceOptions | None = None) -> tuple[list[tuple[int, bytes]], Tally]:
     """(number, text) of each line of the stream."""
     tally, found = Tally(), []
-    cutter = LineCutter(0, options or SourceOptions(), tally)
+    cutter = LineCutter(0, options or SourceOptions(follow=True), tally)
 
     def take() -> None:
         while (batch := cutter.cut(lambda: {"offset": cutter.offset})) is not None:
@@ -67,7 +67,7 @@ def test_what_is_not_utf8_is_what_python_says(line: bytes) -> None:
 
 def test_a_line_that_does_not_end_is_skipped_in_bounded_memory() -> None:
     tally = Tally()
-    cutter = LineCutter(0, SourceOptions(), tally)
+    cutter = LineCutter(0, SourceOptions(follow=True), tally)
     for _ in range(200):  # 12.5 MiB
         cutter.feed(b"x" * BLOCK)
         assert cutter.cut(dict) is None
@@ -87,7 +87,7 @@ def test_the_longest_line_is_kept_and_a_longer_one_not() -> None:
 
 
 def test_a_rate_cuts_smaller_batches() -> None:
-    cutter = LineCutter(0, SourceOptions(rate=10.0), Tally())
+    cutter = LineCutter(0, SourceOptions(follow=True, rate=10.0), Tally())
     cutter.feed(b"a\nb\nc\nd\ne\n")
     batches = []
     while (batch := cutter.cut(lambda: {"offset": cutter.offset})) is not None:
@@ -116,7 +116,7 @@ def test_seen_lines_equal_an_ordered_dictionary(window: int, numbers: list[int],
     texts=st.lists(st.binary(min_size=1, max_size=20).filter(lambda text: not set(text) & {0, 10, 13} and text.strip()))
 )
 def test_keys_of_texts_are_hashes_of_their_bytes(texts: list[bytes]) -> None:
-    cutter = LineCutter(0, SourceOptions(dedup="text"), Tally())
+    cutter = LineCutter(0, SourceOptions(follow=True, dedup="text"), Tally())
     cutter.feed(b"".join(text + b"\n" for text in texts))
     batch = cutter.cut(dict)
     assert ([] if batch is None else batch.key_N.tolist()) == [naive.hash_text(text) for text in texts]

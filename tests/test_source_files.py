@@ -74,7 +74,7 @@ class Reader:
         self.begin()
 
     def begin(self) -> None:
-        self.source = open_source(str(self.log.path), 0, SourceOptions())
+        self.source = open_source(str(self.log.path), 0, SourceOptions(follow=True))
         self.batches = self.source.batches(self.position)
         self.poll()  # the file is open from here on
 
@@ -160,7 +160,7 @@ def test_a_job_that_was_down_over_two_rotations_reads_the_files_between(tmp_path
 def test_a_file_that_is_cut_short_or_rewritten_is_read_from_its_beginning_and_told(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"one\ntwo\n")
-    source = open_source(str(path), 0, SourceOptions())
+    source = open_source(str(path), 0, SourceOptions(follow=True))
     batches = source.batches(None)
     first = read_lines(batches, 2)
     path.write_bytes(b"three, longer than what was there\n")  # the same inode, rewritten while nobody looked
@@ -172,7 +172,7 @@ def test_a_file_that_is_cut_short_or_rewritten_is_read_from_its_beginning_and_to
     assert "cut short" in facts["trouble"]
     batches.close()
     path.write_bytes(b"four\n")
-    again = open_source(str(path), 0, SourceOptions()).batches(first[-1].position)
+    again = open_source(str(path), 0, SourceOptions(follow=True)).batches(first[-1].position)
     assert all_texts(read_lines(again, 1)) == [b"four"]
     again.close()
 
@@ -180,14 +180,14 @@ def test_a_file_that_is_cut_short_or_rewritten_is_read_from_its_beginning_and_to
 def test_a_file_that_is_gone_is_told_and_the_next_one_read(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"one\n")
-    batches = open_source(str(path), 0, SourceOptions()).batches(None)
+    batches = open_source(str(path), 0, SourceOptions(follow=True)).batches(None)
     position = read_lines(batches, 1)[0].position
     batches.close()
     held = path.open("rb")  # keeps the inode from being given away again
     path.unlink()
     time.sleep(0.02)
     path.write_bytes(b"two\n")
-    source = open_source(str(path), 0, SourceOptions())
+    source = open_source(str(path), 0, SourceOptions(follow=True))
     batches = source.batches(position)
     assert all_texts(read_lines(batches, 1)) == [b"two"]
     assert source.facts()["bad_by"] == {"file gone": 1}
@@ -198,7 +198,7 @@ def test_a_file_that_is_gone_is_told_and_the_next_one_read(tmp_path: Path) -> No
 def test_lines_come_while_the_file_grows(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"half a")
-    batches = open_source(str(path), 0, SourceOptions()).batches(None)
+    batches = open_source(str(path), 0, SourceOptions(follow=True)).batches(None)
     assert next(batches) is None
     with path.open("ab") as file:
         file.write(b" line\nand ")
@@ -283,7 +283,7 @@ def test_packed_files_go_on_at_a_position(tmp_path: Path) -> None:
 def test_a_named_pipe_is_followed_from_writer_to_writer(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
-    source = open_source(str(path), 0, SourceOptions())
+    source = open_source(str(path), 0, SourceOptions(follow=True))
     assert source.delivery == "at most once"
     batches = source.batches(None)
     assert next(batches) is None
@@ -315,4 +315,4 @@ def test_a_rate_is_kept(tmp_path: Path) -> None:
 def test_what_cannot_be_followed_is_said(tmp_path: Path, what: str) -> None:
     path = tmp_path if what == "folder" else tmp_path / "missing.txt"
     with pytest.raises(DataError, match="is a folder; name" if what == "folder" else "There is no file"):
-        open_source(str(path), 0, SourceOptions())
+        open_source(str(path), 0, SourceOptions(follow=True))

@@ -117,7 +117,7 @@ def test_a_server_that_speaks_nonsense_is_tried_again_told_and_given_up(reply: b
                 break
 
     with serving(script) as server:
-        source = source_of(server, options=SourceOptions(retries=1, patience=5.0))
+        source = source_of(server, options=SourceOptions(follow=True, retries=1, patience=5.0))
         assert read_all(source.batches(None)) == []
         facts = source.facts()
     assert facts["state"] == "given up"
@@ -160,7 +160,7 @@ def numbered(count: int, cut: Callable[[int], bytes | None]) -> Callable[[socket
 
 def test_a_stream_goes_on_behind_the_last_id_after_every_break() -> None:
     with serving(numbered(300, lambda number: b'{"id": 9999, "tex')) as server:
-        source = source_of(server, "/stream?after={id}", SourceOptions(retries=1))
+        source = source_of(server, "/stream?after={id}", SourceOptions(follow=True, retries=1))
         batches = source.batches(None)
         found = read_lines(batches, 300)
         assert all_ids(found) == [str(number) for number in range(300)]
@@ -169,7 +169,7 @@ def test_a_stream_goes_on_behind_the_last_id_after_every_break() -> None:
         assert source.delivery == "exactly once"
         batches.close()
         middle = next(batch for batch in found if batch.offset_N[-1] >= 100)
-        again = source_of(server, "/stream?after={id}", SourceOptions()).batches(middle.position)
+        again = source_of(server, "/stream?after={id}", SourceOptions(follow=True)).batches(middle.position)
         rest = read_lines(again, 300 - int(middle.offset_N[-1]) - 1)
         assert all_ids(rest) == [str(number) for number in range(int(middle.offset_N[-1]) + 1, 300)]
         assert rest[0].offset_N[0] == middle.offset_N[-1] + 1
@@ -199,7 +199,7 @@ def test_duplicates_and_disorder_are_told_by_ids() -> None:
         answer(connection, ndjson(3, 1, 2, 3, 1) if number == 0 else ndjson(2, 4, 1, 5))
 
     with serving(script) as server:
-        batches = source_of(server, "/", SourceOptions(poll=0.05)).batches(None)
+        batches = source_of(server, "/", SourceOptions(follow=True, poll=0.05)).batches(None)
         found = read_lines(batches, 9)
         batches.close()
     seen = SeenLines(100)
@@ -220,7 +220,7 @@ def test_a_trickle_is_not_kept_until_a_batch_is_full() -> None:
 
     has_come = threading.Semaphore(0)
     with serving(script) as server:
-        batches = source_of(server, "/", SourceOptions(patience=10 * LONG)).batches(None)
+        batches = source_of(server, "/", SourceOptions(follow=True, patience=10 * LONG)).batches(None)
         for line in range(3):
             assert all_ids(read_lines(batches, 1)) == [str(line)]
             has_come.release()
@@ -235,7 +235,7 @@ def test_a_stalled_stream_yields_nothing_then_is_asked_again() -> None:
         connection.recv(1)
 
     with serving(script) as server:
-        source = source_of(server, "/", SourceOptions(patience=0.4))
+        source = source_of(server, "/", SourceOptions(follow=True, patience=0.4))
         batches = source.batches(None)
         found = read_lines(batches, 1)
         assert next(batches) is None
@@ -262,7 +262,7 @@ def test_a_document_is_asked_for_with_its_version_and_another_run_goes_on_so() -
             answer(connection, ndjson(1, 2), ETag='"v1"', Last_Modified="yesterday")
 
     with serving(script) as server:
-        source = source_of(server, "/", SourceOptions(poll=0.02))
+        source = source_of(server, "/", SourceOptions(follow=True, poll=0.02))
         batches = source.batches(None)
         found = read_lines(batches, 2)
         read_until(batches, lambda _: len(asked) >= 3)
@@ -326,7 +326,7 @@ def test_a_feed_gives_what_is_new_at_each_poll() -> None:
         answer(connection, documents[min(number, 2)], "text/html" if number == 1 else "application/rss+xml")
 
     with serving(script) as server:
-        source = source_of(server, "/", SourceOptions(poll=0.02))
+        source = source_of(server, "/", SourceOptions(follow=True, poll=0.02))
         batches = source.batches(None)
         found = read_lines(batches, 5)
         asked = server.count

@@ -140,13 +140,13 @@ def test_waits_between_attempts_double_are_jittered_by_the_seed_and_end() -> Non
 
 def test_python_items_of_every_kind() -> None:
     items = ["one line\nof two", b"\xff bytes", ["a", "list"], ("id 7", "named"), 5, None, "", "nul\0", ("x", "last")]
-    source = open_source(items, 2, SourceOptions())
+    source = open_source(items, 2, SourceOptions(follow=True))
     found = read_all(source.batches(None))
     assert all_texts(found) == [b"one line of two", b"\xff bytes", b"a list", b"named", b"last"]
     assert all_ids(found) == ["0", "1", "2", "id\\x207", "x"]
     assert source.facts()["bad_by"] == {"no text": 1, "not UTF-8": 1, "NUL bytes": 1}
     assert source.delivery == "exactly once"
-    rest = read_all(open_source(items, 2, SourceOptions()).batches(found[0].position))
+    rest = read_all(open_source(items, 2, SourceOptions(follow=True)).batches(found[0].position))
     assert all_texts(rest) == [b"last"]
     assert np.array_equal(rest[0].key_N, found[1].key_N)
 
@@ -156,13 +156,13 @@ def test_a_python_iterator_is_read_once_and_its_error_told() -> None:
         yield "first"
         raise RuntimeError("no more")
 
-    source = open_source(items(), 0, SourceOptions())
+    source = open_source(items(), 0, SourceOptions(follow=True))
     assert source.delivery == "at most once"
     assert all_texts(read_all(source.batches(None))) == [b"first"]
     assert source.facts()["state"] == "given up"
     assert source.facts()["trouble"] == "python-0 raised RuntimeError: no more."
     with pytest.raises(InputError, match="an iterable of texts, got int"):
-        open_source(5, 0, SourceOptions())  # type: ignore[arg-type]
+        open_source(5, 0, SourceOptions(follow=True))  # type: ignore[arg-type]
 
 
 def test_endless_python_items_are_taken_as_they_come() -> None:
@@ -172,7 +172,7 @@ def test_endless_python_items_are_taken_as_they_come() -> None:
             yield f"text {number}"
             number += 1
 
-    with Inflow(open_sources([endless(), ["a", "b"]], SourceOptions()), most_bytes=1 << 20) as inflow:
+    with Inflow(open_sources([endless(), ["a", "b"]], SourceOptions(follow=True)), most_bytes=1 << 20) as inflow:
         lines = {0: 0, 1: 0}
         for _ in range(20):
             batch = inflow.take(LONG)

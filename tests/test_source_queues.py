@@ -43,7 +43,7 @@ def test_kafka_goes_on_behind_a_position_and_on_other_servers_with_the_same_mess
         assert len(found) >= 3
         half = found[: len(found) // 2]
 
-        source = kafka(server.servers, SourceOptions(patience=1.0, retries=0))
+        source = kafka(server.servers, SourceOptions(follow=True, patience=1.0, retries=0))
         batches = source.batches(half[-1].position)
         rest = read_lines(batches, 1200 - len(all_ids(half)))
         server.send([(0, '{"id": 7, "text": "late"}')])
@@ -80,7 +80,7 @@ def test_kafka_with_json_and_no_topic() -> None:
 
 def test_kafka_that_speaks_nonsense() -> None:
     with serving(lambda connection, number: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as server:
-        source = kafka(f"127.0.0.1:{server.port}", SourceOptions(patience=0.5, retries=1))
+        source = kafka(f"127.0.0.1:{server.port}", SourceOptions(follow=True, patience=0.5, retries=1))
         assert read_all(source.batches(None)) == []
     assert source.facts()["state"] == "given up"
     assert source.facts()["trouble"]
@@ -109,7 +109,7 @@ def test_redis_goes_on_behind_a_position_and_over_a_kill(tmp_path: Path) -> None
         assert all_texts(found) == [b"text %d" % number for number in range(1300)]
         assert len(found) >= 3
 
-        source = redis(server.port, SourceOptions(patience=5.0, retries=30))
+        source = redis(server.port, SourceOptions(follow=True, patience=5.0, retries=30))
         batches = source.batches(found[0].position)
         rest = read_lines(batches, 1300 - len(found[0]))
         assert all_ids(found[:1] + rest) == ids
@@ -150,7 +150,7 @@ def test_redis_entries_of_every_kind(tmp_path: Path) -> None:
             ("", "news", "Authentication required"),
             (":secret@", "plain", "wrong kind of value"),
         ):
-            source = redis(server.port, SourceOptions(retries=0), key, before)
+            source = redis(server.port, SourceOptions(follow=True, retries=0), key, before)
             assert read_all(source.batches(None)) == []
             assert source.facts()["state"] == "given up"
             assert said in source.facts()["trouble"]
@@ -167,7 +167,7 @@ def test_redis_that_speaks_nonsense(reply: bytes) -> None:
             connection.sendall(reply)
 
     with serving(script) as server:
-        source = redis(server.port, SourceOptions(patience=0.5, retries=1))
+        source = redis(server.port, SourceOptions(follow=True, patience=0.5, retries=1))
         assert read_all(source.batches(None)) == []
     assert source.facts()["state"] == "given up"
     assert source.facts()["trouble"]

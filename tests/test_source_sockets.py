@@ -50,7 +50,7 @@ def test_a_broken_connection_is_made_again_and_half_a_line_dropped() -> None:
             time.sleep(0.1)
 
     with serving(script) as server:
-        source = open_source(f"tcp://127.0.0.1:{server.port}", 0, SourceOptions(retries=3))
+        source = open_source(f"tcp://127.0.0.1:{server.port}", 0, SourceOptions(follow=True, retries=3))
         batches = source.batches(None)
         found = read_lines(batches, 2)
         assert all_texts(found) == [b"first", b"second"]
@@ -72,7 +72,7 @@ def test_resume_goes_on_at_the_byte_behind_the_last_whole_line() -> None:
         connection.sendall(stream[offset : offset + 5003] if number < 3 else stream[offset:])
 
     with serving(script) as server:
-        source = open_source(f"tcp://127.0.0.1:{server.port}?resume=1", 0, SourceOptions())
+        source = open_source(f"tcp://127.0.0.1:{server.port}?resume=1", 0, SourceOptions(follow=True))
         batches = source.batches({"offset": stream.index(b"line 10\n")})
         found = read_lines(batches, 1990)
         batches.close()
@@ -86,7 +86,7 @@ def test_a_server_that_is_not_there_is_given_up_after_its_retries() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    source = open_source(f"tcp://127.0.0.1:{port}", 0, SourceOptions(retries=2))
+    source = open_source(f"tcp://127.0.0.1:{port}", 0, SourceOptions(follow=True, retries=2))
     begun = time.monotonic()
     assert read_all(source.batches(None)) == []
     assert source.facts()["state"] == "given up"
@@ -97,7 +97,7 @@ def test_a_server_that_is_not_there_is_given_up_after_its_retries() -> None:
 
 def test_silence_yields_nothing_and_close_ends_it() -> None:
     with serving(lambda connection, number: connection.recv(1)) as server:
-        source = open_source(f"tcp://127.0.0.1:{server.port}", 0, SourceOptions())
+        source = open_source(f"tcp://127.0.0.1:{server.port}", 0, SourceOptions(follow=True))
         batches = source.batches(None)
         assert next(batches) is None
         source.close()
@@ -139,7 +139,7 @@ def test_a_slow_consumer_bounds_memory_and_the_server_sees_its_window_close() ->
     stalled: list[int] = []
     server = LineServer(script)
     most = 1 << 19
-    source = open_source(f"tcp://127.0.0.1:{server.port}", 0, SourceOptions())
+    source = open_source(f"tcp://127.0.0.1:{server.port}", 0, SourceOptions(follow=True))
     with Inflow([source], most_bytes=most) as inflow:
         until = time.monotonic() + LONG
         while not stalled and time.monotonic() < until:
@@ -177,22 +177,22 @@ def test_a_slow_consumer_bounds_memory_and_the_server_sees_its_window_close() ->
 )
 def test_an_address_that_is_none_is_said_in_a_sentence(address: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        open_source(address, 0, SourceOptions())
+        open_source(address, 0, SourceOptions(follow=True))
 
 
 def test_a_missing_library_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"need confluent_kafka; in a clone: pip install -e '.\[streams\]'"):
-        open_source("kafka://host:9092/topic", 0, SourceOptions())
+        open_source("kafka://host:9092/topic", 0, SourceOptions(follow=True))
 
 
 def test_a_password_is_never_a_name() -> None:
-    source = open_source("redis://:secret@host:6379/key", 0, SourceOptions())
+    source = open_source("redis://:secret@host:6379/key", 0, SourceOptions(follow=True))
     assert source.name == "redis://:***@host:6379/key"
 
 
 def test_a_host_without_an_address_is_told() -> None:
-    source = open_source("tcp://host.invalid:9", 0, SourceOptions(retries=0))
+    source = open_source("tcp://host.invalid:9", 0, SourceOptions(follow=True, retries=0))
     assert read_all(source.batches(None)) == []
     assert "Unknown error" not in source.facts()["trouble"]
     assert source.facts()["state"] == "given up"

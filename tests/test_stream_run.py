@@ -183,7 +183,7 @@ def test_the_learner_does_what_the_plain_twin_does(monkeypatch: pytest.MonkeyPat
         work = TokenBatch(number, tokens, offset, np.arange(low, high), *noise, keep_V, 0.75, 80, words)
         rate, block = learner.learning_rate(words), 21  # 16 centres at 3 of 4 kept
         run_before = learner.input_VD.copy(), learner.output_VD.copy()
-        learner._start(work.born)
+        learner.start(work.born)
         fresh = learner.input_VD[low:high]
         assert np.abs(fresh).max() <= 2 / 6 and fresh.std() > 0.1 and not learner.output_VD[low:high].any()
         expected = learner.input_VD.astype(np.float64), learner.output_VD.astype(np.float64)

@@ -435,7 +435,7 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
     assert summary["loads"] > 8 and summary["bytes_read"] > 0 and summary["bytes_written"] > 0
     assert summary["seconds_waited"] >= 0
     told = CliRunner().invoke(app, [*train, "--memory", "2GB", "--staleness-bound", "2", "--overwrite", "--quiet"])
-    assert "3 of 8 partitions in memory, order beta" in told.stderr + told.stdout
+    assert "3 of 8 partitions in memory, order comet" in told.stderr + told.stdout
     evaluated = CliRunner().invoke(app, ["evaluate", out, "--task", "triples", "--data", str(files[1]), "--json"])
     assert json.loads(evaluated.stdout)["num_triples"] == NUM_TEST
 

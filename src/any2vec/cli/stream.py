@@ -115,7 +115,22 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
         ("speed", f"{number(summary['words_per_s'])} words/s"),
         ("time", f"{duration(summary['seconds'])}, ended by {summary['ended_by']}"),
         ("memory", f"{size(summary['peak_rss_bytes'])} at the peak"),
+        *_spread(summary),
         ("result", str(out)),
         *(("note", remark) for remark in summary["warnings"]),
     ]
     show(facts("", pairs))
+
+
+def _spread(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    """What only a run over several hosts has to tell."""
+    if "hosts" not in summary:
+        return []
+    beside = f" and {summary['servers']} servers" if summary["servers"] else ""
+    sent = size(sum(summary["bytes_by_kind"].values()))
+    staleness = ", ".join(f"{behind}: {count:,}" for behind, count in summary["staleness"].items())
+    return [
+        ("hosts", f"{summary['hosts']} trainers{beside}, {summary['sync']}; {sent} between them"),
+        ("staleness", f"batches by how many others came between pull and push: {staleness}"),
+        *([("restarts", str(summary["restarts"]))] if summary.get("restarts") else []),
+    ]

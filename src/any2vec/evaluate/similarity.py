@@ -139,7 +139,7 @@ def _vectors(embeddings: Embeddings, rows: np.ndarray, words: Sequence[str], low
     """Vectors of words, float32 (N, D): those of their rows, or made where the row is -1."""
     found = np.empty((len(rows), embeddings.dim), np.float32)
     found[rows >= 0] = embeddings.vectors[rows[rows >= 0]]
-    others = [words[n] for n in np.flatnonzero(rows < 0)]
+    others = [words[n] for n in np.flatnonzero(rows < 0).tolist()]
     if others:
         assert embeddings.maker is not None
         found[rows < 0] = embeddings.maker.make([word.lower() if lowercase else word for word in others])

@@ -51,7 +51,7 @@ def _byte(text_B: np.ndarray, begin: int, end: int, place: int) -> int:
     """Byte `place` of `<word>`."""
     if place == 0:
         return _OPEN
-    return _CLOSE if place == end - begin + 1 else np.int64(text_B[begin + place - 1])
+    return _CLOSE if place == end - begin + 1 else int(text_B[begin + place - 1])
 
 
 @jit

@@ -49,11 +49,11 @@ class StreamSkipGram(StreamModel):
 
     name: ClassVar[str] = "skipgram"
 
-    learning_rate: float = 0.075
+    learning_rate: float = 0.15
     """learning rate at the start, in (0, 1]; it falls as 1 / sqrt(1 + words / rate_words)"""
     min_learning_rate: float = 0.01
     """below it the learning rate never falls, so that what is new is learned after a year as after a day; 0 or more"""
-    rate_words: int = 1_000_000
+    rate_words: int = 300_000
     """words of the stream over which the learning rate begins to fall, 1 and up"""
 
     def __post_init__(self) -> None:

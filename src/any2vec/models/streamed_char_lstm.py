@@ -103,7 +103,7 @@ class StreamedCharLstm:
         kept = float(vocabulary.keep(config.subsample)[tokens[(tokens >= 0) & (tokens < len(self._own_V))]].sum())
         steps = max(1, round(kept * (config.window + 1) / config.batch_pairs))
         # The draws depend on the tokens alone, so that a batch is the same whenever it is prepared.
-        draws = np.random.Generator(np.random.Philox(key=[self.seed, zlib.crc32(tokens)]))
+        draws = np.random.Generator(np.random.Philox(key=[self.seed, zlib.crc32(tokens.tobytes())]))
         negatives = _drawn(draws, vocabulary.noise(), (steps, config.shared_negatives))
         used_V = vocabulary.counts_V > 0
         negatives = np.where(used_V[negatives], negatives, row_R[0])  # a word may have gone since the noise was made

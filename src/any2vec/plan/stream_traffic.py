@@ -61,7 +61,7 @@ def dense_bytes(num_rows: int, dim: int, trainers: int, tables: int = 2) -> dict
 def deal_bytes(num_tokens: int, num_born: int = 0, news: int = 0) -> int:
     """Bytes of a batch on its way to a trainer, and of the answer at its end.
 
-    news: bytes of what the vocabulary says of all rows (noise, 8 a row; subsampling, 8 a row), where it comes along.
+    news: bytes of what the vocabulary says of all rows (noise 8, subsampling 8 a row), where it comes along.
     """
     parts = 8 if news else 5
     return overhead(parts) + 8 + 64 + 8 + 4 * num_tokens + 8 * num_born + news + overhead(2) + 8 + 32

@@ -119,12 +119,12 @@ class LineCutter:
         return LineBatch(self.number, self._text_B[:used].copy(), stop_N, key_N, offset_N, position())
 
     def _go_to(self, begin: int) -> None:
-        taken = self._block_B[max(self._begin, begin - _TAIL) : begin].tobytes()
-        size = begin - self._begin
-        if self._is_finished and begin == self._stop and size:  # its line feed is not of the stream
-            taken, size, self._is_finished = taken[:-1], size - 1, False
+        end = begin
+        if self._is_finished and begin == self._stop > self._begin:  # the last line feed is not of the stream
+            end, self._is_finished = begin - 1, False
+        taken = self._block_B[max(self._begin, end - _TAIL) : end].tobytes()
         self.tail = (self.tail + taken)[-_TAIL:]
-        self.offset += size
+        self.offset += end - self._begin
         self._begin = begin
         self._look = max(self._look, begin)
 

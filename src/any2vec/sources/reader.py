@@ -1,4 +1,4 @@
-"""`python -m any2vec.sources.reader ORDER`: reads one source in a process of its own, writes its batches as messages.
+"""`python -m any2vec.sources.reader ORDER`: reads one source in its own process and writes its batches as messages.
 
 ORDER is JSON: address, number, options, seed, position. Each message on standard output has what the reader tells, as
 JSON, and the arrays of a batch, if there is one. The pipe is the bounded queue: while nobody takes, the reader waits
