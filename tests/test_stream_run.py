@@ -399,6 +399,9 @@ def test_nothing_comes_of_nothing(tmp_path: Path) -> None:
         train(empty, tmp_path / "out")
     with pytest.raises(FormatError, match="has published no vectors yet"):
         Embeddings.load(tmp_path / "out")
+    empty.write_text("")
+    with pytest.raises(DataError, match="No words came: the sources held none"):
+        train(empty, tmp_path / "none")
 
 
 @pytest.mark.parametrize(

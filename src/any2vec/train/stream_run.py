@@ -205,8 +205,8 @@ class StreamRun:
     def _nothing(self, keeper: StreamKeeper) -> str:
         """Why there is no vector."""
         troubles = [facts["trouble"] for facts in keeper.batches.inflow.facts().values() if facts["trouble"]]
-        if troubles and not keeper.recorder.words:
-            return f"No words came: {troubles[0]}"
+        if not keeper.recorder.words:
+            return f"No words came: {troubles[0] if troubles else 'the sources held none.'}"
         return (
             f"No word came {self.request.options.min_count} times among {keeper.recorder.words:,}, so none has a "
             "vector; give more text or a lower --min-count."
