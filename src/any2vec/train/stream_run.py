@@ -30,7 +30,7 @@ from any2vec.train.progress import cut_log
 from any2vec.train.stream_batches import Limits, Replay, TokenBatches
 from any2vec.train.stream_checkpoint import StreamCheckpoint, load_stream
 from any2vec.train.stream_dealer import DealtLearner
-from any2vec.train.stream_folder import IDS, TrainedIds, snapshot_of, stream_folder, write_about
+from any2vec.train.stream_folder import IDS, TrainedIds, forget_stream, snapshot_of, stream_folder, write_about
 from any2vec.train.stream_keeper import StreamKeeper
 from any2vec.train.stream_models import Budget, budget, make_learner
 from any2vec.train.stream_options import StreamOptions
@@ -122,6 +122,8 @@ class StreamRun:
                 embeddings = keeper.publish()
                 keeper.recorder.record(batches.idle())
             if embeddings is None:
+                if not keeper.recorder.words:  # another source may take the folder
+                    forget_stream(out)
                 raise DataError(self._nothing(keeper))
             summary = self._summary(keeper, batches, compiled, trained)
             if self.leader is not None:
