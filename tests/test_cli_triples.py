@@ -91,10 +91,11 @@ def test_names_that_have_no_vector(here: Path) -> None:
     assert "1 of the 10 triples of odd.tsv have an entity or relation" in refused(
         "evaluate", "out", "--task", "triples", "--data", "odd.tsv", "--unknown", "error"
     )
-    Path("other.tsv").write_text("a\tb\tc\nd\tb\tf\n")
-    assert "None of the 2 triples of other.tsv has names that the model was trained on, such as 'e" in refused(
-        "evaluate", "out", "--task", "triples", "--data", "other.tsv"
-    )
+    for content in ("a\tb\tc\nd\tb\tf\n", "a\tr0\te1\ne1\tb\te2\n"):
+        Path("other.tsv").write_text(content)
+        assert "Each of the 2 triples of other.tsv has a name that the model was not trained on; it" in refused(
+            "evaluate", "out", "--task", "triples", "--data", "other.tsv"
+        )
     Path("plain.tsv").write_text("e1\te2\ne2\te3\n")
     assert "plain.tsv has entities that the model was trained on, but with none of its relations" in refused(
         "evaluate", "out", "--task", "triples", "--data", "plain.tsv"

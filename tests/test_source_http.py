@@ -176,6 +176,23 @@ def test_a_stream_goes_on_behind_the_last_id_after_every_break() -> None:
         again.close()
 
 
+def test_an_id_that_is_no_unicode_ends_no_stream() -> None:
+    asked = []
+
+    def script(connection: socket.socket, number: int) -> None:
+        asked.append(request_of(connection)[0])
+        answer(connection, b'{"id": "\\ud800", "text": "one"}\n' if number == 0 else ndjson(2))
+
+    with serving(script) as server:
+        batches = source_of(server, "/stream?after={id}", SourceOptions(follow=True, poll=0.05, retries=0)).batches(
+            None
+        )
+        found = read_lines(batches, 2)
+        batches.close()
+    assert all_texts(found) == [b"one", b"text 2"]
+    assert asked[:2] == ["/stream?after=", "/stream?after=%3F"]
+
+
 def test_duplicates_and_disorder_are_told_by_ids() -> None:
     def script(connection: socket.socket, number: int) -> None:
         request_of(connection)
@@ -275,6 +292,7 @@ def test_a_busy_server_says_how_long_to_wait() -> None:
     assert times[1] - times[0] >= 1.0
     assert "503" in source.facts()["trouble"]
     assert _wanted_wait("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
+    assert _wanted_wait(f"1 Jan 2020 00:00:00 +{'9' * 20}") == 0.0
     assert [_wanted_wait(text) for text in (None, "soon", "-5", "nan", "1e9", "7")] == [0, 0, 0, 0, 3600, 7]
 
 

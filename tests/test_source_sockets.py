@@ -182,10 +182,17 @@ def test_an_address_that_is_none_is_said_in_a_sentence(address: str, said: str) 
 
 def test_a_missing_library_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"need confluent_kafka; install it by pip install 'any2vec\[streams\]'"):
+    with pytest.raises(InputError, match=r"need confluent_kafka; in a clone: pip install -e '.\[streams\]'"):
         open_source("kafka://host:9092/topic", 0, SourceOptions(follow=True))
 
 
 def test_a_password_is_never_a_name() -> None:
     source = open_source("redis://:secret@host:6379/key", 0, SourceOptions(follow=True))
     assert source.name == "redis://:***@host:6379/key"
+
+
+def test_a_host_without_an_address_is_told() -> None:
+    source = open_source("tcp://host.invalid:9", 0, SourceOptions(follow=True, retries=0))
+    assert read_all(source.batches(None)) == []
+    assert "Unknown error" not in source.facts()["trouble"]
+    assert source.facts()["state"] == "given up"

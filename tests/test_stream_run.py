@@ -392,6 +392,17 @@ def test_a_folder_is_never_taken_by_mistake(text: Path, tmp_path: Path) -> None:
         train(text, tmp_path / "out", resume=True)
 
 
+def test_a_checkpoint_that_has_changed_is_not_gone_on_from(text: Path, tmp_path: Path) -> None:
+    train(text, tmp_path / "out", words=2000)
+    file = tmp_path / "out" / FILE
+    stored = bytearray(file.read_bytes())
+    stored[-100] ^= 1
+    file.write_bytes(stored)
+    with pytest.raises(FormatError, match="its bytes are not those that were written"):
+        train(text, tmp_path / "out", resume=True)
+    assert file.read_bytes() == stored
+
+
 def test_nothing_comes_of_nothing(tmp_path: Path) -> None:
     empty = tmp_path / "empty.txt"
     empty.write_text("a b c\n\n")
@@ -399,6 +410,10 @@ def test_nothing_comes_of_nothing(tmp_path: Path) -> None:
         train(empty, tmp_path / "out")
     with pytest.raises(FormatError, match="has published no vectors yet"):
         Embeddings.load(tmp_path / "out")
+    empty.write_text("")
+    with pytest.raises(DataError, match="No words came: the sources held none"):
+        train(empty, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize(

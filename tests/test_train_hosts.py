@@ -150,6 +150,16 @@ def test_a_checkpoint_that_lacks_something_is_damaged(name: str, tmp_path: Path)
         load_checkpoint(path, {"seed": 1})
 
 
+def test_a_checkpoint_whose_rows_have_changed_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.safetensors"
+    save_checkpoint(path, Checkpoint({"input": ROWS}, Place(0, 1, 3), {"seed": 1}, {"items": 4, "seconds": 0.5}))
+    stored = bytearray(path.read_bytes())
+    stored[-1] ^= 1
+    path.write_bytes(stored)
+    with pytest.raises(FormatError, match="its bytes are not those that were written"):
+        load_checkpoint(path, {"seed": 1})
+
+
 ROWS = np.zeros((3, 4), np.float32)
 
 

@@ -183,3 +183,17 @@ def test_the_dashboard_follows_until_the_run_ends(run: Path) -> None:
     found = CliRunner().invoke(app, ["watch", str(run)])
     timer.join()
     assert found.exit_code == 0 and "words 777" in found.output and "ended" in found.output.splitlines()[-1]
+
+
+def test_a_log_that_goes_while_it_is_looked_at_is_no_error(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    live, found = LiveRun(run), Path.is_file
+
+    def gone(path: Path) -> bool:
+        was_there = found(path)
+        path.unlink(missing_ok=True)
+        return was_there
+
+    monkeypatch.setattr(Path, "is_file", gone)
+    assert live.view().state in ("waiting", "ended")
+    (run / "progress.jsonl").unlink(missing_ok=True)
+    assert live.view().state == "waiting"

@@ -82,7 +82,7 @@ def run_ray(
     if len(argument.encode()) > LONGEST_ARGUMENT:
         raise InputError(f"The argument of a job has {len(argument.encode()):,} bytes, at most 65,536 are allowed.")
     if importlib.util.find_spec("ray") is None:
-        raise InputError('Hosts on a Ray cluster need Ray and PyTorch: pip install "any2vec[ray]".')
+        raise InputError('Hosts on a Ray cluster need Ray and PyTorch; in a clone: pip install -e ".[ray]".')
     order = {
         "address": address, "hosts": int(hosts), "module": module, "argument": argument, "cwd": str(Path.cwd()),
         "cpus_per_host": int(cpus_per_host), "patience": float(patience),

@@ -51,14 +51,14 @@ def evaluate_triple_file(
     test_M3 = read_triples(test, known=names).rows()
     is_known_M = (test_M3 >= 0).all(axis=1)
     if not is_known_M.any():
-        if (test_M3[:, [0, 2]] >= 0).all(axis=1).any():
+        if (test_M3[:, [0, 2]] >= 0).any() and (test_M3[:, 1] < 0).all():
             raise DataError(
                 f"{test} has entities that the model was trained on, but with none of its relations, such as "
                 f"{scorer.relations[0]!r}; give head, relation and tail by the names of training."
             )
         raise DataError(
-            f"None of the {len(test_M3):,} triples of {test} has names that the model was trained on, "
-            f"{_shown(scorer)}; give triples of the same graph."
+            f"Each of the {len(test_M3):,} triples of {test} has a name that the model was not trained on; it "
+            f"knows names {_shown(scorer)}: give triples of the same graph."
         )
     if unknown == "error" and not is_known_M.all():
         raise DataError(

@@ -15,7 +15,7 @@ def _keyed_vectors() -> Any:
     try:
         from gensim.models import KeyedVectors
     except ImportError as error:
-        raise InputError("gensim is not installed; install the extra: pip install 'any2vec[bench]'.") from error
+        raise InputError("gensim is not installed; install it by pip install gensim.") from error
     return KeyedVectors
 
 

@@ -8,10 +8,12 @@ The library's own writer takes every tensor as bytes, a second copy of a matrix 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 import numpy as np
+from xxhash import xxh3_64
 
 from any2vec.errors import FormatError
 from any2vec.formats.table import row_blocks, to_float16
@@ -24,28 +26,84 @@ _STORED = {
 """types that arrays of a checkpoint may have"""
 _NAMES = {np.dtype(stored): name for name, stored in _STORED.items()}
 _LARGEST_HEADER = 100 << 20
+_CHECKSUM = "checksum"
+"""field of the metadata: xxh3 of all bytes behind the header, 16 hexadecimal digits"""
+_NOT_YET = "0" * 16
+_PIECE = 1 << 22
+"""bytes that are checked at a time"""
 
 
-def write_safetensors(file: IO[bytes], tensors: dict[str, np.ndarray], dtype: str, metadata: dict[str, str]) -> None:
-    """Write float32 matrices as `dtype` ("float32", "float16"), block by block: memory O(block)."""
-    _write_header(file, tensors, dict.fromkeys(tensors, np.dtype(dtype)), metadata)
-    for name, matrix in tensors.items():
-        for block in row_blocks(matrix):
-            rows = to_float16(matrix[block], name) if dtype == "float16" else matrix[block]
-            file.write(np.ascontiguousarray(rows, dtype=rows.dtype.newbyteorder("<")).data)
+def write_safetensors(
+    file: IO[bytes], tensors: dict[str, np.ndarray], dtype: str, metadata: dict[str, str], is_checked: bool = False
+) -> None:
+    """Write float32 matrices as `dtype` ("float32", "float16"), block by block: memory O(block).
+
+    is_checked: with a checksum, for `check_file`; the file is then one that can be sought in, and empty.
+    """
+
+    def blocks() -> Iterator[np.ndarray]:
+        for name, matrix in tensors.items():
+            for block in row_blocks(matrix):
+                yield to_float16(matrix[block], name) if dtype == "float16" else matrix[block]
+
+    _write(file, tensors, dict.fromkeys(tensors, np.dtype(dtype)), metadata, blocks(), is_checked)
 
 
-def write_arrays(file: IO[bytes], arrays: dict[str, np.ndarray], metadata: dict[str, str]) -> None:
-    """Write arrays of numbers, each of its own type and shape, block by block: memory O(block)."""
-    _write_header(file, arrays, {name: array.dtype for name, array in arrays.items()}, metadata)
-    for array in arrays.values():
-        for block in row_blocks(array) if array.ndim else [...]:
-            file.write(np.ascontiguousarray(array[block], dtype=array.dtype.newbyteorder("<")).data)
+def write_arrays(
+    file: IO[bytes], arrays: dict[str, np.ndarray], metadata: dict[str, str], is_checked: bool = False
+) -> None:
+    """Write arrays of numbers, each of its own type and shape, block by block: memory O(block).
+
+    is_checked: as of `write_safetensors`.
+    """
+    blocks = (array[block] for array in arrays.values() for block in (row_blocks(array) if array.ndim else [...]))
+    _write(file, arrays, {name: array.dtype for name, array in arrays.items()}, metadata, blocks, is_checked)
+
+
+def _write(
+    file: IO[bytes], tensors: dict[str, np.ndarray], dtypes: dict[str, np.dtype], metadata: dict[str, str],
+    blocks: Iterator[np.ndarray], is_checked: bool,
+) -> None:  # fmt: skip
+    """Header, then data. The checksum, put in at the end, is of what was written, whatever becomes of the arrays."""
+    header = _write_header(file, tensors, dtypes, metadata | ({_CHECKSUM: _NOT_YET} if is_checked else {}))
+    digest = xxh3_64()
+    for block in blocks:
+        data = np.ascontiguousarray(block, dtype=block.dtype.newbyteorder("<"))
+        if is_checked:
+            data = data.copy() if data is block else data
+            digest.update(data.data)
+        file.write(data.data)
+    if is_checked:
+        end = file.tell()
+        file.seek(header.index(f'"{_CHECKSUM}": "{_NOT_YET}"'.encode()) + len(_CHECKSUM) + 5)
+        file.write(digest.hexdigest().encode())
+        file.seek(end)
+
+
+def check_file(path: Path) -> None:
+    """Read a file that was written with a checksum, if it was.
+
+    Raises:
+        FormatError: its bytes are not those that were written.
+    """
+    header, start = _read_header(path)
+    metadata = header.get("__metadata__")
+    told = metadata.get(_CHECKSUM) if isinstance(metadata, dict) else None
+    if told is None:
+        return
+    digest = xxh3_64()
+    with path.open("rb") as file:
+        file.seek(start)
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+    if digest.hexdigest() != told:
+        raise FormatError(f"{path.name}: its bytes are not those that were written (checksum {told}).")
 
 
 def _write_header(
     file: IO[bytes], tensors: dict[str, np.ndarray], dtypes: dict[str, np.dtype], metadata: dict[str, str]
-) -> None:
+) -> bytes:
+    """Write the header; it."""
     header: dict[str, object] = {"__metadata__": metadata} if metadata else {}
     offset = 0
     for name, matrix in tensors.items():
@@ -55,7 +113,9 @@ def _write_header(
         offset = stop
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    file.write(len(text).to_bytes(8, "little") + text)
+    text = len(text).to_bytes(8, "little") + text
+    file.write(text)
+    return text
 
 
 def _read_header(path: Path) -> tuple[dict[str, object], int]:

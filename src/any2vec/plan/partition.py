@@ -82,8 +82,8 @@ def metis_partition(csr: Csr, parts: int) -> np.ndarray:
         import pymetis
     except ImportError:
         raise InputError(
-            "The partition metis needs the package pymetis, which is not installed; run "
-            "pip install any2vec[partition], or take the partition contiguous or hash."
+            "The partition metis needs the package pymetis, which is not installed; in a clone: "
+            "pip install -e '.[partition]', or take the partition contiguous or hash."
         ) from None
     from any2vec.kernels.parting import plain_symmetric
 

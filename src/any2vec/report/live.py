@@ -82,7 +82,10 @@ class LiveRun:
 
     def _log(self) -> Path | None:
         """The log that was written last."""
-        found = [(path.stat().st_mtime, path) for path in (self.folder / name for name in LOGS) if path.is_file()]
+        found = []
+        for name in LOGS:
+            with suppress(OSError):  # a log that is full is renamed, and is gone for a moment
+                found.append(((self.folder / name).stat().st_mtime, self.folder / name))
         return max(found)[1] if found else None
 
     def _state(self, age: float | None) -> str:

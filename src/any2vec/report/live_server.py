@@ -132,7 +132,9 @@ class _Handler(BaseHTTPRequestHandler):
         asked = parse_qs(parts.query)
         if not self._is_allowed(asked.get("token", [""])[0]):
             self._answer(
-                HTTPStatus.FORBIDDEN, "text/plain", b"The address of the page has a token; open it as printed."
+                HTTPStatus.FORBIDDEN,
+                "text/plain",
+                b"The page answers at the address that was printed; open it as it is.",
             )
         elif parts.path == "/":
             self._answer(HTTPStatus.OK, "text/html; charset=utf-8", page().encode())

@@ -80,7 +80,7 @@ def _form(kind: str) -> str:
 def _check_library(kind: str) -> None:
     library = _NEEDS.get(kind)
     if library is not None and importlib.util.find_spec(library) is None:
-        raise InputError(f"{kind}:// sources need {library}; install it by pip install 'any2vec[streams]'.")
+        raise InputError(f"{kind}:// sources need {library}; in a clone: pip install -e '.[streams]'.")
 
 
 def _parse_server(text: str, kind: str) -> Address:

@@ -123,12 +123,16 @@ class _Reader:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  a pipe that nobody reads would fill up
         self._why = ""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "any2vec.sources.reader", json.dumps(order)],
-            stdin=subprocess.PIPE,  # its end tells the reader that this process is gone
+            [sys.executable, "-m", "any2vec.sources.reader"],
+            stdin=subprocess.PIPE,  # for the order; its end tells the reader that this process is gone
             stdout=subprocess.PIPE,
             stderr=self._errors,
             start_new_session=True,  # Ctrl-C in a terminal is this process's affair
         )
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):  # it is gone already, which will be seen
+            self.process.stdin.write(json.dumps(order).encode() + b"\n")
+            self.process.stdin.flush()
 
     def messages(self, silence: float) -> Iterator[Message | None]:
         """What it writes, until its end; None where nothing has come for a moment.

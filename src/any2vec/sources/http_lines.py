@@ -91,7 +91,7 @@ class HttpLines:
         for header, name in (("If-None-Match", "etag"), ("If-Modified-Since", "modified")):
             if self._at[name]:
                 headers[header] = self._at[name]
-        address = self._address.replace("{id}", quote(self._at["id"] or "", safe=""))
+        address = self._address.replace("{id}", quote(self._at["id"] or "", safe="", errors="replace"))
         response = yield from exchange.ask(address, headers)
         if response.status_code in (204, 304):
             return
@@ -234,6 +234,6 @@ def _wanted_wait(header: str | None) -> float:
     except ValueError:
         try:
             seconds = email.utils.parsedate_to_datetime(header).timestamp() - time.time()
-        except ValueError:
+        except (ValueError, OverflowError):
             return 0.0
     return min(max(0.0, seconds), _LONGEST_REQUESTED_WAIT) if seconds == seconds else 0.0

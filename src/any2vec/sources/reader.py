@@ -1,6 +1,7 @@
-"""`python -m any2vec.sources.reader ORDER`: reads one source in its own process and writes its batches as messages.
+"""`python -m any2vec.sources.reader`: reads one source in its own process and writes its batches as messages.
 
-ORDER is JSON: address, number, options, seed, position. Each message on standard output has what the reader tells, as
+The order is a line of JSON on standard input (an address may hold a password, which no list of processes is to show):
+address, number, options, seed, position. Each message on standard output has what the reader tells, as
 JSON, and the arrays of a batch, if there is one. The pipe is the bounded queue: while nobody takes, the reader waits
 and reads nothing. It ends with its parent, whose end is that of standard input.
 """
@@ -26,7 +27,7 @@ REFUSED = 3
 
 def main() -> None:
     """Read until the source ends."""
-    order = json.loads(sys.argv[1])
+    order = json.loads(_line())
     out = os.dup(1)
     os.dup2(2, 1)  # whatever a library prints is no message
     threading.Thread(target=_watch_parent, daemon=True).start()
@@ -72,6 +73,14 @@ def _write(out: int, message: Message) -> None:
         view = piece.cast("B")
         while view:
             view = view[os.write(out, view) :]
+
+
+def _line() -> bytes:
+    """The first line of standard input, and nothing behind it."""
+    found = bytearray()
+    while (byte := os.read(0, 1)) not in (b"", b"\n"):
+        found += byte
+    return bytes(found)
 
 
 def _watch_parent() -> None:

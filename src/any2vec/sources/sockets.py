@@ -6,7 +6,6 @@ connection the client says `RESUME OFFSET` and a line feed, and the server goes 
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 from typing import Any
@@ -107,5 +106,4 @@ class SocketLines:
         return {"offset": self._cutter.offset}
 
     def _told(self, error: BaseException) -> str:
-        why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error) or "no answer"
-        return f"{self.name}: {why}."
+        return f"{self.name}: {getattr(error, 'strerror', None) or str(error) or 'no answer'}."

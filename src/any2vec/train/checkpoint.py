@@ -12,7 +12,7 @@ import numpy as np
 from any2vec._version import __version__
 from any2vec.data.storage import atomic_file, storage_errors
 from any2vec.errors import FormatError, InputError
-from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
+from any2vec.formats.safetensors_file import check_file, read_safetensors, write_safetensors
 
 FILE = "checkpoint.safetensors"
 """its name in the run folder"""
@@ -64,7 +64,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         "settings": checkpoint.settings, "totals": checkpoint.totals,
     }  # fmt: skip
     with atomic_file(path) as temporary, temporary.open("wb") as file:
-        write_safetensors(file, checkpoint.state, "float32", {"any2vec": json.dumps(about)})
+        write_safetensors(file, checkpoint.state, "float32", {"any2vec": json.dumps(about)}, is_checked=True)
 
 
 def load_checkpoint(path: Path, settings: dict[str, Any]) -> Checkpoint:
@@ -75,6 +75,7 @@ def load_checkpoint(path: Path, settings: dict[str, Any]) -> Checkpoint:
         InputError: it belongs to a run with other settings; the message names the first that differs.
     """
     try:
+        check_file(path)
         state, metadata = read_safetensors(path, mmap=True)
         about = json.loads(metadata.get("any2vec", "null"))
     except (OSError, ValueError, FormatError) as error:

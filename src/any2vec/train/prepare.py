@@ -286,9 +286,10 @@ def _digest(graph: Graph) -> str:
 
 def remarks(facts: dict[str, Any]) -> list[str]:
     """What a person should hear of the data: a sentence for each thing that was mended on the way in, or is in vain."""
+    item = "triples" if facts.get("kind") == "triples" else "edges"
     odd = {
         "bad_bytes": "invalid bytes in the text, treated as --bad-bytes says",
-        "duplicates": "edges given more than once, merged",
+        "duplicates": f"{item} given more than once, merged",
         "self_loops": "self-loops, kept",
         "isolated": "nodes without edges, whose vectors stay near where they start",
         "header": "first line taken as a header (--no-header reads it as an edge)",

@@ -12,7 +12,7 @@ import numpy as np
 from any2vec._version import __version__
 from any2vec.data.storage import atomic_file
 from any2vec.errors import FormatError
-from any2vec.formats.safetensors_file import read_arrays, write_arrays
+from any2vec.formats.safetensors_file import check_file, read_arrays, write_arrays
 from any2vec.train.checkpoint import check_settings
 
 FORMAT = "any2vec-stream-checkpoint"
@@ -44,7 +44,7 @@ def save_stream(path: Path, checkpoint: StreamCheckpoint) -> None:
         "settings": checkpoint.settings, "totals": checkpoint.totals,
     }  # fmt: skip
     with atomic_file(path) as temporary, temporary.open("wb") as file:
-        write_arrays(file, checkpoint.state, {"any2vec": json.dumps(about)})
+        write_arrays(file, checkpoint.state, {"any2vec": json.dumps(about)}, is_checked=True)
 
 
 def load_stream(path: Path, settings: dict[str, Any]) -> StreamCheckpoint:
@@ -55,6 +55,7 @@ def load_stream(path: Path, settings: dict[str, Any]) -> StreamCheckpoint:
         InputError: it belongs to a run with other settings; the message names the first that differs.
     """
     try:
+        check_file(path)
         state, metadata = read_arrays(path)
         about = json.loads(metadata.get("any2vec", "null"))
     except (OSError, ValueError, FormatError) as error:

@@ -90,6 +90,19 @@ def write_about(out: Path, about: dict[str, Any]) -> None:
         write_json(temporary, facts | about)
 
 
+def forget_stream(out: Path | None) -> None:
+    """Leave nothing of a stream that has begun and come to nothing; the folder goes, if it is empty then."""
+    if out is None:
+        return
+    with storage_errors(out):
+        remove_checkpoint(out / FILE)
+        for name in (LOG, OLD_LOG, IDS, ABOUT):
+            (out / name).unlink(missing_ok=True)
+        remove_snapshots(out)
+        if not any(out.iterdir()):
+            out.rmdir()
+
+
 def snapshot_of(out: Path | None) -> str | None:
     """The name of the latest snapshot in a folder."""
     found = [] if out is None else names(out)

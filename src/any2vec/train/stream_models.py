@@ -51,7 +51,7 @@ def budget(model: StreamModel, memory_bytes: int) -> Budget:
         InputError: hardly any.
     """
     if model.name in _NEED_TORCH:
-        check_torch(model.name)
+        check_torch(f"Trainers of {model.name}")
     learner = _of(*LEARNERS[model.name])
     row_bytes, fixed = learner.row_bytes(model) + ROW_BYTES, learner.fixed_bytes(model)
     # A power of two: the hash table has just twice as many places.

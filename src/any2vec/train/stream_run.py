@@ -30,7 +30,7 @@ from any2vec.train.progress import cut_log
 from any2vec.train.stream_batches import Limits, Replay, TokenBatches
 from any2vec.train.stream_checkpoint import StreamCheckpoint, load_stream
 from any2vec.train.stream_dealer import DealtLearner
-from any2vec.train.stream_folder import IDS, TrainedIds, snapshot_of, stream_folder, write_about
+from any2vec.train.stream_folder import IDS, TrainedIds, forget_stream, snapshot_of, stream_folder, write_about
 from any2vec.train.stream_keeper import StreamKeeper
 from any2vec.train.stream_models import Budget, budget, make_learner
 from any2vec.train.stream_options import StreamOptions
@@ -122,6 +122,8 @@ class StreamRun:
                 embeddings = keeper.publish()
                 keeper.recorder.record(batches.idle())
             if embeddings is None:
+                if not keeper.recorder.words:  # another source may take the folder
+                    forget_stream(out)
                 raise DataError(self._nothing(keeper))
             summary = self._summary(keeper, batches, compiled, trained)
             if self.leader is not None:
@@ -205,8 +207,8 @@ class StreamRun:
     def _nothing(self, keeper: StreamKeeper) -> str:
         """Why there is no vector."""
         troubles = [facts["trouble"] for facts in keeper.batches.inflow.facts().values() if facts["trouble"]]
-        if troubles and not keeper.recorder.words:
-            return f"No words came: {troubles[0]}"
+        if not keeper.recorder.words:
+            return f"No words came: {troubles[0] if troubles else 'the sources held none.'}"
         return (
             f"No word came {self.request.options.min_count} times among {keeper.recorder.words:,}, so none has a "
             "vector; give more text or a lower --min-count."
