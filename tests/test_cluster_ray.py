@@ -352,7 +352,7 @@ def test_wrong_addresses(text: str) -> None:
 
 def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r'pip install "any2vec\[ray\]"'):
+    with pytest.raises(InputError, match=r'in a clone: pip install -e ".\[ray\]"'):
         run("local", "places")
 
 

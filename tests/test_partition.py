@@ -106,5 +106,5 @@ def test_metis_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(InputError, match=r"any2vec\[partition\]"):
+    with pytest.raises(InputError, match=r"pip install -e .*\.\[partition\]"):
         partition(read_graph([(0, 1), (1, 2)]).csr, 2, "metis")
