@@ -22,6 +22,10 @@ class StreamNGram(StreamSkipGram):
 
     name: ClassVar[str] = "ngram"
 
+    learning_rate: float = 0.075
+    """learning rate at the start, in (0, 1]; it falls as 1 / sqrt(1 + words / rate_words)"""
+    rate_words: int = 1_000_000
+    """words of the stream over which the learning rate begins to fall, 1 and up"""
     min_n: int = 3
     """characters of the shortest n-grams, 1 or more; a word's ends count as characters"""
     max_n: int = 6
