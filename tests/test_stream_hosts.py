@@ -21,7 +21,7 @@ from any2vec.train.stream import stream
 from any2vec.train.stream_crew import check_model
 from any2vec.train.stream_options import StreamOptions
 
-MODEL = StreamSkipGram(dim=8, window=3, subsample=0.0)
+MODEL = StreamSkipGram(dim=8, window=3, subsample=0.0, learning_rate=0.075, rate_words=1_000_000)
 OPTIONS: dict[str, Any] = {
     "threads": 1, "linger": 0, "batch_bytes": 2000, "min_count": 2, "memory": "20MB", "checkpoint_seconds": 0.01,
     "snapshot_seconds": 1e6,

@@ -111,7 +111,7 @@ def test_a_run_with_restarts_does_not_take_the_former_result_for_its_own(
 @pytest.mark.parametrize("line", ["[Gloo] Rank 0 is connected to 1 peer ranks.", "", "17", '"stage"', "[1, 2]"])
 def test_what_a_library_prints_at_rank_0_ends_no_run(line: str) -> None:
     """Some releases of torch greet on standard output, on which rank 0 tells how far it is."""
-    assert spread._told(line) == {} and spread._told('{"stage": ["reading", 1, 2]}') == {"stage": ["reading", 1, 2]}
+    assert spread.told_by(line) == {} and spread.told_by('{"stage": ["reading", 1, 2]}') == {"stage": ["reading", 1, 2]}
 
 
 def test_only_rank_0_need_want_to_see_the_end_of_an_epoch(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
