@@ -42,7 +42,7 @@ CHOICE = {
     },
     "streams": {
         "streaming-vs-batch": (0,), "stream-speed": (0,), "stream-memory": (0,), "stream-kills": (0,),
-        "char-LSTM": (0,), "unseen words": (0, 1, 2, 3), "ngram": (0, 1), "one-source-stalls": (0, 1),
+        "char-LSTM": (0,), "unseen words": (0, 1, 2, 3), "one-source-stalls": (0, 1),
         "kill-any-role": (0, 1, 2), "table-traffic": (0,),
     },
 }  # fmt: skip
