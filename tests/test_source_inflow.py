@@ -28,11 +28,16 @@ def planted(name: str, number: int, **options: Any) -> PlantedSource:
     return PlantedSource(STREAM, name=name, number=number, **options)
 
 
+def waiting(inflow: Inflow) -> dict[str, int]:
+    """Lines that wait, by source."""
+    return {name: facts["waiting"] for name, facts in inflow.facts().items()}
+
+
 def test_batches_come_in_turn_and_positions_are_of_what_was_taken() -> None:
     sources = [planted(name, number, stop=40, lines=10) for number, name in enumerate("abc")]
     with Inflow(sources, {"b": {"line": 20}}) as inflow:
         until = time.monotonic() + LONG
-        while inflow.depths() != {"a": 40, "b": 20, "c": 40} and time.monotonic() < until:
+        while waiting(inflow) != {"a": 40, "b": 20, "c": 40} and time.monotonic() < until:
             time.sleep(0.01)
         assert inflow.positions() == {"b": {"line": 20}}
         order, taken = [], []
@@ -52,7 +57,7 @@ def test_a_queue_is_bounded_and_flows_on() -> None:
     size = STREAM.batch(0, 50).num_bytes
     with Inflow([source], most_bytes=3 * size) as inflow:
         until = time.monotonic() + LONG
-        while inflow.depths()["a"] < 100 and time.monotonic() < until:
+        while waiting(inflow)["a"] < 100 and time.monotonic() < until:
             time.sleep(0.01)
         for taken in range(50):
             assert inflow.waiting_bytes <= 3 * size
@@ -70,21 +75,24 @@ def test_a_source_that_stalls_holds_no_other_but_those_in_step() -> None:
             batch = inflow.take(LONG)
             assert batch is not None
             assert batch.source == 1
-        assert inflow.take_each(0.2) is None
+        at = inflow.positions()
+    stalled, other = planted("a", 0, lines=10), planted("b", 1, lines=10)
+    stalled.stall()
+    with Inflow([stalled, other], at, in_step=True) as inflow:
+        assert inflow.take(0.2) is None
         stalled.flow()
-        both = inflow.take_each(LONG)
-        assert both is not None
-        assert [batch.source for batch in both] == [0, 1]
-        assert both[1].offset_N[0] == 50  # nothing was lost by asking in vain
+        both = [inflow.take(LONG), inflow.take(LONG)]
+        assert [batch and batch.source for batch in both] == [0, 1]
+        assert both[1] is not None and both[1].offset_N[0] == 50  # nothing was lost by asking in vain
 
 
 def test_those_that_have_ended_are_not_waited_for() -> None:
-    with Inflow([planted("a", 0, stop=10), planted("b", 1, stop=30, lines=10)]) as inflow:
+    with Inflow([planted("a", 0, stop=10), planted("b", 1, stop=30, lines=10)], in_step=True) as inflow:
         taken = []
-        while batches := inflow.take_each(LONG):
-            taken.append([batch.source for batch in batches])
-        assert taken == [[0, 1], [1], [1]]
-        assert batches == []
+        while (batch := inflow.take(LONG)) is not None:
+            taken.append(batch.source)
+        assert taken == [0, 1, 1, 1]
+        assert inflow.is_over
         assert inflow.take(LONG) is None
 
 

@@ -11,14 +11,13 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from any2vec.sources.cutter import LineCutter
 from any2vec.sources.line_batch import Position
 from any2vec.sources.options import SourceOptions
-from any2vec.sources.pump import MOMENT, Batches, cut_all, idle, paced, pump
-from any2vec.sources.source import Delivery
-from any2vec.sources.tally import Tally
+from any2vec.sources.paced import PacedSource
+from any2vec.sources.pump import MOMENT, Batches, cut_all, idle, pump
 
 _LOOK_BACK = 64
 _PACKED = (".gz", ".zst", ".zstd", ".xz", ".bz2", ".lz4", ".zip")
@@ -40,7 +39,7 @@ class _Sibling(NamedTuple):
     size: int
 
 
-class FollowedFile:
+class FollowedFile(PacedSource):
     """Lines of a file and of those that follow it under its name.
 
     - Rotation: where the name has come to stand for another file that is not empty, the old one is read to its end,
@@ -57,13 +56,10 @@ class FollowedFile:
     the bytes before), `changed` (ns).
     """
 
-    delivery: Delivery = "exactly once"
-
     def __init__(self, path: str, name: str, number: int, options: SourceOptions, is_json: bool) -> None:
-        self.name, self._path, self._options, self._is_json = name, path, options, is_json
-        self._tally = Tally()
+        super().__init__(name, options.rate)
+        self._path, self._options, self._is_json = path, options, is_json
         self._cutter = LineCutter(number, options, self._tally)
-        self._is_closed = False
         self._file = -1
         self._start = 0
         """the number of the file's first byte"""
@@ -73,15 +69,6 @@ class FollowedFile:
         """the last of them, up to 64"""
         self._is_cut_short = False
         self._scratch = bytearray(_LOOK_BACK)
-
-    def close(self) -> None:
-        self._is_closed = True
-
-    def facts(self) -> dict[str, Any]:
-        return {**self._tally.facts(), "delivery": self.delivery}
-
-    def batches(self, position: Position | None) -> Batches:
-        return paced(self._batches(position), self._options.rate, lambda: self._is_closed)
 
     def _batches(self, position: Position | None) -> Batches:
         try:

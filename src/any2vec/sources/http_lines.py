@@ -21,10 +21,10 @@ from any2vec.sources.feeds import MOST_FEED, BadFeedError, read_feed
 from any2vec.sources.http_exchange import Exchange
 from any2vec.sources.line_batch import LineBatch, Position
 from any2vec.sources.options import SourceOptions
-from any2vec.sources.pump import MOMENT, Attempts, Batches, idle, paced
+from any2vec.sources.paced import PacedSource
+from any2vec.sources.pump import MOMENT, Attempts, Batches, idle
 from any2vec.sources.records import Records
 from any2vec.sources.source import Delivery
-from any2vec.sources.tally import Tally
 
 _JSON_TYPES = ("json", "ndjson", "jsonl", "jsonlines", "json-lines")
 _FEED_TYPES = ("rss", "atom", "rdf", "xml")
@@ -37,7 +37,7 @@ class _RefusedError(Exception):
     """The server answers, but not with what was asked for."""
 
 
-class HttpLines:
+class HttpLines(PacedSource):
     """What an HTTP server sends: JSON objects or lines, one a line, or a feed, by content type and first bytes.
 
     An answer without an end is read as it comes; one with an end is asked for again every `poll` seconds while the
@@ -47,30 +47,20 @@ class HttpLines:
     """
 
     def __init__(self, address: Address, number: int, options: SourceOptions, seed: int) -> None:
-        self.name, self._address, self._options = address.name, address.text, options
+        super().__init__(address.name, options.rate)
+        self._address, self._options = address.text, options
         self.delivery: Delivery = "exactly once" if "{id}" in self._address else "at least once"
         if "{" in self._address.replace("{id}", ""):
             raise InputError(f"The one thing in braces that an address may hold is {{id}}, got {address.name}.")
-        self._tally = Tally()
         self._cutter = LineCutter(number, options, self._tally)
         self._records = Records(number, options, self._tally, is_polled=True)
-        self._is_closed = False
         self._attempts = Attempts(options.retries, seed, number, self._tally, lambda: self._is_closed)
         self._at: dict[str, Any] = {}
         self._given: set[str] = set()
         """entries of the last document of a feed"""
 
-    def close(self) -> None:
-        self._is_closed = True
-
-    def facts(self) -> dict[str, Any]:
-        return {**self._tally.facts(), "delivery": self.delivery}
-
-    def batches(self, position: Position | None) -> Batches:
+    def _batches(self, position: Position | None) -> Batches:
         self._at = {"number": 0, "id": None, "etag": None, "modified": None, **(position or {})}
-        return paced(self._batches(), self._options.rate, lambda: self._is_closed)
-
-    def _batches(self) -> Batches:
         with Exchange(self._options.patience) as exchange:
 
             def attempt() -> Batches:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from any2vec.errors import Any2VecError, InputError
@@ -102,25 +102,6 @@ class Inflow:
                     return None
                 self._news.wait(left)
 
-    def take_each(self, timeout: float) -> list[LineBatch] | None:
-        """The next batch of each source that has not ended: for training in step. None: one has given none in time.
-
-        Then nothing is taken, and nothing is lost. []: all have ended.
-        """
-        until = time.monotonic() + timeout
-        with self._news:
-            while any(not lane.waiting and not lane.is_over for lane in self._lanes):
-                left = until - time.monotonic()
-                if left <= 0:
-                    return None
-                self._news.wait(left)
-            return [self._take(lane) for lane in self._lanes if lane.waiting]
-
-    def depths(self) -> dict[str, int]:
-        """Lines that wait, by source's name."""
-        with self._news:
-            return {lane.source.name: lane.lines for lane in self._lanes}
-
     @property
     def waiting_bytes(self) -> int:
         """Of all sources."""
@@ -166,8 +147,9 @@ class Inflow:
 
     def _read(self, lane: _Lane) -> None:
         """A reader's thread."""
-        batches = lane.source.batches(lane.position)
+        batches: Iterator[LineBatch | None] = iter(())
         try:
+            batches = lane.source.batches(lane.position)
             for batch in batches:
                 if self._is_closed or (batch is not None and not self._put(lane, batch)):
                     break

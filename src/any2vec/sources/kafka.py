@@ -13,10 +13,9 @@ from any2vec.errors import InputError
 from any2vec.sources.address import Address
 from any2vec.sources.line_batch import Position
 from any2vec.sources.options import SourceOptions
-from any2vec.sources.pump import MOMENT, Attempts, Batches, paced
+from any2vec.sources.paced import PacedSource
+from any2vec.sources.pump import MOMENT, Attempts, Batches
 from any2vec.sources.records import Records, is_utf8
-from any2vec.sources.source import Delivery
-from any2vec.sources.tally import Tally
 
 _MOST_MESSAGES = 512
 _MOST_QUEUED = 4096
@@ -29,48 +28,36 @@ class _GoneError(Exception):
     """The servers cannot be reached, or do not have the topic."""
 
 
-class KafkaTopic:
+class KafkaTopic(PacedSource):
     """Messages of all partitions of a topic: each one line, or one JSON object; its id is PARTITION:OFFSET, or its own.
 
     Begins with the oldest message. Messages that the server has deleted unread are counted, and it goes on with the
     oldest left. Position: `partitions` (number -> offset of the next message), `number` (messages that came).
     """
 
-    delivery: Delivery = "exactly once"
-
     def __init__(self, address: Address, number: int, options: SourceOptions, seed: int) -> None:
         if address.user is not None:
             raise InputError(f"kafka:// addresses take no user, got {address.name}; only open servers are read.")
         if "/" in address.path:
             raise InputError(f"A topic's name holds no /, got {address.path!r}; give kafka://HOST:PORT/TOPIC.")
-        self.name, self._options = address.name, options
+        super().__init__(address.name, options.rate)
+        self._options = options
         hosts = address.host.split(",")
         self._servers = ",".join(hosts if len(hosts) > 1 else [f"{address.host}:{address.port or 9092}"])
         self._topic = address.path
-        self._tally = Tally()
         self._records = Records(number, options, self._tally)
-        self._is_closed = False
         self._attempts = Attempts(options.retries, seed, number, self._tally, lambda: self._is_closed)
         self._offsets: dict[int, int] = {}
         self._number = 0
         self._down_since: float | None = None
 
-    def close(self) -> None:
-        self._is_closed = True
+    def _batches(self, position: Position | None) -> Batches:
+        from confluent_kafka import KafkaException
 
-    def facts(self) -> dict[str, Any]:
-        return {**self._tally.facts(), "delivery": self.delivery}
-
-    def batches(self, position: Position | None) -> Batches:
         if position is not None:
             self._offsets = {int(partition): int(offset) for partition, offset in position["partitions"].items()}
             self._number = int(position["number"])
-        return paced(self._batches(), self._options.rate, lambda: self._is_closed)
-
-    def _batches(self) -> Batches:
-        from confluent_kafka import KafkaException
-
-        yield from self._attempts.repeat(self._attempt, (KafkaException, _GoneError), self._told)
+        return self._attempts.repeat(self._attempt, (KafkaException, _GoneError), self._told)
 
     def _attempt(self) -> Batches:
         from confluent_kafka import Consumer, TopicPartition

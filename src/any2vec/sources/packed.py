@@ -5,40 +5,25 @@ Delivery is exactly once: a position is found again by unpacking up to it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from any2vec.data.files import read_blocks
 from any2vec.errors import DataError
 from any2vec.sources.cutter import BLOCK, LineCutter
 from any2vec.sources.line_batch import Position
 from any2vec.sources.options import SourceOptions
-from any2vec.sources.pump import Batches, cut_all, paced
-from any2vec.sources.source import Delivery
-from any2vec.sources.tally import Tally
+from any2vec.sources.paced import PacedSource
+from any2vec.sources.pump import Batches, cut_all
 
 
-class PackedFile:
+class PackedFile(PacedSource):
     """Lines of a gz, zst or xz file. A line's number is its first byte's, unpacked. Position: `offset`, of those.
 
     Where the file turns out to be damaged, the source ends there, and says so.
     """
 
-    delivery: Delivery = "exactly once"
-
     def __init__(self, path: str, name: str, number: int, options: SourceOptions, is_json: bool) -> None:
-        self.name, self._path, self._options, self._is_json = name, path, options, is_json
-        self._tally = Tally()
+        super().__init__(name, options.rate)
+        self._path, self._options, self._is_json = path, options, is_json
         self._cutter = LineCutter(number, options, self._tally)
-        self._is_closed = False
-
-    def close(self) -> None:
-        self._is_closed = True
-
-    def facts(self) -> dict[str, Any]:
-        return {**self._tally.facts(), "delivery": self.delivery}
-
-    def batches(self, position: Position | None) -> Batches:
-        return paced(self._batches(position), self._options.rate, lambda: self._is_closed)
 
     def _batches(self, position: Position | None) -> Batches:
         offset = 0 if position is None else int(position["offset"])

@@ -9,17 +9,16 @@ import os
 import select
 import stat
 import time
-from typing import Any
 
 from any2vec.sources.cutter import LineCutter
 from any2vec.sources.line_batch import Position
 from any2vec.sources.options import SourceOptions
-from any2vec.sources.pump import Batches, cut_all, paced, pump
+from any2vec.sources.paced import PacedSource
+from any2vec.sources.pump import Batches, cut_all, pump
 from any2vec.sources.source import Delivery
-from any2vec.sources.tally import Tally
 
 
-class Pipe:
+class Pipe(PacedSource):
     """Lines of a file descriptor. A line's number is its first byte's. Position: `offset`, bytes of lines read.
 
     path: a named pipe that is opened; None: standard input. A named pipe may be opened and closed by many writers, one
@@ -27,23 +26,13 @@ class Pipe:
     """
 
     def __init__(self, path: str | None, name: str, number: int, options: SourceOptions) -> None:
-        self.name, self._path, self._options = name, path, options
-        self._tally = Tally()
+        super().__init__(name, options.rate)
+        self._path, self._options = path, options
         self._cutter = LineCutter(number, options, self._tally)
-        self._is_closed = False
         self._is_file = path is None and _is_file(0)
         self.delivery: Delivery = "exactly once" if self._is_file else "at most once"
         self._file = 0
         self._has_come = False
-
-    def close(self) -> None:
-        self._is_closed = True
-
-    def facts(self) -> dict[str, Any]:
-        return {**self._tally.facts(), "delivery": self.delivery}
-
-    def batches(self, position: Position | None) -> Batches:
-        return paced(self._batches(position), self._options.rate, lambda: self._is_closed)
 
     def _batches(self, position: Position | None) -> Batches:
         offset = 0 if position is None else int(position["offset"])

@@ -74,19 +74,6 @@ def idle(seconds: float, is_over: Callable[[], bool]) -> Batches:
         yield None
 
 
-def paced(batches: Batches, rate: float | None, is_over: Callable[[], bool]) -> Batches:
-    """The same, at most so many lines a second: each batch waits until those before it have had their time."""
-    if rate is None:
-        yield from batches
-        return
-    free = time.monotonic()
-    for batch in batches:
-        if batch is not None:
-            yield from idle(free - time.monotonic(), is_over)
-            free = max(free, time.monotonic() - 1.0) + len(batch) / rate  # a second that went unused may be made up
-        yield batch
-
-
 class Attempts:
     """Does again what fails, after a wait that doubles, up to half a minute, and is jittered by a seeded draw.
 

@@ -12,15 +12,15 @@ from typing import Any
 from any2vec.errors import InputError
 from any2vec.sources.line_batch import LineBatch, Position
 from any2vec.sources.options import SourceOptions
-from any2vec.sources.pump import Batches, paced
+from any2vec.sources.paced import PacedSource
+from any2vec.sources.pump import Batches
 from any2vec.sources.records import Records, is_utf8
 from any2vec.sources.source import Delivery
-from any2vec.sources.tally import Tally
 
 _BATCH_BYTES = 1 << 16
 
 
-class PythonLines:
+class PythonLines(PacedSource):
     """Texts of an iterable: each item a string or bytes, a list of words, (id, text), or None for nothing for now.
 
     An item is one line: line ends in it become spaces. What is none of these is counted and skipped. An error of the
@@ -30,20 +30,10 @@ class PythonLines:
     def __init__(self, items: Iterable[Any], name: str, number: int, options: SourceOptions) -> None:
         if isinstance(items, str | bytes) or not isinstance(items, Iterable):
             raise InputError(f"A source of Python's is an iterable of texts, got {type(items).__name__}.")
-        self.name, self._items, self._options = name, items, options
-        self._tally = Tally()
+        super().__init__(name, options.rate)
+        self._items, self._options = items, options
         self._records = Records(number, options, self._tally)
-        self._is_closed = False
         self.delivery: Delivery = "at most once" if isinstance(items, Iterator) else "exactly once"
-
-    def close(self) -> None:
-        self._is_closed = True
-
-    def facts(self) -> dict[str, Any]:
-        return {**self._tally.facts(), "delivery": self.delivery}
-
-    def batches(self, position: Position | None) -> Batches:
-        return paced(self._batches(position), self._options.rate, lambda: self._is_closed)
 
     def _batches(self, position: Position | None) -> Batches:
         done = 0 if position is None else int(position["items"])

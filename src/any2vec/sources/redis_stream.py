@@ -13,57 +13,47 @@ from any2vec.errors import InputError
 from any2vec.sources.address import Address
 from any2vec.sources.line_batch import Position
 from any2vec.sources.options import SourceOptions
-from any2vec.sources.pump import MOMENT, Attempts, Batches, paced
+from any2vec.sources.paced import PacedSource
+from any2vec.sources.pump import MOMENT, Attempts, Batches
 from any2vec.sources.records import Records, is_utf8
-from any2vec.sources.source import Delivery
-from any2vec.sources.tally import Tally
 
 _MOST_ENTRIES = 512
 _WANTED_BYTES = 1 << 18
 """of one answer, about"""
 
 
-class RedisStream:
+class RedisStream(PacedSource):
     """Entries of one stream: the field of each that holds its text, or the one field that holds a JSON object.
 
     Begins with the oldest entry. An entry's id is what its id field says, else the server's. As many are asked for at
     once as the last ones were small. Position: `last` (the server's id of the last one), `number` (entries that came).
     """
 
-    delivery: Delivery = "exactly once"
-
     def __init__(self, address: Address, number: int, options: SourceOptions, seed: int) -> None:
         database = address.options.get("db", "0")
         if not database.isdecimal():
             raise InputError(f"db must be a number from 0, got {database!r} in {address.name}.")
-        self.name, self._address, self._database, self._options = address.name, address, int(database), options
-        self._tally = Tally()
+        super().__init__(address.name, options.rate)
+        self._address, self._database, self._options = address, int(database), options
         self._records = Records(number, options, self._tally)
-        self._is_closed = False
         self._attempts = Attempts(options.retries, seed, number, self._tally, lambda: self._is_closed)
         self._last, self._number = "0-0", 0
         self._most = _MOST_ENTRIES
         self._client: Any = None
 
     def close(self) -> None:
-        self._is_closed = True
+        super().close()
         if (client := self._client) is not None:
             with contextlib.suppress(Exception):
                 client.connection_pool.disconnect()  # wakes a reader that a silent server holds
 
-    def facts(self) -> dict[str, Any]:
-        return {**self._tally.facts(), "delivery": self.delivery}
-
-    def batches(self, position: Position | None) -> Batches:
-        if position is not None:
-            self._last, self._number = str(position["last"]), int(position["number"])
-        return paced(self._batches(), self._options.rate, lambda: self._is_closed)
-
-    def _batches(self) -> Batches:
+    def _batches(self, position: Position | None) -> Batches:
         import redis
 
+        if position is not None:
+            self._last, self._number = str(position["last"]), int(position["number"])
         nonsense = (ValueError, TypeError, AttributeError, LookupError)  # what another server provokes in the client
-        yield from self._attempts.repeat(self._attempt, (redis.RedisError, OSError, *nonsense), self._told)
+        return self._attempts.repeat(self._attempt, (redis.RedisError, OSError, *nonsense), self._told)
 
     def _attempt(self) -> Batches:
         import redis

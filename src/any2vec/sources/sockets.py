@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import select
 import socket
-from typing import Any
 
 from any2vec.errors import InputError
 from any2vec.sources.address import Address
 from any2vec.sources.cutter import LineCutter
 from any2vec.sources.line_batch import Position
 from any2vec.sources.options import SourceOptions
-from any2vec.sources.pump import Attempts, Batches, cut_all, paced, pump
+from any2vec.sources.paced import PacedSource
+from any2vec.sources.pump import Attempts, Batches, cut_all, pump
 from any2vec.sources.source import Delivery
-from any2vec.sources.tally import Tally
 
 _PROBES = 3
 
 
-class SocketLines:
+class SocketLines(PacedSource):
     """Lines of a socket that we connect to, again where it breaks. A line's number is its first byte's.
 
     Position: `offset`, bytes of lines read, those of earlier connections counted in. A line that a connection breaks in
@@ -31,28 +30,20 @@ class SocketLines:
     """
 
     def __init__(self, address: Address, number: int, options: SourceOptions, seed: int) -> None:
-        self.name, self._address, self._options = address.name, address, options
+        super().__init__(address.name, options.rate)
+        self._address, self._options = address, options
         resume = address.options.get("resume", "0")
         if resume not in ("0", "1"):
             raise InputError(f"resume must be 0 or 1, got {resume!r} in {address.name}.")
         self._resumes = resume == "1"
         self.delivery: Delivery = "exactly once" if self._resumes else "at most once"
-        self._tally = Tally()
         self._cutter = LineCutter(number, options, self._tally)
-        self._is_closed = False
         self._attempts = Attempts(options.retries, seed, number, self._tally, lambda: self._is_closed)
         self._socket: socket.socket | None = None
 
-    def close(self) -> None:
-        self._is_closed = True
-
-    def facts(self) -> dict[str, Any]:
-        return {**self._tally.facts(), "delivery": self.delivery}
-
-    def batches(self, position: Position | None) -> Batches:
+    def _batches(self, position: Position | None) -> Batches:
         self._cutter.restart(0 if position is None else int(position["offset"]))
-        batches = self._attempts.repeat(self._attempt, (OSError,), self._told)
-        return paced(batches, self._options.rate, lambda: self._is_closed)
+        return self._attempts.repeat(self._attempt, (OSError,), self._told)
 
     def _attempt(self) -> Batches:
         is_json = self._options.form == "ndjson"

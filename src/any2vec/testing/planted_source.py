@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 from any2vec.sources.line_batch import Position
-from any2vec.sources.pump import MOMENT, Batches, paced
-from any2vec.sources.source import Delivery
-from any2vec.sources.tally import Tally
+from any2vec.sources.paced import PacedSource
+from any2vec.sources.pump import MOMENT, Batches
 from any2vec.testing.planted_stream import MOST_LINES, PlantedStream
 
 
-class PlantedSource:
+class PlantedSource(PacedSource):
     """Lines [first, stop) of a planted stream. Position: `line`.
 
     Args:
@@ -20,8 +18,6 @@ class PlantedSource:
         rate: lines a second at most; None: as fast as they are taken.
         lines: of a batch at most; with a rate, also a twentieth of a second's worth.
     """
-
-    delivery: Delivery = "exactly once"
 
     def __init__(
         self,
@@ -34,13 +30,12 @@ class PlantedSource:
         rate: float | None = None,
         lines: int = 512,
     ) -> None:
-        self.name, self._stream, self._number, self._rate = name, stream, number, rate
+        super().__init__(name, rate)
+        self._stream, self._number = stream, number
         self._first, self._stop = first, stop
         self._lines = lines if rate is None else max(1, min(lines, int(rate / 20)))
-        self._tally = Tally()
         self._flows = threading.Event()
         self._flows.set()
-        self._is_closed = False
 
     def stall(self) -> None:
         """Give nothing more until `flow`."""
@@ -51,14 +46,8 @@ class PlantedSource:
         self._flows.set()
 
     def close(self) -> None:
-        self._is_closed = True
+        super().close()
         self._flows.set()
-
-    def facts(self) -> dict[str, Any]:
-        return {**self._tally.facts(), "delivery": self.delivery}
-
-    def batches(self, position: Position | None) -> Batches:
-        return paced(self._batches(position), self._rate, lambda: self._is_closed)
 
     def _batches(self, position: Position | None) -> Batches:
         line = self._first if position is None else int(position["line"])
