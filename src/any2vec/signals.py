@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Protocol
 
 STOPS = (signal.SIGINT, signal.SIGTERM)
 
@@ -23,6 +24,26 @@ def stops_go_to(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
     finally:
         for number, former in before.items():
             signal.signal(number, former)
+
+
+class Stoppable(Protocol):
+    """What ends at a place of its own after it was asked to."""
+
+    stop_signal: int
+    """0 until then"""
+
+
+@contextmanager
+def stop_signals(asked: Stoppable) -> Iterator[None]:
+    """Ctrl-C and SIGTERM ask for a stop where it may be had next, all saved; a second Ctrl-C does not wait for that."""
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if asked.stop_signal and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked.stop_signal = number
+
+    with stops_go_to(ask):
+        yield
 
 
 def name_of(number: int) -> str:

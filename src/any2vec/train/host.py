@@ -20,8 +20,9 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import JobError
 from any2vec.machine import peak_resident_bytes, resident_bytes
 from any2vec.plan.schedule import EpochSchedule
+from any2vec.signals import stop_signals
 from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint
-from any2vec.train.keeper import Keeper, Keeping, stop_signals
+from any2vec.train.keeper import Keeper, Keeping
 from any2vec.train.loop import Driver, Learner, run
 from any2vec.train.prepare import Stage, remarks
 from any2vec.train.progress import Recorder, cut_log

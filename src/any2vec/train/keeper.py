@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import numpy as np
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import LONG_WORK, Transport, control
 from any2vec.errors import Interrupted
-from any2vec.signals import stops_go_to
 from any2vec.train.checkpoint import Checkpoint, Place, save_checkpoint
 from any2vec.train.loop import Driver
 from any2vec.train.progress import Recorder
@@ -133,16 +131,3 @@ def _place(work: Work, rounds: int, rest: tuple[tuple[tuple[int, int], ...], ...
         return Place(work.epoch + 1, 0, rounds)
     done = work.round.number - work.epoch * rounds + work.closes_round
     return Place(work.epoch, done, rounds, rest, work.round.is_whole)
-
-
-@contextmanager
-def stop_signals(keeper: Keeper) -> Iterator[None]:
-    """Ctrl-C and SIGTERM ask for a stop where the hosts agree next; a second Ctrl-C does not wait for a checkpoint."""
-
-    def ask(number: int, frame: Any) -> None:
-        if keeper.stop_signal and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        keeper.stop_signal = number
-
-    with stops_go_to(ask):
-        yield

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +16,7 @@ from any2vec.machine import peak_resident_bytes
 from any2vec.models.stream_learner import StreamLearner
 from any2vec.models.token_batch import TokenBatch
 from any2vec.sampling.replay import ReplayBuffer
-from any2vec.signals import stops_go_to
+from any2vec.signals import stop_signals
 from any2vec.sources.apart import open_apart
 from any2vec.sources.inflow import Inflow
 from any2vec.sources.opening import open_source
@@ -112,7 +111,7 @@ class StreamRun:
             batches = self._batches(room, learner, checkpoint)
             closing.callback(batches.inflow.close)
             keeper = self._keeper(batches, learner, checkpoint, closing)
-            with _stop_signals(keeper):
+            with stop_signals(keeper):
                 run(batches, learner, self.driver, keeper.heard)
                 if isinstance(learner, DealtLearner):
                     learner.settle()  # and hear what trainers have to tell of the last batches
@@ -269,16 +268,3 @@ def _looked(inflow: Inflow) -> dict[str, dict[str, Any]]:
     """What a record says of each source besides what was trained of it."""
     names = ("waiting", "bad", "reconnects", "state")
     return {name: {key: facts[key] for key in names} for name, facts in inflow.facts().items()}
-
-
-@contextmanager
-def _stop_signals(keeper: StreamKeeper) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the run behind the batch at hand, its work saved; a second Ctrl-C does not wait."""
-
-    def ask(number: int, frame: Any) -> None:
-        if keeper.stop_signal and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        keeper.stop_signal = number
-
-    with stops_go_to(ask):
-        yield
