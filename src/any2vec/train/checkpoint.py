@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +76,7 @@ def load_checkpoint(path: Path, settings: dict[str, Any]) -> Checkpoint:
         FormatError: it is damaged, or from a newer version.
         InputError: it belongs to a run with other settings; the message names the first that differs.
     """
-    try:
-        check_file(path)
-        state, metadata = read_safetensors(path, mmap=True)
-        about = json.loads(metadata.get("any2vec", "null"))
-    except (OSError, ValueError, FormatError) as error:
-        raise FormatError(f"{path} is damaged: {error} Start again with --overwrite.") from error
-    if not isinstance(about, dict) or about.get("format") != FORMAT or about.get("version") != VERSION:
-        raise FormatError(f"{path} is no checkpoint that this version reads; start again with --overwrite.")
+    state, about = open_sound(path, partial(read_safetensors, mmap=True), "checkpoint", FORMAT, VERSION)
     try:
         place, former = _place(about["place"]), dict(about["settings"])
         totals = {"items": int(about["totals"]["items"]), "seconds": float(about["totals"]["seconds"])}
@@ -89,6 +84,33 @@ def load_checkpoint(path: Path, settings: dict[str, Any]) -> Checkpoint:
         raise FormatError(f"{path} is damaged: its metadata lack {error}. Start again with --overwrite.") from error
     check_settings(path, former, settings)
     return Checkpoint(state, place, former, totals)
+
+
+def open_sound(
+    path: Path,
+    read: Callable[[Path], tuple[dict[str, np.ndarray], dict[str, str]]],
+    what: str,
+    format: str,
+    version: int,
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """(arrays, what is told of them) of a checkpoint whose bytes are those that were written.
+
+    Args:
+        read: gives a file's arrays and metadata.
+        what: it is, without its article.
+
+    Raises:
+        FormatError: it is damaged, or not of this format and version.
+    """
+    try:
+        check_file(path)
+        state, metadata = read(path)
+        about = json.loads(metadata.get("any2vec", "null"))
+    except (OSError, ValueError, FormatError) as error:
+        raise FormatError(f"{path} is damaged: {error} Start again with --overwrite.") from error
+    if not isinstance(about, dict) or about.get("format") != format or about.get("version") != version:
+        raise FormatError(f"{path} is no {what} that this version reads; start again with --overwrite.")
+    return state, about
 
 
 def _place(about: dict[str, Any]) -> Place:

@@ -12,8 +12,8 @@ import numpy as np
 from any2vec._version import __version__
 from any2vec.data.storage import atomic_file
 from any2vec.errors import FormatError
-from any2vec.formats.safetensors_file import check_file, read_arrays, write_arrays
-from any2vec.train.checkpoint import check_settings
+from any2vec.formats.safetensors_file import read_arrays, write_arrays
+from any2vec.train.checkpoint import check_settings, open_sound
 
 FORMAT = "any2vec-stream-checkpoint"
 VERSION = 1
@@ -54,14 +54,7 @@ def load_stream(path: Path, settings: dict[str, Any]) -> StreamCheckpoint:
         FormatError: it is damaged, or from a newer version.
         InputError: it belongs to a run with other settings; the message names the first that differs.
     """
-    try:
-        check_file(path)
-        state, metadata = read_arrays(path)
-        about = json.loads(metadata.get("any2vec", "null"))
-    except (OSError, ValueError, FormatError) as error:
-        raise FormatError(f"{path} is damaged: {error} Start again with --overwrite.") from error
-    if not isinstance(about, dict) or about.get("format") != FORMAT or about.get("version") != VERSION:
-        raise FormatError(f"{path} is no checkpoint of a stream that this version reads; start again with --overwrite.")
+    state, about = open_sound(path, read_arrays, "checkpoint of a stream", FORMAT, VERSION)
     try:
         found = StreamCheckpoint(state, about["place"], dict(about["settings"]), dict(about["totals"]))
     except (KeyError, TypeError, ValueError) as error:
