@@ -6,12 +6,14 @@ import gzip
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,30 @@ class Bench:
         command = [sys.executable, str(PEERS / script), *map(str, arguments)]
         return run(command, {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD, watch=watch, wrap=wrap)
 
+    @contextmanager
+    def job(
+        self, arguments: Sequence[object], launcher: Sequence[object] = ()
+    ) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+        """A running command of any2vec and the file of its standard error; nothing of it stays behind.
+
+        launcher: what `python -m` is given before any2vec.
+        """
+        command = [sys.executable, "-m", *map(str, launcher), "any2vec", *map(str, arguments)]
+        with tempfile.TemporaryDirectory() as folder:
+            errors = Path(folder) / "errors.txt"
+            with errors.open("w") as file:
+                job = subprocess.Popen(
+                    command, cwd=ROOT, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=file,
+                    env=_environment(ONE_BLAS_THREAD | {"ANY2VEC_CACHE": str(self.cache)}),
+                )  # fmt: skip
+                try:
+                    yield job, errors
+                finally:
+                    for pid in reversed(family(job.pid)):
+                        with suppress(ProcessLookupError):
+                            os.kill(pid, signal.SIGKILL)
+                    job.wait()
+
     def peer(self, environment: str, script: str, *arguments: object, watch: bool = False) -> Done:
         """Run a script of peers/ in a peer's environment, made first if need be."""
         python = self.once(("environment", environment), lambda: environments.python(environment))
@@ -131,7 +157,7 @@ def run(
         started = time.perf_counter()
         process = subprocess.Popen(
             wrap(command) if wrap else command,
-            env={name: text for name, text in os.environ.items() if name not in HELD} | dict(environment),
+            env=_environment(environment),
             stdout=out,
             stderr=err,
             text=True,
@@ -187,6 +213,11 @@ def anonymous_bytes(pid: int) -> int:
     except OSError:
         return 0
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(("RssAnon:", "RssShmem:")))
+
+
+def _environment(more: Mapping[str, str]) -> dict[str, str]:
+    """Ours, without the variables `HELD`, and more."""
+    return {name: text for name, text in os.environ.items() if name not in HELD} | dict(more)
 
 
 def family(pid: int) -> list[int]:

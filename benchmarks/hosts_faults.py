@@ -9,15 +9,13 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bench import ONE_BLAS_THREAD, ROOT, Bench, family
+from benchmarks.bench import Bench, family
 from benchmarks.namespaces import last_line, network, wait_for
 from benchmarks.table import Measure, NotMeasuredError, Reading, Row
 from benchmarks.words import warm_up
@@ -47,7 +45,7 @@ def faults(bench: Bench) -> list[Reading]:
 def _noticed(bench: Bench, text: Path, what: str, hurt: Callable[[int], None]) -> Reading:
     """Seconds from the fault of one local process to the end of the job, whose error names it."""
     out = _fresh(bench, what)
-    with _job(bench, _arguments(text, out, EPOCHS, "--hosts", HOSTS)) as (job, errors):
+    with bench.job(_arguments(text, out, EPOCHS, "--hosts", HOSTS)) as (job, errors):
         victim = _rank_process(job, out, VICTIM)
         hurt(victim)
         began = time.monotonic()
@@ -93,7 +91,7 @@ def _goes_on(bench: Bench, text: Path, how: str) -> Reading:
         arguments += ["--hosts", HOSTS, "--restarts", 1]
     else:
         launcher = ("torch.distributed.run", "--standalone", f"--nproc-per-node={HOSTS}", "--max-restarts=1", "-m")
-    with _job(bench, arguments, launcher) as (job, errors):
+    with bench.job(arguments, launcher) as (job, errors):
         victim = _rank_process(job, out, VICTIM)
         _await_file(job, out / "checkpoint.safetensors")
         time.sleep(0.8 * CHECKPOINT_SECONDS)  # so that there is something to lose
@@ -141,27 +139,6 @@ def _is_whole(out: Path) -> bool:
 def _pace(records: Sequence[dict[str, Any]]) -> float:
     """Rounds a second of training."""
     return float((records[-1]["round"] + 1) / max(records[-1]["seconds"], 1e-9))
-
-
-@contextmanager
-def _job(
-    bench: Bench, arguments: Sequence[object], launcher: Sequence[object] = ()
-) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """A running job and the file of its standard error; nothing of it stays behind."""
-    command = [sys.executable, "-m", *map(str, launcher), "any2vec", *map(str, arguments)]
-    with tempfile.TemporaryDirectory() as folder:
-        errors = Path(folder) / "errors.txt"
-        with errors.open("w") as file:
-            job = subprocess.Popen(
-                command, cwd=ROOT, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=file,
-                env=os.environ | ONE_BLAS_THREAD | {"ANY2VEC_CACHE": str(bench.cache)},
-            )  # fmt: skip
-            try:
-                yield job, errors
-            finally:
-                for pid in reversed(family(job.pid)):
-                    _kill(pid)
-                job.wait()
 
 
 def _arguments(text: Path, out: Path, epochs: int, *more: object) -> list[object]:
@@ -227,11 +204,6 @@ def _reading(seconds: float, codes: Sequence[int | None], said: Sequence[str]) -
     if names and is_error:
         return Reading(value=seconds, text=shown)
     return Reading(value=float("inf"), text=f"{shown}; codes {list(codes)}, rank named: {names}")
-
-
-def _kill(pid: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
 
 
 def _text(bench: Bench) -> Path:

@@ -7,16 +7,15 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bench import ONE_BLAS_THREAD, ROOT, Bench, family
+from benchmarks.bench import Bench, family
 from benchmarks.namespaces import last_line, wait_for
 from benchmarks.table import Measure, NotMeasuredError, Reading, Row
 
@@ -64,7 +63,7 @@ def _stalled(bench: Bench, sync: str) -> dict[str, Any]:
             "stream", *paths, "--follow", "--model", "skipgram", "--memory", "40MB", "--threads", 1, "--hosts", 2,
             "--sync", sync, "--batch-bytes", 16384, "--min-count", 2, "--dedup", "none", "--out", out, "--quiet",
         ]  # fmt: skip
-        with _job(bench, command) as (job, errors), _feeding(paths) as (stalls, fed):
+        with bench.job(command) as (job, errors), _feeding(paths) as (stalls, fed):
             # What was written while the run began is trained first, faster than lines come.
             behind = BEHIND * SOURCES * LINES_A_SECOND
             _await(job, errors, lambda: _words(out)[1] > WORDS * max(behind, sum(fed) - behind))
@@ -142,7 +141,7 @@ def kill_any_role(bench: Bench) -> list[Reading]:
 
 def _killed(bench: Bench, sources: Sequence[Path], role: str) -> Reading:
     out = _fresh(bench, f"kill-{role.replace(' ', '-')}")
-    with _job(bench, _command(sources, out, "--restarts", 2)) as (job, errors):
+    with bench.job(_command(sources, out, "--restarts", 2)) as (job, errors):
         _await(job, errors, lambda: (out / "checkpoint.safetensors").exists())
         time.sleep(0.5)
         os.kill(_process(job.pid, role), signal.SIGKILL)
@@ -165,14 +164,14 @@ def _killed(bench: Bench, sources: Sequence[Path], role: str) -> Reading:
 def _ends_clearly(bench: Bench, sources: Sequence[Path]) -> Reading:
     """Without restarts: how the job ends, and what a resume makes of it."""
     out = _fresh(bench, "kill-plain")
-    with _job(bench, _command(sources, out)) as (job, errors):
+    with bench.job(_command(sources, out)) as (job, errors):
         _await(job, errors, lambda: (out / "checkpoint.safetensors").exists())
         time.sleep(0.5)
         os.kill(_process(job.pid, "trainer"), signal.SIGKILL)
         began = time.monotonic()
         codes = wait_for([job], LIMIT)
         seconds, said = time.monotonic() - began, last_line(errors).replace(f"{out}/", "DIR/")
-    with _job(bench, _command(sources, out, "--resume")) as (job, errors):
+    with bench.job(_command(sources, out, "--resume")) as (job, errors):
         again = wait_for([job], LIMIT)
     missing, twice = _wrong_ids(sources, out)
     bench.runs["no restarts"] = {"seconds": seconds, "codes": codes, "said": said, "resumed": again}
@@ -237,26 +236,6 @@ def _fresh(bench: Bench, name: str) -> Path:
     out = bench.scratch(f"streams-{name}")
     shutil.rmtree(out, ignore_errors=True)
     return out
-
-
-@contextmanager
-def _job(bench: Bench, arguments: Sequence[object]) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """A running job and the file of its standard error; nothing of it stays behind."""
-    command = [sys.executable, "-m", "any2vec", *map(str, arguments)]
-    with tempfile.TemporaryDirectory() as folder:
-        errors = Path(folder) / "errors.txt"
-        with errors.open("w") as file:
-            job = subprocess.Popen(
-                command, cwd=ROOT, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=file,
-                env=os.environ | ONE_BLAS_THREAD | {"ANY2VEC_CACHE": str(bench.cache)},
-            )  # fmt: skip
-            try:
-                yield job, errors
-            finally:
-                for pid in reversed(family(job.pid)):
-                    with suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-                job.wait()
 
 
 def _await(job: subprocess.Popen[str], errors: Path, is_so: Callable[[], bool]) -> None:
