@@ -183,13 +183,6 @@ def job_flags() -> dict[str, Flag]:
 
 
 @cache
-def sequence_flags() -> dict[str, Flag]:
-    """Those of models over sequences: every flag of `plan`."""
-    owners = {name: owner for name, owner in _owners().items() if name not in (*_APART, *_LONE_MODELS)}
-    return flags_of(owners, _PANELS, _LABELS)
-
-
-@cache
 def lone_flags() -> dict[str, Flag]:
     """Those of one host: every flag of `estimate`."""
     owners = {name: owner for name, owner in _owners().items() if name not in _ELSEWHERE}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -74,7 +74,3 @@ class StreamJob:
             options=StreamOptions(**arguments), reading=SourceOptions(**self.reading), text=TextOptions(**self.text),
             started=time.perf_counter(),
         )  # fmt: skip
-
-    def with_threads(self, threads: int) -> StreamJob:
-        """The same with so many threads for each trainer."""
-        return replace(self, arguments=self.arguments | {"threads": threads})
