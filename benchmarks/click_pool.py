@@ -17,7 +17,7 @@ _CHUNK = 1 << 14
 
 
 class Pool:
-    """What a host of a run asks of its data (`any2vec.train.clicks.rows.ClickData`), mapped from a folder.
+    """What a host of a run asks of its data (`any2vec.tasks.clicks.rows.ClickData`), mapped from a folder.
 
     Letters: N examples, X dense columns, F columns of categories.
     """

@@ -94,7 +94,7 @@ def speedup(bench: Bench, scenario: Scenario, pace: float, costs: Costs | None =
     from any2vec.plan.cost.estimate import Rates, RunShape
     from any2vec.plan.cost.hosts import Costs, Pace, Spread, plan_scheme, touched_bytes
     from any2vec.plan.cost.occupancy import of_counts
-    from any2vec.train.foresight import reading_of
+    from any2vec.tasks.words.foresight import reading_of
 
     setting, inspected = counted_round(bench, scenario)
     found = of_counts(setting.counts)
@@ -139,7 +139,7 @@ def reference_model() -> Any:
 
 def one_thread_pace(bench: Bench) -> float:
     """words/s of the kernel on one thread at the reference's settings, median of three."""
-    from any2vec.train.sizing import RunSettings, size_of_plan
+    from any2vec.tasks.words.sizing import RunSettings, size_of_plan
 
     paces = [
         size_of_plan(reference_model(), NUM_ROWS, WORDS, RunSettings(threads=1)).rates.items_per_s
@@ -151,7 +151,7 @@ def one_thread_pace(bench: Bench) -> float:
 
 def order_of_volume(bench: Bench) -> list[Reading]:
     """Bytes of a round on the corpus, 32 hosts, by scheme, for shared and for classic negatives."""
-    from any2vec.sync.options.hosts import HostOptions
+    from any2vec.sync.options.rounds import HostOptions
 
     rounds = HostOptions().rounds(HOSTS)
     readings = []

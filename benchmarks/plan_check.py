@@ -16,7 +16,7 @@ from benchmarks.words import warm_up
 
 if TYPE_CHECKING:
     from any2vec.plan.cost.hosts import Costs, Spread
-    from any2vec.train.sizing import Sized
+    from any2vec.tasks.words.sizing import Sized
 
 FITTED = tuple((2, scheme, rounds) for scheme in ("pull-opt", "rep-opt", "rep-base") for rounds in (3, 24))
 UNSEEN = tuple((4, scheme, rounds) for scheme in ("pull-opt", "rep-opt", "rep-base") for rounds in (6, 24))
@@ -134,7 +134,7 @@ def _sets(sized: Sized, spread: Spread) -> Any:
 def _sized(bench: Bench) -> Sized:
     """The shape of the runs; its pace is not measured, the runs tell it."""
     from any2vec import SkipGram
-    from any2vec.train.sizing import RunSettings, size_of_input
+    from any2vec.tasks.words.sizing import RunSettings, size_of_input
 
     run = RunSettings(epochs=1, threads=1, cache_dir=bench.cache)
     return size_of_input(SkipGram(), str(bench.words()), run, pace=1.0)

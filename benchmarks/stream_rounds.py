@@ -34,8 +34,8 @@ from any2vec.sync.drivers.dense_batches import DenseBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.rules.block import compile_merges
-from any2vec.train.stream.hosts.dealer import DealtLearner
-from any2vec.train.stream.hosts.trainer import train_dealt
+from any2vec.tasks.stream.hosts.dealer import DealtLearner
+from any2vec.tasks.stream.hosts.trainer import train_dealt
 from any2vec.types import Stats
 
 WINDOW, NEGATIVES = 5, 10

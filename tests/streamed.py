@@ -21,8 +21,8 @@ from any2vec.sync.drivers.dense_batches import DenseBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.drivers.summed_batches import SummedBatches
-from any2vec.train.stream.hosts.dealer import DealtLearner
-from any2vec.train.stream.hosts.trainer import train_dealt
+from any2vec.tasks.stream.hosts.dealer import DealtLearner
+from any2vec.tasks.stream.hosts.trainer import train_dealt
 from any2vec.types import Stats
 
 MAX_ROWS, DIM = 60, 12

@@ -19,7 +19,7 @@ from any2vec.data.clicks.clicks import read_clicks
 from any2vec.errors import FormatError, InputError, Interrupted
 from any2vec.models.clicks.config import ClickModel
 from any2vec.report.run import write_report
-from any2vec.sync.options.hosts import HostOptions
+from any2vec.sync.options.rounds import HostOptions
 from any2vec.testing.planted_clicks import BayesScores
 from click_runs import SMALL, PlantedFiles, dense_of, plant, same, spread, stop_at
 
@@ -179,7 +179,7 @@ def test_a_run_that_diverges_says_so(files: PlantedFiles, tmp_path: Path, monkey
     def diverged(*arguments: Any) -> np.ndarray:
         return np.full_like(start_values(*arguments), np.nan)
 
-    monkeypatch.setattr("any2vec.train.clicks.host.start_values", diverged)
+    monkeypatch.setattr("any2vec.tasks.clicks.host.start_values", diverged)
     with pytest.raises(InputError, match="The loss of batch 0 is nan: the training has diverged; lower learning_rate"):
         files.fit(out=tmp_path / "out")
 

@@ -20,7 +20,7 @@ from any2vec.sync.base.dense import NoAgreement
 from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
-from any2vec.train.clicks.rows import fresh_rows, row_optimiser
+from any2vec.tasks.clicks.rows import fresh_rows, row_optimiser
 from any2vec.types import LEFT_OUT
 from naive import clicks as naive
 

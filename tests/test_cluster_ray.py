@@ -247,7 +247,7 @@ def assert_ended(pids: Path) -> None:
 
 @needs_ray
 def test_hosts_that_failed_can_be_started_again(address: str, tmp_path: Path) -> None:
-    """A line that was only begun when a host failed is not told; who starts them again is `train.spread`."""
+    """A line that was only begun when a host failed is not told; who starts them again is `train.launch`."""
     told: list[str] = []
     with pytest.raises(HostError, match="Rank 1"):
         run(address, "again", tries=str(tmp_path), on_line=told.append)

@@ -28,9 +28,9 @@ from any2vec.plan.order.chunks import chunk_bounds, share_rest
 from any2vec.plan.sharding import graph as partition
 from any2vec.sampling.travel import TravellingWalker
 from any2vec.sampling.walks import Walker
-from any2vec.sync.options.hosts import HostOptions
+from any2vec.sync.options.rounds import HostOptions
 from any2vec.tables.memory import MemoryTable
-from any2vec.train.words import cutting
+from any2vec.tasks.words import cutting
 from any2vec.types import Round, Stretch, Work
 
 SHORT = {"dim": 8, "window": 3, "min_count": 1}
@@ -213,7 +213,7 @@ def test_where_no_graph_can_be_cut(model: SequenceModel, spread: dict[str, Any],
 
 def test_bad_input_of_a_host_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    from any2vec.train import spread
+    from any2vec.train import launch as spread
 
     poor, starts, start = tmp_path / "poor.txt", [], spread._start
     poor.write_text("word word word word word word\n")

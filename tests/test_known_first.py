@@ -14,9 +14,9 @@ import pytest
 import any2vec
 from any2vec.cluster.launch import join as launch
 from any2vec.errors import InputError, JobError, StorageError
-from any2vec.sync.options.hosts import HostOptions
-from any2vec.train import spread
-from any2vec.train.call import Call
+from any2vec.sync.options.rounds import HostOptions
+from any2vec.train import launch as spread
+from any2vec.train.run import Call
 
 MODEL = any2vec.SkipGram(dim=4, min_count=1)
 

@@ -22,7 +22,7 @@ from any2vec.makers.ngrams import NGramMaker, bounds, start_grams, used_buckets
 from any2vec.models.stream.ngram import StreamedNGram
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.models.stream.word_config import StreamNGram
-from any2vec.train.stream.models import budget
+from any2vec.tasks.stream.models import budget
 from cli_runs import done, refused
 from kernel_cases import Problem, negative, random_problem
 from naive import subwords as naive

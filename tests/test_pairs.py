@@ -26,12 +26,12 @@ from any2vec.plan.order.buffer import block_rows
 from any2vec.plan.order.buffer_walk import BufferWalk
 from any2vec.plan.order.noise_shares import meetings, noise_there, noise_weights
 from any2vec.tables.disk.partition_store import PartitionStore
+from any2vec.tasks.words import swept_pairs
+from any2vec.tasks.words.pair_batches import PairLearner
+from any2vec.tasks.words.swept_pairs import SweptPairs
+from any2vec.tasks.words.table import start_words
 from any2vec.testing import toy_table
 from any2vec.train.out_of_core.run import OutOfCoreOptions, OutOfCoreRun
-from any2vec.train.words import swept_pairs
-from any2vec.train.words.pair_batches import PairLearner
-from any2vec.train.words.swept_pairs import SweptPairs
-from any2vec.train.words.table import start_words
 from naive import pairs as naive
 
 pytestmark = [

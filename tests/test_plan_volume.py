@@ -25,7 +25,7 @@ from any2vec.plan.cost.volume import (
 from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.plan.sharding.striped import Deal
 from any2vec.sync.exchange import replicated
-from any2vec.sync.options.hosts import HostOptions
+from any2vec.sync.options.rounds import HostOptions
 
 EPOCHS, ROUNDS, DIM = 2, 3, 12
 AGREEING = {"inspect", "pull", "reduce", "broadcast", "report", "gather"}

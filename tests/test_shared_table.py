@@ -26,11 +26,11 @@ from any2vec.tables.disk import partition_store
 from any2vec.tables.disk.checking import check_folders
 from any2vec.tables.disk.partition_exchange import Holding
 from any2vec.tables.disk.partition_store import PartitionStore, next_note
+from any2vec.tasks.triples.batches import WindowLearner
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train import progress
 from any2vec.train.out_of_core import table_budget
 from any2vec.train.out_of_core.shared_table import held_twice
-from any2vec.train.triples.batches import WindowLearner
 from ended_runs import stops_after
 
 NUM_TRAIN, NUM_TEST = 6000, 400

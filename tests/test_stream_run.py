@@ -31,12 +31,12 @@ from any2vec.models.stream.token_batch import GAP, TokenBatch
 from any2vec.sources.base.line_batch import LineBatch
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.base.seen_lines import SeenLines
+from any2vec.tasks.stream import progress as stream_progress
+from any2vec.tasks.stream.batches import Limits, TokenBatches
+from any2vec.tasks.stream.models import budget
+from any2vec.tasks.stream.options import StreamOptions
+from any2vec.tasks.stream.stream import StreamResult, stream
 from any2vec.train.checkpoint import FILE
-from any2vec.train.stream import progress as stream_progress
-from any2vec.train.stream.batches import Limits, TokenBatches
-from any2vec.train.stream.models import budget
-from any2vec.train.stream.options import StreamOptions
-from any2vec.train.stream.stream import StreamResult, stream
 from cli_runs import done, refused
 from naive.skipgram import train_skipgram_block as naive_block
 

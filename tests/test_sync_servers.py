@@ -18,7 +18,7 @@ from any2vec.sync.exchange.frequent import FrequentRows, rows_of_sync
 from any2vec.sync.exchange.served import Served
 from any2vec.sync.exchange.server import ParameterServer
 from any2vec.sync.exchange.server_mean import AveragingServer
-from any2vec.sync.options.hosts import HostOptions
+from any2vec.sync.options.rounds import HostOptions
 from any2vec.train import progress
 from any2vec.types import Round, Stretch, Work
 

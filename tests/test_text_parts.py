@@ -24,9 +24,9 @@ from any2vec.data.text.shards import cut_text
 from any2vec.data.text.text import encode_text
 from any2vec.kernels.text.tokens import first_uses
 from any2vec.plan.order.chunks import keep_rest
-from any2vec.sync.options.hosts import HostOptions
-from any2vec.train.words.parts import prepare_part
-from any2vec.train.words.prepare import Prepared, prepare
+from any2vec.sync.options.rounds import HostOptions
+from any2vec.tasks.words.parts import prepare_part
+from any2vec.tasks.words.prepare import Prepared, prepare
 from any2vec.types import Progress
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -250,7 +250,7 @@ def test_parts_train_the_bits_of_a_whole_read_with_the_same_bounds(
     bounds = read_parts(text, 3, model)[0].bounds
     elsewhere = trained(text, HostOptions(**spread), model)
     monkeypatch.setattr(
-        "any2vec.train.call.prepare", lambda *data, **more: replace(prepare(*data, **more), bounds=bounds)
+        "any2vec.train.run.prepare", lambda *data, **more: replace(prepare(*data, **more), bounds=bounds)
     )
     whole = trained(text, HostOptions(**spread), model)
     assert same(parts, whole) and not same(parts, elsewhere)

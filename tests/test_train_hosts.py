@@ -22,11 +22,12 @@ from any2vec.sync.base.copying import put_lists
 from any2vec.sync.base.crew import Crew
 from any2vec.sync.drivers import rounds
 from any2vec.sync.exchange.replicated import Replicated
-from any2vec.sync.options.hosts import HostOptions
+from any2vec.sync.options.rounds import HostOptions
 from any2vec.sync.rules.block import Block, Rule
-from any2vec.train import host, keeper, spread
-from any2vec.train.call import Call
+from any2vec.train import host, keeper
+from any2vec.train import launch as spread
 from any2vec.train.checkpoint import Checkpoint, Place, load_checkpoint, save_checkpoint
+from any2vec.train.run import Call
 from any2vec.types import Round, Stats, Stretch, Work
 
 MODEL = any2vec.SkipGram(dim=8, window=3, min_count=1)

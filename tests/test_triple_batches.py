@@ -19,9 +19,9 @@ from any2vec.plan.order.buffer_walk import BufferWalk, Turn
 from any2vec.plan.order.noise_shares import noise_weights
 from any2vec.plan.order.shared_walk import SharedWalk
 from any2vec.sampling.triple_windows import Window
+from any2vec.tasks.triples.batches import Asked, WindowLearner, ways_asked
 from any2vec.train.out_of_core.run import Batch
 from any2vec.train.out_of_core.run import Place as BatchPlace
-from any2vec.train.triples.batches import Asked, WindowLearner, ways_asked
 from naive import triples as naive
 
 ENTITIES, RELATIONS, TRIPLES = 60, 3, 900

@@ -28,15 +28,15 @@ from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tables.disk import partition_buffer
 from any2vec.tables.disk.checking import check_folders
 from any2vec.tables.disk.partition_store import PartitionStore
+from any2vec.tasks.triples import budget as triple_budget
+from any2vec.tasks.triples import table as triple_table
+from any2vec.tasks.triples.batches import WindowLearner
+from any2vec.tasks.triples.host import fresh_tables, start_entities
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train import fit, progress, run_folder
 from any2vec.train.out_of_core import table_budget
 from any2vec.train.out_of_core.stored_vectors import StoredVectors
 from any2vec.train.out_of_core.table_options import TableOptions, parse_size
-from any2vec.train.triples import budget as triple_budget
-from any2vec.train.triples import table as triple_table
-from any2vec.train.triples.batches import WindowLearner
-from any2vec.train.triples.host import fresh_tables, start_entities
 from ended_runs import fails_at, stops_after
 
 NUM_TRAIN, NUM_TEST = 6000, 400

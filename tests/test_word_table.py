@@ -21,14 +21,14 @@ from any2vec.errors import InputError, Interrupted, StorageError
 from any2vec.models.words.source import StoredTokens
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tables.disk.checking import check_folders
+from any2vec.tasks.words import budget as word_budget
+from any2vec.tasks.words import table as word_table
+from any2vec.tasks.words.pair_batches import PairLearner
+from any2vec.tasks.words.start import fresh_tables
+from any2vec.tasks.words.swept_pairs import SweptPairs
 from any2vec.train import progress
 from any2vec.train.out_of_core import table_budget
 from any2vec.train.out_of_core.table_options import TableOptions
-from any2vec.train.words import budget as word_budget
-from any2vec.train.words import table as word_table
-from any2vec.train.words.pair_batches import PairLearner
-from any2vec.train.words.start import fresh_tables
-from any2vec.train.words.swept_pairs import SweptPairs
 from ended_runs import fails_at, stops_after
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")

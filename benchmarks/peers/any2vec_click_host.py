@@ -35,8 +35,8 @@ from any2vec.sync.base.circle import Circle
 from any2vec.sync.options.trainers import TrainerOptions
 from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.train.clicks.dense import HostDense, make_dense
-from any2vec.train.clicks.rows import ServedRows, fresh_rows, row_optimiser
+from any2vec.tasks.clicks.dense import HostDense, make_dense
+from any2vec.tasks.clicks.rows import ServedRows, fresh_rows, row_optimiser
 
 SEED = 1
 _LOOK = 0.05

@@ -55,7 +55,7 @@ def main() -> None:
 
     if args.push_bound is not None:
         from any2vec.tables.cache.versioned_cache import HetCache
-        from any2vec.train.clicks import row_ways
+        from any2vec.tasks.clicks import row_ways
 
         row_ways.HetCache = partial(HetCache, push_bound=args.push_bound)  # type: ignore[misc,assignment]
     planted = PlantedClicks(max(args.train[1], args.test[1]), **json.loads(args.stream))

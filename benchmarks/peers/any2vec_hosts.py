@@ -23,7 +23,7 @@ def main() -> None:
     args = parser.parse_args()
 
     import any2vec
-    from any2vec.sync.options.hosts import HostOptions
+    from any2vec.sync.options.rounds import HostOptions
 
     curve: list[dict[str, float]] = []
 

@@ -55,7 +55,7 @@ class Problem:
 
     def new_rows(self) -> Any:
         from any2vec.tables.access import LocalRows
-        from any2vec.train.clicks.rows import fresh_rows, row_optimiser
+        from any2vec.tasks.clicks.rows import fresh_rows, row_optimiser
 
         numbers = np.arange(self.num_columns * self.args.rows)
         return LocalRows(fresh_rows(self.model, numbers, self.args.seed), row_optimiser(self.model))

@@ -25,13 +25,13 @@ from any2vec.data.triples.triples import TripleReport, Triples
 from any2vec.data.vocab.identifiers import integer_keys
 from any2vec.machine import keep_freed_memory
 from any2vec.plan.order.buffer import BufferPlan
+from any2vec.tasks.triples.budget import row_bytes
+from any2vec.tasks.triples.prepare import PreparedTriples
+from any2vec.tasks.triples.table import TripleTableHost
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train.host import FitRequest
 from any2vec.train.out_of_core.shared_table import SharedTable
 from any2vec.train.out_of_core.table_options import TableOptions
-from any2vec.train.triples.budget import row_bytes
-from any2vec.train.triples.prepare import PreparedTriples
-from any2vec.train.triples.table import TripleTableHost
 
 RELATIONS = 10
 

@@ -77,7 +77,7 @@ def main() -> None:
     args = parser.parse_args()
 
     import any2vec
-    from any2vec.sync.options.hosts import HostOptions
+    from any2vec.sync.options.rounds import HostOptions
 
     seen, model = Seen(args.hosts), any2vec.SkipGram()
     watch(seen)

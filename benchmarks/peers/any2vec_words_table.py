@@ -10,7 +10,7 @@ from typing import Any
 
 import any2vec
 from any2vec.plan.order.buffer import BufferPlan, plan_buffer
-from any2vec.train.words import table as word_table
+from any2vec.tasks.words import table as word_table
 
 
 def main() -> None:

@@ -58,13 +58,13 @@ if TYPE_CHECKING:
     from any2vec.models.words.node2vec import Node2Vec
     from any2vec.models.words.skipgram import SkipGram
     from any2vec.sources.base.options import SourceOptions
-    from any2vec.sync.options.hosts import HostOptions
+    from any2vec.sync.options.rounds import HostOptions
     from any2vec.sync.options.run_hosts import TableHosts
     from any2vec.sync.options.stream_hosts import StreamHosts
     from any2vec.sync.options.trainers import TrainerOptions
+    from any2vec.tasks.stream.options import StreamOptions
+    from any2vec.tasks.stream.stream import StreamResult, stream
     from any2vec.train.fit import FitResult, fit
-    from any2vec.train.stream.options import StreamOptions
-    from any2vec.train.stream.stream import StreamResult, stream
     from any2vec.types import Progress
 
 _NAMES = {
@@ -103,13 +103,13 @@ _NAMES = {
     "models.words.node2vec": ["Node2Vec"],
     "models.words.skipgram": ["SkipGram"],
     "sources.base.options": ["SourceOptions"],
-    "sync.options.hosts": ["HostOptions"],
+    "sync.options.rounds": ["HostOptions"],
     "sync.options.run_hosts": ["TableHosts"],
     "sync.options.stream_hosts": ["StreamHosts"],
     "sync.options.trainers": ["TrainerOptions"],
     "train.fit": ["FitResult", "fit"],
-    "train.stream.options": ["StreamOptions"],
-    "train.stream.stream": ["StreamResult", "stream"],
+    "tasks.stream.options": ["StreamOptions"],
+    "tasks.stream.stream": ["StreamResult", "stream"],
     "types": ["Progress"],
 }
 """module -> its public names"""

@@ -11,8 +11,7 @@ import any2vec
 from any2vec.data.catalogue.builtin import demo_text, import_graph
 from any2vec.data.io.storage import atomic_file
 from any2vec.report import write_report
-from any2vec.train.words.prepare import Stage
-from any2vec.types import Progress
+from any2vec.types import Progress, Stage
 
 NEIGHBOURS = 5
 """how many neighbours of an item are shown, and among how many the named ones must be"""

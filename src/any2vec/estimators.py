@@ -21,7 +21,7 @@ from any2vec.data.graph.options import GraphOptions
 from any2vec.data.text.text import TextOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
-from any2vec.train.layers.prepare import answer_nodes
+from any2vec.tasks.layers.prepare import answer_nodes
 
 OWN = None
 """a parameter that is None takes the model's own default"""

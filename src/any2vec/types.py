@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+Stage = Callable[[str, int, int | None], None]
+"""called with (what is being read or made, amount done, amount in all or None)"""
 LEFT_OUT = 1 << 62
 """step of a batch that comes too late for its own: nothing is computed for it"""
 

@@ -17,8 +17,8 @@ from any2vec.sync.exchange.overlapped import Overlapped
 from any2vec.sync.exchange.pulled import Pulled
 from any2vec.sync.exchange.replicated import Replicated
 from any2vec.sync.exchange.tracking import Inspector
-from any2vec.sync.options.hosts import HostOptions
 from any2vec.sync.options.names import Elastic, Frequent, Gaia, Groups, Leader, Merge, Server, ServerMean
+from any2vec.sync.options.rounds import HostOptions
 from any2vec.sync.rules.block import Rule
 from any2vec.types import Round
 

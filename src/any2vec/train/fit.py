@@ -19,20 +19,20 @@ from any2vec.models.layers.options import LayerOptions
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.words.config import SequenceModel
 from any2vec.models.words.ngram import NGram
-from any2vec.sync.options.hosts import HostOptions
+from any2vec.sync.options.rounds import HostOptions
 from any2vec.sync.options.run_hosts import TableHosts
 from any2vec.sync.options.trainers import TrainerOptions
-from any2vec.train.call import Call
-from any2vec.train.clicks.prepare import check_clicks, schema_of
+from any2vec.tasks.clicks.prepare import check_clicks, schema_of
+from any2vec.tasks.triples.prepare import check_triples
+from any2vec.tasks.words.parts import check_parts
+from any2vec.tasks.words.prepare import check_partition
+from any2vec.tasks.words.table import check_table
 from any2vec.train.job import TrainJob
+from any2vec.train.launch import train_in_processes
 from any2vec.train.out_of_core.table_options import TableOptions
+from any2vec.train.run import Call
 from any2vec.train.run_folder import check_not_begun, check_resumable, make_way, own_folder
-from any2vec.train.spread import train_in_processes
-from any2vec.train.triples.prepare import check_triples
-from any2vec.train.words.parts import check_parts
-from any2vec.train.words.prepare import Stage, check_partition
-from any2vec.train.words.table import check_table
-from any2vec.types import Progress
+from any2vec.types import Progress, Stage
 
 if TYPE_CHECKING:
     from any2vec.data.clicks.schema import ClickSchema
@@ -152,7 +152,7 @@ def fit(
     if memory is not None and not isinstance(model, TripleModel):
         check_table(model, spread, init)
     if isinstance(model, GAMLP):
-        from any2vec.train.layers.prepare import check_nodes
+        from any2vec.tasks.layers.prepare import check_nodes
 
         assert isinstance(spread, LayerOptions)
         check_nodes(model, spread, threads, nodes, text=text, init=init, on_epoch=on_epoch)

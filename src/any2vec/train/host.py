@@ -26,9 +26,9 @@ from any2vec.train.keeper import Keeper, Keeping
 from any2vec.train.loop import Driver, Learner, run
 from any2vec.train.out_of_core.table_options import TableOptions
 from any2vec.train.progress import Recorder, cut_log
+from any2vec.train.remarks import remarks
 from any2vec.train.run_folder import run_folder, write_result
-from any2vec.train.words.prepare import Stage, remarks
-from any2vec.types import Progress
+from any2vec.types import Progress, Stage
 
 
 @dataclass(frozen=True, kw_only=True)

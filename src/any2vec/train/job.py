@@ -60,10 +60,10 @@ class TrainJob:
         from any2vec.data.text.options import TextOptions
         from any2vec.data.triples.options import TripleOptions
         from any2vec.models.layers.options import LayerOptions
-        from any2vec.sync.options.hosts import HostOptions
+        from any2vec.sync.options.rounds import HostOptions
         from any2vec.sync.options.run_hosts import TableHosts
         from any2vec.sync.options.trainers import TrainerOptions
-        from any2vec.train.clicks.prepare import schema_from_dict
+        from any2vec.tasks.clicks.prepare import schema_from_dict
 
         found = json.loads(text)
         options = dict(found["model"])

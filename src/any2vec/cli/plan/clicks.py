@@ -22,9 +22,9 @@ def plan_clicks(
     check_torch("Models of clicks")
     from any2vec.plan.cost.clicks import ClickShape, ClickSpread, click_plan
     from any2vec.plan.cost.zipf_columns import zipf_columns
-    from any2vec.train.clicks.pace import examples_per_s, num_dense_parameters
-    from any2vec.train.clicks.prepare import prepare_clicks, schema_of
-    from any2vec.train.clicks.rows import measured_columns, row_optimiser
+    from any2vec.tasks.clicks.pace import examples_per_s, num_dense_parameters
+    from any2vec.tasks.clicks.prepare import prepare_clicks, schema_of
+    from any2vec.tasks.clicks.rows import measured_columns, row_optimiser
 
     model, options = job.model, job.hosts
     assert isinstance(options, TrainerOptions)

@@ -54,7 +54,7 @@ def _estimate(
     fast this machine is; makes no result. For models of triples it says memory and disk, not time: with --memory, into
     how many partitions the table is cut, and what an epoch reads and writes.
     """
-    from any2vec.train.sizing import RunSettings, size_of_input, size_of_plan
+    from any2vec.tasks.words.sizing import RunSettings, size_of_input, size_of_plan
 
     job = make_job(inputs, model, out, config, values, needs_input=rows is None, models=ESTIMATED_MODELS)
     if rows is not None and inputs:

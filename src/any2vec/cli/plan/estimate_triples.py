@@ -12,7 +12,7 @@ def estimate_triples(
     job: Job, run: Any, rows: int | None, items: int | None, room: dict[str, int], stage: Any, as_json: bool
 ) -> None:
     """Print what a run of a model of triples will hold, move and put on the disk. rows: entities, without an input."""
-    from any2vec.train.triples.sizing import size_of_shape, size_of_triples, told
+    from any2vec.tasks.triples.sizing import size_of_shape, size_of_triples, told
 
     if rows is None:
         found = size_of_triples(job.model, job.data, run, job.table, job.triples, stage)

@@ -15,7 +15,7 @@ from any2vec.cli.options import with_flags
 from any2vec.cli.output import AsJson, columns, duration, facts, guarded, note, number, parts, print_json, show, size
 from any2vec.cli.run.job import PLANNED_MODELS, READING, Job, job_flags, make_job
 from any2vec.errors import InputError
-from any2vec.sync.options.hosts import HostOptions
+from any2vec.sync.options.rounds import HostOptions
 
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)\s*([kKMGT]?)")
 _UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -103,8 +103,8 @@ def _plan(
     that is (or takes --items-per-s); times of more threads, of links and of agreements are modelled.
     """
     from any2vec.plan.cost.hosts import Costs
-    from any2vec.train.foresight import plan_hosts
-    from any2vec.train.sizing import RunSettings, size_of_input, size_of_plan
+    from any2vec.tasks.words.foresight import plan_hosts
+    from any2vec.tasks.words.sizing import RunSettings, size_of_input, size_of_plan
 
     if rows is None and not inputs and config is None:
         raise InputError("Say what to plan for: an INPUT, or --rows.")
@@ -211,8 +211,8 @@ def _spread(job: Job) -> Any:
 def _cut(job: Job) -> str | None:
     """How the input is cut into parts, one a host, as `plan_hosts` wants it; None: it is not."""
     from any2vec.plan.cost.part import TEXT
-    from any2vec.train.words.parts import check_parts
-    from any2vec.train.words.prepare import check_partition
+    from any2vec.tasks.words.parts import check_parts
+    from any2vec.tasks.words.prepare import check_partition
 
     assert isinstance(job.hosts, HostOptions)
     if job.hosts.partition is not None:

@@ -92,7 +92,7 @@ def _tell_classes(
     if out is not None:
         check_file_free(out, overwrite)
     from any2vec.models.layers.classifier import NodeClassifier
-    from any2vec.train.layers.prepare import answer_nodes
+    from any2vec.tasks.layers.prepare import answer_nodes
 
     classifier = NodeClassifier.load(model)
     keys, _, score_NC = answer_nodes(classifier, edges[0], features)

@@ -17,7 +17,7 @@ from any2vec.models.clicks.config import CLICK_MODELS
 from any2vec.models.layers.ga_mlp import NODE_MODELS
 from any2vec.models.layers.options import LayerOptions
 from any2vec.models.triples.config import TRIPLE_MODELS
-from any2vec.sync.options.hosts import HostOptions
+from any2vec.sync.options.rounds import HostOptions
 from any2vec.sync.options.run_hosts import TableHosts
 from any2vec.sync.options.trainers import TrainerOptions
 from any2vec.train.job import MODELS

@@ -15,8 +15,8 @@ from any2vec.cli.stream_bar import StreamBar
 from any2vec.errors import InputError
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sync.options.stream_hosts import StreamHosts
-from any2vec.train.stream.models import CONFIGS, config_of
-from any2vec.train.stream.options import StreamOptions
+from any2vec.tasks.stream.models import CONFIGS, config_of
+from any2vec.tasks.stream.options import StreamOptions
 
 _NOT_HERE = ("column",)
 """options of reading text that no stream has"""
@@ -84,7 +84,7 @@ def _stream(
         return _owners()[owner](**{key: value for key, value in values.items() if owner in flags[key].defaults})
 
     built = [build(owner) for owner in mine]
-    from any2vec.train.stream.stream import stream as train
+    from any2vec.tasks.stream.stream import stream as train
 
     with StreamBar(quiet) as bar:
         result = train(

@@ -9,7 +9,7 @@ from any2vec.sync.exchange.served import Served
 from any2vec.sync.exchange.server_mean import AveragingServer
 from any2vec.sync.exchange.tracking import Inspector
 from any2vec.sync.options import names
-from any2vec.sync.options.hosts import HostOptions
+from any2vec.sync.options.rounds import HostOptions
 
 
 class ParameterServer(Served):

@@ -1,0 +1,1 @@
+"""Words and the nodes of walks."""

@@ -1,1 +1,0 @@
-"""Runs over streams on several hosts."""
