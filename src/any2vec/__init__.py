@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from any2vec.models.clicks.scorer import ClickScorer
     from any2vec.models.layers.classifier import NodeClassifier
     from any2vec.models.layers.ga_mlp import GAMLP
-    from any2vec.models.layers.options import LayerOptions
     from any2vec.models.stream.config import StreamSkipGram
     from any2vec.models.stream.word_config import StreamCharLstm, StreamNGram
     from any2vec.models.triples.complex import ComplEx
@@ -57,11 +56,10 @@ if TYPE_CHECKING:
     from any2vec.models.words.ngram import NGram
     from any2vec.models.words.node2vec import Node2Vec
     from any2vec.models.words.skipgram import SkipGram
+    from any2vec.options.hosts import HostOptions
+    from any2vec.options.storage import StorageOptions
+    from any2vec.options.sync import SyncOptions
     from any2vec.sources.base.options import SourceOptions
-    from any2vec.sync.options.rounds import HostOptions
-    from any2vec.sync.options.run_hosts import TableHosts
-    from any2vec.sync.options.stream_hosts import StreamHosts
-    from any2vec.sync.options.trainers import TrainerOptions
     from any2vec.tasks.stream.options import StreamOptions
     from any2vec.tasks.stream.stream import StreamResult, stream
     from any2vec.train.fit import FitResult, fit
@@ -88,7 +86,6 @@ _NAMES = {
     "models.clicks.scorer": ["ClickScorer"],
     "models.layers.classifier": ["NodeClassifier"],
     "models.layers.ga_mlp": ["GAMLP"],
-    "models.layers.options": ["LayerOptions"],
     "models.stream.config": ["StreamSkipGram"],
     "models.stream.word_config": ["StreamCharLstm", "StreamNGram"],
     "models.triples.complex": ["ComplEx"],
@@ -102,11 +99,10 @@ _NAMES = {
     "models.words.ngram": ["NGram"],
     "models.words.node2vec": ["Node2Vec"],
     "models.words.skipgram": ["SkipGram"],
+    "options.hosts": ["HostOptions"],
+    "options.storage": ["StorageOptions"],
+    "options.sync": ["SyncOptions"],
     "sources.base.options": ["SourceOptions"],
-    "sync.options.rounds": ["HostOptions"],
-    "sync.options.run_hosts": ["TableHosts"],
-    "sync.options.stream_hosts": ["StreamHosts"],
-    "sync.options.trainers": ["TrainerOptions"],
     "train.fit": ["FitResult", "fit"],
     "tasks.stream.options": ["StreamOptions"],
     "tasks.stream.stream": ["StreamResult", "stream"],

@@ -177,7 +177,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):
             X: features (N, D): an array, a SciPy sparse one, `Embeddings`, or a path of such.
             y: int (N,), -1 where a node has no class; or a path of `node class` lines.
             split: dict of train, val, test -> rows, or a path; None: all nodes with a class train.
-            hosts: `LayerOptions`, or a number of processes.
+            hosts: `HostOptions`, or a number of processes.
         """
         values = self.get_params(deep=False)
         own = values["psi"] if callable(values["psi"]) else None

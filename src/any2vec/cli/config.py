@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from any2vec.cli.options import Flag, nearest_match
+from any2vec.cli.options import Flag
 from any2vec.errors import DataError, InputError
+from any2vec.train.registry import nearest_match
 
 
-def read_config(path: Path, flags: Mapping[str, Flag], own: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+def read_config(
+    path: Path, flags: Mapping[str, Flag], own: Mapping[str, type | tuple[type, ...]],
+    why_not: Callable[[str], str | None] = lambda key: None,
+) -> dict[str, Any]:  # fmt: skip
     """The keys and values of a TOML file, checked.
 
-    flags: the flags that the file may set; own: further keys (`model`, `input`, ...) and their TOML types.
+    flags: the flags that the file may set; own: further keys (`model`, `input`, ...) and their TOML types; why_not: a
+    sentence for a key that is an option elsewhere.
     `-` and `_` are the same in a key. Raises InputError (unknown key, wrong type), DataError (not readable as TOML).
     """
     try:
@@ -32,6 +37,8 @@ def read_config(path: Path, flags: Mapping[str, Flag], own: Mapping[str, type | 
             if not isinstance(value, own[name]) or (isinstance(value, bool) and own[name] is not bool):
                 raise InputError(f"{where}: {name} has a value of the wrong type, {value!r}.")
             values[name] = value
+        elif (reason := why_not(name)) is not None:
+            raise InputError(f"{where}: {reason}")
         else:
             raise InputError(f"{where}: there is no option {key!r}; {nearest_match(name, [*flags, *own])}")
     return values

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import enum
 import inspect
 import textwrap
 import types
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -35,8 +34,6 @@ class Flag:
     defaults: Mapping[str, Any]
     """default value by owner (a model's name, `text`, `graph`, `run`)"""
     panel: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-    """what `--help` calls an owner, where that is not its name"""
 
     @property
     def flag(self) -> str:
@@ -65,7 +62,7 @@ class Flag:
     def _help(self) -> str:
         owners: dict[str, dict[str, None]] = {}
         for owner, value in self.defaults.items():
-            owners.setdefault(_spelled(value), {})[self.labels.get(owner, owner)] = None
+            owners.setdefault(_spelled(value), {})[owner] = None
         said = next(iter(owners))
         if len(owners) > 1:
             said = ", ".join(f"{value or 'none'} for {' and '.join(names)}" for value, names in owners.items())
@@ -104,18 +101,12 @@ def _spelled(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def flags_of(
-    owners: Mapping[str, type], panels: Mapping[str, str], labels: Mapping[str, str] | None = None,
-    apart: Mapping[str, str] | None = None,
-) -> dict[str, Flag]:  # fmt: skip
-    """The flags of several config dataclasses, by name; a field that several own (`dim`) is one flag.
+def flags_of(owners: Mapping[str, type], panels: Mapping[str, str]) -> dict[str, Flag]:
+    """The flags of several config dataclasses, by name; a field that several own (`seed`) is one flag.
 
-    owners: name of the owner -> dataclass; panels: name of the owner -> heading in `--help` (the first owner's counts);
-    labels: name of the owner -> what `--help` calls it; apart: owners, those of clicks and of triples, whose help
-    stands behind that of the others where it differs -> what they are for.
+    owners: name of the owner -> dataclass; panels: name of the owner -> heading in `--help` (the first owner's counts).
     """
     found: dict[str, Flag] = {}
-    apart = apart or {}
     for owner, config in owners.items():
         hints, docs = get_type_hints(config), field_docs(config)
         for item in fields(config):
@@ -131,22 +122,11 @@ def flags_of(
                 kind,
                 known.choices if known else choices,
                 nullable or bool(known and known.nullable),
-                _told(known, docs.get(item.name, ""), owner, apart),
+                known.help if known else docs.get(item.name, ""),
                 {**(known.defaults if known else {}), owner: default},
                 known.panel if known else panels[owner],
-                labels or {},
             )
     return found
-
-
-def _told(known: Flag | None, help: str, owner: str, apart: Mapping[str, str]) -> str:
-    """The help of a flag that may have owners already; that of the first owner of each kind `apart` is added."""
-    if known is None:
-        return help
-    kinds = {apart.get(former, "") for former in known.defaults}
-    if owner not in apart or apart[owner] in kinds or known.help.startswith(help):
-        return known.help
-    return f"{known.help}; for {apart[owner]}: {help}"
 
 
 def _kind(hint: Any, name: str) -> tuple[type, tuple[str, ...], bool]:
@@ -220,9 +200,3 @@ def with_flags(function: Callable[..., Any], flags: Mapping[str, Flag]) -> Calla
 
 def _unwrapped(value: Any) -> Any:
     return value.value if isinstance(value, enum.Enum) else value
-
-
-def nearest_match(name: str, known: Sequence[str]) -> str:
-    """`; did you mean X?` for the nearest known name, or the list of them."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(sorted(known))}."

@@ -18,13 +18,13 @@ from any2vec.sync.exchange.pulled import Pulled
 from any2vec.sync.exchange.replicated import Replicated
 from any2vec.sync.exchange.tracking import Inspector
 from any2vec.sync.options.names import Elastic, Frequent, Gaia, Groups, Leader, Merge, Server, ServerMean
-from any2vec.sync.options.rounds import HostOptions
+from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.rules.block import Rule
 from any2vec.types import Round
 
 
 def make_agreement(
-    options: HostOptions,
+    options: RoundAgreement,
     transport: Transport,
     tables: dict[str, np.ndarray],
     inspector: Inspector,

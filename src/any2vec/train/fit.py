@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from any2vec.checks import check_run
 from any2vec.cluster.launch.join import check_torch, is_first, joined, restarts
 from any2vec.data.io.storage import RESULT_FORMAT, check_folder_free
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
-from any2vec.models.clicks.config import ClickModel
-from any2vec.models.layers.ga_mlp import GAMLP
-from any2vec.models.layers.options import LayerOptions
-from any2vec.models.triples.config import TripleModel
-from any2vec.models.words.config import SequenceModel
-from any2vec.models.words.ngram import NGram
-from any2vec.sync.options.rounds import HostOptions
-from any2vec.sync.options.run_hosts import TableHosts
-from any2vec.sync.options.trainers import TrainerOptions
-from any2vec.tasks.clicks.prepare import check_clicks, schema_of
-from any2vec.tasks.triples.prepare import check_triples
-from any2vec.tasks.words.parts import check_parts
-from any2vec.tasks.words.prepare import check_partition
-from any2vec.tasks.words.table import check_table
-from any2vec.train.job import TrainJob
+from any2vec.options.hosts import HostOptions
+from any2vec.options.run import RunOptions
+from any2vec.options.storage import StorageOptions
+from any2vec.options.sync import SyncOptions
 from any2vec.train.launch import train_in_processes
-from any2vec.train.out_of_core.table_options import TableOptions
-from any2vec.train.run import Call
+from any2vec.train.registry import model_named, task_named, task_of
+from any2vec.train.run import run_here, run_joined
 from any2vec.train.run_folder import check_not_begun, check_resumable, make_way, own_folder
+from any2vec.train.spec import Hooks, RunSpec
+from any2vec.train.task import check_spread, refuse_absent
 from any2vec.types import Progress, Stage
 
 if TYPE_CHECKING:
@@ -40,12 +30,6 @@ if TYPE_CHECKING:
     from any2vec.data.graph.options import GraphOptions
     from any2vec.data.text.text import TextOptions
     from any2vec.data.triples.options import TripleOptions
-
-SpreadHosts = HostOptions | TrainerOptions | TableHosts | LayerOptions
-"""how a run is spread: models of sequences, of clicks, of triples, of classes of nodes"""
-_KINDS: dict[type, type[SpreadHosts]] = {
-    SequenceModel: HostOptions, ClickModel: TrainerOptions, TripleModel: TableHosts, GAMLP: LayerOptions,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -64,7 +48,7 @@ class FitResult:
 
 
 def fit(
-    model: SequenceModel | ClickModel | TripleModel | GAMLP,
+    model: Any,
     data: Any,
     *,
     epochs: int | None = None,
@@ -83,17 +67,18 @@ def fit(
     schema: ClickSchema | str | Path | None = None,
     triples: TripleOptions | None = None,
     nodes: NodeOptions | None = None,
+    reading: Mapping[str, Any] | None = None,
     cache_dir: str | Path | None = None,
-    hosts: SpreadHosts | int | None = None,
-    memory: str | int | None = None,
-    order: str | None = None,
-    staleness_bound: int | None = None,
+    hosts: HostOptions | int | None = None,
+    sync: SyncOptions | str | None = None,
+    storage: StorageOptions | str | int | None = None,
 ) -> FitResult:
     """Train `model` on `data`.
 
     Args:
-        model: SkipGram, CBOW, NGram, DeepWalk or Node2Vec; DLRM, DeepFM, FactorisationMachine or LogisticRegression;
-            ComplEx, DistMult, TransE, RotatE or DotProduct; GAMLP.
+        model: the config of a model: SkipGram, CBOW, NGram, DeepWalk or Node2Vec; DLRM, DeepFM, FactorisationMachine
+            or LogisticRegression; ComplEx, DistMult, TransE, RotatE or DotProduct; GAMLP; or its name on the command
+            line ("skipgram") for its defaults.
         data: for words: a path, glob, folder, "-" (standard input), list of those, iterable of sentences (strings,
             lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list and its kin, a SciPy,
             NetworkX or PyG graph, an opened `Graph`, or walks that `any2vec walk` stored; for clicks: TSV, CSV,
@@ -107,20 +92,20 @@ def fit(
         overwrite: replace the run that is in `out`; its result stays until the new one is whole.
         resume: go on from the checkpoint in `out`, or start afresh if there is none; a finished run stands as it is.
         init: vectors to start from, matched by key; keys that the data lack are kept. For words and nodes.
-        callback: hears every progress record.
+        callback: is called with every progress record.
         on_epoch: called at the end of each epoch with (its number from 1, the vectors so far); they change when it
             returns. Under torchrun rank 0's is called, and no other need be given.
-        stage: hears how far reading is: (name, bytes done, bytes in all or None).
+        stage: is called with how far reading is: (name, bytes done, bytes in all or None).
         checkpoint_seconds: between checkpoints, more than 0.
         text, graph, triples: reading options.
         nodes: of GAMLP: features, labels and split of the graph's nodes.
         schema: which columns of clicks are what: a `ClickSchema`, criteo, avazu, or a TOML file.
+        reading: reading options of a task that another package brings, by their kind.
         cache_dir: where encoded data are kept; triples are not.
-        hosts: over how many hosts the run is spread and how they agree (`TrainerOptions` for clicks, `TableHosts` for
-            triples, `LayerOptions` for GAMLP); a number: so many processes of this machine.
-        memory, order, staleness_bound: of models of triples and of skip-gram over words and nodes, as `TableOptions`
-            has them: bytes (2_000_000_000, "2GB") that the process may have; a table that does not fit is trained from
-            the disk, in `out`.
+        hosts: over how many hosts the run is spread, and what each does; a number: so many processes of this machine.
+        sync: how the hosts agree; a string: the name of the agreement.
+        storage: where rows lie: a size (2_000_000_000, "2GB") is what the process may have of memory; a table that does
+            not fit is trained from the disk, in `out`. For triples, and for skip-gram over words and nodes.
 
     Returns:
         The result; its embeddings have the input rows as `vectors` and the output rows as `output`. Of clicks, the rows
@@ -136,114 +121,85 @@ def fit(
     Memory: two float32 tables of rows x dim, plus the vocabulary; data are memory-mapped.
     """
     started = time.perf_counter()
-    check_run(epochs, threads, seed, checkpoint_seconds)
-    spread = _hosts_of(model, hosts)
-    if isinstance(model, ClickModel):
-        check_torch("Models of clicks")
-        check_clicks(model, spread, threads, text, graph, init, on_epoch)
-    elif schema is not None:
-        raise InputError(f"schema is for clicks, and {model.name} reads none; leave it out.")
-    if isinstance(model, TripleModel):
-        check_triples(spread, memory, order, text=text, graph=graph, init=init, cache_dir=cache_dir)
-    elif triples is not None:
-        raise InputError(f"triples is for models of triples, not {model.name}; leave it out.")
-    if isinstance(model, NGram):
-        _check_ngram(spread, memory, init)
-    if memory is not None and not isinstance(model, TripleModel):
-        check_table(model, spread, init)
-    if isinstance(model, GAMLP):
-        from any2vec.tasks.layers.prepare import check_nodes
+    config = model_named(model)() if isinstance(model, str) else model
+    task = task_of(config)
+    given = {"text": text, "graph": graph, "triples": triples, "nodes": nodes, **(reading or {})}
+    if schema is not None:
+        from any2vec.data.clicks.options import ClickReading
 
-        assert isinstance(spread, LayerOptions)
-        check_nodes(model, spread, threads, nodes, text=text, init=init, on_epoch=on_epoch)
-        threads = 1
-    elif nodes is not None:
-        raise InputError(f"nodes is for ga-mlp, not {model.name}; leave it out.")
-    wanted = None if schema is None else schema_of(schema)
-    bytes_ = None if memory is None else str(memory)
-    table = TableOptions(memory=bytes_, order=cast(Any, order), staleness_bound=staleness_bound)
-    if isinstance(spread, HostOptions) and isinstance(model, SequenceModel):
-        if spread.read == "parts":
-            check_parts(model, data)
-        if spread.partition is not None:
-            check_partition(model, data)
-    folder, resume = _folder_of(out, overwrite, resume, spread, init)
-    epochs = model.default_epochs if epochs is None else int(epochs)
-    if folder is not None and resume and not joined():  # hosts that have joined look at it together
-        check_resumable(folder, {"model": model.as_dict(), "epochs": epochs, "seed": int(seed)})
-    is_several = spread.hosts is not None and ((spread.num_ranks or 1) > 1 or spread.restarts > 0)
-    if (is_several or spread.ray is not None) and not joined():
-        check_torch()
-        job = TrainJob(
-            model=model, data=[], text=text, graph=graph, schema=wanted, hosts=spread, triples=triples, nodes=nodes,
-            arguments={
-                "epochs": epochs, "threads": threads, "seed": seed, "out": folder, "overwrite": overwrite,
-                "resume": resume, "init": init, "checkpoint_seconds": checkpoint_seconds, "cache_dir": cache_dir,
-                **({} if memory is None else asdict(table)),
-            },
-        )  # fmt: skip
-        if on_epoch is not None:
-            raise InputError("on_epoch is called where training happens: use logical_hosts, or start with torchrun.")
-        embeddings, summary, records, scorer = train_in_processes(job, data, callback, stage)
-        return FitResult(embeddings, summary, records, folder, scorer)
-    call = Call(
-        model=model, data=data, epochs=epochs, threads=int(threads), seed=int(seed), out=folder, resume=resume,
-        init=init, callback=callback, on_epoch=on_epoch, stage=stage, checkpoint_seconds=checkpoint_seconds,
-        text=text, graph=graph, schema=wanted, triples=triples, nodes=nodes, table=table,
-        cache_dir=None if cache_dir is None else Path(cache_dir), hosts=spread, started=started,
+        given["clicks"] = ClickReading(schema=schema)  # type: ignore[arg-type]
+    start: Any = Path(init) if isinstance(init, str) else init
+    spec = RunSpec(
+        task=task.name, model=config, data=data,
+        reading={kind: options for kind, options in given.items() if options is not None},
+        run=RunOptions(
+            epochs=epochs, threads=threads, seed=seed, out=None if out is None else Path(out), resume=resume,
+            overwrite=overwrite, init=start, checkpoint_seconds=checkpoint_seconds,
+            cache_dir=None if cache_dir is None else Path(cache_dir),
+        ),
+        hosts=options_of(HostOptions, "hosts", hosts, int), sync=options_of(SyncOptions, "sync", sync, str),
+        storage=options_of(StorageOptions, "memory", storage, int, str),
     )  # fmt: skip
-    made = call.run_joined() if joined() else call.run()
+    return train(spec, Hooks(progress=callback, stage=stage, on_epoch=on_epoch), started)
+
+
+def options_of(kind: Any, name: str, given: Any, *short: type) -> Any:
+    """Options of a kind, also from what stands for one of them."""
+    if given is None:
+        return kind()
+    if isinstance(given, short) and not isinstance(given, bool):
+        return kind(**{name: str(given) if str in short else given})
+    if not isinstance(given, kind):
+        raise InputError(f"These options must be {kind.__name__}(...), got {given!r}.")
+    return given
+
+
+def train(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
+    """Carry a run out: here, or in processes that are started for it. Raises what `fit` raises.
+
+    started: moment of `time.perf_counter` at which the run was asked for.
+    """
+    task = task_named(spec.task)
+    refuse_absent(task, spec)
+    if not joined():
+        check_spread(spec)
+    task.check(spec, hooks)
+    spec = _with_folder(spec)
+    out, epochs = spec.run.out, spec.run.epochs
+    epochs = spec.model.default_epochs if epochs is None else int(epochs)
+    spec = replace(spec, run=replace(spec.run, epochs=epochs))
+    if out is not None and spec.run.resume and not joined():  # hosts that have joined look at it together
+        check_resumable(out, {"model": spec.model.as_dict(), "epochs": epochs, "seed": int(spec.run.seed)})
+    hosts = spec.hosts
+    is_several = hosts.hosts is not None and ((task.num_ranks(spec) or 1) > 1 or hosts.restarts > 0)
+    if (is_several or hosts.ray is not None) and not joined():
+        check_torch()
+        if hooks.on_epoch is not None:
+            raise InputError("on_epoch is called where training happens: use logical_hosts, or start with torchrun.")
+        embeddings, summary, records, scorer = train_in_processes(spec, hooks)
+        return FitResult(embeddings, summary, records, out, scorer)
+    made = run_joined(spec, hooks, started) if joined() else run_here(spec, hooks, started)
     if made is None:  # this is another rank
         return FitResult(None, {}, [], None)  # type: ignore[arg-type]
-    return FitResult(made.embeddings, made.summary, made.records, folder, made.scorer)
+    return FitResult(made.embeddings, made.summary, made.records, out, made.scorer)
 
 
-def _hosts_of(model: Any, hosts: SpreadHosts | int | None) -> SpreadHosts:
-    """The hosts of a run of a model, checked; InputError where they, or the model, are no such thing."""
-    kind = next((kind for base, kind in _KINDS.items() if isinstance(model, base)), None)
-    if kind is None:
-        raise InputError(
-            "model must be SkipGram(...), CBOW(...), NGram(...), DeepWalk(...), Node2Vec(...), DLRM(...), DeepFM(...), "
-            "FactorisationMachine(...), LogisticRegression(...), ComplEx(...), DistMult(...), TransE(...), "
-            f"RotatE(...), DotProduct(...) or GAMLP(...), got {model!r}."
-        )
-    spread = kind(hosts=hosts) if isinstance(hosts, int) else hosts or kind()
-    if not isinstance(spread, kind):
-        raise InputError(f"hosts of {model.name} are {kind.__name__}(...), got {spread!r}.")
-    if not joined():
-        spread.check_alone()
-    return spread
-
-
-def _check_ngram(hosts: SpreadHosts, memory: Any, init: Any) -> None:
-    """Raise InputError for an argument that does not go with words made of n-grams."""
-    if hosts.is_spread or hosts.ray is not None or joined():
-        raise InputError("ngram trains on one host; leave out the hosts, or take skipgram.")
-    for name, value, why in (
-        ("memory", memory, "its rows are all in memory"),
-        ("init", init, "its vectors are means of rows, which no vectors tell"),
-    ):
-        if value is not None:
-            raise InputError(f"{name} does not apply to ngram: {why}; leave it out.")
-
-
-def _folder_of(
-    out: str | Path | None, overwrite: bool, resume: bool, spread: SpreadHosts, init: Any
-) -> tuple[Path | None, bool]:
-    """The run folder, which may be written, and whether the run goes on from what is in it."""
-    again, allowed = restarts()  # by torchrun: the hosts then go on from the last checkpoint
-    folder, resume = None if out is None else Path(out), resume or again > 0
+def _with_folder(spec: RunSpec) -> RunSpec:
+    """The spec, whose run folder may be written; under torchrun's restarts it goes on from what is in there."""
+    again, allowed = restarts()
+    run = replace(spec.run, resume=spec.run.resume or again > 0)
+    folder = run.out
     if folder is not None and is_first():
-        if not (overwrite or resume):
+        if not (run.overwrite or run.resume):
             check_not_begun(folder)
-        check_folder_free(folder, overwrite or resume, RESULT_FORMAT)
-        _check_apart(init, folder)
-        with own_folder(folder):  # who may not have it hears so before data are read
-            if not resume and (spread.restarts or allowed):
+        check_folder_free(folder, run.overwrite or run.resume, RESULT_FORMAT)
+        _check_apart(run.start, folder)
+        with own_folder(folder):  # who may not have it is told before data are read
+            if not run.resume and (spec.hosts.restarts or allowed):
                 make_way(folder)  # now, or a restart would take the former result for its own
-    if spread.restarts and folder is None:
+    if spec.hosts.restarts and folder is None:
         raise InputError("Restarts go on from checkpoints: say where the run keeps them, out.")
-    return folder, resume
+    return replace(spec, run=run)
 
 
 def _check_apart(init: Any, out: Path) -> None:

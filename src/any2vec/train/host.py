@@ -24,35 +24,11 @@ from any2vec.signals import stop_signals
 from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint
 from any2vec.train.keeper import Keeper, Keeping
 from any2vec.train.loop import Driver, Learner, run
-from any2vec.train.out_of_core.table_options import TableOptions
 from any2vec.train.progress import Recorder, cut_log
 from any2vec.train.remarks import remarks
 from any2vec.train.run_folder import run_folder, write_result
-from any2vec.types import Progress, Stage
-
-
-@dataclass(frozen=True, kw_only=True)
-class FitRequest:
-    """A checked request to `fit`, the same on every host."""
-
-    model: Any
-    epochs: int
-    threads: int
-    seed: int
-    out: Path | None
-    resume: bool
-    checkpoint_seconds: float
-    callback: Callable[[Progress], None] | None
-    stage: Stage | None
-    on_epoch: Callable[[int, Embeddings], None] | None
-    agree: Any
-    """how several hosts agree (HostOptions, TrainerOptions); None: a single host, which agrees with nobody"""
-    settings: dict[str, Any]
-    """what must be the same for a run to go on"""
-    started: float
-    """moment of `time.perf_counter` at which the request came"""
-    table: TableOptions = field(default_factory=TableOptions)
-    """of a table that may be larger than memory"""
+from any2vec.train.spec import Request
+from any2vec.types import Progress
 
 
 @dataclass(frozen=True)
@@ -87,7 +63,7 @@ class Host(ABC):
     data_facts: dict[str, Any]
     """what the data are"""
 
-    def __init__(self, request: FitRequest, transport: Transport) -> None:
+    def __init__(self, request: Request, transport: Transport) -> None:
         self.request = request
         self.transport = transport
         self.checkpoint = self._checkpoint()
@@ -99,23 +75,23 @@ class Host(ABC):
     def train(self) -> Made | None:
         """Train, and write the result at rank 0; None elsewhere."""
         request, out = self.request, self._out
-        tell = request.stage if request.stage is not None and self.transport.rank == 0 else lambda *_: None
+        tell = request.hooks.stage if request.hooks.stage is not None and self.transport.rank == 0 else lambda *_: None
         tell("preparing kernels", 0, 1)
         began = time.perf_counter()
         self.compile()
         compile_seconds = time.perf_counter() - began
         tell("preparing kernels", 1, 1)
         # From here on the folder changes: whatever could be wrong with the request would have been said by now.
-        with run_folder(out, request.resume, request.settings) as log:
+        with run_folder(out, request.spec.run.resume, request.settings) as log:
             items, seconds = self.totals["items"], self.totals["seconds"]
             if log is not None:
                 cut_log(log, items)
-            callback = request.callback if self.transport.rank == 0 else None
-            recorder = Recorder(request.epochs, self.learner.learning_rate, log, callback, items, seconds)
+            callback = request.hooks.progress if self.transport.rank == 0 else None
+            recorder = Recorder(request.spec.run.epochs, self.learner.learning_rate, log, callback, items, seconds)
             keeping = Keeping(
-                None if request.out is None else request.out / FILE, request.settings,
-                request.checkpoint_seconds, self.rounds, self.state,
-                self._end_epoch, request.on_epoch is not None,
+                None if request.spec.run.out is None else request.spec.run.out / FILE, request.settings,
+                request.spec.run.checkpoint_seconds, self.rounds, self.state,
+                self._end_epoch, request.hooks.on_epoch is not None,
             )  # fmt: skip
             keeper = Keeper(keeping, self.driver, recorder, self.transport)
             with stop_signals(keeper):  # while the result is written, too: a run that is done is not lost
@@ -187,36 +163,36 @@ class Host(ABC):
     @property
     def _out(self) -> Path | None:
         """The run folder, where this host writes it."""
-        return self.request.out if self.transport.rank == 0 else None
+        return self.request.spec.run.out if self.transport.rank == 0 else None
 
     def _checkpoint(self) -> Checkpoint | None:
         """The checkpoint to go on from: every host reads the one that rank 0 has written."""
-        file = None if self.request.out is None else self.request.out / FILE
-        if not self.request.resume or file is None or not file.exists():
+        file = None if self.request.spec.run.out is None else self.request.spec.run.out / FILE
+        if not self.request.spec.run.resume or file is None or not file.exists():
             return None
         return load_checkpoint(file, self.request.settings)
 
     def _end_epoch(self, epoch: int) -> None:
         """Show what there is so far to whom it interests, at rank 0."""
-        agreed, hear = self.agreed(), self.request.on_epoch
+        agreed, hear = self.agreed(), self.request.hooks.on_epoch
         if agreed is not None and hear is not None:
             hear(epoch + 1, self.made(agreed).embeddings)
 
 
 def run_summary(
-    request: FitRequest, rows: int, recorder: Recorder, compile_seconds: float, data_facts: dict[str, Any]
+    request: Request, rows: int, recorder: Recorder, compile_seconds: float, data_facts: dict[str, Any]
 ) -> dict[str, Any]:
     """What is told of every run."""
     last = recorder.records[-1] if recorder.records else None
     train_seconds = last.seconds if last is not None else recorder.seconds  # all of it was done before
     again, allowed = restarts()  # by torchrun; a parent that starts the hosts counts for itself
     return {
-        "model": request.model.name,
+        "model": request.spec.model.name,
         "rows": rows,
-        "dim": request.model.dim,
-        "epochs": request.epochs,
+        "dim": request.spec.model.dim,
+        "epochs": request.spec.run.epochs,
         "threads": request.threads,
-        "seed": request.seed,
+        "seed": request.spec.run.seed,
         "items": recorder.items,
         "items_per_s": recorder.items / max(train_seconds, 1e-9),
         "loss": recorder.epoch_loss,

@@ -1,4 +1,4 @@
-"""A run over processes: the parent starts them, passes on what rank 0 tells, and opens the result."""
+"""A run over processes: the parent starts them, passes on what rank 0 reports, and opens the result."""
 
 from __future__ import annotations
 
@@ -8,41 +8,30 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 from any2vec.cluster.launch.join import run_processes
-from any2vec.data.graph.opening import open_graph
-from any2vec.data.io.files import STDIN
-from any2vec.data.text.corpus import Corpus
 from any2vec.embeddings import Embeddings
-from any2vec.errors import HostError, InputError
-from any2vec.models.clicks.config import ClickModel
-from any2vec.models.layers.ga_mlp import GAMLP
-from any2vec.models.triples.config import TripleModel
-from any2vec.models.words.config import SequenceModel
-from any2vec.sync.options.run_hosts import RunHosts
+from any2vec.errors import HostError
 from any2vec.train.checkpoint import FILE
-from any2vec.train.job import TrainJob
 from any2vec.train.losses import updates_lost
-from any2vec.train.run import own_threads
+from any2vec.train.registry import task_named
 from any2vec.train.run_folder import has_table, is_begun, note_restarts, summary_of
-from any2vec.types import Progress, Stage
+from any2vec.train.spec import Hooks, RunSpec
+from any2vec.types import Progress
 
+WORKER = "any2vec.train.worker"
 _RAY_PATIENCE = 50.0
 """seconds at least for a Ray cluster to answer, and that one of its actors may be silent"""
 _OWN_FAULT = re.compile(r"Rank \d+ (failed: |could not start|did not start)")
 _log = logging.getLogger("any2vec")
 
 
-def train_in_processes(
-    job: TrainJob, data: Any, callback: Callable[[Progress], None] | None, stage: Stage | None
-) -> tuple[Embeddings, dict[str, Any], list[Progress], Any]:
-    """(vectors, summary, records, scorer, if the model has one) of a job whose hosts are processes of this machine.
-
-    job.data is filled in here.
+def train_in_processes(spec: RunSpec, hooks: Hooks) -> tuple[Embeddings, dict[str, Any], list[Progress], Any]:
+    """(vectors, summary, records, scorer, if the model has one) of a run whose hosts are processes.
 
     Each restart is told at once, as a warning of the logger "any2vec": a line on standard error, if nobody set it up.
 
@@ -53,82 +42,55 @@ def train_in_processes(
     """
     records: list[Progress] = []
 
-    def hear(line: str) -> None:
-        told = told_by(line)
-        if "stage" in told and stage is not None:
-            stage(*told["stage"])
-        if "record" in told:
-            record = Progress(**told["record"])
+    def on_line(line: str) -> None:
+        message = message_of(line)
+        if "stage" in message and hooks.stage is not None:
+            hooks.stage(*message["stage"])
+        if "record" in message:
+            record = Progress(**message["record"])
             while records and records[-1].items >= record.items:  # hosts that were started again went on from before
                 records.pop()
             records.append(record)
-            if callback is not None:
-                callback(records[-1])
+            if hooks.progress is not None:
+                hooks.progress(records[-1])
 
-    out = job.arguments["out"]
+    task, out = task_named(spec.task), spec.run.out
+    ranks = task.num_ranks(spec)
+    assert ranks is not None
     with temporary_folder() as folder:
         result = folder / "result" if out is None else Path(out)
-        threads = job.arguments["threads"] or own_threads(job.hosts, job.hosts.num_ranks)
-        arguments = job.arguments | {"out": str(result), "threads": threads, "init": _stored_init(job, folder)}
-        if job.nodes is not None:
-            from any2vec.tasks.layers.files import stored_options
-
-            job = replace(job, nodes=stored_options(job.nodes, folder))
-        restarts = carry_out(replace(_stored(job, data, folder, stage), arguments=arguments), folder, hear)
-        if job.hosts.restarts:
+        run = replace(
+            spec.run, out=result, threads=task.threads(spec, ranks), init=_stored_init(spec.run.start, folder)
+        )
+        own = replace(task.stored(spec, folder, hooks), run=run)
+        restarts = carry_out(own, ranks, WORKER, folder, on_line)
+        if spec.hosts.restarts:
             note_restarts(result, restarts)
         embeddings = Embeddings.load(result) if out is not None else Embeddings.load(result, mmap=False)
-        scorer: Any = None
-        if isinstance(job.model, ClickModel):
-            from any2vec.models.clicks.scorer import ClickScorer
-
-            scorer = ClickScorer.load(result)
-        elif isinstance(job.model, GAMLP):
-            from any2vec.models.layers.classifier import NodeClassifier
-
-            scorer = NodeClassifier.load(result)
-        if isinstance(job.model, TripleModel):
-            from any2vec.models.triples.scorer import TripleScorer
-
-            scorer = TripleScorer.load(result)
-        return embeddings, summary_of(result), records, scorer
+        return embeddings, summary_of(result), records, task.scorer(result)
 
 
-def told_by(line: str) -> dict[str, Any]:
-    """What a line of rank 0 tells; nothing where it is not our worker's: libraries write to standard output, too."""
+def message_of(line: str) -> dict[str, Any]:
+    """What a line of rank 0 says; nothing where it is not our worker's: libraries write to standard output, too."""
     try:
-        told = json.loads(line)
+        message = json.loads(line)
     except ValueError:
         return {}
-    return told if isinstance(told, dict) else {}
+    return message if isinstance(message, dict) else {}
 
 
-class Job(Protocol):
-    """What processes carry out: a frozen dataclass."""
-
-    worker: ClassVar[str]
-    """the module that does it, see `launch`"""
-
-    @property
-    def hosts(self) -> Any:
-        """`RunHosts`"""
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """ "out", "threads", "resume" and "overwrite" among them"""
-
-    def to_json(self) -> str: ...
-
-
-def carry_out(job: Job, folder: Path, hear: Callable[[str], None]) -> int:
+def carry_out(spec: RunSpec, ranks: int, worker: str, folder: Path, on_line: Callable[[str], None]) -> int:
     """Start the hosts, again where one was lost and restarts are allowed; they go on from the last checkpoint.
+
+    worker: the module that each process runs; folder: for files between parent and hosts; on_line: is called with each
+    line that rank 0 prints.
 
     Returns how often they were started again.
     """
-    restarts, allowed, out = 0, job.hosts.restarts, Path(job.arguments["out"])
+    restarts, allowed, out = 0, spec.hosts.restarts, Path(spec.run.out)
     while True:
         try:
-            _start(job, folder, hear)
+            _start(spec, ranks, worker, folder, on_line)
             return restarts
         except HostError as error:
             if error.is_lasting:
@@ -143,7 +105,7 @@ def carry_out(job: Job, folder: Path, hear: Callable[[str], None]) -> int:
             if lost := updates_lost(out):
                 where += f" ({lost:,} updates of rows are lost in all)"
             _log.warning("%s; starting again from %s (%d of %d).", str(error).rstrip("."), where, restarts, allowed)
-        job = replace(job, arguments=job.arguments | {"resume": True, "overwrite": False})  # type: ignore[type-var]
+        spec = replace(spec, run=replace(spec.run, resume=True, overwrite=False))
 
 
 def _with_way_on(error: HostError, allowed: int, is_kept: bool, kept_in: Path | None) -> HostError:
@@ -163,21 +125,20 @@ def _with_way_on(error: HostError, allowed: int, is_kept: bool, kept_in: Path | 
     return told
 
 
-def _start(job: Job, folder: Path, hear: Callable[[str], None]) -> None:
+def _start(spec: RunSpec, ranks: int, worker: str, folder: Path, on_line: Callable[[str], None]) -> None:
     """Start the hosts once, on this machine or on a Ray cluster, and wait for all of them."""
-    spread: RunHosts = job.hosts
-    assert spread.num_ranks is not None
-    if spread.ray is not None:
+    hosts = spec.hosts
+    if hosts.ray is not None:
         from any2vec.cluster.ray.hosts import run_ray
 
-        # The job itself travels: nodes need not see this process's temporary files.
+        # The spec itself travels: nodes need not see this process's temporary files.
         return run_ray(
-            spread.ray, spread.num_ranks, job.worker, job.to_json(), hear, cpus_per_host=job.arguments["threads"],
-            patience=max(_RAY_PATIENCE, spread.host_timeout),
+            hosts.ray, ranks, worker, spec.to_json(), on_line, cpus_per_host=spec.run.threads,
+            patience=max(_RAY_PATIENCE, hosts.host_timeout),
         )  # fmt: skip
     file = folder / "job.json"
-    file.write_text(job.to_json(), encoding="utf-8")
-    run_processes(spread.num_ranks, job.worker, str(file), hear)
+    file.write_text(spec.to_json(), encoding="utf-8")
+    run_processes(ranks, worker, str(file), on_line)
 
 
 @contextmanager
@@ -190,36 +151,9 @@ def temporary_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _stored_init(job: TrainJob, folder: Path) -> str | None:
+def _stored_init(init: Embeddings | Path | None, folder: Path) -> Path | None:
     """Where the hosts find the start vectors."""
-    init = job.arguments["init"]
     if isinstance(init, Embeddings):
         init.save(folder / "init")
-        return str(folder / "init")
-    return None if init is None else str(init)
-
-
-def _stored(job: TrainJob, data: Any, folder: Path, stage: Stage | None) -> TrainJob:
-    """The job with the place where the hosts find the data: as they lie, or stored for them."""
-    if isinstance(data, Corpus) or (isinstance(job.model, ClickModel) and hasattr(data, "path")):
-        return replace(job, data=[str(data.path)])
-    names = data if isinstance(data, list | tuple) else [data]
-    if all(isinstance(name, str | Path) and str(name) != STDIN for name in names) and _are_files(names):
-        return replace(job, data=[str(name) for name in names])
-    if isinstance(job.model, GAMLP) or (isinstance(job.model, SequenceModel) and job.model.is_graph):
-        open_graph(data, job.graph, None, stage).save(folder / "graph")
-        return replace(job, data=[str(folder / "graph")], graph=None)  # the options have done their work
-    raise InputError(
-        "Processes read files, and these data are in memory or come through a pipe; write them to a file, "
-        "store them with any2vec.encode_text(...), or use logical_hosts."
-    )
-
-
-def _are_files(names: Any) -> bool:
-    return all(any(sign in str(name) for sign in "*?[") or _exists(name) for name in names)
-
-
-def _exists(name: str | Path) -> bool:
-    with suppress(OSError, ValueError):  # a sentence may be no name at all: too long, or with a NUL in it
-        return Path(name).exists()
-    return False
+        return folder / "init"
+    return init

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from any2vec.cli.output import columns, facts, number, parts, print_json, show, size
-from any2vec.cli.run.job import Job
 from any2vec.cluster.launch.join import check_torch
 from any2vec.cluster.link import parse_link
 from any2vec.errors import InputError
-from any2vec.sync.options.trainers import TrainerOptions
+from any2vec.sync.options.trainers import TrainerAgreement
+from any2vec.train.spec import RunSpec
 
 _MOST_SERVERS_SHOWN = 8
 
 
 def plan_clicks(
-    job: Job, rows: int | None, num_columns: int, num_dense: int, zipf: float, pace: float | None, stage: Any,
+    spec: RunSpec, rows: int | None, num_columns: int, num_dense: int, zipf: float, pace: float | None, stage: Any,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Print what a run of a model of clicks will hold, send and take. rows: in all, without an input."""
@@ -23,14 +23,13 @@ def plan_clicks(
     from any2vec.plan.cost.clicks import ClickShape, ClickSpread, click_plan
     from any2vec.plan.cost.zipf_columns import zipf_columns
     from any2vec.tasks.clicks.pace import examples_per_s, num_dense_parameters
-    from any2vec.tasks.clicks.prepare import prepare_clicks, schema_of
+    from any2vec.tasks.clicks.prepare import prepare_clicks
     from any2vec.tasks.clicks.rows import measured_columns, row_optimiser
 
-    model, options = job.model, job.hosts
-    assert isinstance(options, TrainerOptions)
+    model, hosts, options = spec.model, spec.hosts, TrainerAgreement.of(spec.hosts, spec.sync)
     if rows is None:
-        schema = None if job.schema is None else schema_of(job.schema)
-        clicks = prepare_clicks(job.data, schema, job.run.cache_dir, stage).clicks
+        schema = spec.reading["clicks"].resolved()
+        clicks = prepare_clicks(spec.data, schema, spec.run.cache_dir, stage).clicks
         known, num_dense = measured_columns(clicks, model.batch_size), len(clicks.dense_names)
     else:
         known = zipf_columns(rows, num_columns, zipf, model.batch_size)
@@ -42,12 +41,12 @@ def plan_clicks(
         examples_per_s=measured,
     )  # fmt: skip
     spread = ClickSpread(
-        trainers=options.hosts or options.logical_hosts or 1, servers=options.servers,
-        sync_servers=options.sync_servers, workers=job.run.threads or 1,
-        link=None if options.link is None else parse_link(options.link), **_agreement(options),
+        trainers=hosts.trainers or 1, servers=options.servers,
+        sync_servers=options.sync_servers, workers=spec.run.threads or 1,
+        link=None if hosts.link is None else parse_link(hosts.link), **_agreement(options),
     )  # fmt: skip
     result = click_plan(shape, spread).as_dict() | {
-        "model": job.name, "worker_examples_per_s": measured, "is_pace_given": pace is not None,
+        "model": model.name, "worker_examples_per_s": measured, "is_pace_given": pace is not None,
         "dense_parameters": shape.dense_parameters, "dim": model.dim,
     }  # fmt: skip
     if as_json:
@@ -56,7 +55,7 @@ def plan_clicks(
         _print(result, options)
 
 
-def _agreement(options: TrainerOptions) -> dict[str, Any]:
+def _agreement(options: TrainerAgreement) -> dict[str, Any]:
     """How dense layers agree, as the plan counts it.
 
     Raises:
@@ -73,7 +72,7 @@ def _agreement(options: TrainerOptions) -> dict[str, Any]:
     return {"sync": "centre" if how.name.endswith("easgd") else "mean", "sync_gap": every}
 
 
-def _print(result: dict[str, Any], options: TrainerOptions) -> None:
+def _print(result: dict[str, Any], options: TrainerAgreement) -> None:
     placement, workers = result["placement"], result["workers"]
     said = "given" if result["is_pace_given"] else "measured here"
     servers = f"{result['servers']:,} servers" if result["servers"] else "rows on the trainers"

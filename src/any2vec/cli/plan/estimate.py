@@ -1,4 +1,4 @@
-"""`any2vec estimate`."""
+"""`any2vec estimate MODEL`."""
 
 from __future__ import annotations
 
@@ -13,68 +13,78 @@ from any2vec.cli.bar import Bar
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import AsJson, duration, facts, guarded, note, number, parts, print_json, show, size
 from any2vec.cli.plan.estimate_triples import estimate_triples
-from any2vec.cli.run.job import ESTIMATED_MODELS, Job, lone_flags, make_job
+from any2vec.cli.run.flags import make_spec, model_flags
+from any2vec.cli.run.group import Config, model_group
 from any2vec.errors import InputError
+from any2vec.train.registry import models_of
+from any2vec.train.spec import RunSpec
+from any2vec.train.task import Task, refuse_absent
 
 
-def _estimate(
-    inputs: Annotated[
-        list[str] | None, typer.Argument(metavar="INPUT...", help="As for train.", show_default=False)
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help=f"{', '.join(ESTIMATED_MODELS)}.", show_default=False)
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Where it would go: its disk is looked at.", show_default=False)
-    ] = None,
-    rows: Annotated[
-        int | None,
-        typer.Option("--rows", min=2, help="Plan without an input: so many vectors (entities) ...", show_default=False),
-    ] = None,
-    items: Annotated[
-        int | None,
-        typer.Option("--items", min=1, help="... and words (steps, triples) in an epoch.", show_default=False),
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="TOML file with the same names as the flags.", show_default=False)
-    ] = None,
-    as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
-    **values: Any,
+def estimate_command(task: Task, model: str) -> Any:
+    """The function behind `any2vec estimate MODEL`."""
+
+    def estimate(
+        inputs: Annotated[
+            list[str] | None, typer.Argument(metavar="INPUT...", help="As for train.", show_default=False)
+        ] = None,
+        out: Annotated[
+            Path | None,
+            typer.Option("--out", "-o", help="Where it would go: its disk is looked at.", show_default=False),
+        ] = None,
+        rows: Annotated[
+            int | None,
+            typer.Option("--rows", min=2, help="Without an input: so many vectors ...", show_default=False),
+        ] = None,
+        items: Annotated[
+            int | None,
+            typer.Option("--items", min=1, help="... and words (steps, triples) an epoch.", show_default=False),
+        ] = None,
+        config: Config = None,
+        as_json: AsJson = False,
+        quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+        **values: Any,
+    ) -> None:
+        spec = make_spec(task, model, inputs, out, config, values, needs_input=rows is None)
+        if rows is not None and inputs:
+            raise InputError("Give an INPUT, or --rows and --items, not both.")
+        refuse_absent(task, spec)
+        with Bar(quiet) as bar:
+            ESTIMATES[task.name](spec, rows, items, _room(spec), bar.stage, as_json)
+
+    estimate.__doc__ = (
+        f"Memory, time and disk of a run of {model}, before anything is allocated.\n\nany2vec estimate {model} INPUT "
+        f"--dim 300\n\nany2vec estimate {model} --dim 300 --rows 1000000 --items 1000000000\n\nTakes the flags of "
+        "train; makes no result."
+    )
+    flags = {name: flag for name, flag in model_flags(task.name, model).items() if not _is_of_hosts(task, model, name)}
+    return with_flags(guarded(estimate), flags)
+
+
+def _is_of_hosts(task: Task, model: str, name: str) -> bool:
+    own = task.options_of(model)
+    return name in own.get("hosts", ()) or (name in own.get("sync", ()) and name != "staleness_bound")
+
+
+def estimate_sequences(
+    spec: RunSpec, rows: int | None, items: int | None, room: dict[str, int], stage: Any, as_json: bool
 ) -> None:
-    """Memory, time and disk of a run, before anything is allocated.
-
-    any2vec estimate corpus.txt --model skipgram --dim 300 --epochs 5
-
-    any2vec estimate --model skipgram --dim 300 --rows 1000000 --items 1000000000
-
-    any2vec estimate --model complex --dim 128 --rows 80000000 --items 300000000 --memory 8GB
-
-    Takes the flags of train. Reads the input (a graph stays in the cache for train), and trains for a second to see how
-    fast this machine is; makes no result. For models of triples it says memory and disk, not time: with --memory, into
-    how many partitions the table is cut, and what an epoch reads and writes.
-    """
+    """Print what a run of a model of sequences will need. Trains for a second to see how fast this machine is."""
     from any2vec.tasks.words.sizing import RunSettings, size_of_input, size_of_plan
 
-    job = make_job(inputs, model, out, config, values, needs_input=rows is None, models=ESTIMATED_MODELS)
-    if rows is not None and inputs:
-        raise InputError("Give an INPUT, or --rows and --items, not both.")
-    run = RunSettings(**{item.name: getattr(job.run, item.name) for item in fields(RunSettings)})
-    if job.is_triples:
-        with Bar(quiet) as bar:
-            estimate_triples(job, run, rows, items, _room(job), bar.stage, as_json)
-        return
-    if job.table is not None and job.table.memory is not None:
+    model = spec.model
+    if spec.storage.memory is not None:
         raise InputError(
-            f"--memory is estimated for models of triples alone, not for {job.name}: leave it out; `any2vec train` "
+            f"--memory is estimated for models of triples alone, not for {model.name}: leave it out; `any2vec train` "
             "says before it begins whether a budget is enough."
         )
-    with Bar(quiet) as bar:
-        if rows is not None:
-            found = size_of_plan(job.model, rows, items or 100 * rows, run)
-        else:
-            found = size_of_input(job.model, job.data, run, text=job.text, graph=job.graph, stage=bar.stage)
-    result = found.as_dict() | {"model": job.name} | _room(job)
+    run = RunSettings(**{item.name: getattr(spec.run, item.name) for item in fields(RunSettings)})
+    if rows is not None:
+        found = size_of_plan(model, rows, items or 100 * rows, run)
+    else:
+        text, graph = spec.reading.get("text"), spec.reading.get("graph")
+        found = size_of_input(model, spec.data, run, text=text, graph=graph, stage=stage)
+    result = found.as_dict() | {"model": model.name} | room
     if as_json:
         print_json(result)
         return
@@ -83,16 +93,27 @@ def _estimate(
         note(warning)
 
 
-estimate = with_flags(guarded(_estimate), lone_flags())
+ESTIMATES = {"words": estimate_sequences, "triples": estimate_triples}
+"""task -> what estimates its models"""
+NOT_ESTIMATED = ("ngram",)
 
 
-def _room(job: Job) -> dict[str, int]:
+def _known() -> dict[str, Task]:
+    return {
+        name: task for name, task in models_of("train").items() if task.name in ESTIMATES and name not in NOT_ESTIMATED
+    }
+
+
+estimate = model_group("estimate", "Memory, time and disk of a run, before it starts.", estimate_command, _known)
+
+
+def _room(spec: RunSpec) -> dict[str, int]:
     """What the machine has."""
-    where = job.out or Path()
+    where = spec.run.out or Path()
     return {
         "available_memory_bytes": machine.available_bytes(),
         "free_disk_bytes": machine.free_disk_bytes(where.absolute()),
-        "free_cache_bytes": machine.free_disk_bytes(machine.cache_root(job.run.cache_dir).absolute()),
+        "free_cache_bytes": machine.free_disk_bytes(machine.cache_root(spec.run.cache_dir).absolute()),
     }
 
 

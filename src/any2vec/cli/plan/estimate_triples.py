@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from any2vec.cli.output import columns, facts, note, number, parts, print_json, show, size
-from any2vec.cli.run.job import Job
+from any2vec.train.spec import RunSpec
 
 
 def estimate_triples(
-    job: Job, run: Any, rows: int | None, items: int | None, room: dict[str, int], stage: Any, as_json: bool
+    spec: RunSpec, rows: int | None, items: int | None, room: dict[str, int], stage: Any, as_json: bool
 ) -> None:
     """Print what a run of a model of triples will hold, move and put on the disk. rows: entities, without an input."""
     from any2vec.tasks.triples.sizing import size_of_shape, size_of_triples, told
+    from any2vec.tasks.words.sizing import RunSettings
 
+    run = RunSettings(**{item.name: getattr(spec.run, item.name) for item in fields(RunSettings)})
     if rows is None:
-        found = size_of_triples(job.model, job.data, run, job.table, job.triples, stage)
+        found = size_of_triples(spec.model, spec.data, run, spec.storage, spec.reading.get("triples"), stage)
     else:
-        found = size_of_shape(job.model, rows, items or 20 * rows, run, job.table)
-    result = told(found, job.model, run) | {"model": job.name} | room
+        found = size_of_shape(spec.model, rows, items or 20 * rows, run, spec.storage)
+    result = told(found, spec.model, run) | {"model": spec.model.name} | room
     if as_json:
         print_json(result)
         return

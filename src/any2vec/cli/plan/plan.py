@@ -1,4 +1,4 @@
-"""`any2vec plan`."""
+"""`any2vec plan MODEL`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from any2vec import machine
 from any2vec.cli.bar import Bar
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import AsJson, columns, duration, facts, guarded, note, number, parts, print_json, show, size
-from any2vec.cli.run.job import PLANNED_MODELS, READING, Job, job_flags, make_job
+from any2vec.cli.run.flags import make_spec, model_flags
+from any2vec.cli.run.group import Config, model_group
 from any2vec.errors import InputError
-from any2vec.sync.options.rounds import HostOptions
+from any2vec.sync.options.rounds import RoundAgreement
+from any2vec.train.registry import models_of, task_named
+from any2vec.train.spec import Hooks, RunSpec
+from any2vec.train.task import Task, refuse_absent
 
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)\s*([kKMGT]?)")
 _UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -26,134 +30,174 @@ _SAID = {
     "handle": "copies and messages", "link": "links",
 }  # fmt: skip
 """parts of a round, as JSON has them -> in words"""
-_SHAPE, _MACHINE, _SEQUENCES = "Without an input", "Machines", "Machines for words and nodes"
+_SHAPE, _MACHINE = "Without an input", "Machines"
 
 
-def _plan(
-    inputs: Annotated[
-        list[str] | None, typer.Argument(metavar="INPUT...", help="As for train.", show_default=False)
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help=f"{', '.join(PLANNED_MODELS)}.", show_default=False)
-    ] = None,
-    rows: Annotated[
-        str | None,
-        typer.Option("--rows", help="So many vectors, like 399k or 5G.", rich_help_panel=_SHAPE, show_default=False),
-    ] = None,
-    tokens: Annotated[
-        str | None,
-        typer.Option("--tokens", help="Of words and nodes: words (steps) in an epoch, by default 100 a row.",
-                     rich_help_panel=_SHAPE, show_default=False),
-    ] = None,
-    zipf: Annotated[
-        float | None,
-        typer.Option("--zipf", help="Exponent of Zipf's law, by default 1.", rich_help_panel=_SHAPE,
-                     show_default=False),
-    ] = None,
-    num_columns: Annotated[
-        int | None,
-        typer.Option("--columns", min=1, help="Of clicks: columns of categories, by default 26.",
-                     rich_help_panel=_SHAPE, show_default=False),
-    ] = None,
-    num_dense: Annotated[
-        int | None,
-        typer.Option("--numbers", min=0, help="Of clicks: columns of numbers, by default 13.",
-                     rich_help_panel=_SHAPE, show_default=False),
-    ] = None,
-    items_per_s: Annotated[
-        str | None,
-        typer.Option(
-            "--items-per-s", help="Pace of one thread; measured here if it is not given.", rich_help_panel=_MACHINE,
-            show_default=False,
-        ),
-    ] = None,
-    efficiency: Annotated[
-        float | None,
-        typer.Option("--efficiency", help="Of a thread beside others, 0 to 1, by default 0.92.",
-                     rich_help_panel=_SEQUENCES, show_default=False),
-    ] = None,
-    memory_bandwidth: Annotated[
-        str | None,
-        typer.Option(
-            "--memory-bandwidth", help="Bytes/s of a host's memory, like 200G, as a limit of its pace.",
-            rich_help_panel=_SEQUENCES, show_default=False,
-        ),
-    ] = None,
-    agree_threads: Annotated[
-        int | None,
-        typer.Option(
-            "--agree-threads", min=1, help="Threads of a host that agree; by default all.", show_default=False,
-            rich_help_panel=_SEQUENCES,
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="TOML file with the same names as the flags.", show_default=False)
-    ] = None,
-    as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
-    **values: Any,
+Rows = Annotated[
+    str | None,
+    typer.Option("--rows", help="So many vectors, like 399k or 5G.", rich_help_panel=_SHAPE, show_default=False),
+]
+Zipf = Annotated[
+    float | None,
+    typer.Option("--zipf", help="Exponent of Zipf's law, by default 1.", rich_help_panel=_SHAPE, show_default=False),
+]
+Pace = Annotated[
+    str | None,
+    typer.Option(
+        "--items-per-s", help="Pace of one thread; measured here if it is not given.", rich_help_panel=_MACHINE,
+        show_default=False,
+    ),
+]  # fmt: skip
+Inputs = Annotated[list[str] | None, typer.Argument(metavar="INPUT...", help="As for train.", show_default=False)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+
+def plan_command(task: Task, model: str) -> Any:
+    """The function behind `any2vec plan MODEL`."""
+    function = PLANS[task.name](task, model)
+    function.__doc__ = (
+        f"Memory, bytes and modeled time of a run of {model} over hosts, before anything starts.\n\nany2vec plan "
+        f"{model} INPUT --hosts 4 --threads 8 --link 10Gbit,50us\n\nTakes the flags of train. Reads the input, or "
+        "takes a shape, and trains for a second on one thread to see how fast that is (or takes --items-per-s); times "
+        "of more threads, of links and of agreements are modeled."
+    )
+    return with_flags(guarded(function), model_flags(task.name, model))
+
+
+def _planned(
+    task: Task, model: str, inputs: Any, config: Path | None, values: dict[str, Any], rows: str | None,
+    shape: dict[str, Any],
+) -> RunSpec:  # fmt: skip
+    """The run to plan. shape: flag -> value of what goes with --rows alone."""
+    if rows is None and not inputs and config is None:
+        raise InputError("Say what to plan for: an INPUT, or --rows.")
+    spec = make_spec(task, model, inputs, None, config, values, needs_input=rows is None)
+    refuse_absent(task, spec)
+    if rows is not None and inputs:
+        raise InputError("Give an INPUT or --rows, not both.")
+    if rows is None:
+        _refuse(shape, "goes with --rows; an INPUT has its own")
+        return spec
+    flags, kinds = model_flags(task.name, model), set(task.reading_of(model))
+    reading = {flags[name].flag: value for name, value in values.items() if flags[name].defaults.keys() <= kinds}
+    _refuse(reading, "says how an INPUT is read; leave it out with --rows")
+    return spec
+
+
+def _pace_of(items_per_s: str | None) -> float | None:
+    return None if items_per_s is None else float(quantity("--items-per-s", items_per_s, 1, 10**15))
+
+
+def plan_clicks_command(task: Task, model: str) -> Any:
+    """`any2vec plan` of a model of clicks."""
+
+    def plan(
+        inputs: Inputs = None,
+        rows: Rows = None,
+        zipf: Zipf = None,
+        num_columns: Annotated[
+            int | None,
+            typer.Option("--columns", min=1, help="Columns of categories, by default 26.", rich_help_panel=_SHAPE,
+                         show_default=False),
+        ] = None,
+        num_dense: Annotated[
+            int | None,
+            typer.Option("--numbers", min=0, help="Columns of numbers, by default 13.", rich_help_panel=_SHAPE,
+                         show_default=False),
+        ] = None,
+        items_per_s: Pace = None,
+        config: Config = None,
+        as_json: AsJson = False,
+        quiet: Quiet = False,
+        **values: Any,
+    ) -> None:  # fmt: skip
+        from any2vec.cli.plan.clicks import plan_clicks
+
+        own = {"--zipf": zipf, "--columns": num_columns, "--numbers": num_dense}
+        spec = _planned(task, model, inputs, config, values, rows, own)
+        total = None if rows is None else quantity("--rows", rows, 2, MOST_ROWS)
+        columns = 26 if num_columns is None else num_columns
+        numbers = 13 if num_dense is None else num_dense
+        exponent = 1.0 if zipf is None else zipf
+        with Bar(quiet) as bar:
+            plan_clicks(spec, total, columns, numbers, exponent, _pace_of(items_per_s), bar.stage, as_json)
+
+    return plan
+
+
+def plan_sequences_command(task: Task, model: str) -> Any:
+    """`any2vec plan` of a model of sequences."""
+
+    def plan(
+        inputs: Inputs = None,
+        rows: Rows = None,
+        tokens: Annotated[
+            str | None,
+            typer.Option("--tokens", help="Words (steps) in an epoch, by default 100 a row.", rich_help_panel=_SHAPE,
+                         show_default=False),
+        ] = None,
+        zipf: Zipf = None,
+        items_per_s: Pace = None,
+        efficiency: Annotated[
+            float | None,
+            typer.Option("--efficiency", help="Of a thread beside others, 0 to 1, by default 0.92.",
+                         rich_help_panel=_MACHINE, show_default=False),
+        ] = None,
+        memory_bandwidth: Annotated[
+            str | None,
+            typer.Option("--memory-bandwidth", help="Bytes/s of a host's memory, like 200G, as a limit of its pace.",
+                         rich_help_panel=_MACHINE, show_default=False),
+        ] = None,
+        agree_threads: Annotated[
+            int | None,
+            typer.Option("--agree-threads", min=1, help="Threads of a host that agree; by default all.",
+                         show_default=False, rich_help_panel=_MACHINE),
+        ] = None,
+        config: Config = None,
+        as_json: AsJson = False,
+        quiet: Quiet = False,
+        **values: Any,
+    ) -> None:  # fmt: skip
+        spec = _planned(task, model, inputs, config, values, rows, {"--tokens": tokens, "--zipf": zipf})
+        limit = 0.0 if memory_bandwidth is None else float(quantity("--memory-bandwidth", memory_bandwidth, 1, 10**18))
+        threads = spec.run.threads or machine.usable_cores()
+        machines = {
+            "efficiency": 0.92 if efficiency is None else efficiency, "memory_bandwidth": limit,
+            "agree_threads": agree_threads or threads,
+        }  # fmt: skip
+        with Bar(quiet) as bar:
+            exponent = 1.0 if zipf is None else zipf
+            _plan_sequences(spec, rows, tokens, exponent, _pace_of(items_per_s), threads, machines, bar, as_json, quiet)
+
+    return plan
+
+
+def _plan_sequences(
+    spec: RunSpec, rows: str | None, tokens: str | None, exponent: float, pace: float | None, threads: int,
+    machines: dict[str, Any], bar: Bar, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
-    """Memory, bytes, rounds and modelled time of a run over hosts, before anything starts.
-
-    any2vec plan corpus.txt --model skipgram --hosts 4 --threads 8 --link 10Gbit,50us
-
-    any2vec plan --model skipgram --dim 200 --hosts 32 --threads 48 --link 100Gbit,2us --rows 399k --tokens 665M
-
-    Takes the flags of train. Reads the input, or takes a shape, and trains for a second on one thread to see how fast
-    that is (or takes --items-per-s); times of more threads, of links and of agreements are modelled.
-    """
     from any2vec.plan.cost.hosts import Costs
     from any2vec.tasks.words.foresight import plan_hosts
     from any2vec.tasks.words.sizing import RunSettings, size_of_input, size_of_plan
 
-    if rows is None and not inputs and config is None:
-        raise InputError("Say what to plan for: an INPUT, or --rows.")
-    job = make_job(inputs, model, None, config, values, needs_input=rows is None, models=PLANNED_MODELS)
-    if rows is not None and inputs:
-        raise InputError("Give an INPUT or --rows, not both.")
-    clicks = {"--columns": num_columns, "--numbers": num_dense}
-    sequences = {"--efficiency": efficiency, "--memory-bandwidth": memory_bandwidth, "--agree-threads": agree_threads}
-    _refuse(
-        sequences | {"--tokens": tokens} if job.is_clicks else clicks,
-        f"is for models of {'words and nodes' if job.is_clicks else 'clicks'}, not {job.name}; leave it out",
-    )
-    if rows is None:
-        _refuse({"--tokens": tokens, "--zipf": zipf} | clicks, "goes with --rows; an INPUT has its own")
+    own = {item.name: getattr(spec.run, item.name) for item in fields(RunSettings)} | {"threads": 1}
+    run = RunSettings(**own)
+    task_named(spec.task).check(spec, Hooks())
+    spread, cut = _spread(spec), _cut(spec)
+    if rows is not None:
+        num_rows = quantity("--rows", rows, 2, MOST_ROWS)
+        num_tokens = 100 * num_rows if tokens is None else quantity("--tokens", tokens, 1, MOST_TOKENS)
+        sized = size_of_plan(spec.model, num_rows, num_tokens, run, exponent=exponent, pace=pace)
     else:
-        flags = (job_flags()[name] for name in values)
-        reading = {flag.flag: values[flag.name] for flag in flags if flag.defaults.keys() <= READING}
-        _refuse(reading, "says how an INPUT is read; leave it out with --rows")
-    exponent = 1.0 if zipf is None else zipf
-    pace = None if items_per_s is None else float(quantity("--items-per-s", items_per_s, 1, 10**15))
-    if job.is_clicks:
-        from any2vec.cli.plan.clicks import plan_clicks
-
-        total = None if rows is None else quantity("--rows", rows, 2, MOST_ROWS)
-        shape = (26 if num_columns is None else num_columns, 13 if num_dense is None else num_dense, exponent)
-        with Bar(quiet) as bar:
-            plan_clicks(job, total, *shape, pace, bar.stage, as_json)
-        return
-    limit = 0.0 if memory_bandwidth is None else float(quantity("--memory-bandwidth", memory_bandwidth, 1, 10**18))
-    threads = job.run.threads or machine.usable_cores()
-    costs = Costs(threads=agree_threads or threads)
-    settings = {item.name: getattr(job.run, item.name) for item in fields(RunSettings)} | {"threads": 1}
-    spread, cut = _spread(job), _cut(job)
-    with Bar(quiet) as bar:
-        if rows is not None:
-            num_rows = quantity("--rows", rows, 2, MOST_ROWS)
-            num_tokens = 100 * num_rows if tokens is None else quantity("--tokens", tokens, 1, MOST_TOKENS)
-            sized = size_of_plan(job.model, num_rows, num_tokens, RunSettings(**settings), exponent=exponent, pace=pace)
-        else:
-            sized = size_of_input(
-                job.model, job.data, RunSettings(**settings), text=job.text, graph=job.graph, stage=bar.stage, pace=pace
-            )
+        text, graph = spec.reading.get("text"), spec.reading.get("graph")
+        sized = size_of_input(spec.model, spec.data, run, text=text, graph=graph, stage=bar.stage, pace=pace)
     found = plan_hosts(
-        sized, spread, threads, efficiency=0.92 if efficiency is None else efficiency, memory_bandwidth=limit,
-        costs=costs, cut=cut,
+        sized, spread, threads, efficiency=machines["efficiency"], memory_bandwidth=machines["memory_bandwidth"],
+        costs=Costs(threads=machines["agree_threads"]), cut=cut,
     )  # fmt: skip
     result = found.as_dict() | {
-        "model": job.name, "shape": sized.as_dict()["shape"] | {"threads": found.threads}, "link": job.hosts.link,
-        "thread_items_per_s": sized.rates.items_per_s, "is_pace_given": pace is not None,
+        "model": spec.model.name, "shape": sized.as_dict()["shape"] | {"threads": found.threads},
+        "link": spec.hosts.link, "thread_items_per_s": sized.rates.items_per_s, "is_pace_given": pace is not None,
     }  # fmt: skip
     if as_json:
         print_json(result)
@@ -161,11 +205,20 @@ def _plan(
     _print(result)
     if spread.hosts > 1 and spread.link is None:
         note("No --link was given, so the links' time is left out.", quiet)
-    if found.part is not None and job.is_graph:
+    if found.part is not None and spec.model.is_graph:
         note("The time that walkers travel is left out.", quiet)
 
 
-plan = with_flags(guarded(_plan), job_flags())
+PLANS = {"words": plan_sequences_command, "clicks": plan_clicks_command}
+"""task -> what plans its models"""
+NOT_PLANNED = ("ngram",)
+
+
+def _known() -> dict[str, Task]:
+    return {name: task for name, task in models_of("train").items() if task.name in PLANS and name not in NOT_PLANNED}
+
+
+plan = model_group("plan", "Memory, bytes and modeled time of a run over hosts.", plan_command, _known)
 
 
 def _refuse(values: dict[str, Any], why: str) -> None:
@@ -190,37 +243,28 @@ def quantity(flag: str, text: str, low: int, high: int) -> int:
     return value
 
 
-def _spread(job: Job) -> Any:
+def _spread(spec: RunSpec) -> Any:
     """The hosts and their agreement, as the flags have them."""
     from any2vec.cluster.link import parse_link
     from any2vec.plan.cost.hosts import Spread
     from any2vec.sync.options.names import MERGES
 
-    options = job.hosts
-    assert isinstance(options, HostOptions)
-    if not options.agreement.has_scheme:
-        raise InputError(f"Only {', '.join(MERGES)} can be planned, got --sync {options.sync}.")
-    hosts = options.hosts or options.logical_hosts or 1
+    agreement = RoundAgreement.of(spec.hosts, spec.sync)
+    if not agreement.agreement.has_scheme:
+        raise InputError(f"Only {', '.join(MERGES)} can be planned, got --sync {agreement.sync}.")
+    hosts = spec.hosts.trainers or 1
     return Spread(
-        hosts=hosts, rounds_per_epoch=options.rounds(hosts), scheme=options.form(hosts) or "pull-opt",
-        bits=options.bits,
-        link=None if options.link is None else parse_link(options.link), is_overlapped=options.overlap,
+        hosts=hosts, rounds_per_epoch=agreement.rounds(hosts), scheme=agreement.form(hosts) or "pull-opt",
+        bits=agreement.bits, link=None if spec.hosts.link is None else parse_link(spec.hosts.link),
+        is_overlapped=agreement.overlap,
     )  # fmt: skip
 
 
-def _cut(job: Job) -> str | None:
+def _cut(spec: RunSpec) -> str | None:
     """How the input is cut into parts, one a host, as `plan_hosts` wants it; None: it is not."""
     from any2vec.plan.cost.part import TEXT
-    from any2vec.tasks.words.parts import check_parts
-    from any2vec.tasks.words.prepare import check_partition
 
-    assert isinstance(job.hosts, HostOptions)
-    if job.hosts.partition is not None:
-        check_partition(job.model, job.data)
-    elif job.hosts.read == "parts":
-        check_parts(job.model, job.data)
-        return TEXT
-    return job.hosts.partition
+    return TEXT if spec.hosts.read == "parts" else spec.hosts.partition
 
 
 def _print(result: dict[str, Any]) -> None:

@@ -12,15 +12,16 @@ import typer
 from any2vec.cli.bar import Bar
 from any2vec.cli.options import Flag, flags_of, with_flags
 from any2vec.cli.output import AsJson, facts, fraction, guarded, note, print_json, show
-from any2vec.cli.run.job import check_input, text_options
+from any2vec.cli.run.flags import check_input
 from any2vec.data.io.storage import atomic_file, check_file_free
+from any2vec.data.text.options import TextOptions
 from any2vec.evaluate.words.target_options import DimensionOptions
 
 
 @cache
 def dimension_flags() -> dict[str, Flag]:
     """Flags of counting, of the choice, and of reading text."""
-    owners = {"choice": DimensionOptions, "text": text_options()}
+    owners = {"choice": DimensionOptions, "text": TextOptions}
     return flags_of(owners, {"choice": "Choice", "text": "Reading text"})
 
 
@@ -44,7 +45,7 @@ def _dimension(
     more dimensions keep more of both (Yin and Shen 2018).
     """
     options = DimensionOptions(**_those(DimensionOptions, values))
-    text = text_options()(**_those(text_options(), values))
+    text = TextOptions(**_those(TextOptions, values))
     for path in corpus:
         check_input(path)
     if out is not None:

@@ -15,7 +15,7 @@ from any2vec.cli.options import with_flags
 from any2vec.cli.output import AsJson, guarded, note, plain, print_json, render, show
 from any2vec.cli.results.pip import check_flags, judge, pip_flags
 from any2vec.cli.results.search import Format, Result, load
-from any2vec.cli.run.job import check_input
+from any2vec.cli.run.flags import check_input
 from any2vec.data.io.storage import atomic_file
 from any2vec.errors import InputError, StorageError
 

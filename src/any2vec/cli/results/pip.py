@@ -11,8 +11,8 @@ from typing import Any
 
 from any2vec.cli.bar import Bar
 from any2vec.cli.options import Flag, flags_of
-from any2vec.cli.run.job import text_options
 from any2vec.data.io.storage import RESULT_FORMAT, format_of_folder
+from any2vec.data.text.options import TextOptions
 from any2vec.errors import InputError
 from any2vec.evaluate.words.target_options import TargetOptions
 
@@ -23,7 +23,7 @@ _SHARED = ("max_vocab", "seed")
 @cache
 def pip_flags() -> dict[str, Flag]:
     """Flags of the target and of reading text."""
-    owners = {"pip": TargetOptions, "text": text_options()}
+    owners = {"pip": TargetOptions, "text": TextOptions}
     panels = {"pip": "pip: the target; by default as in training", "text": "pip: reading text"}
     return {name: flag for name, flag in flags_of(owners, panels).items() if name not in _SHARED}
 
@@ -47,7 +47,7 @@ def judge(run: Path, embeddings: Any, data: Path, values: dict[str, Any], refere
         return evaluate_pip(embeddings, data)
     names = {item.name for item in fields(TargetOptions)}
     given = {"seed": _seed_of(run)} | {name: value for name, value in values.items() if name in names}
-    text = text_options()(**{name: value for name, value in values.items() if name not in names})
+    text = TextOptions(**{name: value for name, value in values.items() if name not in names})
     with Bar() as bar:
         return evaluate_pip(
             embeddings, data, options=options_of(embeddings, **given), text=text, references=references,

@@ -14,7 +14,8 @@ from any2vec.cli.bar import Bar
 from any2vec.cli.config import read_config
 from any2vec.cli.options import Flag, flags_of, with_flags
 from any2vec.cli.output import AsJson, duration, facts, guarded, number, print_json, render, show
-from any2vec.cli.run.job import check_input, graph_options
+from any2vec.cli.run.flags import check_input
+from any2vec.data.graph.options import GraphOptions
 from any2vec.data.io.storage import check_folder_free
 from any2vec.errors import InputError
 
@@ -56,7 +57,7 @@ def _walk_options() -> type:
 @cache
 def graph_flags() -> dict[str, Flag]:
     """Flags of reading a graph."""
-    return flags_of({"graph": graph_options()}, {"graph": "Reading graphs"})
+    return flags_of({"graph": GraphOptions}, {"graph": "Reading graphs"})
 
 
 @cache
@@ -74,7 +75,7 @@ def read(path: str, options: dict[str, Any], bar: Bar) -> Any:
     from any2vec.data.graph.reader import read_graph
 
     check_input(path)
-    return read_graph(path, graph_options()(**options), progress=lambda done, total: bar.stage("reading", done, total))
+    return read_graph(path, GraphOptions(**options), progress=lambda done, total: bar.stage("reading", done, total))
 
 
 def _walk(

@@ -1,106 +1,67 @@
-"""`any2vec stream`."""
+"""`any2vec stream MODEL`."""
 
 from __future__ import annotations
 
-from functools import cache
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from any2vec.cli.options import Flag, flags_of, with_flags
+from any2vec.cli.options import with_flags
 from any2vec.cli.output import AsJson, duration, facts, fraction, guarded, note, number, print_json, show, size
-from any2vec.cli.run.job import text_options
+from any2vec.cli.run.flags import make_spec, model_flags
+from any2vec.cli.run.group import Config, check_out, model_group
 from any2vec.cli.stream_bar import StreamBar
-from any2vec.errors import InputError
-from any2vec.sources.base.options import SourceOptions
-from any2vec.sync.options.stream_hosts import StreamHosts
-from any2vec.tasks.stream.models import CONFIGS, config_of
-from any2vec.tasks.stream.options import StreamOptions
-
-_NOT_HERE = ("column",)
-"""options of reading text that no stream has"""
+from any2vec.train.spec import Hooks
+from any2vec.train.task import Task
 
 
-@cache
-def _owners() -> dict[str, type]:
-    models: dict[str, type] = {name: config_of(name) for name in CONFIGS}
-    return models | {"run": StreamOptions, "hosts": StreamHosts, "reading": SourceOptions, "text": text_options()}
+def stream_command(task: Task, model: str) -> Any:
+    """The function behind `any2vec stream MODEL`."""
+
+    def stream(
+        sources: Annotated[
+            list[str] | None,
+            typer.Argument(
+                metavar="SOURCE...",
+                help="A path, - (standard input), tcp://, unix://, http(s)://, kafka:// or redis:// address.",
+                show_default=False,
+            ),
+        ] = None,
+        out: Annotated[
+            Path | None, typer.Option("--out", "-o", help="Folder of the result.", show_default=False)
+        ] = None,
+        config: Config = None,
+        as_json: AsJson = False,
+        quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+        **values: Any,
+    ) -> None:
+        spec = make_spec(task, model, sources, out, config, values)
+        folder = check_out(spec.run.out)
+        from any2vec.tasks.stream.stream import listed
+        from any2vec.tasks.stream.stream import train as stream_spec
+
+        with StreamBar(quiet) as bar:
+            hooks = Hooks(progress=bar.record)
+            result = stream_spec(replace(spec, data=listed(spec.data)), hooks, time.perf_counter())
+        if result is None:  # of the hosts under torchrun rank 0 speaks
+            return
+        if as_json:
+            print_json(result.summary | {"out": str(folder)})
+            return
+        _print_summary(result.summary, folder)
+        note(task.next_step(spec.model, folder, []), quiet)
+
+    stream.__doc__ = (
+        f"Train {task.about[model]}, on text that need not end, as it comes.\n\nany2vec stream {model} log.txt "
+        "--follow --out words\n\nCtrl-C saves and ends; --resume goes on."
+    )
+    return with_flags(guarded(stream), model_flags(task.name, model))
 
 
-@cache
-def stream_flags() -> dict[str, Flag]:
-    """Flags of models, of the run, and of reading."""
-    panels = dict.fromkeys(CONFIGS, "Model") | {
-        "run": "Run",
-        "hosts": "Hosts",
-        "reading": "Reading sources",
-        "text": "Words",
-    }
-    return {name: flag for name, flag in flags_of(_owners(), panels).items() if name not in _NOT_HERE}
-
-
-def _stream(
-    sources: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SOURCE...",
-            help="A path, - (standard input), tcp://, unix://, http(s)://, kafka:// or redis:// address.",
-            show_default=False,
-        ),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help=f"{', '.join(CONFIGS)}.", show_default=False)
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the result.", show_default=False)] = None,
-    as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
-    **values: Any,
-) -> None:
-    """Train vectors of words on text that need not end, as it comes.
-
-    any2vec stream log.txt --model skipgram --follow --out words
-
-    any2vec nearest words coffee    (meanwhile, in another terminal)
-
-    Ctrl-C saves and ends; --resume goes on.
-    """
-    if not sources:
-        raise InputError("Say what to train on: a path, - for standard input, or an address with its scheme.")
-    if model is None:
-        raise InputError(f"Say which model to train: --model {'|'.join(CONFIGS)}.")
-    if out is None:
-        raise InputError("Say where the result goes: --out DIR.")
-    config_of(model)
-    mine = (model, "run", "reading", "text", "hosts")
-    flags = stream_flags()
-    for key in values:
-        if not any(owner in flags[key].defaults for owner in mine):
-            raise InputError(
-                f"{flags[key].flag} is not an option of {model}; it is for {', '.join(flags[key].defaults)}."
-            )
-
-    def build(owner: str) -> Any:
-        return _owners()[owner](**{key: value for key, value in values.items() if owner in flags[key].defaults})
-
-    built = [build(owner) for owner in mine]
-    from any2vec.tasks.stream.stream import stream as train
-
-    with StreamBar(quiet) as bar:
-        result = train(
-            built[0], sources, out=out, options=built[1], reading=built[2], text=built[3], hosts=built[4],
-            callback=bar.record,
-        )  # fmt: skip
-    if result is None:  # of the hosts under torchrun rank 0 speaks
-        return
-    if as_json:
-        print_json(result.summary | {"out": str(out)})
-        return
-    _print_summary(result.summary, out)
-    note(f"To see the words nearest to another:  any2vec nearest {out} WORD", quiet)
-
-
-stream = with_flags(guarded(_stream), stream_flags())
+stream = model_group("stream", "Train on text that need not end; `any2vec stream MODEL --help`.", stream_command)
 
 
 def _print_summary(summary: dict[str, Any], out: Path) -> None:

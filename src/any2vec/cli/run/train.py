@@ -1,99 +1,70 @@
-"""`any2vec train`."""
+"""`any2vec train MODEL`."""
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-import any2vec
 from any2vec.cli import STARTED
 from any2vec.cli.bar import Bar
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import AsJson, duration, facts, fraction, guarded, note, number, print_json, show, size
-from any2vec.cli.run.job import ALL_MODELS, Job, job_flags, make_job
+from any2vec.cli.run.flags import make_spec, model_flags
+from any2vec.cli.run.group import Config, check_out, model_group
 from any2vec.cluster.launch.join import is_first
-from any2vec.errors import InputError
+from any2vec.train.fit import train as fit_spec
+from any2vec.train.spec import Hooks, RunSpec
+from any2vec.train.task import Task
 
 
-def _train(
-    inputs: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="INPUT...", help="Text, graph, clicks, triples: files, folders, globs, or - .", show_default=False
-        ),
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help=f"{', '.join(ALL_MODELS)}.", show_default=False)
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the result.", show_default=False)] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="TOML file with the same names as the flags.", show_default=False)
-    ] = None,
-    as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
-    **values: Any,
-) -> None:
-    """Train vectors of words, graph nodes or entities, a model of clicks, or a classifier of nodes.
+def train_command(task: Task, model: str) -> Any:
+    """The function behind `any2vec train MODEL`."""
 
-    any2vec train corpus.txt --model skipgram --out words
+    def train(
+        inputs: Annotated[
+            list[str] | None, typer.Argument(metavar="INPUT...", help="What to train on.", show_default=False)
+        ] = None,
+        out: Annotated[
+            Path | None, typer.Option("--out", "-o", help="Folder of the result.", show_default=False)
+        ] = None,
+        config: Config = None,
+        as_json: AsJson = False,
+        quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+        **values: Any,
+    ) -> None:
+        spec = make_spec(task, model, inputs, out, config, values)
+        if spec.run.out is None and task.needs_folder:
+            check_out(None)
+        with Bar(quiet or not is_first()) as bar:
+            hooks = Hooks(progress=bar.record, stage=bar.stage)
+            result = fit_spec(spec, hooks, time.perf_counter())
+        if is_first():  # of the hosts under torchrun one speaks
+            _report(task, spec, result, as_json, quiet)
 
-    any2vec train edges.tsv --model node2vec --p 0.25 --q 0.25 --out nodes
+    train.__doc__ = f"Train {task.about[model]}.\n\nany2vec train {model} INPUT --out DIR\n\nINPUT: {task.input}"
+    return with_flags(guarded(train), model_flags(task.name, model))
 
-    any2vec train corpus.txt --model skipgram --hosts 2 --out words
 
-    any2vec train clicks.tsv --model dlrm --schema criteo --out clicks
+train = model_group("train", "Train a model; `any2vec train MODEL --help` shows its options.", train_command)
 
-    any2vec train triples.tsv --model complex --out entities
 
-    any2vec train edges.tsv --model ga-mlp --features x.npz --labels y.tsv --split s.tsv --out classes
-    """
-    job = make_job(inputs, model, out, config, values)
-    if job.out is None and not job.is_classes:  # what a classifier tells rightly may be all that is wanted
-        raise InputError("Say where the result goes: --out DIR.")
-    with Bar(quiet or not is_first()) as bar:
-        result = any2vec.fit(job.model, job.data, out=job.out, callback=bar.record, stage=bar.stage, **job.arguments())
-    if not is_first():  # of the hosts under torchrun one speaks
-        return
+def _report(task: Task, spec: RunSpec, result: Any, as_json: bool, quiet: bool) -> None:
+    """Print what the run made, for people or programs."""
+    out = spec.run.out
     summary = dict(result.summary)
     summary["seconds"] = time.perf_counter() - STARTED
-    summary |= {"model": job.name, "out": None if job.out is None else str(job.out)}
-    for remark in summary.get("warnings") or [] if job.is_clicks else []:
+    summary |= {"model": spec.model.name, "out": None if out is None else str(out)}
+    for remark in summary.get("warnings") or [] if task.warns_always else []:
         note(f"Note: {remark}")  # with --quiet and --json, too: the model is of little use
     if as_json:
         print_json(summary)
-    else:
-        _print_summary(job, summary, result)
-        if job.out is not None:
-            note(_next(job, result), quiet)
-
-
-_NOUNS = {
-    "clicks": ("values", "examples"), "triples": ("entities", "triples"), "graph": ("nodes", "steps"),
-    "classes": ("nodes", "nodes"), "": ("words", "words"),
-}  # fmt: skip
-"""what has vectors, and what speed counts"""
-
-train = with_flags(guarded(_train), job_flags())
-
-
-def _next(job: Job, result: Any) -> str:
-    """What to try with the result, for a key that is neither the most frequent nor rare."""
-    keys = result.embeddings.keys
-    if job.is_clicks:
-        return f"To score other rows:  {shlex.join(['any2vec', 'score', str(job.out), 'ROWS.tsv'])}"
-    if job.is_triples:
-        ask = ["any2vec", "evaluate", str(job.out), "--task", "triples", "--data", "TEST.tsv"]
-        return f"To rank the answers of other triples:  {shlex.join(ask)}"
-    if job.is_classes:
-        ask = ["any2vec", "score", str(job.out), "EDGES.tsv", "--features", "X.npz"]
-        return f"To tell classes of these nodes, or of others:  {shlex.join(ask)}"
-    key = str(keys[min(len(keys) - 1, 300)]) if len(keys) else "KEY"
-    command = shlex.join(["any2vec", "nearest", str(job.out), key])
-    return f"To see the {'nodes' if job.is_graph else 'words'} nearest to {key}:  {command}"
+        return
+    _print_summary(task, spec, summary)
+    if out is not None:
+        note(task.next_step(spec.model, out, result.embeddings.keys), quiet)
 
 
 def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
@@ -123,15 +94,6 @@ def _is_layered(summary: dict[str, Any]) -> bool:
     return "layers_by_host" in summary
 
 
-def _class_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    """How many classes of nodes a classifier tells rightly."""
-    told = [(name, summary.get(f"{name}_accuracy")) for name in ("train", "val", "test")]
-    shares = ", ".join(f"{name} {value:.1%}" for name, value in told if value is not None)
-    linear = summary.get("linear_test_accuracy")
-    beside = [] if linear is None else [("a linear model", f"test {linear:.1%}")]
-    return [("right classes", shares), *beside] if shares else []
-
-
 def _table_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     """What only a run of a table larger than memory has to tell."""
     if summary.get("partitions", 1) == 1:
@@ -148,23 +110,22 @@ def _restart_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     return [*again, *([("lost", f"{lost:,} updates of rows, by the trainers that were left")] if lost else [])]
 
 
-def _print_summary(job: Job, summary: dict[str, Any], result: Any) -> None:
-    kinds = {"clicks": job.is_clicks, "triples": job.is_triples, "classes": job.is_classes, "graph": job.is_graph}
-    rows, items = _NOUNS[next((kind for kind, is_one in kinds.items() if is_one), "")]
+def _print_summary(task: Task, spec: RunSpec, summary: dict[str, Any]) -> None:
+    nouns = task.nouns(spec.model)
     loss = fraction(summary["loss"]) if summary.get("loss") is not None else "not measured"
     if "normalised_entropy" in summary:
         seen = ", each example before it is learned from" if summary["epochs"] == 1 else " in the last pass"
         loss += f", normalised entropy {fraction(summary['normalised_entropy'])}{seen}"
     pairs = [
-        ("vectors", f"{summary['rows']:,} {rows} × {summary['dim']}"),
+        ("vectors", f"{summary['rows']:,} {nouns.rows} × {summary['dim']}"),
         ("loss", loss),
-        *_class_lines(summary),
-        ("speed", f"{number(summary['items_per_s'])} {items}/s"),
+        *task.lines(summary),
+        ("speed", f"{number(summary['items_per_s'])} {nouns.items}/s"),
         ("time", f"{duration(summary['seconds'])} in all, {duration(summary.get('train_seconds'))} of training"),
         ("memory", f"{size(summary['peak_rss_bytes'])} at the peak"),
         *_table_lines(summary),
         *_host_lines(summary),
-        *([] if job.out is None else [("result", str(job.out))]),
+        *([] if spec.run.out is None else [("result", str(spec.run.out))]),
     ]
     for remark in summary.get("warnings") or []:
         pairs.append(("note", str(remark)))

@@ -15,7 +15,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.exchange.tracking import Inspector
 from any2vec.sync.options import names
-from any2vec.sync.options.rounds import HostOptions
+from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.types import Work
 
 FIRST = 1024
@@ -104,7 +104,7 @@ def rows_of_sync(number: int, num_rows: int, first: int = FIRST) -> int:
 
 def make(
     how: names.Frequent,
-    options: HostOptions,
+    options: RoundAgreement,
     transport: Transport,
     tables: dict[str, np.ndarray],
     inspector: Inspector,

@@ -9,7 +9,7 @@ from any2vec.sync.exchange.served import Served
 from any2vec.sync.exchange.server_mean import AveragingServer
 from any2vec.sync.exchange.tracking import Inspector
 from any2vec.sync.options import names
-from any2vec.sync.options.rounds import HostOptions
+from any2vec.sync.options.rounds import RoundAgreement
 
 
 class ParameterServer(Served):
@@ -30,7 +30,7 @@ class ParameterServer(Served):
 
 def make(
     how: names.Server | names.ServerMean,
-    options: HostOptions,
+    options: RoundAgreement,
     transport: Transport,
     tables: dict[str, np.ndarray],
     inspector: Inspector,

@@ -1,15 +1,15 @@
-"""How a run of a model of clicks is spread over trainers and servers, and how they agree. Light: no numba, no NumPy."""
+"""The agreement of click models: trainers and servers, dense layers, rows. Light: no numba, no NumPy."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, get_args, get_type_hints
 
-from any2vec.checks import check_number, check_whole
+from any2vec.checks import check_whole
 from any2vec.errors import InputError
-from any2vec.plan.choices import MOST_PLANNED
+from any2vec.options.hosts import HostOptions
+from any2vec.options.sync import SyncOptions
 from any2vec.sync.options.replica_names import SERVED_SYNCS, ClickSync, MOfN, needed_of, parse_click_sync
-from any2vec.sync.options.run_hosts import RunHosts
 
 MOST_AHEAD = 100_000
 
@@ -49,32 +49,32 @@ def parse_cache(text: str) -> Cache:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainerOptions(RunHosts):
-    """Trainers and servers of a run of a model of clicks."""
+class TrainerAgreement:
+    """What hosts and their agreement amount to for models of clicks; checked when it is made."""
 
     servers: int = 0
-    """processes (or logical hosts) beside the trainers that hold the rows, 0 or more; 0: trainers hold them"""
+    """hosts beside the trainers that hold the rows"""
     sync_servers: int = 0
-    """the same for the common copy of the dense layers (of sync shadow-easgd, fr-easgd, bounded, async and m-of-n), 0
-    or more; 0: those of the rows hold it, or the trainers"""
+    """hosts beside the trainers that hold the common copy of the dense layers"""
     sync: str = "shadow-easgd"
-    """how dense layers agree: behind the training shadow-easgd, shadow-ma, shadow-bmuf; every K batches fr-easgd:K,
-    fr-ma:K, fr-bmuf:K; at every batch bsp, m-of-n:M, bounded:S, async; or none"""
+    """how dense layers agree: name of the agreement, see `replica_names`"""
     cache: str = "none"
-    """rows that trainers keep close: none; het:BOUND[:POLICY] (stale by so many updates at most; static, lru, lfu,
-    lfu-promoted or tinylfu say which rows stay: static those that occur most in the data); bagpipe:BATCHES (exact, with
-    a look ahead: rows go step by step on all trainers; with sync bsp everything does)"""
+    """rows that trainers keep close, see `parse_cache`"""
     cache_rows: float = 0.1
-    """of cache het: share of all rows that a trainer's cache holds, in (0, 1]"""
+    """of cache het: share of all rows that a trainer's cache holds"""
     rounds_per_epoch: int = 8
-    """how often in an epoch trainers meet for records, checkpoints and stops, 1..1,000,000"""
+    """how often in an epoch trainers meet for records, checkpoints and stops"""
+
+    @classmethod
+    def of(cls, hosts: HostOptions, sync: SyncOptions) -> TrainerAgreement:
+        """Raises InputError for options that do not go together."""
+        return cls(
+            servers=hosts.servers, sync_servers=hosts.sync_servers,
+            sync=cls.sync if sync.sync is None else sync.sync, cache=sync.cache, cache_rows=sync.cache_rows,
+            rounds_per_epoch=cls.rounds_per_epoch if sync.rounds_per_epoch is None else sync.rounds_per_epoch,
+        )  # fmt: skip
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        check_whole("servers", self.servers, 0, MOST_PLANNED)
-        check_whole("sync_servers", self.sync_servers, 0, MOST_PLANNED)
-        check_whole("rounds_per_epoch", self.rounds_per_epoch, 1, 1_000_000)
-        check_number("cache_rows", self.cache_rows, 0, 1, open_low=True)
         agreement, cache = self.agreement, self.row_cache  # both are looked at, whatever the other is
         if agreement.name == "m-of-n" and cache.kind != "none":
             raise InputError(
@@ -83,15 +83,13 @@ class TrainerOptions(RunHosts):
             )
         if self.sync_servers and not agreement.is_served:
             raise InputError(f"sync_servers is for sync {', '.join(SERVED_SYNCS)}; leave it out with sync {self.sync}.")
-        if self.cache_rows != TrainerOptions.cache_rows and cache.kind != "het":
+        if self.cache_rows != TrainerAgreement.cache_rows and cache.kind != "het":
             raise InputError(f"cache_rows is for cache het; leave it out with cache {self.cache}.")
 
-    def check_alone(self) -> None:
-        """As `RunHosts`; InputError, too, when a step waits for more gradients than there are trainers."""
-        super().check_alone()
-        agreement, trainers = self.agreement, self.hosts or self.logical_hosts
-        if isinstance(agreement, MOfN) and trainers:
-            needed_of(agreement, trainers)
+    def check_trainers(self, trainers: int | None) -> None:
+        """Raise InputError when a step waits for more gradients than there are trainers."""
+        if isinstance(self.agreement, MOfN) and trainers:
+            needed_of(self.agreement, trainers)
 
     @property
     def agreement(self) -> ClickSync:
@@ -117,11 +115,6 @@ class TrainerOptions(RunHosts):
     def is_in_step(self) -> bool:
         """Whether a trainer has one worker alone, for its steps are told to others one by one."""
         return self.agreement.name in ("bsp", "m-of-n", "bounded") or self.row_cache.kind == "bagpipe"
-
-    @property
-    def num_ranks(self) -> int | None:
-        trainers = self.hosts or self.logical_hosts
-        return None if trainers is None else trainers + self.servers + self.sync_servers
 
     def rounds(self, hosts: int) -> int:
         """Meetings of an epoch."""

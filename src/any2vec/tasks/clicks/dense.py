@@ -26,7 +26,7 @@ from any2vec.sync.options.replica_names import (
     Shadow,
     ShadowEasgd,
 )
-from any2vec.sync.options.trainers import TrainerOptions
+from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.sync.replica_make import make_replicated
 from any2vec.sync.rules.centre import ServedCentre
 from any2vec.sync.rules.first_gradients import Told
@@ -125,7 +125,7 @@ class HostDense:
 
 
 def make_dense(
-    model: ClickModel, value_Q: np.ndarray, transport: Transport, roles: Roles, options: TrainerOptions | None,
+    model: ClickModel, value_Q: np.ndarray, transport: Transport, roles: Roles, options: TrainerAgreement | None,
     told: Told | None, examples: Callable[[int], int],
 ) -> HostDense:  # fmt: skip
     """This host's side of the dense layers.

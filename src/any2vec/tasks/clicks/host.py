@@ -25,10 +25,11 @@ from any2vec.tasks.clicks.pace import warm_up
 from any2vec.tasks.clicks.prepare import PreparedClicks
 from any2vec.tasks.clicks.rows import make_rows, row_optimiser
 from any2vec.train.checkpoint import FILE
-from any2vec.train.host import FitRequest, Host, Made, histogram, memories, resumed, summed
+from any2vec.train.host import Host, Made, histogram, memories, resumed, summed
 from any2vec.train.losses import note_loss, updates_lost
 from any2vec.train.progress import Recorder
 from any2vec.train.remarks import remarks
+from any2vec.train.spec import Request
 from any2vec.types import Stats, Work
 
 _USELESS = 1.5
@@ -69,11 +70,11 @@ class RestingLearner:
 class ClickHost(Host):
     """Its rows, its dense layers, its workers."""
 
-    def __init__(self, request: FitRequest, prepared: PreparedClicks, transport: Transport) -> None:
+    def __init__(self, request: Request, prepared: PreparedClicks, transport: Transport) -> None:
         super().__init__(request, transport)
         self.data = data = prepared.clicks
-        self.data_facts = prepared.facts
-        model, options, rank = request.model, request.agree, transport.rank
+        self.data_facts = prepared.metadata
+        model, options, rank = request.spec.model, request.agreement, transport.rank
         servers, sync_servers = (0, 0) if options is None else (options.servers, options.sync_servers)
         self.roles = Roles.of(transport.hosts, servers, sync_servers)
         if data.num_examples < self.roles.trainers:
@@ -81,18 +82,20 @@ class ClickHost(Host):
         workers = request.threads if self.roles.is_trainer(rank) else 0
         trainers = self.roles.trainers
         bounds = chunks_of(data.num_examples, trainers, transport.hosts - trainers, model.batch_size)
-        self.steps = Steps(bounds=bounds, trainers=trainers, batch_size=model.batch_size, epochs=request.epochs)
+        self.steps = Steps(
+            bounds=bounds, trainers=trainers, batch_size=model.batch_size, epochs=request.spec.run.epochs
+        )
         # No more than batches: then all trainers have the same number in each round but the last of an epoch.
         self.rounds = 1 if options is None else min(options.rounds(transport.hosts), self.steps.per_epoch)
         self.schedule = self._schedule(bounds)
         self.steps = replace(self.steps, first=self._first_step())
         self.rows = make_rows(
-            model, data, request.seed, self._stored(), workers, transport, self.roles, options, self.steps
+            model, data, request.spec.run.seed, self._stored(), workers, transport, self.roles, options, self.steps
         )
         nets = [make_net(model, len(data.dense_names), len(data.columns)) for _ in range(max(1, workers))]
         self._net = nets[0]
         told = None if self.rows.way is None else self.rows.way.told
-        value_Q = start_values(nets[0], request.seed)
+        value_Q = start_values(nets[0], request.spec.run.seed)
         self.dense = make_dense(model, value_Q, transport, self.roles, options, told, self._examples)
         if self.checkpoint is not None:
             self.dense.recall(list(memories(self.checkpoint.state)), self._agreed_parameters(), rank)
@@ -104,7 +107,7 @@ class ClickHost(Host):
 
     def compile(self) -> None:
         if isinstance(self.learner, ClickLearner):
-            warm_up(self.request.model, len(self.data.dense_names), len(self.data.columns))
+            warm_up(self.request.spec.model, len(self.data.dense_names), len(self.data.columns))
         self.rows.start()
         self.dense.start()
 
@@ -116,7 +119,7 @@ class ClickHost(Host):
 
     def _note_loss(self) -> None:
         """Leave word of the updates that are in no checkpoint, for whoever goes on."""
-        out = self.request.out
+        out = self.request.spec.run.out
         if out is None or not isinstance(self.learner, ClickLearner):
             return
         if (out / FILE).exists():  # else the run begins anew, in a folder that must be as it was
@@ -155,7 +158,7 @@ class ClickHost(Host):
         return self.dense.memory
 
     def made(self, agreed: dict[str, np.ndarray]) -> Made:
-        model, table = self.request.model, agreed["rows"]
+        model, table = self.request.spec.model, agreed["rows"]
         dim = model.vector_dim
         vectors = np.ascontiguousarray(table[:, : max(1, dim)])
         weights = table[:, dim].copy() if dim and model.has_weights else None
@@ -176,7 +179,7 @@ class ClickHost(Host):
             judged["normalised_entropy"] = loss / entropy
             if doubt := _doubt(loss, loss / entropy):
                 judged["warnings"] = [*remarks(self.data_facts), doubt]
-        if self.request.agree is None:
+        if self.request.agreement is None:
             return judged
         counters = self.transport.counters
         own = {
@@ -187,11 +190,11 @@ class ClickHost(Host):
         if not found:
             return {}
         told = [json.loads(text_of(parts[0])) for parts in found.values()]
-        options, out = self.request.agree, self.request.out
+        options, out = self.request.agreement, self.request.spec.run.out
         lost = 0 if out is None else updates_lost(out)
         return judged | ({"updates_lost": lost} if lost else {}) | {
             "hosts": self.roles.trainers, "servers": self.roles.servers, "sync_servers": self.roles.sync_servers,
-            "sync": options.sync, "cache": options.cache, "rounds": self.rounds * self.request.epochs,
+            "sync": options.sync, "cache": options.cache, "rounds": self.rounds * self.request.spec.run.epochs,
             "bytes_by_kind": summed([host["bytes_by_kind"] for host in told]),
             "bytes_by_phase": summed([host["bytes_by_phase"] for host in told]),
             "rows_of_hosts": _added([host["rows"] for host in told]),
@@ -203,7 +206,7 @@ class ClickHost(Host):
         self.rows.finish()
 
     def _learner(self, nets: list[Any]) -> ClickLearner:
-        agreement, options, model = self.dense.agreement, self.request.agree, self.request.model
+        agreement, options, model = self.dense.agreement, self.request.agreement, self.request.spec.model
         assert agreement is not None
         share = 1.0 / self.roles.trainers
         scale = share if options is not None and options.sums_gradients else 1.0
@@ -225,7 +228,7 @@ class ClickHost(Host):
         if self.checkpoint is None:
             return None
         found = self.checkpoint.state.get("rows")
-        expected = (self.data.num_rows, row_optimiser(self.request.model).num_columns)
+        expected = (self.data.num_rows, row_optimiser(self.request.spec.model).num_columns)
         if found is None or found.shape != expected:
             raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
         return found
@@ -254,8 +257,8 @@ class ClickHost(Host):
         place = self.checkpoint.place
         if not any(place.rest):
             return place.epoch * self.steps.per_epoch
-        if self.schedule.rest is not None and self.request.agree is not None:
-            if self.request.agree.row_cache.kind == "bagpipe":
+        if self.schedule.rest is not None and self.request.agreement is not None:
+            if self.request.agreement.row_cache.kind == "bagpipe":
                 raise InputError(
                     "A run with cache bagpipe goes on from the middle of an epoch with as many trainers, servers and "
                     "rounds as before; resume with those, or with cache none."
@@ -266,9 +269,9 @@ class ClickHost(Host):
         return self.steps.of(trainer, place.epoch, first)
 
     def _schedule(self, bounds: Sequence[int]) -> EpochSchedule:
-        rank, batch = self.transport.rank, self.request.model.batch_size
+        rank, batch = self.transport.rank, self.request.spec.model.batch_size
         schedule = EpochSchedule(
-            start=bounds[rank], stop=bounds[rank + 1], epochs=self.request.epochs, unit=batch, piece=batch,
+            start=bounds[rank], stop=bounds[rank + 1], epochs=self.request.spec.run.epochs, unit=batch, piece=batch,
             threads=max(1, self.request.threads), rounds=self.rounds, length=self.steps.per_epoch * batch,
         )  # fmt: skip
 

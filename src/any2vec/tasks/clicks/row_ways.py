@@ -13,7 +13,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.plan.order.roles import Roles
 from any2vec.plan.sharding.columns import Placement
 from any2vec.sync.options.replica_names import Bounded, Bsp, MOfN, needed_of
-from any2vec.sync.options.trainers import TrainerOptions
+from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache.lookahead_rows import BagpipeRows
@@ -42,7 +42,7 @@ class RowSetting:
     optimiser: RowOptimiser
     placement: Placement
     roles: Roles
-    options: TrainerOptions
+    options: TrainerAgreement
     workers: int
     """of this host; 0: it trains nothing"""
     table: np.ndarray

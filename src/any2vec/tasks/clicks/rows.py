@@ -20,7 +20,7 @@ from any2vec.plan.cost.lookups import measure_columns
 from any2vec.plan.order.roles import Roles
 from any2vec.plan.sharding.columns import Column
 from any2vec.plan.sharding.placing import place_columns
-from any2vec.sync.options.trainers import TrainerOptions
+from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.tables.access import LocalRows, RowAccess
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.row_optimiser import RowOptimiser
@@ -126,7 +126,7 @@ class ServedRows:
 
     def __init__(
         self, model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int,
-        transport: Transport, roles: Roles, options: TrainerOptions, steps: Steps,
+        transport: Transport, roles: Roles, options: TrainerAgreement, steps: Steps,
     ) -> None:  # fmt: skip
         self.transport = transport
         optimiser = row_optimiser(model)
@@ -187,7 +187,7 @@ def measured_columns(data: ClickData, batch_size: int) -> list[Column]:
 
 def make_rows(
     model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int,
-    transport: Transport, roles: Roles, options: TrainerOptions | None, steps: Steps,
+    transport: Transport, roles: Roles, options: TrainerAgreement | None, steps: Steps,
 ) -> HostRows:  # fmt: skip
     """This host's side of the rows, as the options say. stored: the table to go on with; workers: 0 for a server."""
     if options is None:

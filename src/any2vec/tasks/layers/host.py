@@ -23,8 +23,9 @@ from any2vec.plan.order.schedule import EpochSchedule
 from any2vec.tasks.layers.prepare import PreparedNodes
 from any2vec.tasks.layers.probe import probe_accuracies
 from any2vec.train.checkpoint import FILE
-from any2vec.train.host import FitRequest, Host, Made, resumed, summed
+from any2vec.train.host import Host, Made, resumed, summed
 from any2vec.train.progress import Recorder
+from any2vec.train.spec import Request
 from any2vec.types import Stats, Work
 
 SETTLED_EVERY = 25
@@ -52,22 +53,22 @@ class NodeHost(Host):
 
     learner: NetworkLearner
 
-    def __init__(self, request: FitRequest, prepared: PreparedNodes, transport: Transport) -> None:
+    def __init__(self, request: Request, prepared: PreparedNodes, transport: Transport) -> None:
         super().__init__(request, transport)
-        self.prepared, self.data_facts = prepared, prepared.facts
-        model: GAMLP = request.model
+        self.prepared, self.data_facts = prepared, prepared.metadata
+        model: GAMLP = request.spec.model
         if transport.hosts > model.num_layers:
             raise JobError(
                 f"There are more hosts than layers, {transport.hosts} and {model.num_layers}: each host needs a layer."
             )
         x_TX, self._scale = prepared.scaled
         label_T = prepared.label_N[prepared.rows["train"]]
-        course = Course(model.sizes, tuple(stage_ends(len(model.sizes), request.epochs)))
+        course = Course(model.sizes, tuple(stage_ends(len(model.sizes), request.spec.run.epochs)))
         self.learner = self._learner(course, x_TX, label_T)
         self.rounds = 1
-        self.driver = LayerDriver(request.epochs)
+        self.driver = LayerDriver(request.spec.run.epochs)
         nodes = len(label_T)
-        schedule = EpochSchedule(start=0, stop=nodes, epochs=request.epochs, unit=nodes, piece=nodes)
+        schedule = EpochSchedule(start=0, stop=nodes, epochs=request.spec.run.epochs, unit=nodes, piece=nodes)
         self.schedule = resumed(schedule, self.checkpoint, transport.rank, [0, nodes], lambda rest: rest[0], nodes)
         self._answered: tuple[NodeClassifier, np.ndarray, np.ndarray] | None = None
 
@@ -104,7 +105,7 @@ class NodeHost(Host):
 
     def made(self, agreed: dict[str, np.ndarray]) -> Made:
         classifier, vectors, _ = self._answer(agreed)
-        embeddings = Embeddings(self.prepared.keys, vectors, meta={"model": self.request.model.as_dict()})
+        embeddings = Embeddings(self.prepared.keys, vectors, meta={"model": self.request.spec.model.as_dict()})
         return Made(embeddings, scorer=classifier, parts={CLASSIFIER: classifier})
 
     def facts(self, recorder: Recorder) -> dict[str, Any]:
@@ -117,9 +118,9 @@ class NodeHost(Host):
         return (
             self._accuracies(agreed)
             | {
-                "trainer": self.request.model.trainer,
+                "trainer": self.request.spec.model.trainer,
                 "hosts": self.transport.hosts,
-                "layers": self.request.model.num_layers,
+                "layers": self.request.spec.model.num_layers,
                 "bytes_by_kind": summed([host["bytes"] for host in told]),
                 "layers_by_host": [stop - start for start, stop in pairwise(self.learner.bounds)],
                 "seconds_by_layer": [spent for host in told for spent in host["seconds"]],
@@ -145,10 +146,10 @@ class NodeHost(Host):
             weights = [Weights(agreed[f"layer{at}.w"], agreed[f"layer{at}.b"][0]) for at in range(layers)]
             weights[0] = weights[0]._replace(w_IO=weights[0].w_IO * np.float32(self._scale))
             prepared = self.prepared
-            classifier = NodeClassifier(self.request.model, weights, prepared.classes, prepared.options.psi)
+            classifier = NodeClassifier(self.request.spec.model, weights, prepared.classes, prepared.options.psi)
             with np.errstate(over="ignore", invalid="ignore"):
                 vectors, scores = classifier.answer(prepared.adjacency, prepared.features)
-            check_finite(scores, self.request.model)
+            check_finite(scores, self.request.spec.model)
             self._answered = classifier, vectors, scores
         return self._answered
 
@@ -175,9 +176,11 @@ class AdmmHost(NodeHost):
 
     def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> AdmmLearner:
         request = self.request
-        is_sent = request.agree is None or request.agree.dual == "sent"
+        is_sent = request.agreement is None or request.agreement.dual == "sent"
         num_classes = len(self.prepared.classes)
-        return AdmmLearner(request.model, course, x_TX, label_T, num_classes, request.seed, self.transport, is_sent)
+        return AdmmLearner(
+            request.spec.model, course, x_TX, label_T, num_classes, request.spec.run.seed, self.transport, is_sent
+        )
 
     @property
     def memory(self) -> dict[str, np.ndarray]:
@@ -200,19 +203,19 @@ class BackpropHost(NodeHost):
     def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> NetworkLearner:
         from any2vec.models.layers.backprop.learner import PipelineLearner
 
-        model, num_classes = self.request.model, len(self.prepared.classes)
+        model, num_classes = self.request.spec.model, len(self.prepared.classes)
         if model.micro_batches > len(label_T):
             raise DataError(
                 f"There are more micro-batches than training nodes, {model.micro_batches:,} and {len(label_T):,}; "
                 "lower micro_batches."
             )
-        return PipelineLearner(model, course, x_TX, label_T, num_classes, self.request.seed, self.transport)
+        return PipelineLearner(model, course, x_TX, label_T, num_classes, self.request.spec.run.seed, self.transport)
 
     def _of_layers(self, told: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {}
 
 
-def node_host(request: FitRequest, prepared: PreparedNodes, transport: Transport) -> NodeHost:
+def node_host(request: Request, prepared: PreparedNodes, transport: Transport) -> NodeHost:
     """The host that trains as the model asks."""
-    kind = AdmmHost if request.model.trainer == "pdadmm" else BackpropHost
+    kind = AdmmHost if request.spec.model.trainer == "pdadmm" else BackpropHost
     return kind(request, prepared, transport)

@@ -15,7 +15,6 @@ from zipfile import BadZipFile
 import numpy as np
 from scipy import sparse
 
-from any2vec.cluster.launch.join import check_torch, joined
 from any2vec.data.graph.augment import Features, augment, normalised_adjacency
 from any2vec.data.graph.node_options import NodeOptions
 from any2vec.data.graph.opening import open_graph
@@ -26,7 +25,6 @@ from any2vec.evaluate.graph.nodes import read_labels
 from any2vec.evaluate.reading import read_lines
 from any2vec.models.layers.classifier import NodeClassifier, psi_of, row_sums_to_one
 from any2vec.models.layers.ga_mlp import GAMLP
-from any2vec.models.layers.options import LayerOptions
 from any2vec.types import Stage
 
 if TYPE_CHECKING:
@@ -52,7 +50,7 @@ class PreparedNodes:
     classes: list[str]
     rows: dict[str, np.ndarray]
     """rows of the nodes of each part of the split: train, val, test"""
-    facts: dict[str, Any]
+    metadata: dict[str, Any]
 
     @cached_property
     def scaled(self) -> tuple[np.ndarray, float]:
@@ -247,25 +245,6 @@ def _rows(nodes: Sequence[str], row_of: dict[str, int], name: str) -> np.ndarray
         node = nodes[int((found < 0).argmax())]
         raise DataError(f"{name}: node {node!r} has no features (there are {len(row_of):,} rows of them).")
     return found
-
-
-def check_nodes(model: GAMLP, hosts: LayerOptions, threads: int, nodes: NodeOptions | None, **others: Any) -> None:
-    """Raise InputError for an argument of `fit` that does not go with a node classifier."""
-    for name, value in others.items():
-        if value is not None:
-            raise InputError(f"{name} does not apply to {model.name}; leave it out.")
-    if threads > 1:
-        raise InputError(f"A host of {model.name} has one thread, got threads = {threads}; start more hosts instead.")
-    if model.trainer != "pdadmm" and hosts.dual != "sent":
-        raise InputError(f"dual does nothing with trainer {model.trainer}; leave it out.")
-    if model.trainer != "pdadmm":
-        check_torch("Trainers by back-propagation")
-    if hosts.num_ranks is not None and hosts.num_ranks > model.num_layers:
-        raise InputError(
-            f"There are more hosts than layers, {hosts.num_ranks} and {model.num_layers}: each host needs a layer."
-        )
-    if nodes is not None and nodes.psi is not None and (hosts.hosts or hosts.ray or joined()):
-        raise InputError("A function psi of your own cannot be sent to processes; use logical_hosts.")
 
 
 def answer_nodes(

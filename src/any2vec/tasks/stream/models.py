@@ -16,10 +16,6 @@ LEARNERS = {
     "char-lstm": ("char_lstm", "StreamedCharLstm"),
 }  # fmt: skip
 """model -> (module below any2vec.models.stream, its learner)"""
-CONFIGS = {
-    "skipgram": ("config", "StreamSkipGram"), "ngram": ("word_config", "StreamNGram"),
-    "char-lstm": ("word_config", "StreamCharLstm"),
-}  # fmt: skip
 _NEED_TORCH = ("char-lstm",)
 TYPE_BYTES = 160
 """of a word that is counted: places in the hash table, letters, and their copies while a checkpoint is written"""
@@ -35,13 +31,6 @@ class Budget:
 
     max_types: int
     max_rows: int
-
-
-def config_of(name: str) -> type[StreamModel]:
-    """The options' class of a model of streams."""
-    if name not in CONFIGS:
-        raise InputError(f"model must be one of {', '.join(CONFIGS)}, got {name!r}.")
-    return _of(*CONFIGS[name])
 
 
 def budget(model: StreamModel, memory_bytes: int) -> Budget:

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from any2vec.checks import MAX_SEED, MAX_THREADS, check_choice, check_number, check_whole
 from any2vec.errors import InputError
-from any2vec.train.out_of_core.table_options import parse_size
-
-LEAST_MEMORY = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
-    """Limits, budgets and intervals of a run over a stream."""
+    """Limits and intervals of a run over a stream."""
 
-    memory: str = "1GB"
-    """bytes for vectors and vocabulary, such as 500MB or 4GB; they are the same after a day as after a year: where they
-    are used up the rarest words go"""
+    out: Path | None = field(default=None, metadata={"flag": False})
+    """run folder of checkpoints, snapshots and records; None: the result stays in memory"""
     min_count: int = 5
     """a word gets a vector when it has come so often, 1 or more"""
     half_life: int | None = None
@@ -61,8 +58,8 @@ class StreamOptions:
     """begin anew in --out"""
 
     def __post_init__(self) -> None:
-        if self.memory_bytes < LEAST_MEMORY:
-            raise InputError(f"memory must be at least 1MiB, got {self.memory!r}.")
+        if isinstance(self.out, str):
+            object.__setattr__(self, "out", Path(self.out))
         check_whole("min_count", self.min_count, 1, 2**31 - 1)
         if self.half_life is not None:
             check_whole("half_life", self.half_life, 1, 2**50)
@@ -88,10 +85,6 @@ class StreamOptions:
             raise InputError("resume goes on with what is in out, overwrite removes it; give one of the two.")
 
     @property
-    def memory_bytes(self) -> int:
-        return parse_size(self.memory)
-
-    @property
     def watched(self) -> list[str]:
         """The words of `drift_words`."""
         return [word for word in (self.drift_words or "").split(",") if word]
@@ -99,7 +92,7 @@ class StreamOptions:
     def settings(self) -> dict[str, object]:
         """What must be the same for a run to go on."""
         names = (
-            "memory", "min_count", "half_life", "batch_bytes", "linger", "window_lines", "replay", "replay_words",
+            "min_count", "half_life", "batch_bytes", "linger", "window_lines", "replay", "replay_words",
             "seed", "log_ids",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names}

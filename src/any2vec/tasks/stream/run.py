@@ -31,10 +31,11 @@ from any2vec.tasks.stream.keeper import StreamKeeper
 from any2vec.tasks.stream.models import Budget, budget, make_learner
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.progress import LOG, StreamProgress, StreamRecorder
-from any2vec.tasks.stream.request import StreamRequest
+from any2vec.tasks.stream.settings import memory_bytes, stream_settings
 from any2vec.train.checkpoint import FILE
 from any2vec.train.loop import Driver, run
 from any2vec.train.progress import cut_log
+from any2vec.train.spec import Request
 from any2vec.types import Stats
 
 REPLAY_WORDS = 1_000_000
@@ -78,12 +79,12 @@ class StreamRun:
     leader: of several hosts; None: this process trains.
     """
 
-    def __init__(self, request: StreamRequest, leader: Lead | None = None) -> None:
+    def __init__(self, request: Request, leader: Lead | None = None) -> None:
         self.request = request
         self.leader = leader
         self.sources = _opened(request)
         self.names = [source.name for source in self.sources]
-        self.settings = request.settings(self.names)
+        self.settings = stream_settings(request.spec, self.names)
         self.driver: Driver[TokenBatch, Stats] = AloneOnStream()
 
     @property
@@ -93,13 +94,13 @@ class StreamRun:
 
     def train(self) -> tuple[Embeddings, dict[str, Any], list[StreamProgress]]:
         """(vectors, summary, records)."""
-        request, out = self.request, self.request.out
-        room = budget(request.model, request.options.memory_bytes)
+        request, out = self.request, self.request.spec.run.out
+        room = budget(request.spec.model, memory_bytes(request.spec))
         started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         about: dict[str, Any] = {"settings": self.settings, "sources": self.names, "started": started}
         with ExitStack() as closing:
             own = make_learner(
-                request.model, max_rows=room.max_rows, threads=request.threads, seed=request.options.seed
+                request.spec.model, max_rows=room.max_rows, threads=request.threads, seed=request.spec.run.seed
             )
             closing.callback(own.close)
             compiling = time.perf_counter()
@@ -140,18 +141,18 @@ class StreamRun:
 
     def _checkpoint(self) -> StreamCheckpoint | None:
         """What the run goes on from, if it does."""
-        file = None if self.request.out is None else self.request.out / FILE
-        if not self.request.options.resume or file is None or not file.exists():
+        file = None if self.request.spec.run.out is None else self.request.spec.run.out / FILE
+        if not self.request.spec.run.resume or file is None or not file.exists():
             return None
         return load_stream(file, self.settings)
 
     def _batches(self, room: Budget, learner: StreamLearner, checkpoint: StreamCheckpoint | None) -> TokenBatches:
-        options, reading = self.request.options, self.request.reading
+        options, reading = self.request.spec.run, self.request.spec.reading["sources"]
         # A row that changes its word does so between two batches; no batch has more words than this.
         rest = (options.batch_bytes + MOST_LINE) // 2
         vocabulary = StreamVocabulary(
             max_types=room.max_types, max_rows=room.max_rows, min_count=options.min_count,
-            half_life=options.half_life, rest=rest, text=self.request.text,
+            half_life=options.half_life, rest=rest, text=self.request.spec.reading["text"],
         )  # fmt: skip
         batches = TokenBatches(
             Inflow(
@@ -159,7 +160,7 @@ class StreamRun:
                 in_step=self.leader is not None and self.leader.in_rounds,
             ),
             None if reading.dedup == "none" else SeenLines(options.window_lines),
-            vocabulary, subsample=self.request.model.subsample, batch_bytes=options.batch_bytes,
+            vocabulary, subsample=self.request.spec.model.subsample, batch_bytes=options.batch_bytes,
             linger=options.linger, limits=Limits(words=options.words, steps=options.steps),
             keeps_ids=options.log_ids, prepare=learner.prepare, replay=_replay(options),
         )  # fmt: skip
@@ -175,7 +176,7 @@ class StreamRun:
     def _keeper(
         self, batches: TokenBatches, learner: StreamLearner, checkpoint: StreamCheckpoint | None, closing: ExitStack
     ) -> StreamKeeper:
-        options, out = self.request.options, self.request.out
+        options, out = self.request.spec.run, self.request.spec.run.out
         totals = None if checkpoint is None else checkpoint.totals
         log, ids = None if out is None else out / LOG, None
         if log is not None and totals is not None:
@@ -195,7 +196,7 @@ class StreamRun:
                 "staleness": None if self.leader is None else self.leader.staleness(),
             }  # fmt: skip
 
-        recorder = StreamRecorder(self.names, look, log, self.request.callback, totals)
+        recorder = StreamRecorder(self.names, look, log, self.request.hooks.progress, totals)
         keeper = StreamKeeper(
             out, self.settings, batches, learner, self.driver, recorder, ids,
             checkpoint_seconds=options.checkpoint_seconds, snapshot_seconds=options.snapshot_seconds,
@@ -209,7 +210,7 @@ class StreamRun:
         if not keeper.recorder.words:
             return f"No words came: {troubles[0] if troubles else 'the sources held none.'}"
         return (
-            f"No word came {self.request.options.min_count} times among {keeper.recorder.words:,}, so none has a "
+            f"No word came {self.request.spec.run.min_count} times among {keeper.recorder.words:,}, so none has a "
             "vector; give more text or a lower --min-count."
         )
 
@@ -223,26 +224,25 @@ class StreamRun:
         if keeper.stop_signal:
             ended = signal.Signals(keeper.stop_signal).name
         return {
-            "model": request.model.name, "dim": request.model.dim, "words": recorder.words, "steps": recorder.steps,
-            "words_per_s": recorder.words_here / max(trained, 1e-9), "loss": recorder.loss,
+            "model": request.spec.model.name, "dim": request.spec.model.dim, "words": recorder.words, "steps":
+            recorder.steps, "words_per_s": recorder.words_here / max(trained, 1e-9), "loss": recorder.loss,
             "vocabulary": last.vocabulary, "types": last.types, "delivery": last.delivery, "sources": sources,
-            "bad_bytes": batches.vocabulary.bad_bytes, "staleness": last.staleness,
-            "snapshots": keeper.snapshots.count, "snapshot": keeper.snapshot, "checkpoints": keeper.checkpoints.count,
-            "ended_by": ended, "threads": request.threads, "seed": request.options.seed,
-            "train_seconds": recorder.seconds, "compile_seconds": compiled,
-            "seconds": time.perf_counter() - request.started, "peak_rss_bytes": peak_resident_bytes(),
+            "bad_bytes": batches.vocabulary.bad_bytes, "staleness": last.staleness, "snapshots": keeper.snapshots.count,
+            "snapshot": keeper.snapshot, "checkpoints": keeper.checkpoints.count, "ended_by": ended, "threads":
+            request.threads, "seed": request.spec.run.seed, "train_seconds": recorder.seconds, "compile_seconds":
+            compiled, "seconds": time.perf_counter() - request.started, "peak_rss_bytes": peak_resident_bytes(),
             "warnings": warnings,
         }  # fmt: skip
 
 
-def _opened(request: StreamRequest) -> list[Source]:
+def _opened(request: Request) -> list[Source]:
     """The sources, by number; what is a source already stays what it is."""
-    seed = request.options.seed
-    if request.options.readers == "processes":
-        return open_apart(request.sources, request.reading, seed)
+    seed = request.spec.run.seed
+    if request.spec.run.readers == "processes":
+        return open_apart(request.spec.data, request.spec.reading["sources"], seed)
     return [
-        one if hasattr(one, "batches") else open_source(one, number, request.reading, seed)
-        for number, one in enumerate(request.sources)
+        one if hasattr(one, "batches") else open_source(one, number, request.spec.reading["sources"], seed)
+        for number, one in enumerate(request.spec.data)
     ]
 
 

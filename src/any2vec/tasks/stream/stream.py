@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from any2vec.cluster.launch.join import joined
 from any2vec.data.text.options import TextOptions
 from any2vec.embeddings import Embeddings
+from any2vec.errors import InputError
 from any2vec.models.stream.config import StreamModel
+from any2vec.options.hosts import HostOptions
+from any2vec.options.storage import StorageOptions
+from any2vec.options.sync import SyncOptions
 from any2vec.sources.base.options import SourceOptions
-from any2vec.sync.options.stream_hosts import StreamHosts
 from any2vec.tasks.stream.folder import check_stream_folder
-from any2vec.tasks.stream.models import config_of
+from any2vec.tasks.stream.hosts.spread import Made, request_of, run_joined, run_spread
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.progress import StreamProgress
-from any2vec.tasks.stream.request import StreamRequest, listed
 from any2vec.tasks.stream.run import StreamRun
+from any2vec.train.fit import options_of
+from any2vec.train.registry import model_named, task_named, task_of
+from any2vec.train.spec import Hooks, RunSpec
+from any2vec.train.task import check_spread, refuse_absent
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,9 @@ def stream(
     options: StreamOptions | None = None,
     reading: SourceOptions | None = None,
     text: TextOptions | None = None,
-    hosts: StreamHosts | None = None,
+    hosts: HostOptions | int | None = None,
+    sync: SyncOptions | str | None = None,
+    storage: StorageOptions | str | int | None = None,
     callback: Callable[[StreamProgress], None] | None = None,
 ) -> StreamResult | None:
     """Train on lines as they come: each once, in the order of the stream, in memory that does not grow.
@@ -50,13 +59,16 @@ def stream(
     It ends where the sources end, at a limit of the options, or by Ctrl-C or SIGTERM, which save and end it.
 
     Args:
-        model: `StreamSkipGram(...)`, or a name ("skipgram") for its defaults.
+        model: the config of a model of streams (`StreamSkipGram(...)`), or a name ("skipgram") for its defaults.
         sources: an address (a path, `-`, tcp://, unix://, http(s)://, kafka://, redis://), an iterable of lines
             (strings), or a list of such.
         out: folder of checkpoints, snapshots and records; None keeps the result in memory alone.
-        options, reading, text: limits and budgets; how sources are read; how lines become words.
+        options, reading, text: limits and intervals; how sources are read; how lines become words.
         hosts: trainers and servers of rows; None: this process trains. Under torchrun, ranks other than 0 get None.
-        callback: hears a record about once a second.
+        sync: how the trainers agree; a string: the name of the agreement.
+        storage: bytes for vectors and vocabulary (500_000_000, "4GB"), by default 1GB; where they are used up the
+            rarest words go.
+        callback: is called with a record about once a second.
 
     Returns:
         The vectors of the words that have one at the end.
@@ -69,34 +81,52 @@ def stream(
 
     Delivery: where every source can be asked for what follows a position, each line is trained exactly once, however
     often the process is killed and resumed. With one thread, one source and linger=0, the same lines give the same
-    bits, killed or not. Memory: `options.memory` and some 300 MB of program, queues and batches.
+    bits, killed or not. Memory: that of `storage` and some 300 MB of program, queues and batches.
     """
     started = time.perf_counter()
-    request = StreamRequest(
-        model=config_of(model)() if isinstance(model, str) else model,
-        sources=listed(sources),
-        out=None if out is None else Path(out),
-        callback=callback,
-        options=options or StreamOptions(),
-        reading=reading or SourceOptions(),
-        text=text or TextOptions(),
-        started=started,
-    )
-    if request.out is not None:
-        check_stream_folder(request.out, request.options.resume, request.options.overwrite)
-    made = _made(request, hosts or StreamHosts())
+    config = model_named(model, "stream")() if isinstance(model, str) else model
+    run = options or StreamOptions()
+    spec = RunSpec(
+        task=task_of(config, "stream").name, model=config, data=listed(sources),
+        reading={"sources": reading or SourceOptions(), "text": text or TextOptions()},
+        run=run if out is None else replace(run, out=Path(out)), hosts=options_of(HostOptions, "hosts", hosts, int),
+        sync=options_of(SyncOptions, "sync", sync, str), storage=options_of(StorageOptions, "memory", storage, int,
+        str),
+    )  # fmt: skip
+    return train(spec, Hooks(progress=callback), started)
+
+
+def train(spec: RunSpec, hooks: Hooks, started: float) -> StreamResult | None:
+    """Carry a run over a stream out. Raises what `stream` raises."""
+    task = task_named(spec.task)
+    refuse_absent(task, spec)
+    task.check(spec, hooks)
+    if spec.run.out is not None:
+        check_stream_folder(spec.run.out, spec.run.resume, spec.run.overwrite)
+    made = _made(spec, hooks, started)
     return None if made is None else StreamResult(*made)
 
 
-def _made(request: StreamRequest, hosts: StreamHosts) -> Any:
+def _made(spec: RunSpec, hooks: Hooks, started: float) -> Made | None:
     """(vectors, summary, records); None on ranks other than 0 of several processes."""
     if joined():
-        from any2vec.tasks.stream.hosts.spread import run_joined
+        return run_joined(spec, hooks, started)
+    check_spread(spec)
+    if spec.hosts.is_spread:
+        return run_spread(spec, hooks, started)
+    return StreamRun(request_of(spec, hooks, started, 1)).train()
 
-        return run_joined(request, hosts)
-    hosts.check_alone()
-    if hosts.is_spread:
-        from any2vec.tasks.stream.hosts.spread import run_spread
 
-        return run_spread(request, hosts)
-    return StreamRun(request).train()
+def listed(sources: Any) -> list[Any]:
+    """One address or iterable, or a list of them, as a list.
+
+    Raises:
+        InputError: there is none, or something that is neither.
+    """
+    found = sources if isinstance(sources, list | tuple) else [sources]
+    if not found:
+        raise InputError("Say what to train on: a path, - for standard input, or an address with its scheme.")
+    for one in found:
+        if not isinstance(one, str | os.PathLike | Iterable) and not hasattr(one, "batches"):
+            raise InputError(f"A source is an address or an iterable of lines, got {one!r}.")
+    return [os.fspath(one) if isinstance(one, str | os.PathLike) else one for one in found]

@@ -10,8 +10,8 @@ from any2vec.plan.order.buffer import BufferPlan
 from any2vec.sampling.triple_windows import window_bytes
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tasks.triples.prepare import PreparedTriples
-from any2vec.train.host import FitRequest
 from any2vec.train.out_of_core.table_budget import agreed_plan, known_plan, plan_table, process_bytes
+from any2vec.train.spec import Request
 
 WINDOW = 1 << 17
 """triples that are shuffled together, and between two moments at which a run can stop"""
@@ -19,22 +19,22 @@ _QUESTIONS = 120
 """bytes of a triple's two questions, at the peak while they are sorted"""
 
 
-def known_triples(request: FitRequest, prepared: PreparedTriples) -> BufferPlan | None:
+def known_triples(request: Request, prepared: PreparedTriples) -> BufferPlan | None:
     """`known_plan` of a model of triples."""
-    fixed = fixed_bytes(request.model, prepared.triples.report, request.threads)
-    return known_plan(request, len(prepared.triples.entities), row_bytes(request.model), fixed)
+    fixed = fixed_bytes(request.spec.model, prepared.triples.report, request.threads)
+    return known_plan(request, len(prepared.triples.entities), row_bytes(request.spec.model), fixed)
 
 
-def share_triples(request: FitRequest, prepared: PreparedTriples, transport: Transport) -> BufferPlan:
+def share_triples(request: Request, prepared: PreparedTriples, transport: Transport) -> BufferPlan:
     """`agreed_plan` of a model of triples."""
     report = prepared.triples.report
-    fixed = fixed_bytes(request.model, report, request.threads)
-    return agreed_plan(request, transport, report.num_entities, row_bytes(request.model), fixed)
+    fixed = fixed_bytes(request.spec.model, report, request.threads)
+    return agreed_plan(request, transport, report.num_entities, row_bytes(request.spec.model), fixed)
 
 
-def plan_triples(request: FitRequest, prepared: PreparedTriples) -> BufferPlan | None:
+def plan_triples(request: Request, prepared: PreparedTriples) -> BufferPlan | None:
     """`plan_table` of a model of triples."""
-    model, report = request.model, prepared.triples.report
+    model, report = request.spec.model, prepared.triples.report
     fixed, more = fixed_bytes(model, report, request.threads), whole_bytes(model, report)
     return plan_table(request, report.num_entities, row_bytes(model), fixed, more)
 

@@ -21,9 +21,10 @@ from any2vec.plan.order.schedule import EpochSchedule
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.train.checkpoint import FILE
-from any2vec.train.host import FitRequest, Host, Made, resumed
+from any2vec.train.host import Host, Made, resumed
 from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder
+from any2vec.train.spec import Request
 
 _RELATIONS = 1
 """number of the stream from which relations start; that of entities is 0"""
@@ -36,12 +37,12 @@ class TripleHost(Host):
 
     learner: TripleLearner
 
-    def __init__(self, request: FitRequest, prepared: PreparedTriples, transport: Transport) -> None:
+    def __init__(self, request: Request, prepared: PreparedTriples, transport: Transport) -> None:
         super().__init__(request, transport)
-        self.triples, self.data_facts = prepared.triples, prepared.facts
-        model: TripleModel = request.model
+        self.triples, self.data_facts = prepared.triples, prepared.metadata
+        model: TripleModel = request.spec.model
         num_entities, num_relations = len(self.triples.entities), len(self.triples.relations)
-        self.tables = fresh_tables(model, num_entities, num_relations, request.seed)
+        self.tables = fresh_tables(model, num_entities, num_relations, request.spec.run.seed)
         if self.checkpoint is not None:
             for name, table in self.tables.items():
                 stored = self.checkpoint.state.get(name)
@@ -49,13 +50,13 @@ class TripleHost(Host):
                     raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
                 table[:] = stored
         self.rounds = 1
-        questions = Questions(model, self.triples.rows(), num_relations, request.seed)
+        questions = Questions(model, self.triples.rows(), num_relations, request.spec.run.seed)
         self.learner = TripleLearner(
             model, self.tables["entities"], self.tables["relations"], questions, [(0, num_entities)], request.threads,
-            request.seed,
+            request.spec.run.seed,
         )  # fmt: skip
         schedule = EpochSchedule(
-            start=0, stop=questions.num_questions, epochs=request.epochs, unit=model.batch_size,
+            start=0, stop=questions.num_questions, epochs=request.spec.run.epochs, unit=model.batch_size,
             piece=model.batch_size, threads=request.threads,
         )  # fmt: skip
         bounds = [0, questions.num_questions]
@@ -64,7 +65,7 @@ class TripleHost(Host):
 
     def compile(self) -> None:
         """A batch of a few made-up triples goes through every kernel of the run."""
-        model = self.request.model
+        model = self.request.spec.model
         try_kernels(replace(model, num_negatives=2) if model.negatives_of(len(self.triples.entities)) else model)
 
     def abandon(self, error: BaseException) -> None:
@@ -81,7 +82,7 @@ class TripleHost(Host):
         return {}
 
     def made(self, agreed: dict[str, np.ndarray]) -> Made:
-        model, triples = self.request.model, self.triples
+        model, triples = self.request.spec.model, self.triples
         entity_VW = np.ascontiguousarray(agreed["entities"][:, : model.dim])
         relation_RP = np.ascontiguousarray(agreed["relations"][:, : relation_optimiser(model).width])
         counts = np.bincount(np.concatenate([triples.head, triples.tail]), minlength=len(triples.entities))
@@ -93,8 +94,8 @@ class TripleHost(Host):
         num_entities = len(self.triples.entities)
         return {
             "relations": len(self.triples.relations),
-            "num_negatives": self.request.model.negatives_of(num_entities) or num_entities,
-            **self.request.table.facts_of_whole(),
+            "num_negatives": self.request.spec.model.negatives_of(num_entities) or num_entities,
+            **self.request.spec.storage.metrics_of_whole(),
         }
 
     def finish(self) -> None:

@@ -1,4 +1,4 @@
-"""From files of triples to what a host needs; and what a call of `fit` may ask of a model of triples."""
+"""From files of triples to what a host needs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from any2vec.cluster.launch.join import joined
 from any2vec.errors import InputError
-from any2vec.sync.options.run_hosts import RunHosts
 from any2vec.types import Stage
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ class PreparedTriples:
     """Triples, ready to be trained on."""
 
     triples: Triples
-    facts: dict[str, Any]
+    metadata: dict[str, Any]
     """what they are, for the report and for a resumed run to compare"""
 
 
@@ -53,17 +51,3 @@ def prepare_triples(
         *(keys.arena for keys in (triples.entities, triples.relations)),
     )
     return PreparedTriples(triples, {"kind": "triples", **triples.report.as_dict(), "digest": digest})
-
-
-def check_triples(hosts: RunHosts, memory: str | int | None, order: str | None, **others: Any) -> None:
-    """Raise InputError for an argument of `fit` that does not go with a model of triples."""
-    for name, value in others.items():
-        if value is not None:
-            raise InputError(f"{name} does not apply to models of triples; leave it out.")
-    is_several = (hosts.num_ranks or 1) > 1 or hosts.ray is not None or joined()
-    if is_several and memory is None:
-        raise InputError(
-            "Several hosts share the table of a model of triples: say how much memory each may have, as memory 2GB."
-        )
-    if is_several and order is not None:
-        raise InputError(f"order {order} is for one host; several hosts have a plan of their own, so leave it out.")

@@ -9,13 +9,13 @@ from any2vec.data.triples.triples import TripleReport
 from any2vec.errors import InputError
 from any2vec.machine import usable_cores
 from any2vec.models.triples.config import TripleModel
+from any2vec.options.storage import StorageOptions
 from any2vec.plan.cost.table_run import TableRun
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tasks.triples.budget import fixed_bytes, row_bytes, whole_bytes
 from any2vec.tasks.triples.prepare import prepare_triples
 from any2vec.tasks.words.sizing import RunSettings
 from any2vec.train.out_of_core.table_budget import plan_budget
-from any2vec.train.out_of_core.table_options import TableOptions
 from any2vec.types import Stage
 
 _TRIPLE = 12
@@ -25,7 +25,7 @@ _NAME = 24
 
 
 def size_of_triples(
-    model: TripleModel, data: str | list[str], run: RunSettings, table: TableOptions, options: TripleOptions | None,
+    model: TripleModel, data: str | list[str], run: RunSettings, table: StorageOptions, options: TripleOptions | None,
     stage: Stage | None,
 ) -> TableRun:  # fmt: skip
     """Read `data`, and estimate `fit(model, data, ...)`.
@@ -41,7 +41,7 @@ def size_of_triples(
     return _sized(model, triples.report, run, table, names, 0)
 
 
-def size_of_shape(model: TripleModel, rows: int, items: int, run: RunSettings, table: TableOptions) -> TableRun:
+def size_of_shape(model: TripleModel, rows: int, items: int, run: RunSettings, table: StorageOptions) -> TableRun:
     """An estimate without data: so many entities and triples, of one relation.
 
     Raises:
@@ -52,7 +52,7 @@ def size_of_shape(model: TripleModel, rows: int, items: int, run: RunSettings, t
 
 
 def _sized(
-    model: TripleModel, report: TripleReport, run: RunSettings, table: TableOptions, names: int, unread: int
+    model: TripleModel, report: TripleReport, run: RunSettings, table: StorageOptions, names: int, unread: int
 ) -> TableRun:
     """names: bytes of them on the disk; unread: bytes that reading will yet leave in memory."""
     fixed = fixed_bytes(model, report, run.threads or usable_cores()) + unread

@@ -25,15 +25,17 @@ from any2vec.tasks.triples.budget import WINDOW, known_triples, plan_triples, sh
 from any2vec.tasks.triples.host import TripleHost, fresh_relations, start_entities, try_kernels
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.tasks.triples.stored_triples import StoredTriples
-from any2vec.train.host import FitRequest, Host, Made
+from any2vec.train.host import Host, Made
+from any2vec.train.out_of_core.pipeline import bound_of
 from any2vec.train.out_of_core.run import OutOfCoreOptions
 from any2vec.train.out_of_core.shared_table import SharedTable
 from any2vec.train.out_of_core.table_host import TableHost
 from any2vec.train.progress import Recorder
+from any2vec.train.spec import Request
 
 
 def triple_host(
-    request: FitRequest, prepared: PreparedTriples, transport: Transport
+    request: Request, prepared: PreparedTriples, transport: Transport
 ) -> Host | TripleTableHost | SharedTable:
     """The host of a run: with all rows in memory where there is room for them, else with some of them.
 
@@ -43,7 +45,7 @@ def triple_host(
     if transport.hosts > 1:
         shared = share_triples(request, prepared, transport)
         if transport.rank:
-            request = replace(request, callback=None, stage=None)
+            request = replace(request, hooks=replace(request.hooks, progress=None, stage=None))
         return SharedTable(TripleTableHost(request, prepared, shared, transport), transport)
     plan = known_triples(request, prepared) or plan_triples(request, prepared)
     if plan is None:
@@ -56,23 +58,23 @@ class TripleTableHost(TableHost):
 
     learner: WindowLearner
 
-    def __init__(self, request: FitRequest, prepared: PreparedTriples, plan: BufferPlan, transport: Transport) -> None:
+    def __init__(self, request: Request, prepared: PreparedTriples, plan: BufferPlan, transport: Transport) -> None:
         self.triples = prepared.triples
         num_entities, num_relations = len(self.triples.entities), len(self.triples.relations)
-        super().__init__(request, plan, num_entities, prepared.facts)
-        self.relation_RC = fresh_relations(request.model, num_relations, request.seed)
-        seed = host_seed(request.seed, transport.rank)
+        super().__init__(request, plan, num_entities, prepared.metadata)
+        self.relation_RC = fresh_relations(request.spec.model, num_relations, request.spec.run.seed)
+        seed = host_seed(request.spec.run.seed, transport.rank)
         self.rank, self.rounds = transport.rank, None
         if transport.hosts > 1:
             self.walk = SharedWalk(
                 hosts=transport.hosts, rank=transport.rank, partitions=plan.partitions, capacity=plan.capacity,
-                epochs=request.epochs, seed=request.seed,
+                epochs=request.spec.run.epochs, seed=request.spec.run.seed,
             )  # fmt: skip
             self.rounds = self.walk.rounds
-        self.learner = WindowLearner(request.model, self.relation_RC, self.parts, self.walk, num_relations, seed)
+        self.learner = WindowLearner(request.spec.model, self.relation_RC, self.parts, self.walk, num_relations, seed)
 
     def compile(self) -> None:
-        try_kernels(replace(self.request.model, num_negatives=2))
+        try_kernels(replace(self.request.spec.model, num_negatives=2))
 
     def buckets(self, folder: Path, is_new: bool) -> TripleBuckets:
         given = self.triples
@@ -89,14 +91,14 @@ class TripleTableHost(TableHost):
         return found
 
     def start(self, entity_M: np.ndarray, row_MC: np.ndarray) -> None:
-        start_entities(self.request.model, entity_M, row_MC, self.request.seed)
+        start_entities(self.request.spec.model, entity_M, row_MC, self.request.spec.run.seed)
 
     def options(self) -> OutOfCoreOptions:
         request = self.request
         return OutOfCoreOptions(
-            batch_size=request.model.batch_size, window=WINDOW, is_shuffled=False, seed=self.learner.seed,
-            threads=request.threads, staleness_bound=request.table.bound_of(request.threads),
-            commit_seconds=request.checkpoint_seconds,
+            batch_size=request.spec.model.batch_size, window=WINDOW, is_shuffled=False, seed=self.learner.seed,
+            threads=request.threads, staleness_bound=bound_of(request.spec.sync.staleness_bound, request.threads),
+            commit_seconds=request.spec.run.checkpoint_seconds,
         )  # fmt: skip
 
     def dense(self) -> dict[str, np.ndarray]:
@@ -113,9 +115,9 @@ class TripleTableHost(TableHost):
         }
 
     def result(self, store: PartitionStore | AllPartitions) -> StoredTriples:
-        width = relation_optimiser(self.request.model).width
+        width = relation_optimiser(self.request.spec.model).width
         relation_RP = np.ascontiguousarray(self.relation_RC[:, :width])
-        return StoredTriples(self.request.model, self.triples, store, self.parts, relation_RP, self.spare_bytes)
+        return StoredTriples(self.request.spec.model, self.triples, store, self.parts, relation_RP, self.spare_bytes)
 
     def made(self, summary: dict[str, Any], recorder: Recorder) -> Made:
         embeddings = Embeddings.load(self.out)

@@ -14,8 +14,8 @@ from any2vec.plan.order.buffer import BufferPlan
 from any2vec.sampling.triple_windows import window_bytes
 from any2vec.tasks.words.prepare import Prepared
 from any2vec.tasks.words.swept_pairs import piece_positions
-from any2vec.train.host import FitRequest
 from any2vec.train.out_of_core.table_budget import known_plan, plan_table, process_bytes
+from any2vec.train.spec import Request
 
 WINDOW = 1 << 19
 """pairs that are shuffled together, and between two moments at which a run can stop"""
@@ -32,15 +32,17 @@ _ITEM = 40
 """bytes of an item beside its row: its place, its noise, how likely it is kept"""
 
 
-def known_words(request: FitRequest, prepared: Prepared) -> BufferPlan | None:
+def known_words(request: Request, prepared: Prepared) -> BufferPlan | None:
     """`known_plan` of skip-gram."""
-    return known_plan(request, len(prepared.keys), row_bytes(request.model), fixed_bytes(request, prepared))
+    return known_plan(request, len(prepared.keys), row_bytes(request.spec.model), fixed_bytes(request, prepared))
 
 
-def plan_words(request: FitRequest, prepared: Prepared) -> BufferPlan | None:
+def plan_words(request: Request, prepared: Prepared) -> BufferPlan | None:
     """`plan_table` of skip-gram."""
     fixed = fixed_bytes(request, prepared)
-    return plan_table(request, len(prepared.keys), row_bytes(request.model), fixed, -_pair_bytes(request, prepared))
+    return plan_table(
+        request, len(prepared.keys), row_bytes(request.spec.model), fixed, -_pair_bytes(request, prepared)
+    )
 
 
 def row_bytes(model: SequenceModel) -> int:
@@ -48,7 +50,7 @@ def row_bytes(model: SequenceModel) -> int:
     return 2 * 4 * model.dim
 
 
-def fixed_bytes(request: FitRequest, prepared: Prepared) -> int:
+def fixed_bytes(request: Request, prepared: Prepared) -> int:
     """What the process needs beside the rows: what it has now, and what pairs take."""
     return process_bytes() + _pair_bytes(request, prepared)
 
@@ -61,8 +63,8 @@ def sweeps_of(model: SequenceModel, prepared: Prepared, plan: BufferPlan, epochs
     return max(-(-FEWEST_SWEEPS // epochs), min(cheap, MOST_SWEEPS))
 
 
-def _pair_bytes(request: FitRequest, prepared: Prepared) -> int:
+def _pair_bytes(request: Request, prepared: Prepared) -> int:
     """Windows of pairs, pairs that are made and sorted, items."""
-    step = piece_positions(prepared.source.unit, request.model.window)
-    made = 8 * 2 * request.model.window * step + 4 * step
+    step = piece_positions(prepared.source.unit, request.spec.model.window)
+    made = 8 * 2 * request.spec.model.window * step + 4 * step
     return window_bytes(WINDOW) * 8 // 12 + made + _SORTING * BLOCK + _ITEM * len(prepared.keys)

@@ -22,9 +22,10 @@ from any2vec.sync.rules.block import compile_merges
 from any2vec.tasks.words.prepare import Prepared
 from any2vec.tasks.words.start import carry_over, fresh_tables
 from any2vec.train.checkpoint import FILE, Checkpoint
-from any2vec.train.host import FitRequest, Host, Made, histogram, memories, resumed, summed
+from any2vec.train.host import Host, Made, histogram, memories, resumed, summed
 from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder
+from any2vec.train.spec import Request
 
 
 class SequenceHost(Host):
@@ -32,33 +33,33 @@ class SequenceHost(Host):
 
     learner: SequenceLearner
 
-    def __init__(self, request: FitRequest, prepared: Prepared, init: Embeddings | None, transport: Transport) -> None:
+    def __init__(self, request: Request, prepared: Prepared, init: Embeddings | None, transport: Transport) -> None:
         super().__init__(request, transport)
         self.prepared = prepared
-        self.data_facts = prepared.facts
+        self.data_facts = prepared.metadata
         self.keys, self.counts = prepared.keys, prepared.counts
-        model = request.model
+        model = request.spec.model
         if init is None:
-            self.tables = fresh_tables(len(self.keys), model, request.seed)
+            self.tables = fresh_tables(len(self.keys), model, request.spec.run.seed)
         else:
-            self.tables, self.keys, self.counts = carry_over(init, self.keys, self.counts, model, request.seed)
-        self.grams = GramRows(self.keys, model, request.seed) if isinstance(model, NGram) else None
+            self.tables, self.keys, self.counts = carry_over(init, self.keys, self.counts, model, request.spec.run.seed)
+        self.grams = GramRows(self.keys, model, request.spec.run.seed) if isinstance(model, NGram) else None
         if self.grams is not None:
             self.tables["grams"] = self.grams.table
         if self.checkpoint is not None:
             self._restore(self.checkpoint)
         source = prepared.source
-        self.rounds = 1 if request.agree is None else request.agree.rounds(transport.hosts)
+        self.rounds = 1 if request.agreement is None else request.agreement.rounds(transport.hosts)
         self.schedule = self._schedule()
         self.learner = SequenceLearner(
             model, prepared.counts, prepared.keep, source, self.tables,
-            block=prepared.block, piece=self.schedule.piece, threads=request.threads, seed=request.seed,
+            block=prepared.block, piece=self.schedule.piece, threads=request.threads, seed=request.spec.run.seed,
             subwords=None if self.grams is None else self.grams.subwords,
         )  # fmt: skip
         self.driver: Alone | Rounds = Alone()
-        if request.agree is not None:
+        if request.agreement is not None:
             agreement = make_agreement(
-                request.agree, transport, self.learner.state, self.learner, self._occurrences(),
+                request.agreement, transport, self.learner.state, self.learner, self._occurrences(),
                 self.schedule.all_rounds(), request.threads,
             )  # fmt: skip
             if self.checkpoint is not None:
@@ -66,9 +67,9 @@ class SequenceHost(Host):
             self.driver = Rounds(agreement, source.ahead if isinstance(source, TravelledTokens) else None)
 
     def compile(self) -> None:
-        self.learner.compile(for_hosts=self.request.agree is not None)
-        if self.request.agree is not None:
-            compile_merges(self.request.model.dim, self.request.agree.bits)
+        self.learner.compile(for_hosts=self.request.agreement is not None)
+        if self.request.agreement is not None:
+            compile_merges(self.request.spec.model.dim, self.request.agreement.bits)
 
     def abandon(self, error: BaseException) -> None:
         """The checkpoint has all that can be kept."""
@@ -85,7 +86,7 @@ class SequenceHost(Host):
         return {} if isinstance(self.driver, Alone) else self.driver.agreement.memory
 
     def made(self, agreed: dict[str, np.ndarray]) -> Made:
-        model = self.request.model
+        model = self.request.spec.model
         # The output rows of hierarchical softmax belong to the inner nodes of its tree, not to keys: they stay here.
         output = agreed["output"] if model.objective == "negative" else None
         vectors, maker = agreed["input"], None
@@ -96,7 +97,7 @@ class SequenceHost(Host):
     def facts(self, recorder: Recorder) -> dict[str, Any]:
         """What only several hosts have to tell, or one with a budget of memory."""
         if isinstance(self.driver, Alone):
-            return dict(self.request.table.facts_of_whole())
+            return dict(self.request.spec.storage.metrics_of_whole())
         counters, driver = self.transport.counters, self.driver
         own = {
             "bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase(),
@@ -107,7 +108,7 @@ class SequenceHost(Host):
         if not found:
             return {}
         told = [json.loads(text_of(parts[0])) for parts in found.values()]
-        agree = self.request.agree
+        agree = self.request.agreement
         assert agree is not None
 
         def mean(name: str) -> float:
@@ -131,7 +132,7 @@ class SequenceHost(Host):
         """How often rows occur in an epoch. Rows that only `init` has come last and do not occur; output rows of
         hierarchical softmax are no items, and nobody counted them.
         """
-        both = self.request.model.objective == "negative"
+        both = self.request.spec.model.objective == "negative"
         return dict.fromkeys(("input", "output") if both else ("input",), self.prepared.counts)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
@@ -146,9 +147,9 @@ class SequenceHost(Host):
         source, hosts, rank = self.prepared.source, self.transport.hosts, self.transport.rank
         bounds = self.prepared.bounds or chunk_bounds(source.num_positions, hosts, source.boundary)
         schedule = EpochSchedule(
-            start=bounds[rank], stop=bounds[rank + 1], epochs=self.request.epochs, unit=source.unit,
-            piece=piece_positions(source.unit, self.request.model.cost), threads=self.request.threads,
-            rounds=self.rounds, steps=1 if self.request.agree is None else self.request.agree.agreement.steps,
+            start=bounds[rank], stop=bounds[rank + 1], epochs=self.request.spec.run.epochs, unit=source.unit,
+            piece=piece_positions(source.unit, self.request.spec.model.cost), threads=self.request.threads,
+            rounds=self.rounds, steps=1 if self.request.agreement is None else self.request.agreement.agreement.steps,
         )  # fmt: skip
 
         def share(rest: Any) -> Any:

@@ -39,7 +39,7 @@ class Prepared:
     """float64 (V,)"""
     block: int
     """positions of the stream that make one block"""
-    facts: dict[str, Any]
+    metadata: dict[str, Any]
     """what the data is, for the report and for a resumed run to compare"""
     bounds: list[int] | None = None
     """host h trains positions [bounds[h], bounds[h + 1]); None: nobody has cut the data yet"""

@@ -14,11 +14,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from any2vec.cluster.launch.join import joined
 from any2vec.cluster.transport import Transport
 from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.embeddings import Embeddings
-from any2vec.errors import InputError
 from any2vec.formats.native import write_native
 from any2vec.formats.table import Table, check_writable
 from any2vec.kernels.clicks.row_start import start_rows
@@ -26,7 +24,6 @@ from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
 from any2vec.kernels.skipgram.pairs import list_pairs
 from any2vec.models.words.config import SequenceModel
 from any2vec.plan.order.buffer import BufferPlan
-from any2vec.sync.options.run_hosts import RunHosts
 from any2vec.tables.disk.partition_exchange import AllPartitions
 from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.words.budget import WINDOW, known_words, plan_words, sweeps_of
@@ -34,44 +31,24 @@ from any2vec.tasks.words.host import SequenceHost
 from any2vec.tasks.words.pair_batches import BATCH, PairLearner
 from any2vec.tasks.words.prepare import Prepared
 from any2vec.tasks.words.swept_pairs import SweptPairs
-from any2vec.train.host import FitRequest, Host, Made
+from any2vec.train.host import Host, Made
+from any2vec.train.out_of_core.pipeline import bound_of
 from any2vec.train.out_of_core.run import OutOfCoreOptions
 from any2vec.train.out_of_core.stored_vectors import StoredVectors
 from any2vec.train.out_of_core.table_host import TableHost
 from any2vec.train.progress import Recorder
-
-
-def check_table(model: Any, hosts: RunHosts, init: Any) -> None:
-    """Raise InputError for an argument of `fit` that does not go with a budget of memory, models of triples apart."""
-    kinds = ("skipgram", "negative", "block")
-    if not isinstance(model, SequenceModel) or (model.architecture, model.objective, model.kernel) != kinds:
-        raise InputError(
-            "memory is for models of triples, and for skip-gram with negative sampling by blocks (skipgram, deepwalk, "
-            f"node2vec), not {model.name}{_objective(model)}; leave it out."
-        )
-    if hosts.is_spread or hosts.ray is not None or joined():
-        raise InputError("Words and nodes with a budget of memory train on one host; leave out memory, or the hosts.")
-    if init is not None:
-        raise InputError("Start vectors are held in memory whole; leave out init, or memory.")
-
-
-def _objective(model: Any) -> str:
-    """What it is that makes a model of sequences no such skip-gram."""
-    if not isinstance(model, SequenceModel) or model.architecture != "skipgram":
-        return ""
-    is_negative = model.objective == "negative"
-    return f" with {'kernel' if is_negative else 'objective'} {model.kernel if is_negative else model.objective}"
+from any2vec.train.spec import Request
 
 
 def sequence_host(
-    request: FitRequest, prepared: Prepared, init: Embeddings | None, transport: Transport
+    request: Request, prepared: Prepared, init: Embeddings | None, transport: Transport
 ) -> Host | TableHost:
     """The host of a run: with all rows in memory where there is room for them, else with some of them.
 
     Raises:
         InputError: the budget is too small, or the run in the folder had other settings.
     """
-    if request.table.memory is not None:
+    if request.spec.storage.memory is not None:
         plan = known_words(request, prepared) or plan_words(request, prepared)
         if plan is not None:
             return WordTableHost(request, prepared, plan)
@@ -83,11 +60,13 @@ class WordTableHost(TableHost):
 
     learner: PairLearner
 
-    def __init__(self, request: FitRequest, prepared: Prepared, plan: BufferPlan) -> None:
-        self.sweeps = sweeps_of(request.model, prepared, plan, request.epochs)
-        super().__init__(request, plan, len(prepared.keys), prepared.facts)
+    def __init__(self, request: Request, prepared: Prepared, plan: BufferPlan) -> None:
+        self.sweeps = sweeps_of(request.spec.model, prepared, plan, request.spec.run.epochs)
+        super().__init__(request, plan, len(prepared.keys), prepared.metadata)
         self.prepared = prepared
-        self.learner = PairLearner(request.model, prepared.counts, self.parts, self.walk, self.sweeps, request.seed)
+        self.learner = PairLearner(
+            request.spec.model, prepared.counts, self.parts, self.walk, self.sweeps, request.spec.run.seed
+        )
 
     def compile(self) -> None:
         tokens, begin, _, offset = self.prepared.source.piece(0, 0, 0)
@@ -98,7 +77,7 @@ class WordTableHost(TableHost):
         self.learner.compile()
 
     def buckets(self, folder: Path, is_new: bool) -> SweptPairs:
-        prepared, tell = self.prepared, self.request.stage
+        prepared, tell = self.prepared, self.request.hooks.stage
 
         def tick(done: int, total: int) -> None:
             if self.stop_signal:
@@ -107,8 +86,8 @@ class WordTableHost(TableHost):
                 tell("making pairs", done, total)
 
         found = SweptPairs(
-            folder, prepared.source, prepared.keep, self.request.model.window, self.parts, prepared.facts["digest"],
-            self.sweeps, tick,
+            folder, prepared.source, prepared.keep, self.request.spec.model.window, self.parts,
+            prepared.metadata["digest"], self.sweeps, tick,
         )  # fmt: skip
         if is_new:
             found.of(0)
@@ -117,13 +96,14 @@ class WordTableHost(TableHost):
         return found
 
     def start(self, entity_M: np.ndarray, row_MC: np.ndarray) -> None:
-        start_words(self.request.model, entity_M, row_MC, self.request.seed)
+        start_words(self.request.spec.model, entity_M, row_MC, self.request.spec.run.seed)
 
     def options(self) -> OutOfCoreOptions:
         request = self.request
         return OutOfCoreOptions(
-            batch_size=BATCH, window=WINDOW, seed=request.seed, threads=request.threads,
-            staleness_bound=request.table.bound_of(request.threads), commit_seconds=request.checkpoint_seconds,
+            batch_size=BATCH, window=WINDOW, seed=request.spec.run.seed, threads=request.threads,
+            staleness_bound=bound_of(request.spec.sync.staleness_bound, request.threads),
+            commit_seconds=request.spec.run.checkpoint_seconds,
         )  # fmt: skip
 
     def dense(self) -> dict[str, np.ndarray]:
@@ -136,7 +116,7 @@ class WordTableHost(TableHost):
         return {"sweeps": self.sweeps}
 
     def result(self, store: PartitionStore | AllPartitions) -> StoredWords:
-        return StoredWords(self.request.model, self.prepared, store, self.parts, self.spare_bytes)
+        return StoredWords(self.request.spec.model, self.prepared, store, self.parts, self.spare_bytes)
 
     def made(self, summary: dict[str, Any], recorder: Recorder) -> Made:
         return Made(Embeddings.load(self.out), summary, recorder.records)

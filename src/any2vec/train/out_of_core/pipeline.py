@@ -17,8 +17,8 @@ from typing import Any
 from any2vec.background import Background
 from any2vec.checks import MAX_THREADS, check_whole
 from any2vec.errors import HostError
-from any2vec.train.out_of_core.table_options import MOST_BOUND
 
+MOST_BOUND = 1 << 20
 PATIENCE = 1800.0
 """seconds without a batch done after which waiting ends"""
 
@@ -29,6 +29,11 @@ class Stage:
 
     call: Callable[[Any], Any]
     threads: int = 1
+
+
+def bound_of(staleness_bound: int | None, threads: int) -> int:
+    """Batches that rows may be stale by: what is asked for, or what keeps so many threads at work."""
+    return staleness_bound or (1 if threads == 1 else 2 * threads)
 
 
 class Pipeline(Background):

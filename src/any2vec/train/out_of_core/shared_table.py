@@ -70,8 +70,8 @@ class SharedTable:
         host.compile()
         compile_seconds = time.perf_counter() - began
         is_first = transport.rank == 0
-        with run_folder(host.out if is_first else None, request.resume, request.settings) as log:
-            if not (is_first or request.resume):
+        with run_folder(host.out if is_first else None, request.spec.run.resume, request.settings) as log:
+            if not (is_first or request.spec.run.resume):
                 self._remove()
             transport.barrier("begin", timeout=LONG_WORK)
             takes_next, number = self._agreed_round()
@@ -147,7 +147,7 @@ class SharedTable:
     ) -> OutOfCoreReport:
         host, request, transport = self.host, self.request, self.transport
         mean = ChangedMean(transport, host.dense())
-        meeting = _Meeting(host, recorder, walk, request.checkpoint_seconds, transport.counters)
+        meeting = _Meeting(host, recorder, walk, request.spec.run.checkpoint_seconds, transport.counters)
 
         def dense() -> dict[str, np.ndarray]:
             return host.dense() | {"totals": np.array([recorder.items, recorder.seconds], np.float64)}

@@ -13,8 +13,8 @@ from any2vec.plan.cost.shared_plan import plan_shared
 from any2vec.plan.order.buffer import BufferPlan, plan_buffer
 from any2vec.tables.disk.partition_store import read_index
 from any2vec.train.checkpoint import FILE, check_settings
-from any2vec.train.host import FitRequest
 from any2vec.train.run_folder import TABLE, has_table, host_folder, is_shared, is_table
+from any2vec.train.spec import Request
 
 _COMPILER = 100 << 20
 """bytes of what kernels, libraries and threads will yet take"""
@@ -22,26 +22,24 @@ _LIBRARIES = 150 << 20
 """bytes of mapped files that are code, at most"""
 
 
-def known_plan(request: FitRequest, num_rows: int, row_bytes: int, fixed_bytes: int) -> BufferPlan | None:
+def known_plan(request: Request, num_rows: int, row_bytes: int, fixed_bytes: int) -> BufferPlan | None:
     """The plan of the unfinished run that this one goes on with; None where there is none with a table on disk.
 
     Raises:
         InputError: it had other settings, or fewer threads, and the budget has no room for more.
         FormatError: its store is damaged.
     """
-    if request.out is None or not request.resume or not has_table(request.out):
+    if request.spec.run.out is None or not request.spec.run.resume or not has_table(request.spec.run.out):
         return None
-    if is_shared(request.out):
+    if is_shared(request.spec.run.out):
         raise InputError(
-            f"{request.out} holds an unfinished run of several hosts; go on with as many, or start again with "
+            f"{request.spec.run.out} holds an unfinished run of several hosts; go on with as many, or start again with "
             "--overwrite (overwrite=True)."
         )
-    return _known(request, request.out, num_rows, row_bytes, fixed_bytes)
+    return _known(request, request.spec.run.out, num_rows, row_bytes, fixed_bytes)
 
 
-def agreed_plan(
-    request: FitRequest, transport: Transport, num_rows: int, row_bytes: int, fixed_bytes: int
-) -> BufferPlan:
+def agreed_plan(request: Request, transport: Transport, num_rows: int, row_bytes: int, fixed_bytes: int) -> BufferPlan:
     """The plan of several hosts: of the unfinished run that they go on with, or one for the fullest of them. All hosts
     call it together.
 
@@ -50,9 +48,10 @@ def agreed_plan(
         FormatError: this host's store is damaged.
         JobError: hosts find several unfinished runs.
     """
-    folder = None if request.out is None else host_folder(request.out, transport.rank)
+    out = request.spec.run.out
+    folder = None if out is None else host_folder(out, transport.rank)
     known = None
-    if folder is not None and request.resume and is_table(folder):
+    if folder is not None and request.spec.run.resume and is_table(folder):
         known = _known(request, folder, num_rows, row_bytes, fixed_bytes)
     own = control(fixed_bytes, *((known.partitions, known.capacity) if known else (0, 0)))
     gathered = transport.gather([own], "plan", timeout=LONG_WORK)
@@ -66,29 +65,29 @@ def agreed_plan(
     fixed, partitions, capacity, runs = (int(number) for number in told)
     if runs > 1:
         raise JobError(
-            f"The hosts find parts of several unfinished runs below {request.out}; start again with --overwrite "
+            f"The hosts find parts of several unfinished runs below {out}; start again with --overwrite "
             "(overwrite=True)."
         )
     if partitions:  # a host without a part begins as the others did, unless they have gone on
         return BufferPlan(num_rows, row_bytes, partitions, capacity, fixed_bytes, 0)
-    return plan_shared(num_rows, row_bytes, request.table.memory_bytes, fixed, transport.hosts)
+    return plan_shared(num_rows, row_bytes, request.spec.storage.memory_bytes, fixed, transport.hosts)
 
 
-def _known(request: FitRequest, folder: Path, num_rows: int, row_bytes: int, fixed_bytes: int) -> BufferPlan:
+def _known(request: Request, folder: Path, num_rows: int, row_bytes: int, fixed_bytes: int) -> BufferPlan:
     index = read_index(folder / TABLE)
     note, partitions = index["note"], len(index["bounds"]) - 1
     check_settings(folder / TABLE, note["run"], request.settings)
     plan = BufferPlan(num_rows, row_bytes, partitions, note["capacity"], fixed_bytes, 0)
-    budget, threads = request.table.memory_bytes, note["threads"]
+    budget, threads, out = request.spec.storage.memory_bytes, note["threads"], request.spec.run.out
     if request.threads > threads and plan.memory_bytes > budget:
         raise InputError(
-            f"The run in {request.out} began with threads {threads}; with {request.threads} it needs a memory of "
+            f"The run in {out} began with threads {threads}; with {request.threads} it needs a memory of "
             f"{plan.memory_bytes:,} bytes, and has {budget:,}: go on with threads {threads}."
         )
     return plan
 
 
-def plan_table(request: FitRequest, num_rows: int, row_bytes: int, fixed_bytes: int, more: int) -> BufferPlan | None:
+def plan_table(request: Request, num_rows: int, row_bytes: int, fixed_bytes: int, more: int) -> BufferPlan | None:
     """Partitions of a table that does not fit; None: all rows are in memory, as they are without a budget.
 
     Args:
@@ -98,8 +97,14 @@ def plan_table(request: FitRequest, num_rows: int, row_bytes: int, fixed_bytes: 
     Raises:
         InputError: the budget is too small; it says the smallest one that works.
     """
-    has_checkpoint = request.resume and request.out is not None and (request.out / FILE).exists()
-    return None if has_checkpoint else plan_budget(request.table.memory_bytes, num_rows, row_bytes, fixed_bytes, more)
+    has_checkpoint = (
+        request.spec.run.resume and request.spec.run.out is not None and (request.spec.run.out / FILE).exists()
+    )
+    return (
+        None
+        if has_checkpoint
+        else plan_budget(request.spec.storage.memory_bytes, num_rows, row_bytes, fixed_bytes, more)
+    )
 
 
 def plan_budget(budget: int, num_rows: int, row_bytes: int, fixed_bytes: int, more: int) -> BufferPlan | None:

@@ -27,10 +27,11 @@ from any2vec.sampling.triple_windows import Window
 from any2vec.signals import name_of, stops_go_to
 from any2vec.tables.disk.partition_exchange import AllPartitions
 from any2vec.tables.disk.partition_store import PartitionStore
-from any2vec.train.host import FitRequest, Made, run_summary
+from any2vec.train.host import Made, run_summary
 from any2vec.train.out_of_core.run import Batch, OutOfCoreOptions, OutOfCoreReport, OutOfCoreRun
 from any2vec.train.progress import Recorder, cut_log
 from any2vec.train.run_folder import TABLE, TRIPLES, Savable, has_table, remove_table, run_folder, write_result
+from any2vec.train.spec import Request
 from any2vec.types import Round, Stats, Stretch, Work
 
 
@@ -71,17 +72,17 @@ class TableHost(ABC):
     sweeps = 1
     """of an epoch over all states of the buffer: what `BufferWalk` and `Buckets` call epochs"""
 
-    def __init__(self, request: FitRequest, plan: BufferPlan, num_rows: int, data_facts: dict[str, Any]) -> None:
-        if request.out is None:
+    def __init__(self, request: Request, plan: BufferPlan, num_rows: int, data_facts: dict[str, Any]) -> None:
+        if request.spec.run.out is None:
             raise InputError("A table that is larger than memory is trained in the run folder; say which one, as out.")
-        if request.on_epoch is not None:
+        if request.hooks.on_epoch is not None:
             raise InputError("on_epoch is called where all rows are in memory; leave it out, or memory.")
         self.request, self.plan, self.data_facts = request, plan, data_facts
-        self.out = request.out
-        self.parts = EntityParts(num_rows, plan.partitions, request.seed)
+        self.out = request.spec.run.out
+        self.parts = EntityParts(num_rows, plan.partitions, request.spec.run.seed)
         self.walk: BufferWalk | SharedWalk = BufferWalk(
-            order=request.table.order_of(request.model), partitions=plan.partitions, capacity=plan.capacity,
-            epochs=request.epochs * self.sweeps, seed=request.seed,
+            order=request.spec.storage.order_of(request.spec.model), partitions=plan.partitions, capacity=plan.capacity,
+            epochs=request.spec.run.epochs * self.sweeps, seed=request.spec.run.seed,
         )  # fmt: skip
         self.stop_signal = 0
         self._moment = ""
@@ -99,7 +100,7 @@ class TableHost(ABC):
         began = time.perf_counter()
         self.compile()
         compile_seconds = time.perf_counter() - began
-        with run_folder(self.out, request.resume, request.settings) as log, stops_go_to(self.asked):
+        with run_folder(self.out, request.spec.run.resume, request.settings) as log, stops_go_to(self.asked):
             with self.stopping_at_once("before training began"):
                 store, buckets = self.opened(self.out)
             try:
@@ -188,7 +189,9 @@ class TableHost(ABC):
         if log is not None:
             cut_log(log, learner.items)
         request = self.request
-        return Recorder(request.epochs, learner.learning_rate, log, request.callback, learner.items, seconds)
+        return Recorder(
+            request.spec.run.epochs, learner.learning_rate, log, request.hooks.progress, learner.items, seconds
+        )
 
     def _run(self, store: PartitionStore, buckets: Buckets, recorder: Recorder) -> OutOfCoreReport:
         request = self.request
@@ -197,7 +200,7 @@ class TableHost(ABC):
             return self.dense() | {"totals": np.array([self.learner.items, recorder.seconds], np.float64)}
 
         def heard(window: Window, results: list[Stats]) -> None:
-            work = _work_of(window, self.sweeps, request.epochs)
+            work = _work_of(window, self.sweeps, request.spec.run.epochs)
             recorder.add(work, sum(results, Stats(0, 0.0, 0)))
             if self.stop_signal and work.progress_to < 1.0:
                 raise self._interrupted(f"at {work.progress_to:.1%}")

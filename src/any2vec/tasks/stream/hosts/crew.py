@@ -21,15 +21,16 @@ from any2vec.sync.drivers.dense_batches import DenseBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.drivers.summed_batches import SummedBatches
-from any2vec.sync.options.stream_hosts import StreamHosts
+from any2vec.sync.options.streams import StreamAgreement
 from any2vec.sync.rules.block import compile_merges
 from any2vec.tasks.stream.hosts.dealer import DealtLearner
 from any2vec.tasks.stream.hosts.trainer import TrainerDriver, train_dealt
 from any2vec.tasks.stream.models import budget, learner_of, make_learner
 from any2vec.tasks.stream.progress import StreamProgress
-from any2vec.tasks.stream.request import StreamRequest
 from any2vec.tasks.stream.run import StreamRun
+from any2vec.tasks.stream.settings import memory_bytes
 from any2vec.train.host import summed
+from any2vec.train.spec import Request
 
 _ROWS = ("tables", "start", "start_values", "touch")
 """what a learner has whose rows others may hold"""
@@ -40,7 +41,7 @@ def is_dense(model: StreamModel) -> bool:
     return "step" in vars(learner_of(model))
 
 
-def check_model(model: StreamModel, hosts: StreamHosts) -> None:
+def check_model(model: StreamModel, hosts: StreamAgreement) -> None:
     """InputError unless a model can be trained so by several hosts."""
     if is_dense(model):
         if hosts.sync != "sync" or hosts.servers:
@@ -53,7 +54,7 @@ def check_model(model: StreamModel, hosts: StreamHosts) -> None:
 
 
 def run_rank(
-    request: StreamRequest, hosts: StreamHosts, transport: Transport
+    request: Request, hosts: StreamAgreement, transport: Transport
 ) -> tuple[Embeddings, dict[str, Any], list[StreamProgress]] | None:
     """The part of one rank; (vectors, summary, records) at rank 0, None elsewhere. All ranks call it together.
 
@@ -88,7 +89,7 @@ def run_rank(
 class Leader:
     """What rank 0 adds to a run: a learner that deals, and the end of those that it deals to."""
 
-    def __init__(self, transport: Transport, roles: StreamRoles, hosts: StreamHosts) -> None:
+    def __init__(self, transport: Transport, roles: StreamRoles, hosts: StreamAgreement) -> None:
         self.transport = transport
         self.roles = roles
         self.hosts = hosts
@@ -131,7 +132,7 @@ class Leader:
         }  # fmt: skip
 
 
-def make_tables(transport: Transport, roles: StreamRoles, hosts: StreamHosts, own: Any) -> StreamTables | None:
+def make_tables(transport: Transport, roles: StreamRoles, hosts: StreamAgreement, own: Any) -> StreamTables | None:
     """This rank's way to the rows; None where every trainer has the whole state."""
     if hosts.sync == "dense" or hasattr(own, "step"):
         return None
@@ -152,9 +153,9 @@ def make_driver(transport: Transport, roles: StreamRoles, tables: StreamTables |
     return DenseBatches(transport, roles.training, own.tables)
 
 
-def _made(request: StreamRequest) -> StreamLearner:
-    room = budget(request.model, request.options.memory_bytes)
-    return make_learner(request.model, max_rows=room.max_rows, threads=request.threads, seed=request.options.seed)
+def _made(request: Request) -> StreamLearner:
+    room = budget(request.spec.model, memory_bytes(request.spec))
+    return make_learner(request.spec.model, max_rows=room.max_rows, threads=request.threads, seed=request.spec.run.seed)
 
 
 def _compile(own: Any) -> None:

@@ -6,17 +6,16 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from any2vec.checks import check_choice, check_whole
+from any2vec.checks import check_choice
 from any2vec.errors import InputError
 from any2vec.plan.order.bucket_orders import ORDERS
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kMGT])(i?))?B?", re.IGNORECASE)
-MOST_BOUND = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableOptions:
-    """Options of a table that may be larger than memory."""
+class StorageOptions:
+    """Where rows lie: in memory, or on disk where a table is larger than a budget."""
 
     memory: str | None = None
     """bytes that the process may have, such as 2GB or 800MB; a table that does not fit is trained from the disk, some
@@ -26,22 +25,16 @@ class TableOptions:
     ) = None
     """in which order pairs of partitions are trained where the table is larger than --memory, by default comet
     for triples, beta for words and nodes"""
-    staleness_bound: int | None = None
-    """of such a table: batches, 1 and up; none is trained on rows that so many others change meanwhile; by default 1
-    with one thread, else two for each thread"""
 
     def __post_init__(self) -> None:
         if self.memory is None:
-            for name in ("order", "staleness_bound"):
-                if getattr(self, name) is not None:
-                    raise InputError(f"{name} is for tables larger than memory; say how much there is, as memory 2GB.")
+            if self.order is not None:
+                raise InputError("order is for tables larger than memory; say how much there is, as memory 2GB.")
             return
         if self.memory_bytes < 1:
             raise InputError(f"memory must be 1 byte or more, got {self.memory!r}.")
         if self.order is not None:
             check_choice("order", self.order, ORDERS)
-        if self.staleness_bound is not None:
-            check_whole("staleness_bound", self.staleness_bound, 1, MOST_BOUND)
 
     @property
     def memory_bytes(self) -> int:
@@ -52,11 +45,7 @@ class TableOptions:
         """What a model's run has."""
         return self.order or str(model.default_order)
 
-    def bound_of(self, threads: int) -> int:
-        """Batches, for so many threads."""
-        return self.staleness_bound or (1 if threads == 1 else 2 * threads)
-
-    def facts_of_whole(self) -> dict[str, int]:
+    def metrics_of_whole(self) -> dict[str, int]:
         """What the summary says of a table that fits into the budget, if there is one."""
         return {} if self.memory is None else {"partitions": 1, "capacity": 1, "loads": 0}
 

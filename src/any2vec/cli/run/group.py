@@ -1,0 +1,136 @@
+"""A command whose subcommands are models: `any2vec train MODEL INPUT...`, and likewise estimate, plan and stream.
+
+A model's flags are made when it is called; `any2vec train --help` lists models by task and imports none of them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from any2vec.errors import InputError
+from any2vec.train.registry import models_of, nearest_match
+from any2vec.train.task import CLASSES, Task, absent
+
+_HELP_NAMES = {"help_option_names": ["--help", "-h"]}
+Config = Annotated[
+    Path | None,
+    typer.Option("--config", help="TOML file with the same names as the flags; `model` names it.", show_default=False),
+]
+Maker = Callable[[Task, str], Callable[..., Any]]
+"""(task, model) -> the function behind its command"""
+
+
+class ModelCommand(TyperCommand):
+    """The command of one model; it says why it has not got a flag that others have."""
+
+    task: Task
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return list(super().parse_args(ctx, args))
+        except Exception as error:
+            name = str(getattr(error, "option_name", "")).lstrip("-").replace("-", "_")
+            if any(name == item.name for group in CLASSES.values() for item in fields(group)):
+                error.message = absent(self.task, str(self.name), name)  # type: ignore[attr-defined]
+                error.possibilities = []  # type: ignore[attr-defined]
+            raise
+
+
+class ModelGroup(TyperGroup):
+    """Lists the models of a command; makes the one that is called (abstract: `command`, `make`, `known`)."""
+
+    command: ClassVar[str]
+    make: ClassVar[Maker]
+    known: ClassVar[Callable[[], dict[str, Task]]]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(type(self).known())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        task = type(self).known().get(cmd_name)
+        return task and TyperCommand(cmd_name, help=task.about[cmd_name], rich_help_panel=_panel(task))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """With --config, the file may name the model."""
+        known = type(self).known()
+        if args and args[0] not in known and (path := _config_of(args)) is not None:
+            args = [_model_of(path, self.command), *args]
+        return list(super().parse_args(ctx, args))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        known = type(self).known()
+        if args and args[0] not in known and not args[0].startswith("-"):
+            ctx.fail(f"{_wrong_model(args[0], list(known))}, as in any2vec {self.command} {next(iter(known))} INPUT")
+        name, stub, rest = super().resolve_command(ctx, args)
+        return name, (stub if stub is None else self._made(known[str(name)], str(name))), rest
+
+    def _made(self, task: Task, model: str) -> ModelCommand:
+        single = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+        single.command(model, cls=ModelCommand, context_settings=_HELP_NAMES)(type(self).make(task, model))
+        found = typer.main.get_command(single)
+        assert isinstance(found, ModelCommand)
+        found.task = task
+        return found
+
+
+def _panel(task: Task) -> str:
+    return task.title[:1].upper() + task.title[1:]
+
+
+def _wrong_model(given: str, known: list[str]) -> str:
+    looks_like_file = "." in given or "/" in given or Path(given).exists()
+    hint = f"say it first: one of {', '.join(known)}" if looks_like_file else nearest_match(given, known).rstrip("?.")
+    return f"There is no model {given!r}; {hint}"
+
+
+def _config_of(args: list[str]) -> Path | None:
+    """The file behind --config."""
+    for at, word in enumerate(args):
+        if word.startswith("--config="):
+            return Path(word.partition("=")[2])
+        if word == "--config" and at + 1 < len(args):
+            return Path(args[at + 1])
+    return None
+
+
+def _model_of(path: Path, command: str) -> str:
+    """What a TOML file calls its model; where nothing says it, the name of the first one reads the file's faults."""
+    try:
+        found = tomllib.loads(path.read_text("utf-8")).get("model")
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
+        return next(iter(models_of(command)))
+    return found if isinstance(found, str) else "MODEL"
+
+
+def model_group(name: str, help: str, make: Maker, known: Callable[[], dict[str, Task]] | None = None) -> Any:
+    """The click group of a command. known: model -> task, by default all that `name` trains."""
+    listed = known or (lambda: models_of(name))
+    own = {"command": name, "make": staticmethod(make), "known": staticmethod(listed)}
+    group = typer.Typer(
+        cls=type("Models", (ModelGroup,), own), name=name, help=help, no_args_is_help=True, add_completion=False,
+        rich_markup_mode="rich", pretty_exceptions_enable=False, context_settings=_HELP_NAMES,
+    )  # fmt: skip
+    group.callback()(_nothing)
+    return group
+
+
+def _nothing() -> None:
+    pass
+
+
+def check_out(out: Path | None) -> Path:
+    """The folder of the result.
+
+    Raises:
+        InputError: nobody said which.
+    """
+    if out is None:
+        raise InputError("Say where the result goes: --out DIR.")
+    return out

@@ -1,0 +1,61 @@
+"""The agreement of a stream's trainers. Light: no numba, no NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from any2vec.checks import check_choice
+from any2vec.errors import InputError
+from any2vec.options.hosts import HostOptions
+from any2vec.options.sync import SyncOptions
+
+STREAM_SYNCS = ("sync", "async", "bounded", "dense")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamAgreement:
+    """Trainers of a stream, and the servers of its rows. One process more, rank 0, reads, keeps the vocabulary, deals
+    batches out, and writes checkpoints and snapshots.
+    """
+
+    trainers: int | None = None
+    """None where torchrun says it"""
+    servers: int = 0
+    sync: str = "async"
+    """sync (rounds of a batch each, in step; a round waits for every source), async (nobody waits), bounded (nobody is
+    more than `staleness_bound` batches ahead), or dense (as sync, and every trainer's whole table goes round with each
+    batch: the baseline of 2018)"""
+    staleness_bound: int | None = None
+    """of sync bounded: batches that a trainer may be ahead of the slowest; None: 4"""
+    credits: int = 2
+    """batches that a trainer holds, the one that it trains among them"""
+
+    @classmethod
+    def of(cls, hosts: HostOptions, sync: SyncOptions) -> StreamAgreement:
+        """Raises InputError for options that do not go together."""
+        return cls(
+            trainers=hosts.trainers, servers=hosts.servers, sync=cls.sync if sync.sync is None else sync.sync,
+            staleness_bound=sync.staleness_bound, credits=sync.credits,
+        )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        check_choice("sync", self.sync, STREAM_SYNCS)
+        if self.staleness_bound is not None and self.sync != "bounded":
+            raise InputError(f"staleness_bound is for sync bounded; leave it out with sync {self.sync}.")
+        if self.servers and self.sync == "dense":
+            raise InputError("With sync dense every trainer has all rows and servers have none; leave servers out.")
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether every trainer gets a batch at a time, and sources are read in step."""
+        return self.sync in ("sync", "dense")
+
+    @property
+    def bound(self) -> int | None:
+        """Of the row servers: batches that a trainer may be ahead; None: any number."""
+        bounded = 4 if self.staleness_bound is None else self.staleness_bound
+        return {"sync": 0, "dense": 0, "async": None}.get(self.sync, bounded)
+
+    @property
+    def num_ranks(self) -> int | None:
+        return None if self.trainers is None else 1 + self.trainers + self.servers

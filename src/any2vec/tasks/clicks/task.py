@@ -1,0 +1,125 @@
+"""The task of clicks: models that predict clicks from categories and numbers."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from any2vec.cluster.launch.join import check_torch
+from any2vec.data.clicks.options import ClickReading
+from any2vec.errors import InputError
+from any2vec.sync.options.trainers import TrainerAgreement
+from any2vec.train.task import HOSTS, RUN, Nouns, Task
+
+if TYPE_CHECKING:
+    from any2vec.cluster.transport import Transport
+    from any2vec.tasks.clicks.prepare import PreparedClicks
+    from any2vec.train.spec import Hooks, Request, RunSpec
+
+
+class Clicks(Task):
+    """DLRM, DeepFM, factorization machines, logistic regression."""
+
+    name = "clicks"
+    title = "clicks"
+    rank = 30
+    models: ClassVar = {
+        "dlrm": "any2vec.models.clicks.dlrm:DLRM",
+        "deepfm": "any2vec.models.clicks.deepfm:DeepFM",
+        "fm": "any2vec.models.clicks.fm:FactorisationMachine",
+        "logistic": "any2vec.models.clicks.logistic:LogisticRegression",
+    }
+    about: ClassVar = {
+        "dlrm": "probability of a click, by dot products of all pairs of fields and two dense networks",
+        "deepfm": "probability of a click, by a factorization machine and a dense network",
+        "fm": "probability of a click, by a factorization machine",
+        "logistic": "probability of a click, by logistic regression",
+    }
+    reading: ClassVar = {"clicks": "any2vec.data.clicks.options:ClickReading"}
+    has: ClassVar = {
+        "run": (*RUN, "cache_dir"),
+        "hosts": (*HOSTS, "servers", "sync_servers"),
+        "sync": ("sync", "cache", "cache_rows", "rounds_per_epoch"),
+    }
+    lacks: ClassVar = {
+        "init": "its rows belong to categories of a schema, which other vectors do not know",
+        "read": "hosts share the encoded examples",
+        "partition": "it reads no graph",
+        "scheme": "rows travel as each batch needs them",
+        "bits": "its rows and gradients travel in 32 bits",
+        "overlap": "its agreements behind the training are called shadow-...",
+        "dual": "it has no layers on different hosts",
+        "credits": "trainers take their own part of the data and are dealt none",
+        "staleness_bound": "the bound stands in sync bounded:S and cache het:BOUND",
+        "memory": "rows of clicks are held in memory, over as many servers as it takes",
+        "order": "rows of clicks are held in memory, over as many servers as it takes",
+    }
+    help: ClassVar = {
+        "sync": "how dense layers agree: behind the training shadow-easgd, shadow-ma, shadow-bmuf; every K batches "
+        "fr-easgd:K, fr-ma:K, fr-bmuf:K; at every batch bsp, m-of-n:M, bounded:S, async; or none [default "
+        "shadow-easgd]",
+        "rounds_per_epoch": "how often in an epoch trainers meet for records, checkpoints and stops, 1..1,000,000; by "
+        "default 8",
+    }
+    warns_always: ClassVar = True
+    input: ClassVar = "Logs of clicks (TSV, CSV, Parquet, Arrow): files, folders, globs, or - for standard input."
+
+    def nouns(self, model: Any) -> Nouns:
+        return Nouns("values", "examples")
+
+    def check(self, spec: RunSpec, hooks: Hooks) -> None:
+        agreement, model, threads = self.agreement(spec), spec.model, spec.run.threads
+        if hooks.on_epoch is not None:
+            raise InputError("on_epoch does not apply to models of clicks; leave it out.")
+        agreement.check_trainers(spec.hosts.trainers)
+        if agreement.is_in_step and threads > 1:
+            raise InputError(
+                f"sync {agreement.sync} with cache {agreement.cache} goes step by step, with one thread a trainer, got "
+                f"threads = {threads}; start more hosts instead."
+            )
+        if agreement.row_cache.kind == "het" and model.optimiser == "adam":
+            raise InputError(
+                f"cache {agreement.cache} adds up what trainers change in a row, and moments of adam do not add up; "
+                "train with optimiser adagrad or sgd, or with cache none."
+            )
+        self._reading(spec).resolved()
+        check_torch("Models of clicks")
+
+    def agreement(self, spec: RunSpec) -> TrainerAgreement:
+        return TrainerAgreement.of(spec.hosts, spec.sync)
+
+    def threads(self, spec: RunSpec, local_hosts: int) -> int:
+        in_step = self.agreement(spec).is_in_step
+        return int(spec.run.threads) or (1 if in_step else super().threads(spec, local_hosts))
+
+    def read(self, spec: RunSpec, hooks: Hooks) -> PreparedClicks:
+        from any2vec.tasks.clicks.prepare import prepare_clicks
+
+        return prepare_clicks(spec.data, self._reading(spec).resolved(), spec.run.cache_dir, hooks.stage)
+
+    @contextmanager
+    def limits(self, spec: RunSpec) -> Iterator[None]:
+        from any2vec.models.clicks.nets import single_thread
+
+        with super().limits(spec), single_thread():
+            yield
+
+    def host(self, request: Request, data: Any, transport: Transport) -> Any:
+        from any2vec.tasks.clicks.host import ClickHost
+
+        return ClickHost(request, data, transport)
+
+    def scorer(self, folder: Path) -> Any:
+        from any2vec.models.clicks.scorer import ClickScorer
+
+        return ClickScorer.load(folder)
+
+    def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
+        return f"To score other rows:  {shlex.join(['any2vec', 'score', str(folder), 'ROWS.tsv'])}"
+
+    def _reading(self, spec: RunSpec) -> ClickReading:
+        found: ClickReading = spec.reading.get("clicks", ClickReading())
+        return found

@@ -1,0 +1,29 @@
+"""What a spec says of a run over a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from any2vec.options.storage import parse_size
+from any2vec.train.spec import RunSpec
+
+MEMORY = "1GB"
+"""for vectors and vocabulary, where nobody says how much"""
+
+
+def memory_bytes(spec: RunSpec) -> int:
+    """Bytes for vectors and vocabulary; they are the same after a day as after a year."""
+    return parse_size(spec.storage.memory or MEMORY)
+
+
+def stream_settings(spec: RunSpec, names: Sequence[str]) -> dict[str, Any]:
+    """What must be the same for the run to go on. names: those of the sources."""
+    sources = spec.reading["sources"]
+    return {
+        "model": spec.model.as_dict(), "sources": dict(enumerate(names)),
+        "run": {"memory": spec.storage.memory or MEMORY} | spec.run.settings(),
+        "reading": {name: getattr(sources, name) for name in ("form", "field", "id_field", "dedup")},
+        "text": asdict(spec.reading["text"]),
+    }  # fmt: skip

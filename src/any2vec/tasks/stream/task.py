@@ -1,0 +1,106 @@
+"""The task of streams: words of text that need not end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from any2vec.errors import InputError
+from any2vec.sync.options.streams import StreamAgreement
+from any2vec.tasks.stream.settings import memory_bytes
+from any2vec.train.task import HOSTS, Nouns, Task
+
+if TYPE_CHECKING:
+    from any2vec.cluster.transport import Transport
+    from any2vec.train.spec import Hooks, Request, RunSpec
+
+LEAST_MEMORY = 1 << 20
+_SERVED = "trainers pull and push the rows of each batch"
+
+
+class Streams(Task):
+    """Skip-gram, n-grams and a character LSTM over lines as they come."""
+
+    name = "stream"
+    title = "streams of text"
+    command = "stream"
+    rank = 50
+    models: ClassVar = {
+        "skipgram": "any2vec.models.stream.config:StreamSkipGram",
+        "ngram": "any2vec.models.stream.word_config:StreamNGram",
+        "char-lstm": "any2vec.models.stream.word_config:StreamCharLstm",
+    }
+    about: ClassVar = {
+        "skipgram": "vectors of words by skip-gram",
+        "ngram": "vectors of words and of their character n-grams",
+        "char-lstm": "vectors of any word from its letters, by an LSTM",
+    }
+    reading: ClassVar = {
+        "sources": "any2vec.sources.base.options:SourceOptions", "text": "any2vec.data.text.options:TextOptions",
+    }  # fmt: skip
+    has: ClassVar = {
+        "hosts": (*HOSTS, "servers"), "sync": ("sync", "staleness_bound", "credits"), "storage": ("memory",),
+    }  # fmt: skip
+    lacks: ClassVar = {
+        "sync_servers": "servers hold all that is shared",
+        "read": "rank 0 reads the sources and deals batches out",
+        "partition": "it reads no graph",
+        "scheme": _SERVED,
+        "rounds_per_epoch": "a stream has no epochs",
+        "bits": "its rows and gradients travel in 32 bits",
+        "overlap": _SERVED,
+        "cache": _SERVED,
+        "cache_rows": _SERVED,
+        "dual": "it has no layers on different hosts",
+        "order": "rows are held in memory; where that is used up the rarest words go",
+    }
+    help: ClassVar = {
+        "sync": "how trainers agree: sync (rounds of a batch each, in step; a round waits for every source), async "
+        "(nobody waits), bounded (nobody is more than --staleness-bound batches ahead), or dense (as sync, and every "
+        "trainer's whole table goes round with each batch: the baseline of 2018) [default async]",
+        "staleness_bound": "of sync bounded: batches that a trainer may be ahead of the slowest, 0 or more; by "
+        "default 4",
+        "memory": "bytes for vectors and vocabulary, such as 500MB or 4GB; they are the same after a day as after a "
+        "year: where they are used up the rarest words go [default 1GB]",
+    }
+    leaves_out: ClassVar = ("column",)
+    input: ClassVar = "A path, - (standard input), tcp://, unix://, http(s)://, kafka:// or redis:// address."
+
+    def run_class(self) -> Any:
+        from any2vec.tasks.stream.options import StreamOptions
+
+        return StreamOptions
+
+    def nouns(self, model: Any) -> Nouns:
+        return Nouns("words", "words")
+
+    def num_ranks(self, spec: RunSpec) -> int | None:
+        return self.agreement(spec).num_ranks
+
+    def agreement(self, spec: RunSpec) -> StreamAgreement:
+        return StreamAgreement.of(spec.hosts, spec.sync)
+
+    def check(self, spec: RunSpec, hooks: Hooks) -> None:
+        self.agreement(spec)
+        if memory_bytes(spec) < LEAST_MEMORY:
+            raise InputError(f"memory must be at least 1MiB, got {spec.storage.memory!r}.")
+        for name in ("resume", "overwrite", "log_ids"):
+            if getattr(spec.run, name) and spec.run.out is None:
+                raise InputError(f"{name} is of a folder, and none is given; say which, as out.")
+        text = spec.reading["text"]
+        if text.column is not None:
+            raise InputError("column is for files of columns; of NDJSON say the field.")
+        if text.bad_bytes == "error":
+            raise InputError("bad_bytes must be replace or skip for a stream, which no bad byte may end, got 'error'.")
+
+    def read(self, spec: RunSpec, hooks: Hooks) -> Any:
+        """A stream is read while it is trained."""
+
+    def host(self, request: Request, data: Any, transport: Transport) -> Any:
+        from any2vec.tasks.stream.run import StreamRun
+
+        return StreamRun(request)
+
+    def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
+        return f"To see the words nearest to another:  any2vec nearest {folder} WORD"

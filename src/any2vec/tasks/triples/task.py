@@ -1,0 +1,107 @@
+"""The task of triples: models of knowledge graphs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from any2vec.cluster.launch.join import joined
+from any2vec.errors import InputError
+from any2vec.train.task import HOSTS, RUN, Nouns, Task
+
+if TYPE_CHECKING:
+    from any2vec.cluster.transport import Transport
+    from any2vec.tasks.triples.prepare import PreparedTriples
+    from any2vec.train.spec import Hooks, Request, RunSpec
+
+_PLAN = "hosts exchange partitions of one table as a plan says, and agree on relations after each round"
+
+
+class Triples(Task):
+    """ComplEx, DistMult, TransE, RotatE, dot product."""
+
+    name = "triples"
+    title = "triples"
+    rank = 20
+    models: ClassVar = {
+        "complex": "any2vec.models.triples.complex:ComplEx",
+        "distmult": "any2vec.models.triples.distmult:DistMult",
+        "transe": "any2vec.models.triples.transe:TransE",
+        "rotate": "any2vec.models.triples.rotate:RotatE",
+        "dot": "any2vec.models.triples.dot:DotProduct",
+    }
+    about: ClassVar = {
+        "complex": "vectors of entities and relations by ComplEx",
+        "distmult": "vectors of entities and relations by DistMult",
+        "transe": "vectors of entities and relations by TransE",
+        "rotate": "vectors of entities and relations by RotatE",
+        "dot": "vectors of entities by dot products, relations left out",
+    }
+    reading: ClassVar = {"triples": "any2vec.data.triples.options:TripleOptions"}
+    has: ClassVar = {"run": RUN, "hosts": HOSTS, "sync": ("staleness_bound",), "storage": ("memory", "order")}
+    lacks: ClassVar = {
+        "init": "its rows have optimizer states, which other vectors lack",
+        "cache_dir": "triples are read anew by each run",
+        "servers": _PLAN,
+        "sync_servers": _PLAN,
+        "read": "hosts share the file of triples",
+        "partition": "hosts get partitions of the table, not of a graph",
+        "sync": _PLAN,
+        "scheme": _PLAN,
+        "rounds_per_epoch": _PLAN,
+        "bits": _PLAN,
+        "overlap": _PLAN,
+        "cache": _PLAN,
+        "cache_rows": _PLAN,
+        "dual": "it has no layers on different hosts",
+        "credits": "hosts take their own buckets and are dealt none",
+    }
+    help: ClassVar = {
+        "staleness_bound": "of a table larger than memory: batches, 1 and up; none is trained on rows that so many "
+        "others change meanwhile; by default 1 with one thread, else two for each thread",
+    }
+    input: ClassVar = "Triples (TSV, CSV, N-Triples, Parquet): one file, or - for standard input."
+
+    def nouns(self, model: Any) -> Nouns:
+        return Nouns("entities", "triples")
+
+    def check(self, spec: RunSpec, hooks: Hooks) -> None:
+        hosts, storage = spec.hosts, spec.storage
+        is_several = (hosts.num_ranks or 1) > 1 or hosts.ray is not None or joined()
+        if is_several and storage.memory is None:
+            raise InputError(
+                "Several hosts share the table of a model of triples: say how much memory each may have, as memory 2GB."
+            )
+        if is_several and storage.order is not None:
+            raise InputError(
+                f"order {storage.order} is for one host; several hosts have a plan of their own, so leave it out."
+            )
+        bound = spec.sync.staleness_bound
+        if bound is not None and storage.memory is None:
+            raise InputError("staleness_bound is for tables larger than memory; say how much there is, as memory 2GB.")
+        if bound == 0:
+            raise InputError("staleness_bound of a table larger than memory must be 1 or more, got 0.")
+
+    def read(self, spec: RunSpec, hooks: Hooks) -> PreparedTriples:
+        from any2vec.tasks.triples.prepare import prepare_triples
+
+        return prepare_triples(spec.data, spec.reading.get("triples"), hooks.stage, spec.run.cache_dir)
+
+    def settings(self, spec: RunSpec, data: Any, hosts: int) -> dict[str, Any]:
+        return spec.settings(data.metadata) | ({"hosts": hosts} if hosts > 1 else {})
+
+    def host(self, request: Request, data: Any, transport: Transport) -> Any:
+        from any2vec.tasks.triples.table import triple_host
+
+        return triple_host(request, data, transport)
+
+    def scorer(self, folder: Path) -> Any:
+        from any2vec.models.triples.scorer import TripleScorer
+
+        return TripleScorer.load(folder)
+
+    def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
+        command = ["any2vec", "evaluate", str(folder), "--task", "triples", "--data", "TEST.tsv"]
+        return f"To rank the answers of other triples:  {shlex.join(command)}"

@@ -1,0 +1,212 @@
+"""The task of words and nodes: models of sequences, of text or of walks."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from any2vec.cluster.launch.join import joined
+from any2vec.errors import InputError
+from any2vec.sync.options.rounds import RoundAgreement
+from any2vec.train.task import HOSTS, RUN, Nouns, Task, file_names
+
+if TYPE_CHECKING:
+    from any2vec.cluster.transport import Transport
+    from any2vec.data.graph.graph import Graph
+    from any2vec.embeddings import Embeddings
+    from any2vec.tasks.words.prepare import Prepared
+    from any2vec.train.spec import Hooks, Request, RunSpec
+
+TEXT_MODELS = ("skipgram", "cbow", "ngram")
+_ROUNDS = ("sync", "scheme", "rounds_per_epoch", "bits", "overlap")
+_DISK = ("memory", "order")
+
+
+@dataclass(frozen=True)
+class SequenceData:
+    """What one host has of the data."""
+
+    metadata: dict[str, Any]
+    init: Embeddings | None
+    """start vectors"""
+    prepared: Prepared | None = None
+    """None: a graph is to be cut first"""
+    graph: Graph | None = None
+    """to be cut into parts, if it is"""
+
+
+class Words(Task):
+    """Skip-gram and its kin over text, DeepWalk and node2vec over graphs."""
+
+    name = "words"
+    title = "words and nodes"
+    rank = 10
+    models: ClassVar = {
+        "skipgram": "any2vec.models.words.skipgram:SkipGram",
+        "cbow": "any2vec.models.words.cbow:CBOW",
+        "ngram": "any2vec.models.words.ngram:NGram",
+        "deepwalk": "any2vec.models.words.deepwalk:DeepWalk",
+        "node2vec": "any2vec.models.words.node2vec:Node2Vec",
+    }
+    about: ClassVar = {
+        "skipgram": "vectors of words by skip-gram (word2vec)",
+        "cbow": "vectors of words by continuous bag of words (word2vec)",
+        "ngram": "vectors of words and of their character n-grams (fastText)",
+        "deepwalk": "vectors of graph nodes by uniform random walks",
+        "node2vec": "vectors of graph nodes by second-order random walks",
+    }
+    reading: ClassVar = {
+        "text": "any2vec.data.text.options:TextOptions", "graph": "any2vec.data.graph.options:GraphOptions",
+    }  # fmt: skip
+    has: ClassVar = {"run": (*RUN, "init", "cache_dir"), "hosts": HOSTS, "sync": _ROUNDS, "storage": _DISK}
+    lacks: ClassVar = {
+        "servers": "rows lie on the hosts themselves, with sync server:... too",
+        "sync_servers": "it has no dense layers",
+        "cache": "hosts hold all rows that they train on",
+        "cache_rows": "hosts hold all rows that they train on",
+        "dual": "it has no layers on different hosts",
+        "credits": "hosts take their own part of the data and are dealt none",
+    }
+    help: ClassVar = {
+        "sync": "how hosts agree: blend (adasum for frequent rows, sum for rare ones), adasum, adasum-symmetric, mean, "
+        "sum, ds-sync[:random|butterfly|topology][:SIZE], leader, elastic, gaia[:THRESHOLD], server:async, "
+        "server:bounded:ROUNDS, server-mean or frequent [default blend]",
+        "rounds_per_epoch": "agreements in an epoch, 1..1,000,000; by default 3 for every 2 hosts",
+        "staleness_bound": "of a table larger than memory: batches, 1 and up; none is trained on rows that so many "
+        "others change meanwhile; by default 1 with one thread, else two for each thread",
+    }
+
+    def reading_of(self, model: str) -> tuple[str, ...]:
+        return ("text",) if model in TEXT_MODELS else ("graph",)
+
+    def options_of(self, model: str) -> Mapping[str, tuple[str, ...]]:
+        if model == "ngram":
+            return {"run": (*RUN, "cache_dir")}
+        own = "read" if model in TEXT_MODELS else "partition"
+        found = {**self.has, "hosts": (*HOSTS, own)}
+        if model == "cbow":
+            return {**found, "storage": ()}
+        return {**found, "sync": (*_ROUNDS, "staleness_bound")}
+
+    def why_not(self, model: str, option: str) -> str:
+        if option == "read":
+            return "it reads a graph, and read parts is for text"
+        if option == "partition":
+            return "it reads text, and partition is for graphs"
+        if model == "ngram":
+            if option == "init":
+                return "its vectors are means of rows, which no vectors tell"
+            return "its rows are all in memory" if option in _DISK else "it trains on one host (skipgram on several)"
+        if option in (*_DISK, "staleness_bound"):
+            return "tables larger than memory are for skip-gram with negative sampling (skipgram, deepwalk, node2vec)"
+        return super().why_not(model, option)
+
+    def nouns(self, model: Any) -> Nouns:
+        return Nouns("nodes", "steps") if model.is_graph else Nouns("words", "words")
+
+    def check(self, spec: RunSpec, hooks: Hooks) -> None:
+        from any2vec.tasks.words.prepare import stored_corpus
+
+        model, hosts = spec.model, spec.hosts
+        self.agreement(spec)
+        if "hosts" not in self.options_of(model.name) and joined():
+            raise InputError(f"{model.name} trains on one host; start it without torchrun, or take skipgram.")
+        if spec.storage.memory is not None:
+            if (model.architecture, model.objective, model.kernel) != ("skipgram", "negative", "block"):
+                raise InputError(
+                    "memory is for skip-gram with negative sampling by blocks (objective negative, kernel block), not "
+                    f"with objective {model.objective} and kernel {model.kernel}; leave it out."
+                )
+            if hosts.is_spread or hosts.ray is not None or joined():
+                raise InputError(
+                    "Words and nodes with a budget of memory train on one host; leave out memory, or the hosts."
+                )
+            if spec.run.init is not None:
+                raise InputError("Start vectors are held in memory whole; leave out init, or memory.")
+        elif spec.sync.staleness_bound is not None:
+            raise InputError("staleness_bound is for tables larger than memory; say how much there is, as memory 2GB.")
+        if spec.sync.staleness_bound == 0:
+            raise InputError("staleness_bound of a table larger than memory must be 1 or more, got 0.")
+        if (corpus := stored_corpus(spec.data)) is not None:
+            if hosts.read == "parts":
+                raise InputError(f"{corpus.path} is encoded already, and hosts share its pages; leave out read parts.")
+            if hosts.partition is not None:
+                raise InputError(
+                    f"partition cuts a graph, and {corpus.path} holds walks that are made already; leave it out."
+                )
+
+    def agreement(self, spec: RunSpec) -> RoundAgreement:
+        return RoundAgreement.of(spec.hosts, spec.sync)
+
+    def read(self, spec: RunSpec, hooks: Hooks) -> SequenceData | None:
+        from any2vec.data.graph.opening import open_graph
+        from any2vec.embeddings import Embeddings
+        from any2vec.machine import usable_cores
+        from any2vec.tasks.words.prepare import graph_facts, prepare
+
+        start, graph, model = spec.run.start, spec.reading.get("graph"), spec.model
+        init = start if start is None or isinstance(start, Embeddings) else Embeddings.load(start)
+        if spec.hosts.partition is not None:  # mapped from the cache, where it comes from a file
+            whole = open_graph(spec.data, graph, spec.run.cache_dir, hooks.stage)
+            return SequenceData(graph_facts(model, whole), init, graph=whole)
+        if spec.hosts.read == "parts":
+            return SequenceData({}, init)
+        prepared = prepare(
+            model, spec.data, threads=spec.run.threads or usable_cores(), seed=spec.run.seed,
+            text=spec.reading.get("text"), graph=graph, cache_dir=spec.run.cache_dir, stage=hooks.stage,
+        )  # fmt: skip
+        return SequenceData(prepared.metadata, init, prepared)
+
+    def shares_reading(self, spec: RunSpec) -> bool:
+        return spec.hosts.read == "parts" or spec.hosts.partition is not None
+
+    def share(self, spec: RunSpec, hooks: Hooks, data: Any, transport: Transport) -> SequenceData:
+        from any2vec.tasks.words.parts import prepare_part
+
+        found: SequenceData = data
+        if spec.hosts.read != "parts":
+            return found
+        prepared = prepare_part(
+            spec.model, spec.data, transport, text=spec.reading.get("text"), cache_dir=spec.run.cache_dir,
+            stage=hooks.stage,
+        )  # fmt: skip
+        return replace(found, metadata=prepared.metadata, prepared=prepared)
+
+    def settings(self, spec: RunSpec, data: Any, hosts: int) -> dict[str, Any]:
+        from any2vec.tasks.words.start import start_digest
+
+        return spec.settings(data.metadata) | {"init": None if data.init is None else start_digest(data.init)}
+
+    def host(self, request: Request, data: Any, transport: Transport) -> Any:
+        from any2vec.tasks.words.host import SequenceHost
+        from any2vec.tasks.words.prepare import prepare_travelling
+        from any2vec.tasks.words.table import sequence_host
+
+        if data.graph is None:
+            return sequence_host(request, data.prepared, data.init, transport)
+        # Prepared now that there is something left to do, for that takes walks through all of the graph.
+        spec = request.spec
+        assert spec.hosts.partition is not None
+        prepared = prepare_travelling(
+            spec.model, data.graph, data.metadata, transport, spec.hosts.partition, spec.run.seed
+        )
+        return SequenceHost(request, prepared, data.init, transport)
+
+    def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
+        from any2vec.data.graph.opening import open_graph
+
+        try:
+            return replace(spec, data=file_names(spec.data))
+        except InputError:
+            if not spec.model.is_graph:
+                raise
+        open_graph(spec.data, spec.reading.get("graph"), None, hooks.stage).save(folder / "graph")
+        return replace(spec, data=[str(folder / "graph")], reading={})  # the options have done their work
+
+    def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
+        key = str(keys[min(len(keys) - 1, 300)]) if len(keys) else "KEY"  # neither the most frequent nor rare
+        command = shlex.join(["any2vec", "nearest", str(folder), key])
+        return f"To see the {self.nouns(model).rows} nearest to {key}:  {command}"

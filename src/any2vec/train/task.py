@@ -1,0 +1,265 @@
+"""A task: one kind of models, their data, their options, registered in one place."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from any2vec.errors import FormatError, InputError
+from any2vec.machine import usable_cores
+from any2vec.options.hosts import HostOptions
+from any2vec.options.run import RunOptions
+from any2vec.options.storage import StorageOptions
+from any2vec.options.sync import SyncOptions
+
+if TYPE_CHECKING:
+    from any2vec.cluster.transport import Transport
+    from any2vec.train.spec import Hooks, Request, RunSpec
+
+HOSTS = ("hosts", "logical_hosts", "link", "host_timeout", "ray", "restarts")
+"""options of hosts that every task has that trains on several"""
+RUN = ("epochs", "threads", "seed", "out", "resume", "overwrite", "checkpoint_seconds")
+"""options of runs that every task has"""
+CLASSES: Mapping[str, type] = {"run": RunOptions, "hosts": HostOptions, "sync": SyncOptions, "storage": StorageOptions}
+"""group of options -> its class, one for all tasks"""
+
+
+@dataclass(frozen=True)
+class Nouns:
+    """What a model's vectors belong to, and what its speed counts."""
+
+    rows: str
+    items: str
+
+
+class Task(ABC):
+    """What a kind of models is, to everything that trains, plans, prints and opens (abstract).
+
+    A task is made once, without arguments, and keeps no state. Its module is light: what compiles or needs PyTorch is
+    imported in the methods.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    """what its models learn from, for headings: "words and nodes" """
+    command: ClassVar[str] = "train"
+    """the command that trains it: train, or stream"""
+    rank: ClassVar[int] = 100
+    """its place in lists"""
+    models: ClassVar[Mapping[str, str]]
+    """name of a model on the command line -> "module:class" of its config"""
+    about: ClassVar[Mapping[str, str]]
+    """name of a model -> one line for `--help`"""
+    reading: ClassVar[Mapping[str, str]]
+    """kind of data -> "module:class" of the options of reading it"""
+    has: ClassVar[Mapping[str, tuple[str, ...]]] = {"run": RUN, "hosts": HOSTS}
+    """group of options (run, hosts, sync, storage) -> the fields that it has of them"""
+    lacks: ClassVar[Mapping[str, str]] = {}
+    """option that it has not -> why, to follow "MODEL has no OPTION: " """
+    help: ClassVar[Mapping[str, str]] = {}
+    """option -> its help, where this task says more than its class"""
+    leaves_out: ClassVar[tuple[str, ...]] = ()
+    """options of reading that make no sense here"""
+    needs_folder: ClassVar[bool] = True
+    """whether the command line asks for --out"""
+    warns_always: ClassVar[bool] = False
+    """whether warnings are printed with --quiet and --json, too: they mean that the model is of little use"""
+    input: ClassVar[str] = "Files, folders, globs, or - for standard input."
+    """help of the argument that names the data"""
+
+    # ---- what there is ----------------------------------------------------------------------------------------------
+
+    def model_class(self, name: str) -> Any:
+        """The class of a model's config."""
+        return loaded(self.models[name])
+
+    def model_from(self, options: Mapping[str, Any]) -> Any:
+        """The config whose `as_dict` this is.
+
+        Raises:
+            FormatError: it is none that this version knows.
+            InputError: an option is not legal.
+        """
+        values = dict(options)
+        name = values.pop("model", None)
+        if name not in self.models:
+            raise FormatError(f"There is no model of {self.title} called {name!r}; known are {', '.join(self.models)}.")
+        kind = self.model_class(name)
+        odd = values.keys() - {item.name for item in fields(kind)}
+        if odd:
+            raise FormatError(f"{name} has no option {min(odd)!r}; it is of another version of any2vec.")
+        return kind(**values)
+
+    def reading_of(self, model: str) -> tuple[str, ...]:
+        """The kinds of data that a model reads, by its name."""
+        return tuple(self.reading)
+
+    def reading_from(self, kind: str, values: Mapping[str, Any]) -> Any:
+        """Options of reading from their plain form."""
+        cls = loaded(self.reading[kind])
+        return cls.from_dict(dict(values)) if hasattr(cls, "from_dict") else cls(**values)
+
+    def run_class(self) -> Any:
+        """The class of the options of a run."""
+        return RunOptions
+
+    def options_of(self, model: str) -> Mapping[str, tuple[str, ...]]:
+        """Group -> fields that a model has, by its name."""
+        return self.has
+
+    def why_not(self, model: str, option: str) -> str:
+        """Why a model has not got an option."""
+        return self.lacks.get(option, f"it makes no sense for models of {self.title}")
+
+    @abstractmethod
+    def nouns(self, model: Any) -> Nouns:
+        """Of a config."""
+
+    # ---- a run ------------------------------------------------------------------------------------------------------
+
+    def check(self, spec: RunSpec, hooks: Hooks) -> None:  # noqa: B027 (most things go together)
+        """Raise InputError for options that do not go together; no file is opened."""
+
+    def num_ranks(self, spec: RunSpec) -> int | None:
+        """Processes, or threads, of the run; None where torchrun says it, or for one."""
+        return spec.hosts.num_ranks
+
+    def threads(self, spec: RunSpec, local_hosts: int) -> int:
+        """Training threads of a host; local_hosts share this machine's cores."""
+        return int(spec.run.threads) or max(1, usable_cores() // local_hosts)
+
+    def agreement(self, spec: RunSpec) -> Any:
+        """What the task makes of the options of hosts and sync, checked."""
+        return None
+
+    @abstractmethod
+    def read(self, spec: RunSpec, hooks: Hooks) -> Any:
+        """Read the data, once in each process; what is returned has `metadata`, unless `share` makes that.
+
+        Raises:
+            InputError, DataError: they cannot be read, or not for this model.
+        """
+
+    def shares_reading(self, spec: RunSpec) -> bool:
+        """Whether hosts read, or cut, the data together: then what they say meanwhile is part of the run."""
+        return False
+
+    def share(self, spec: RunSpec, hooks: Hooks, data: Any, transport: Transport) -> Any:
+        """What one host has of the data, with `metadata`; a collective call where `shares_reading`."""
+        return data
+
+    def settings(self, spec: RunSpec, data: Any, hosts: int) -> dict[str, Any]:
+        """What must be the same for a run to go on."""
+        return spec.settings(data.metadata)
+
+    @contextmanager
+    def limits(self, spec: RunSpec) -> Iterator[None]:
+        """Kernels and workers multiply small matrices on each of our own threads, which others' would fight."""
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(limits=1, user_api="blas"):
+            yield
+
+    @abstractmethod
+    def host(self, request: Request, data: Any, transport: Transport) -> Any:
+        """One host of the run; its `train()` does everything."""
+
+    def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
+        """The spec with data that processes can read: as they lie, or stored in a folder for them.
+
+        Raises:
+            InputError: they are in memory, and this task has no file for them.
+        """
+        return replace(spec, data=file_names(spec.data))
+
+    # ---- a result ---------------------------------------------------------------------------------------------------
+
+    def scorer(self, folder: Path) -> Any:
+        """What a run folder has beside its vectors to score with; None: nothing."""
+        return None
+
+    def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
+        """A sentence and a command to try with the result."""
+        return ""
+
+    def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """What the summary says of this task alone, as (name, value) for people."""
+        return []
+
+
+@cache
+def loaded(where: str) -> Any:
+    """What stands at "module:name"."""
+    module, _, name = where.partition(":")
+    return getattr(import_module(module), name)
+
+
+def refuse_absent(task: Task, spec: RunSpec) -> None:
+    """Raise InputError for an option that has a value and that the model has not got."""
+    own = task.options_of(spec.model.name)
+    for group, cls in CLASSES.items():
+        options = getattr(spec, group)
+        if not isinstance(options, cls):
+            continue
+        for item in fields(cls):
+            value = getattr(options, item.name)
+            default = item.default_factory() if item.default_factory is not MISSING else item.default
+            if value != default and item.name not in own.get(group, ()):
+                raise InputError(absent(task, spec.model.name, item.name))
+    for kind in spec.reading:
+        if kind not in task.reading_of(spec.model.name):
+            kinds = " and ".join(task.reading_of(spec.model.name))
+            raise InputError(f"{spec.model.name} has no options of reading {kind}: it reads {kinds}; leave them out.")
+
+
+def absent(task: Task, model: str, option: str) -> str:
+    """The sentence for an option that a model has not got."""
+    return f"{model} has no --{option.replace('_', '-')} ({option}): {task.why_not(model, option)}; leave it out."
+
+
+def check_spread(spec: RunSpec) -> None:
+    """Raise InputError when an option speaks of several hosts and nobody said how many: it would do nothing."""
+    if spec.hosts.hosts is None and spec.hosts.restarts:
+        raise InputError("--restarts starts processes again; say how many there are, --hosts N, or leave it out.")
+    if spec.hosts.is_spread:
+        return
+    for options in (spec.hosts, spec.sync):
+        for item in fields(options):
+            value = getattr(options, item.name)
+            if value != item.default and item.name != "staleness_bound":
+                raise InputError(
+                    f"--{item.name.replace('_', '-')} ({item.name} = {value!r}) is for several hosts; say how many, "
+                    "--hosts N or --logical-hosts N, or leave it out."
+                )
+
+
+def file_names(data: Any) -> list[str]:
+    """Paths as strings, of data that are files.
+
+    Raises:
+        InputError: they are none.
+    """
+    names = data if isinstance(data, list | tuple) else [data]
+    if hasattr(data, "path"):  # stored, and opened already
+        return [str(data.path)]
+    if all(isinstance(name, str | Path) and str(name) != "-" for name in names) and all(map(_is_there, names)):
+        return [str(name) for name in names]
+    raise InputError(
+        "Processes read files, and these data are in memory or come through a pipe; write them to a file, "
+        "store them with any2vec.encode_text(...), or use logical_hosts."
+    )
+
+
+def _is_there(name: str | Path) -> bool:
+    if any(sign in str(name) for sign in "*?["):
+        return True
+    try:  # a sentence may be no name at all: too long, or with a NUL in it
+        return Path(name).exists()
+    except (OSError, ValueError):
+        return False
