@@ -172,5 +172,6 @@ ROWS = (
         ),
         run=shadow_quality,
         minutes=25,
+        keeps_runs=True,
     ),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.bench import Bench, family
 from benchmarks.namespaces import last_line, network, wait_for
-from benchmarks.table import Measure, NotMeasuredError, Reading, Row
+from benchmarks.table import Measure, Reading, Row, RowError
 from benchmarks.words import warm_up
 
 HOSTS, VICTIM = 4, 2
@@ -158,7 +158,7 @@ def _rank_process(job: subprocess.Popen[str], out: Path, rank: int) -> int:
             continue
         if f"RANK={rank}".encode() in environment and b"WORLD_SIZE=4" in environment:
             return pid
-    raise NotMeasuredError(f"no process of rank {rank} was found")
+    raise RowError(f"no process of rank {rank} was found")
 
 
 def _await_rounds(jobs: Sequence[subprocess.Popen[str]], out: Path, rounds: int) -> None:
@@ -173,9 +173,9 @@ def _await(jobs: Sequence[subprocess.Popen[str]], is_so: Callable[[], bool]) -> 
     deadline = time.monotonic() + LIMIT
     while not is_so():
         if any(job.poll() is not None for job in jobs):
-            raise NotMeasuredError("the run ended before anything could happen to it")
+            raise RowError("the run ended before anything could happen to it")
         if time.monotonic() > deadline:
-            raise NotMeasuredError(f"the run had not begun after {LIMIT:g} s")
+            raise RowError(f"the run had not begun after {LIMIT:g} s")
         time.sleep(0.02)
 
 

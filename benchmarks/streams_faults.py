@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.bench import Bench, family
 from benchmarks.namespaces import last_line, wait_for
-from benchmarks.table import Measure, NotMeasuredError, Reading, Row
+from benchmarks.table import Measure, Reading, Row, RowError
 
 SOURCES, STALLED = 3, 2
 LINES_A_SECOND = 400
@@ -77,7 +77,7 @@ def _stalled(bench: Bench, sync: str) -> dict[str, Any]:
             codes = wait_for([job], LIMIT)
             said = last_line(errors)
     if codes != [0]:
-        raise NotMeasuredError(f"the stream with a stalled source ended with {codes}: {said[:200]}")
+        raise RowError(f"the stream with a stalled source ended with {codes}: {said[:200]}")
     return {"before": before, "after": after, "staleness": staleness}
 
 
@@ -228,7 +228,7 @@ def _process(pid: int, role: str) -> int:
         is_reader = b"any2vec.sources.reader" in command
         if is_reader if role == "reader" else not is_reader and f"RANK={ROLES[role]}".encode() in environment:
             return one
-    raise NotMeasuredError(f"no process of the {role} was found")
+    raise RowError(f"no process of the {role} was found")
 
 
 def _fresh(bench: Bench, name: str) -> Path:
@@ -242,9 +242,9 @@ def _await(job: subprocess.Popen[str], errors: Path, is_so: Callable[[], bool]) 
     deadline = time.monotonic() + LIMIT
     while not is_so():
         if job.poll() is not None:
-            raise NotMeasuredError(f"the run ended before anything could happen to it: {last_line(errors)[:200]}")
+            raise RowError(f"the run ended before anything could happen to it: {last_line(errors)[:200]}")
         if time.monotonic() > deadline:
-            raise NotMeasuredError(f"the run had not begun after {LIMIT:g} s")
+            raise RowError(f"the run had not begun after {LIMIT:g} s")
         time.sleep(0.02)
 
 
