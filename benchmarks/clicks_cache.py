@@ -151,7 +151,7 @@ def _run(
     hosts = SPREAD | {"cache": "none" if bound is None else f"het:{bound}"}
     test = (start + size, start + size + held)
     found = planted_runs(
-        bench, _stream(zipf), (start, start + size), test, OPTIONS, [hosts], seed, HET_CODE, push_bound
+        bench, _stream(bench, zipf), (start, start + size), test, OPTIONS, [hosts], seed, HET_CODE, push_bound
     )
     one: dict[str, Any] = found["runs"][0]
     return one
@@ -197,7 +197,7 @@ def _ideal(bench: Bench, zipf: float) -> int:
     steps = _steps(bench)
 
     def make() -> dict[str, int]:
-        clicks = PlantedClicks(steps * BATCH * TRAINERS, **_stream(zipf))
+        clicks = PlantedClicks(steps * BATCH * TRAINERS, **_stream(bench, zipf))
 
         def trace() -> Iterator[list[np.ndarray]]:
             for step in range(steps):
@@ -247,16 +247,16 @@ def _write_clicks(target: Path) -> None:
     PlantedClicks(EXACT_EXAMPLES // 3, **EXACT_STREAM).write_tsv(target)
 
 
-def _stream(zipf: float) -> dict[str, Any]:
-    return {"columns": COLUMNS, "rows": ROWS_OF_A_COLUMN, "zipf": zipf}
+def _stream(bench: Bench, zipf: float) -> dict[str, Any]:
+    return {"columns": COLUMNS, "rows": 1000 if bench.tiny else ROWS_OF_A_COLUMN, "zipf": zipf}
 
 
 def _steps(bench: Bench) -> int:
-    return 8 if bench.quick else STEPS
+    return 2 if bench.tiny else 8 if bench.quick else STEPS
 
 
 def _test(bench: Bench) -> int:
-    return TEST // 10 if bench.quick else TEST
+    return TEST // 100 if bench.tiny else TEST // 10 if bench.quick else TEST
 
 
 _SHAPE = f"26 columns × 100 k rows, dim 16, batch 2048, {TRAINERS} trainers, 1 server, cache of 10 % of the rows"

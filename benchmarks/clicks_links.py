@@ -49,7 +49,7 @@ def isolation(bench: Bench) -> list[Reading]:
             found = run_hosts(
                 bench, net, "--pool", pool, "--batch", SYNC_BATCH, "--batches", SYNC_BATCHES, "--sync", sync,
                 "--sync-servers", 1, "--warm", 20 if bench.quick else 50,
-                "--seconds", 4 if bench.quick else SYNC_SECONDS, "--cut",
+                "--seconds", 1.5 if bench.tiny else 4 if bench.quick else SYNC_SECONDS, "--cut",
             )  # fmt: skip
             speed.setdefault(_name(sync, cap), []).append(_examples_per_s(found[:2]))
             return found

@@ -56,7 +56,7 @@ def write_planted(path: Path, num_words: int, uses: int, seed: int = 1) -> None:
 
 def planted_text(bench: Bench) -> Path:
     """The planted text, made once."""
-    num_words = 20_000 if bench.quick else NUM_WORDS
+    num_words = 1_000 if bench.tiny else 20_000 if bench.quick else NUM_WORDS
     return bench.made(f"planted-{num_words}.txt", lambda path: write_planted(path, num_words, USES))
 
 

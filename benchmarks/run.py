@@ -12,6 +12,7 @@ import argparse
 import importlib
 import json
 import os
+import re
 import sys
 import tempfile
 import time
@@ -28,6 +29,7 @@ from benchmarks.table import (
     NOT_MEASURED,
     Figure,
     NotMeasuredError,
+    Reading,
     Row,
     RowError,
     Table,
@@ -47,6 +49,7 @@ TABLES = {
     "streams": "benchmarks.streams",
 }
 """name of a table -> the module that has it as TABLE; every issue that promises figures adds its own"""
+_LACKS = re.compile("pip install|No module named '(?:torch|pymetis|gensim)'")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -101,7 +104,7 @@ def measure(row: Row, bench: Bench) -> tuple[list[Figure], dict[str, object]]:
     bench.runs, bench.commits = {}, set()
     started = time.perf_counter()
     try:
-        lines = figures(row, row.run(bench), quick=bench.quick)
+        lines = figures(row, readings(row, bench), quick=bench.quick)
     except NotMeasuredError as error:
         lines = missing(row, str(error))
     except RowError as error:
@@ -114,6 +117,21 @@ def measure(row: Row, bench: Bench) -> tuple[list[Figure], dict[str, object]]:
     for line in lines:
         print(f"    {line.measure}: {line.figure} [{line.verdict}]", file=sys.stderr)
     return lines, results.entry(lines, bench.runs, seconds, load, bench.commits)
+
+
+def readings(row: Row, bench: Bench) -> Sequence[Reading]:
+    """What a row reads.
+
+    Raises NotMeasuredError also where any2vec lacks an optional package: its words then say how to install it.
+    """
+    try:
+        return row.run(bench)
+    except NotMeasuredError:
+        raise
+    except Exception as error:
+        if _LACKS.search(str(error)):
+            raise NotMeasuredError(str(error)) from error
+        raise
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
 
-WORDS, LINES, WORDS_A_LINE = 400, 900, 20
+WORDS, LINES, WORDS_A_LINE = 2400, 600, 20
+USES = 6
+"""of each word, at least: one more than the rows ask for"""
 NODES, GROUPS, FEATURES = 300, 4, 40
 CLICKS = 600
-ENTITIES, RELATIONS = 60, 3
+ENTITIES, RELATIONS = 120, 3
 SPLIT = ("train",) * 140 + ("val",) * 60 + ("test",) * 100
 """of the nodes: as many of them train as in the sets themselves"""
 
@@ -29,14 +31,17 @@ def path(folder: Path, name: str) -> Path:
 
 
 def _text(target: Path) -> None:
-    """Zipf's law within topics: a word comes with others of its topic."""
+    """Zipf's law within topics: a word comes with others of its topic. Each comes often enough to be kept."""
     import zstandard
 
     draw, words = Random(1), _words()
+    topics = [words[topic::GROUPS] for topic in range(GROUPS)]
     lines = []
-    for number in range(LINES):
-        own = words[number % GROUPS :: GROUPS]
+    for own in topics * (LINES // GROUPS):
         lines.append(" ".join(own[int(len(own) ** draw.random()) - 1] for _ in range(WORDS_A_LINE)))
+    for own in [list(own) for own in topics] * USES:
+        draw.shuffle(own)
+        lines += [" ".join(own[at : at + WORDS_A_LINE]) for at in range(0, len(own), WORDS_A_LINE)]
     target.write_bytes(zstandard.ZstdCompressor().compress("\n".join([*lines, ""]).encode()))
 
 

@@ -53,7 +53,8 @@ def one_source_stalls(bench: Bench) -> list[Reading]:
 
 def _stalled(bench: Bench, sync: str) -> dict[str, Any]:
     """A run over files that grow at a rate, one of which stops growing."""
-    steady = 3.0 if bench.quick else STEADY
+    steady = 1.0 if bench.tiny else 3.0 if bench.quick else STEADY
+    settle = 1.0 if bench.tiny else SETTLE
     out = _fresh(bench, f"stall-{sync}")
     with tempfile.TemporaryDirectory() as name:
         paths = [Path(name) / f"source-{number}.txt" for number in range(SOURCES)]
@@ -67,10 +68,10 @@ def _stalled(bench: Bench, sync: str) -> dict[str, Any]:
             # What was written while the run began is trained first, faster than lines come.
             behind = BEHIND * SOURCES * LINES_A_SECOND
             _await(job, errors, lambda: _words(out)[1] > WORDS * max(behind, sum(fed) - behind))
-            time.sleep(SETTLE)
+            time.sleep(settle)
             before = _pace(out, steady)
             stalls[STALLED].set()
-            time.sleep(SETTLE)
+            time.sleep(settle)
             after = _pace(out, steady)
             staleness = _record(out).get("staleness")
             os.kill(job.pid, signal.SIGTERM)
@@ -192,10 +193,10 @@ def _sources(bench: Bench) -> list[Path]:
     """Two files of planted lines."""
     from any2vec.testing.planted_stream import PlantedStream
 
-    planted = PlantedStream(words_per_line=12)
+    planted, lines = PlantedStream(words_per_line=12), KILLED_LINES // 3 if bench.tiny else KILLED_LINES
 
     def write(path: Path, number: int) -> None:
-        planted.write(path, number * KILLED_LINES, (number + 1) * KILLED_LINES)
+        planted.write(path, number * lines, (number + 1) * lines)
 
     return [bench.made(f"stream-kills-{number}.txt", lambda path, n=number: write(path, n)) for number in range(2)]  # type: ignore[misc]
 

@@ -37,6 +37,8 @@ from benchmarks.table import (
     standard_error,
 )
 
+from any2vec.errors import InputError
+
 SPEED = Measure(name="words/s over gensim", relation=">=", target=8, unit="x")
 MEMORY = Measure(name="peak over gensim's", relation="<=", target=1.25, unit="x")
 
@@ -153,6 +155,9 @@ def raising(error: Exception) -> Callable[[Bench], list[Reading]]:
         (NotMeasuredError("no peer"), "not measured: no peer"),
         (RowError("peer.py ended with code 1: TypeError"), "failed: peer.py ended with code 1: TypeError"),
         (KeyError("steps"), "failed: KeyError: 'steps'"),
+        (InputError("METIS is missing: pip install it"), "not measured: METIS is missing: pip install it"),
+        (ImportError("No module named 'torch'"), "not measured: No module named 'torch'"),
+        (ImportError("No module named 'any2vec.gone'"), "failed: ImportError: No module named 'any2vec.gone'"),
     ],
 )
 def test_a_row_without_figures_says_why(error: Exception, verdict: str) -> None:

@@ -36,7 +36,7 @@ def test_row_starts(row: Row, bench: Bench) -> None:
     """And reads each of its measures; an infinite reading is a row's word for a run that ended badly."""
     bench.runs, bench.commits = {}, set()
     try:
-        readings = row.run(bench)
+        readings = run.readings(row, bench)
     except NotMeasuredError as error:
         pytest.skip(str(error))
     assert len(figures(row, readings, quick=True)) == len(row.measures)
