@@ -8,7 +8,9 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--once", type=Path, metavar="FILE", help="leave out the tests that FILE names; add those that ran")
+    parser.addoption(
+        "--once", type=Path, metavar="FILE", help="leave out the tests that FILE names; add those that ran"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
