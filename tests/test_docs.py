@@ -113,6 +113,7 @@ def test_commands_of_the_benchmarks_name_what_is_there() -> None:
             assert all(row in rows for row in re.findall(r"--row (\S+)", command)), command
 
 
+@pytest.mark.slow
 def test_commands_of_the_readme(clone: Path) -> None:
     wanted = [command for command in readme_commands() if not needs_torch(command)]
     assert len(wanted) >= 12
@@ -122,6 +123,7 @@ def test_commands_of_the_readme(clone: Path) -> None:
     assert (clone / "runs" / "words" / "report-map.png").is_file() and (clone / "runs" / "words.txt").is_file()
 
 
+@pytest.mark.slow
 def test_commands_of_the_readme_over_processes(clone: Path) -> None:
     pytest.importorskip("torch", reason="hosts as processes need torch")
     wanted = [command for command in readme_commands() if needs_torch(command)]
@@ -148,6 +150,7 @@ def test_python_of_the_readme(clone: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "list" in output.getvalue()
 
 
+@pytest.mark.slow
 def test_commands_and_python_of_the_page_of_triples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(1)
     for name, size in (("train", 400), ("valid", 20), ("test", 20)):
@@ -165,6 +168,7 @@ def test_commands_and_python_of_the_page_of_triples(tmp_path: Path, monkeypatch:
     assert output.getvalue().count("'e") == 3
 
 
+@pytest.mark.slow
 def test_commands_and_python_of_the_page_of_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(1)
     topics = [[f"{name}{number}" for number in range(30)] for name in "abcd"]
@@ -184,6 +188,7 @@ def test_commands_and_python_of_the_page_of_pip(tmp_path: Path, monkeypatch: pyt
     assert int(dim) >= 0 and 0 < float(loss) < 1
 
 
+@pytest.mark.slow
 def test_commands_and_python_of_words_from_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="the character model needs torch")
     draw = random.Random(1)
@@ -206,6 +211,7 @@ def test_commands_and_python_of_words_from_characters(tmp_path: Path, monkeypatc
     assert output.getvalue() == "(100,) False\n"
 
 
+@pytest.mark.slow
 def test_commands_and_python_of_the_head_of_the_page_of_streams(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +244,7 @@ def test_python_of_the_sources_of_streams(tmp_path: Path, monkeypatch: pytest.Mo
     assert "of a second source" in output.getvalue()
 
 
+@pytest.mark.slow
 def test_commands_and_python_of_the_page_of_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(1)
     pairs = [(u, v) for u in range(60) for v in range(u) if draw.random() < (0.3 if u % 2 == v % 2 else 0.02)]
