@@ -27,6 +27,7 @@ PAGES = [
 ELSEWHERE = {
     "python3 start.py demo": "by test_demo.py; here: any2vec demo",
     "python3 start.py test": "by .ci/run",
+    "python3 start.py test --slow": "by .ci/run",
     ".ci/run": "by CI",
     "source .venv/bin/activate": "by PATH below",
     ".venv/bin/pre-commit install": "by test_pre_commit_hooks_are_local",
