@@ -142,6 +142,7 @@ def needs_torch(command: str) -> bool:
     return any(mark in command for mark in (" --hosts ", "/clicks", " score ", "shop"))
 
 
+@pytest.mark.slow
 def test_python_of_the_readme(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(clone)
     (code,) = blocks(ROOT / "README.md", "python")

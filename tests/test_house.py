@@ -158,25 +158,27 @@ def test_in_a_module_that_needs_it(): pass
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_two_calls_run_each_test_once(tmp_path: Path, workers: str) -> None:
     """What was skipped or deselected by the first call is run by the second, also what could not be imported."""
-    (tmp_path / "conftest.py").write_bytes((ROOT / "tests" / "conftest.py").read_bytes())
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
-    (tmp_path / "test_shared.py").write_text(SHARED_TESTS)
+    project, ran = tmp_path / "project", tmp_path / "ran"
+    project.mkdir()
+    (project / "conftest.py").write_bytes((ROOT / "tests" / "conftest.py").read_bytes())
+    (project / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
+    (project / "test_shared.py").write_text(SHARED_TESTS)
     for name in ("test_one.py", "test_other.py"):
-        (tmp_path / name).write_text(NEEDS_THE_EXTRA)
+        (project / name).write_text(NEEDS_THE_EXTRA)
 
     def run(*options: str, **environment: str) -> str:
-        command = [sys.executable, "-m", "pytest", "-n", workers, "--once", "ran", *options]
+        command = [sys.executable, "-m", "pytest", "-n", workers, f"--once={ran}", *options]
         done = subprocess.run(
-            command, cwd=tmp_path, env=os.environ | environment, capture_output=True, text=True, timeout=300
+            command, cwd=project, env=os.environ | environment, capture_output=True, text=True, timeout=300
         )
         return done.stdout.splitlines()[-1]
 
     assert "1 failed, 4 passed" in run("-m", "not slow")
-    ran = (tmp_path / "ran").read_text().splitlines()
-    assert len(ran) == 5 and "test_shared.py::test_fails" in ran
+    names = ran.read_text().splitlines()
+    assert len(names) == 5 and "test_shared.py::test_fails" in names
     assert "4 passed" in run(EXTRA="1")
     assert "passed" not in run(EXTRA="1")
-    assert len(set((tmp_path / "ran").read_text().splitlines())) == 9
+    assert len(set(ran.read_text().splitlines())) == 9
 
 
 START = r'''
