@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.click_batch import ClickBatch
-from any2vec.data.click_encoding import batch_of
+from any2vec.data.clicks.batch import ClickBatch
+from any2vec.data.clicks.encoding import batch_of
 
 _CHUNK = 1 << 14
 
 
 class Pool:
-    """What a host of a run asks of its data (`any2vec.train.click_rows.ClickData`), mapped from a folder.
+    """What a host of a run asks of its data (`any2vec.train.clicks.rows.ClickData`), mapped from a folder.
 
     Letters: N examples, X dense columns, F columns of categories.
     """

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.bench import ROOT, Bench
 
-STREAM_CODE = ("kernels/planted.py", "testing/planted_clicks.py")
+STREAM_CODE = ("kernels/clicks/planted.py", "testing/planted_clicks.py")
 """below src/any2vec: what makes the examples"""
 
 

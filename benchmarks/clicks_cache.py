@@ -32,8 +32,19 @@ OPTIONS = {"dim": DIM, "batch_size": BATCH, "learning_rate": 0.02, "bottom": "32
 """bytes of rows do not depend on the dense layers, so they are small here"""
 SPREAD = {"logical_hosts": TRAINERS, "servers": 1, "sync": "fr-ma:1", "cache_rows": SHARE, "rounds_per_epoch": 1}
 """dense layers are averaged at every step, as in HET; trainers flush at the end alone"""
-HET_CODE = ("tables/het_*.py", "tables/residency.py", "kernels/cached_rows.py", "plan/lateness.py")
-BAGPIPE_CODE = ("tables/*.py", "plan/bagpipe_*.py", "plan/cacher.py", "plan/lookahead.py", "sync/summed_gradients.py")
+HET_CODE = (
+    "tables/het_*.py",
+    "tables/cache/residency.py",
+    "kernels/cache/cached_rows.py",
+    "plan/lookahead/lateness.py",
+)
+BAGPIPE_CODE = (
+    "tables/*.py",
+    "plan/bagpipe_*.py",
+    "plan/lookahead/exact.py",
+    "plan/lookahead/window.py",
+    "sync/drivers/summed_gradients.py",
+)
 
 EXACT_STREAM = {"columns": 8, "rows": 2000, "dense": 4, "zipf": 1.1, "multi_valued": 2}
 EXACT_EXAMPLES = 12_000
@@ -191,7 +202,7 @@ def _counted(found: Mapping[str, Any]) -> int:
 def _ideal(bench: Bench, zipf: float) -> int:
     """Bytes with the hottest rows of the whole trace in each cache from first to last, and one bound for all rows: it
     does not even send what ours does for young rows."""
-    from any2vec.plan.het_ideal import hottest, ideal_traffic
+    from any2vec.plan.cost.het_ideal import hottest, ideal_traffic
     from any2vec.testing.planted_clicks import PlantedClicks
 
     steps = _steps(bench)
@@ -208,7 +219,7 @@ def _ideal(bench: Bench, zipf: float) -> int:
         traffic = ideal_traffic(trace(), is_kept_V, DIM + 1, BOUND, BOUND, makes_fresh=True, is_even=True)
         target.write_text(json.dumps(traffic._asdict() | {"num_bytes": traffic.num_bytes}))
 
-    name = name_of(["ideal", zipf, steps], (*STREAM_CODE, "plan/het_ideal.py", "plan/lateness.py"))
+    name = name_of(["ideal", zipf, steps], (*STREAM_CODE, "plan/cost/het_ideal.py", "plan/lookahead/lateness.py"))
     found: dict[str, int] = json.loads(bench.made(name, make).read_text())
     bench.runs[f"Zipf {zipf}, ideal cache"] = found
     return found["num_bytes"]
@@ -244,7 +255,7 @@ def _differing(one: Path, other: Path) -> int:
 def _write_clicks(target: Path) -> None:
     from any2vec.testing.planted_clicks import PlantedClicks
 
-    PlantedClicks(EXACT_EXAMPLES // 3, **EXACT_STREAM).write_tsv(target)
+    write_tsv(PlantedClicks(EXACT_EXAMPLES // 3, **EXACT_STREAM), target)
 
 
 def _stream(zipf: float) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def scale(bench: Bench) -> list[Reading]:
 def _planned(bench: Bench, pooled: int) -> dict[str, Any]:
     """A plan where so many columns, the largest, have bags."""
     from any2vec.cluster.link import parse_link
-    from any2vec.plan.clicks import ClickShape, ClickSpread, click_plan
+    from any2vec.plan.cost.clicks import ClickShape, ClickSpread, click_plan
 
     stream = Sizes(pooled)
     columns = stream.measured(SAMPLE // 8 if bench.quick else SAMPLE)
@@ -76,7 +76,7 @@ class Sizes:
 
     def measured(self, batches: int) -> list[Any]:
         """The columns, as a run measures them on so many batches."""
-        from any2vec.plan.lookups import measure_columns
+        from any2vec.plan.cost.lookups import measure_columns
 
         rng = np.random.default_rng(1)
         names = [f"C{number + 1}" for number in range(COLUMNS)]
@@ -114,8 +114,8 @@ class Sizes:
 
 def dense_parameters() -> int:
     """Of the DLRM of the table's first row at this dim, over 13 numbers."""
-    from any2vec.models.click_nets import make_net
-    from any2vec.models.dlrm import DLRM
+    from any2vec.models.clicks.dlrm import DLRM
+    from any2vec.models.clicks.nets import make_net
 
     net = make_net(DLRM(dim=DIM, **NET), 13, COLUMNS)
     return sum(parameter.numel() for parameter in net.parameters())

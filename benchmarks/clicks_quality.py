@@ -27,8 +27,9 @@ OPTIONS = {
     "dim": 8, "bottom": "32", "top": "64-32", "batch_size": 128, "learning_rate": 0.05, "dense_learning_rate": 0.02,
 }  # fmt: skip
 CODE = (
-    "kernels/replicas.py", "sync/averaged_replica.py", "sync/block_momentum.py", "sync/elastic_replica.py",
-    "sync/fixed_rate.py", "sync/replica_*.py", "sync/shadow.py", "sync/syncing.py", "tables/replica.py",
+    "kernels/replicas/replicas.py", "sync/rules/averaged_replica.py", "sync/rules/block_momentum.py",
+    "sync/rules/elastic_replica.py", "sync/drivers/fixed_rate.py", "sync/replica_*.py", "sync/drivers/shadow.py",
+    "sync/drivers/syncing.py", "tables/replica.py",
 )  # fmt: skip
 
 

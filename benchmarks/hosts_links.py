@@ -152,7 +152,7 @@ def _first_bad(codes: Sequence[int | None]) -> int:
 
 def _encode(bench: Bench, text: Path) -> None:
     """Let the text be in any2vec's cache, so that no host reads it while others wait."""
-    from any2vec.data.text import encode_text
+    from any2vec.data.text.text import encode_text
 
     bench.once(("encoded", text), lambda: encode_text(str(text), cache_dir=bench.cache))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from any2vec.plan.volume import RoundSets
+    from any2vec.plan.cost.volume import RoundSets
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class Setting:
 
 def inspect_round(setting: Setting, parts: list[tuple[int, int]]) -> Inspected:
     """The rows that each host reads where host h works on the tokens [start, stop) = parts[h]."""
-    from any2vec.plan.deal import Deal
-    from any2vec.plan.partition import contiguous_bounds
-    from any2vec.plan.volume import RoundSets
+    from any2vec.plan.cost.volume import RoundSets
+    from any2vec.plan.sharding.graph import contiguous_bounds
+    from any2vec.plan.sharding.striped import Deal
 
     learner = _learner(setting)
     cuts, hosts = contiguous_bounds(len(setting.counts), len(parts))[:-1], len(parts)
@@ -71,8 +71,8 @@ def inspect_round(setting: Setting, parts: list[tuple[int, int]]) -> Inspected:
 
 def parts_of_round(setting: Setting, boundary: Any, hosts: int, rounds: int, number: int) -> list[tuple[int, int]]:
     """Where each host works in round `number` of an epoch over all tokens: a part of its own chunk."""
-    from any2vec.plan.chunks import chunk_bounds
-    from any2vec.plan.schedule import EpochSchedule
+    from any2vec.plan.order.chunks import chunk_bounds
+    from any2vec.plan.order.schedule import EpochSchedule
 
     unit = block_of(setting)
     found = chunk_bounds(setting.positions, hosts, boundary)
@@ -106,22 +106,22 @@ def planted_setting(
 
 def block_of(setting: Setting) -> int:
     """Positions of a block, as training has them."""
-    from any2vec.models.learner import block_positions
+    from any2vec.models.words.learner import block_positions
 
     kept = float((_keep(setting) * setting.counts).sum())
     return block_positions(setting.model, kept / setting.positions)
 
 
 def _keep(setting: Setting) -> np.ndarray:
-    from any2vec.data.vocabulary import keep_probabilities
+    from any2vec.data.vocab.vocabulary import keep_probabilities
 
     return keep_probabilities(setting.counts, setting.model.subsample)
 
 
 def _learner(setting: Setting) -> Any:
-    from any2vec.models.learner import SequenceLearner
-    from any2vec.models.source import StoredTokens
-    from any2vec.plan.schedule import piece_positions
+    from any2vec.models.words.learner import SequenceLearner
+    from any2vec.models.words.source import StoredTokens
+    from any2vec.plan.order.schedule import piece_positions
 
     block = block_of(setting)
     return SequenceLearner(

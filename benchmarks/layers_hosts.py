@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.models.node_classifier import NodeClassifier
-from any2vec.plan.layers import boundary_bytes, critical_path, pipeline_path
+from any2vec.models.layers.classifier import NodeClassifier
+from any2vec.plan.sharding.layers import boundary_bytes, critical_path, pipeline_path
 from benchmarks.bench import ONE_BLAS_THREAD, PEERS, ROOT, Bench
 from benchmarks.layers_accuracy import files_of, runs_of
 from benchmarks.namespaces import BURST, QUEUE, network

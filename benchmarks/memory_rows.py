@@ -25,7 +25,7 @@ QUARTER = 0.25
 
 def swaps(bench: Bench) -> list[Reading]:
     """Counted on the orders themselves, for every shape up to 64 partitions."""
-    from any2vec.plan.bucket_orders import beta_swaps, fewest_swaps, make_order
+    from any2vec.plan.order.bucket_orders import beta_swaps, fewest_swaps, make_order
 
     off, above, wrong, shapes = [], [], [], 0
     for partitions, capacity in _shapes(12 if bench.quick else MOST):

@@ -30,7 +30,7 @@ from benchmarks.plan_check import PLAN_CHECK
 from benchmarks.table import Measure, Reading, Row, number
 
 if TYPE_CHECKING:
-    from any2vec.plan.hosts import Costs, SchemePlan
+    from any2vec.plan.cost.hosts import Costs, SchemePlan
 
 SCHEMES = ("rep-base", "rep-opt", "pull-base", "pull-opt")
 HOSTS, THREADS = 32, 48
@@ -91,9 +91,9 @@ def modelled_speedup(bench: Bench) -> list[Reading]:
 def speedup(bench: Bench, scenario: Scenario, pace: float, costs: Costs | None = None) -> SchemePlan:
     """One scenario; pace: words/s of one thread."""
     from any2vec.cluster.link import parse_link
-    from any2vec.plan.estimate import Rates, RunShape
-    from any2vec.plan.hosts import Costs, Pace, Spread, plan_scheme, touched_bytes
-    from any2vec.plan.occupancy import of_counts
+    from any2vec.plan.cost.estimate import Rates, RunShape
+    from any2vec.plan.cost.hosts import Costs, Pace, Spread, plan_scheme, touched_bytes
+    from any2vec.plan.cost.occupancy import of_counts
     from any2vec.train.foresight import reading_of
 
     setting, inspected = counted_round(bench, scenario)
@@ -151,7 +151,7 @@ def one_thread_pace(bench: Bench) -> float:
 
 def order_of_volume(bench: Bench) -> list[Reading]:
     """Bytes of a round on the corpus, 32 hosts, by scheme, for shared and for classic negatives."""
-    from any2vec.sync.options import HostOptions
+    from any2vec.sync.options.hosts import HostOptions
 
     rounds = HostOptions().rounds(HOSTS)
     readings = []
@@ -168,8 +168,8 @@ def order_of_volume(bench: Bench) -> list[Reading]:
 
 def counted_volumes(bench: Bench, kernel: str, rounds: int) -> dict[str, int]:
     """Bytes that a host sends in a round, on average over the hosts and three rounds of an epoch, by scheme."""
-    from any2vec.models.source import StoredTokens
-    from any2vec.plan.volume import round_volume
+    from any2vec.models.words.source import StoredTokens
+    from any2vec.plan.cost.volume import round_volume
 
     setting = corpus_setting(bench, kernel)
     boundary = StoredTokens(setting.tokens, block_of(setting)).boundary
@@ -188,7 +188,7 @@ def corpus_setting(bench: Bench, kernel: str) -> Setting:
     import numpy as np
 
     from any2vec import SkipGram
-    from any2vec.data.text import encode_text
+    from any2vec.data.text.text import encode_text
 
     model = SkipGram(kernel=kernel)  # type: ignore[arg-type]
     corpus = bench.once("encoded words", lambda: encode_text(str(bench.words()), cache_dir=bench.cache))

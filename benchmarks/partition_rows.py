@@ -11,7 +11,7 @@ from benchmarks.table import Measure, Reading, Row
 from benchmarks.triples_quality import FB15K237, triples_of
 
 PARTITIONS, CAPACITY = 64, 16
-"""a quarter of the rows in memory, cut as finely as a budget cuts a large table (plan/buffer.py)"""
+"""a quarter of the rows in memory, cut as finely as a budget cuts a large table (plan/order/buffer.py)"""
 SEEDS = (1, 2, 3)
 THREADS = 2
 DIM, EPOCHS = 64, 12

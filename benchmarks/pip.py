@@ -31,12 +31,12 @@ class Judged:
 
 
 def pip(bench: Bench) -> list[Reading]:
-    from any2vec.data.spill import Spill
-    from any2vec.data.text import encode_text
+    from any2vec.data.io.spill import Spill
+    from any2vec.data.text.text import encode_text
     from any2vec.embeddings import Embeddings
-    from any2vec.evaluate.dimension import expected_curve, noise_of_halves, unbiased_signal
-    from any2vec.evaluate.target import FIRST_PART, SECOND_PART, count_pairs
-    from any2vec.evaluate.target_options import TargetOptions
+    from any2vec.evaluate.words.dimension import expected_curve, noise_of_halves, unbiased_signal
+    from any2vec.evaluate.words.target import FIRST_PART, SECOND_PART, count_pairs
+    from any2vec.evaluate.words.target_options import TargetOptions
 
     text = _text(bench)
     options = {
@@ -102,8 +102,8 @@ def _trained(bench: Bench, text: Path, dim: int, options: dict[str, Any]) -> Any
 
 
 def _judged(bench: Bench, embeddings: Any, pairs: Any) -> Judged:
-    from any2vec.evaluate.pip import pip_of_pairs
-    from any2vec.evaluate.similarity import evaluate_similarity
+    from any2vec.evaluate.words.pip import pip_of_pairs
+    from any2vec.evaluate.words.similarity import evaluate_similarity
 
     found = pip_of_pairs(embeddings, pairs, references=False)
     files = {name: bench.data(f"wordeval/{SIMILARITY[name]}") for name in SETS}
@@ -123,7 +123,7 @@ def _orders(sides: dict[str, Judged]) -> list[Reading]:
 
 def _correlation(runs: dict[int, Judged], side: str) -> Reading:
     """Spearman over dimensions of relative PIP (trained: at the best scale) with the scores; -1 is perfect."""
-    from any2vec.evaluate.similarity import spearman
+    from any2vec.evaluate.words.similarity import spearman
 
     losses = np.array([one.scaled if side == "trained" else one.relative for one in runs.values()])
     found = {name: spearman(losses, np.array([one.scores[name] for one in runs.values()])) or 0.0 for name in SETS}

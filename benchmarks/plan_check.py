@@ -15,7 +15,7 @@ from benchmarks.table import Measure, Reading, Row
 from benchmarks.words import warm_up
 
 if TYPE_CHECKING:
-    from any2vec.plan.hosts import Costs, Spread
+    from any2vec.plan.cost.hosts import Costs, Spread
     from any2vec.train.sizing import Sized
 
 FITTED = tuple((2, scheme, rounds) for scheme in ("pull-opt", "rep-opt", "rep-base") for rounds in (3, 24))
@@ -68,7 +68,7 @@ def fit(sized: Sized, runs: Sequence[Seen]) -> Fit:
     import numpy as np
     from scipy.optimize import nnls
 
-    from any2vec.plan.hosts import Costs
+    from any2vec.plan.cost.hosts import Costs
 
     spent = sum(run.seconds - run.agree_seconds for run in runs)
     items = sum(sized.shape.items / run.spread.hosts * crowding(run.spread.hosts) for run in runs)
@@ -85,7 +85,7 @@ def fit(sized: Sized, runs: Sequence[Seen]) -> Fit:
 
 def foretell(sized: Sized, found: Fit, spread: Spread) -> tuple[float, int]:
     """(seconds of training, bytes of its rounds) of a run, on this machine's cores."""
-    from any2vec.plan.hosts import plan_scheme
+    from any2vec.plan.cost.hosts import plan_scheme
 
     rates = replace(sized.rates, items_per_s=found.items_per_s)
     plan = plan_scheme(sized.shape, rates, spread, found.costs, _sets(sized, spread))
@@ -105,8 +105,8 @@ def _features(sized: Sized, spread: Spread) -> list[float]:
 
     The constants are those of inspection, numbers, bytes and messages.
     """
-    from any2vec.plan.hosts import agree_seconds
-    from any2vec.plan.volume import round_volume
+    from any2vec.plan.cost.hosts import agree_seconds
+    from any2vec.plan.cost.volume import round_volume
 
     shape, sets = sized.shape, _sets(sized, spread)
     volume = round_volume(spread.scheme, shape.rows, spread.hosts, shape.dim, spread.bits, sets)
@@ -120,13 +120,13 @@ def _features(sized: Sized, spread: Spread) -> list[float]:
 
 
 def _costs(constants: dict[str, float]) -> Costs:
-    from any2vec.plan.hosts import Costs
+    from any2vec.plan.cost.hosts import Costs
 
     return Costs(**constants)  # type: ignore[arg-type]
 
 
 def _sets(sized: Sized, spread: Spread) -> Any:
-    from any2vec.plan.occupancy import expected_sets
+    from any2vec.plan.cost.occupancy import expected_sets
 
     return expected_sets(sized.found, sized.reading, spread.hosts, spread.rounds_per_epoch, spread.scheme)
 
@@ -141,7 +141,7 @@ def _sized(bench: Bench) -> Sized:
 
 
 def _run(bench: Bench, hosts: int, scheme: str, rounds: int) -> Seen:
-    from any2vec.plan.hosts import Spread
+    from any2vec.plan.cost.hosts import Spread
 
     result = bench.any2vec(
         "train", bench.words(), "--model", "skipgram", "--epochs", 1, "--threads", 1, "--hosts", hosts,

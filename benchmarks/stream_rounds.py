@@ -23,19 +23,19 @@ import numpy as np
 from any2vec.cluster.counters import Counters
 from any2vec.cluster.dealer import Dealer, Hand
 from any2vec.cluster.transport import Transport, text_of, text_part
-from any2vec.kernels.alias import build_alias
-from any2vec.models.stream_config import StreamSkipGram
-from any2vec.models.streamed_skipgram import StreamedSkipGram
-from any2vec.models.token_batch import GAP, TokenBatch
-from any2vec.plan.partition import contiguous_bounds
-from any2vec.plan.roles import StreamRoles
-from any2vec.plan.stream_traffic import dense_bytes, sparse_bytes
-from any2vec.sync.block import compile_merges
-from any2vec.sync.dense_batches import DenseBatches
-from any2vec.sync.served_batches import ServedBatches
-from any2vec.sync.stream_tables import StreamTables
-from any2vec.train.stream_dealer import DealtLearner
-from any2vec.train.stream_trainer import train_dealt
+from any2vec.kernels.common.alias import build_alias
+from any2vec.models.stream.config import StreamSkipGram
+from any2vec.models.stream.skipgram import StreamedSkipGram
+from any2vec.models.stream.token_batch import GAP, TokenBatch
+from any2vec.plan.cost.stream_traffic import dense_bytes, sparse_bytes
+from any2vec.plan.order.roles import StreamRoles
+from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.sync.drivers.dense_batches import DenseBatches
+from any2vec.sync.drivers.served_batches import ServedBatches
+from any2vec.sync.drivers.stream_tables import StreamTables
+from any2vec.sync.rules.block import compile_merges
+from any2vec.train.stream.hosts.dealer import DealtLearner
+from any2vec.train.stream.hosts.trainer import train_dealt
 from any2vec.types import Stats
 
 WINDOW, NEGATIVES = 5, 10
@@ -167,7 +167,7 @@ def _result(shape: Shape, roles: StreamRoles, seconds: list[float], told: list[d
 
 
 def main() -> None:
-    from any2vec.cluster.launch import join, run_child
+    from any2vec.cluster.launch.join import join, run_child
 
     def work() -> None:
         with join(sys.argv[1]) as transport:

@@ -77,15 +77,15 @@ class _Watch:
 
 
 def _followed(size: _Size, half_life: int | None, seed: int) -> dict[str, Any]:
-    from any2vec.data.stream_pairs import StreamPairs
-    from any2vec.data.stream_vocabulary import StreamVocabulary
-    from any2vec.kernels.rng import PURPOSE_TOKEN, stream_key
-    from any2vec.models.stream_config import StreamSkipGram
-    from any2vec.models.streamed_skipgram import StreamedSkipGram
-    from any2vec.sources.inflow import Inflow
+    from any2vec.data.stream.pairs import StreamPairs
+    from any2vec.data.stream.vocabulary import StreamVocabulary
+    from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
+    from any2vec.models.stream.config import StreamSkipGram
+    from any2vec.models.stream.skipgram import StreamedSkipGram
+    from any2vec.sources.base.inflow import Inflow
     from any2vec.testing.planted_source import PlantedSource
     from any2vec.testing.planted_stream import PlantedStream
-    from any2vec.train.stream_batches import Limits, TokenBatches
+    from any2vec.train.stream.batches import Limits, TokenBatches
 
     lines = size.before // WORDS_PER_LINE
     stream = PlantedStream(

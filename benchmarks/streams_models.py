@@ -169,7 +169,7 @@ def _their_ngrams(bench: Bench, seed: int) -> Scored:
 def _scores(bench: Bench, path: Path, **options: Any) -> dict[str, float]:
     """Points by set; RW with the words that training has not seen."""
     from any2vec.embeddings import Embeddings
-    from any2vec.evaluate.similarity import evaluate_similarity
+    from any2vec.evaluate.words.similarity import evaluate_similarity
 
     embeddings = Embeddings.load(path, **options)
     found = {

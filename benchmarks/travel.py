@@ -18,7 +18,7 @@ SEED = 1
 
 def travelling_walkers(bench: Bench) -> list[Reading]:
     """Every host asks for a fourth of all walks; equal to one host's, slot by slot, or the first reading is 0."""
-    from any2vec.data.edges import read_graph
+    from any2vec.data.graph.reader import read_graph
     from any2vec.sampling.walks import WalkOptions
 
     graph = read_graph(bench.edges("ppi" if bench.quick else "blogcatalog"))
@@ -41,7 +41,7 @@ def travelling_walkers(bench: Bench) -> list[Reading]:
 def _travel(graph: Any, options: Any, method: str) -> tuple[bool, Any, float]:
     """(whether the walks are those of one host, what they cost, seconds of the travelling)."""
     from any2vec.cluster.threads import run_logical
-    from any2vec.plan.partition import report_partition
+    from any2vec.plan.sharding.graph import report_partition
     from any2vec.sampling.parts import Owners, split_graph
     from any2vec.sampling.travel import TravellingWalker
     from any2vec.sampling.travelled import share_of, summary

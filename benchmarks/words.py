@@ -119,8 +119,8 @@ def warm_up(bench: Bench, model: str) -> None:
 
 def scores(bench: Bench, embeddings: Any) -> dict[str, float]:
     """The five scores in points: Spearman x 100 of the covered pairs, share of covered analogies answered right."""
-    from any2vec.evaluate.analogy import evaluate_analogy
-    from any2vec.evaluate.similarity import evaluate_similarity
+    from any2vec.evaluate.words.analogy import evaluate_analogy
+    from any2vec.evaluate.words.similarity import evaluate_similarity
 
     files = {name: bench.data(f"wordeval/{file}") for name, file in SIMILARITY.items()}
     questions = bench.data("wordeval/questions-words.txt")

@@ -13,9 +13,9 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
+from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.make import make_agreement
-from any2vec.sync.options import HostOptions
-from any2vec.sync.rounds import Rounds
+from any2vec.sync.options.hosts import HostOptions
 from any2vec.types import Round, Stats, Stretch, Work
 
 Tables = dict[str, np.ndarray]

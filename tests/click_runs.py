@@ -12,9 +12,10 @@ import pytest
 
 import any2vec
 from any2vec.evaluate.clicks import ClicksResult, evaluate_clicks
-from any2vec.plan import schedule
-from any2vec.sync.replica_names import parse_click_sync
+from any2vec.plan.order import schedule
+from any2vec.sync.options.replica_names import parse_click_sync
 from any2vec.testing.planted_clicks import PlantedClicks
+from any2vec.testing.planted_file import write_tsv
 from any2vec.train import keeper
 from any2vec.types import Stats, Work
 
@@ -50,8 +51,8 @@ def plant(folder: Path, num_train: int, num_test: int, **options: Any) -> Plante
     """Write a stream of three columns of one value and one of bags, and three of numbers."""
     clicks = PlantedClicks(num_train + num_test, columns=4, dense=3, multi_valued=1, seed=5, **options)
     files = PlantedFiles(clicks, folder / "train.tsv", folder / "test.tsv", num_train)
-    clicks.write_tsv(files.train, 0, num_train)
-    clicks.write_tsv(files.test, num_train)
+    write_tsv(clicks, files.train, 0, num_train)
+    write_tsv(clicks, files.test, num_train)
     return files
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from any2vec.cluster.counters import Counters
 from any2vec.cluster.transport import Transport
-from any2vec.sync.dense import DenseAgreement
-from any2vec.sync.served_gradients import ServedGradients, as_they_come, first_of
-from any2vec.sync.summed_gradients import SummedGradients
+from any2vec.sync.base.dense import DenseAgreement
+from any2vec.sync.drivers.served_gradients import ServedGradients, as_they_come, first_of
+from any2vec.sync.drivers.summed_gradients import SummedGradients
 from any2vec.tables.replica import Replica
 from any2vec.types import LEFT_OUT
 

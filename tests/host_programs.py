@@ -1,4 +1,4 @@
-"""Programs that tests run as hosts: `python -m host_programs SETTINGS`, by the contract of cluster/launch.py.
+"""Programs that tests run as hosts: `python -m host_programs SETTINGS`, by the contract of cluster/launch/join.py.
 
 SETTINGS is JSON: `program` names a function below, the other settings are its arguments. Rank 0 prints JSON.
 """
@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.cluster import launch, torch_transport
+from any2vec.cluster import torch_transport
+from any2vec.cluster.launch import join as launch
 from any2vec.cluster.message import Message, Part, encode
 from any2vec.cluster.torch_transport import FIRST
 from any2vec.cluster.transport import Transport, control

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.kernels import cbow, classic, hierarchical, skipgram
-from any2vec.kernels.alias import build_alias
-from any2vec.kernels.huffman import huffman_codes
-from any2vec.kernels.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
+from any2vec.kernels.common.alias import build_alias
+from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
+from any2vec.kernels.skipgram import cbow, classic, hierarchical, skipgram
+from any2vec.kernels.text.huffman import huffman_codes
 from naive import cbow as naive_cbow
 from naive import hierarchical as naive_hierarchical
 from naive import skipgram as naive_skipgram

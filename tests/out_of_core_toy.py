@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from any2vec.data.triple_buckets import TripleBuckets
-from any2vec.plan.buffer import AHEAD
-from any2vec.plan.buffer_walk import BufferWalk
-from any2vec.tables.partition_store import PartitionStore
+from any2vec.data.triples.buckets import TripleBuckets
+from any2vec.plan.order.buffer import AHEAD
+from any2vec.plan.order.buffer_walk import BufferWalk
+from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.testing.toy_table import count
-from any2vec.train.out_of_core import OutOfCoreOptions, OutOfCoreReport, OutOfCoreRun
+from any2vec.train.out_of_core.run import OutOfCoreOptions, OutOfCoreReport, OutOfCoreRun
 
 OPTIONS = OutOfCoreOptions(batch_size=40, window=100, threads=1, commit_seconds=1e9)
 

@@ -7,12 +7,12 @@ import sys
 
 import numpy as np
 
-from any2vec.cluster import launch
+from any2vec.cluster.launch import join as launch
 from any2vec.cluster.transport import control
-from any2vec.sync.centre import ServedCentre
-from any2vec.sync.circle import Circle
+from any2vec.sync.base.circle import Circle
+from any2vec.sync.options.replica_names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
 from any2vec.sync.replica_make import make_replicated, needs_centre
-from any2vec.sync.replica_names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
+from any2vec.sync.rules.centre import ServedCentre
 from any2vec.tables.replica import Replica
 from any2vec.testing.planted_replicas import PlantedSquares
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from any2vec.sources.line_batch import LineBatch
-from any2vec.sources.pump import Batches
+from any2vec.sources.base.line_batch import LineBatch
+from any2vec.sources.base.pump import Batches
 
 LONG = 300.0
 """seconds after which a test gives up: no test waits for it"""

@@ -15,12 +15,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from any2vec.models.stream_config import StreamSkipGram
-from any2vec.sources.options import SourceOptions
-from any2vec.train import stream_keeper
+from any2vec.models.stream.config import StreamSkipGram
+from any2vec.sources.base.options import SourceOptions
 from any2vec.train.checkpoint import FILE
-from any2vec.train.stream import stream
-from any2vec.train.stream_options import StreamOptions
+from any2vec.train.stream import keeper as stream_keeper
+from any2vec.train.stream.options import StreamOptions
+from any2vec.train.stream.stream import stream
 
 RATE = 250.0
 """lines a second while runs are killed"""

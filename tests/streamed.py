@@ -12,17 +12,17 @@ import numpy as np
 from any2vec.cluster.dealer import Dealer, Hand
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
-from any2vec.kernels.alias import build_alias
-from any2vec.models.stream_config import StreamSkipGram
-from any2vec.models.streamed_skipgram import StreamedSkipGram
-from any2vec.models.token_batch import GAP, TokenBatch
-from any2vec.plan.roles import StreamRoles
-from any2vec.sync.dense_batches import DenseBatches
-from any2vec.sync.served_batches import ServedBatches
-from any2vec.sync.stream_tables import StreamTables
-from any2vec.sync.summed_batches import SummedBatches
-from any2vec.train.stream_dealer import DealtLearner
-from any2vec.train.stream_trainer import train_dealt
+from any2vec.kernels.common.alias import build_alias
+from any2vec.models.stream.config import StreamSkipGram
+from any2vec.models.stream.skipgram import StreamedSkipGram
+from any2vec.models.stream.token_batch import GAP, TokenBatch
+from any2vec.plan.order.roles import StreamRoles
+from any2vec.sync.drivers.dense_batches import DenseBatches
+from any2vec.sync.drivers.served_batches import ServedBatches
+from any2vec.sync.drivers.stream_tables import StreamTables
+from any2vec.sync.drivers.summed_batches import SummedBatches
+from any2vec.train.stream.hosts.dealer import DealtLearner
+from any2vec.train.stream.hosts.trainer import train_dealt
 from any2vec.types import Stats
 
 MAX_ROWS, DIM = 60, 12

@@ -17,19 +17,20 @@ from any2vec.cluster.message import overhead
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
-from any2vec.plan.cacher import Clean, StepPlan, plan_steps
-from any2vec.plan.partition import contiguous_bounds
-from any2vec.tables import bagpipe_lanes, bagpipe_rows
+from any2vec.plan.lookahead.exact import Clean, StepPlan, plan_steps
+from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.tables.access import LocalRows, RowAccess
-from any2vec.tables.bagpipe_lanes import Janitor, Stepper
-from any2vec.tables.bagpipe_rows import BagpipeRows
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.clocked_rows import ClockedRows
-from any2vec.tables.in_step_block import InStepBlock
-from any2vec.tables.remote import RowClient
+from any2vec.tables.cache import lookahead_rows as bagpipe_rows
+from any2vec.tables.cache import lookahead_threads as bagpipe_lanes
+from any2vec.tables.cache.lookahead_rows import BagpipeRows
+from any2vec.tables.cache.lookahead_threads import Janitor, Stepper
 from any2vec.tables.row_optimiser import RowOptimiser
-from any2vec.tables.server import RowServer
-from any2vec.tables.trained_block import StoredBlock
+from any2vec.tables.server.blocks.in_step_block import InStepBlock
+from any2vec.tables.server.blocks.trained_block import StoredBlock
+from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.clients.clocked_rows import ClockedRows
+from any2vec.tables.server.server import RowServer
 from marks import uint64_wraps
 
 pytestmark = uint64_wraps

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from any2vec.errors import InputError
-from any2vec.plan.bucket_orders import (
+from any2vec.plan.order.bucket_orders import (
     ORDERS,
     Bucket,
     _hilbert,

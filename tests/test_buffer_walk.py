@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.errors import InputError
-from any2vec.plan.bucket_orders import ORDERS, beta_swaps, make_order
-from any2vec.plan.buffer import AHEAD
-from any2vec.plan.buffer_walk import BufferWalk, Place, Position, renamed
+from any2vec.plan.order.bucket_orders import ORDERS, beta_swaps, make_order
+from any2vec.plan.order.buffer import AHEAD
+from any2vec.plan.order.buffer_walk import BufferWalk, Place, Position, renamed
 
 shapes = st.integers(1, 12).flatmap(lambda p: st.tuples(st.just(p), st.integers(min(2, p), p)))
 

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from any2vec.data import catalogue
-from any2vec.data.sources import DataSet, SourceFile
+from any2vec.data.catalogue import catalogue
+from any2vec.data.catalogue.sources import DataSet, SourceFile
 from any2vec.errors import DataError, InputError, StorageError
 
 CONTENT = bytes(range(256)) * 400

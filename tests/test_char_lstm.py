@@ -15,17 +15,17 @@ pytest.importorskip("torch", reason="the character model needs PyTorch")
 import torch
 
 import any2vec
-from any2vec.data.stream_vocabulary import StreamVocabulary
-from any2vec.data.text_options import TextOptions
-from any2vec.data.vocabulary import Keys
+from any2vec.data.stream.vocabulary import StreamVocabulary
+from any2vec.data.text.options import TextOptions
+from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import FormatError, InputError
 from any2vec.makers.char_lstm import CharLstmMaker
 from any2vec.makers.spelling import END, MOST_BYTES, READINGS, backwards, prefixes, spell, tries
-from any2vec.models.char_generator import CharGenerator
-from any2vec.models.char_step import BatchWords, make_step
-from any2vec.models.stream_word_config import StreamCharLstm
-from any2vec.models.streamed_char_lstm import StreamedCharLstm, step_loss
-from any2vec.models.token_batch import TokenBatch
+from any2vec.models.stream.char_generator import CharGenerator
+from any2vec.models.stream.char_lstm import StreamedCharLstm, step_loss
+from any2vec.models.stream.char_step import BatchWords, make_step
+from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.models.stream.word_config import StreamCharLstm
 from cli_runs import done, refused
 from naive.char_lstm import Reader, loss_of_pairs
 
@@ -114,7 +114,7 @@ def test_loss_and_gradients_equal_those_of_every_occurrence_read_alone(seed: int
 
 
 def test_gradients_of_the_cell_equal_differences() -> None:
-    from any2vec.models.char_generator import _Cell
+    from any2vec.models.stream.char_generator import _Cell
 
     draws = torch.Generator().manual_seed(4)
     gates, before = (

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from any2vec.cli.app import app
-from any2vec.tables.partition_store import PartitionStore
+from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.testing.toy_table import graph, make
 from marks import needs_linux, uint64_wraps
 from out_of_core_toy import train

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from any2vec.cli.app import app
-from any2vec.data.edges import read_graph
+from any2vec.data.graph.reader import read_graph
 from any2vec.embeddings import Embeddings
 from any2vec.sampling.walks import WalkOptions, write_walks
 
@@ -262,7 +262,7 @@ def full_disk(path: Path) -> None:
 def test_full_disk(place: Path, content: bytes | None, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     if content is not None:
         (place / "in").write_bytes(content)
-    monkeypatch.setattr("any2vec.data.storage.fsync_path", full_disk)
+    monkeypatch.setattr("any2vec.data.io.storage.fsync_path", full_disk)
     check(place, arguments, "disk is full")
 
 

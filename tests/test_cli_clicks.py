@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 import any2vec
-from any2vec.data.click_schema import KNOWN
+from any2vec.data.clicks.schema import KNOWN
 from any2vec.report.run import read_run
-from any2vec.sync.replica_names import CLICK_SYNCS
+from any2vec.sync.options.replica_names import CLICK_SYNCS
 from any2vec.testing.planted_clicks import PlantedClicks
+from any2vec.testing.planted_file import write_tsv
 from cli_runs import done, refused, run
 
 pytest.importorskip("torch", reason="models of clicks need torch")
@@ -28,8 +29,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with clicks.tsv, its schema, rows.tsv of the same kind, and a finished run of each kind of model."""
     folder = tmp_path_factory.mktemp("made")
     clicks = PlantedClicks(900, columns=4, rows=20, dense=3, multi_valued=1, seed=5)
-    clicks.write_tsv(folder / "clicks.tsv", 0, 600)
-    clicks.write_tsv(folder / "rows.tsv", 600)
+    write_tsv(clicks, folder / "clicks.tsv", 0, 600)
+    write_tsv(clicks, folder / "rows.tsv", 600)
     any2vec.fit(any2vec.DLRM(dim=4, bottom="8", top="8"), folder / "clicks.tsv", schema=folder / "clicks.toml",
                 threads=1, out=folder / "run", cache_dir=folder / "cache")  # fmt: skip
     return folder
@@ -86,7 +87,7 @@ def test_a_run_that_has_diverged_says_so(here: Path) -> None:
 
 def test_a_model_that_has_learned_too_little_has_not_diverged() -> None:
     """One that says 0.5 where clicks are rare is worse than their share, too."""
-    from any2vec.train.click_host import _doubt
+    from any2vec.train.clicks.host import _doubt
 
     assert "learned too little" in _doubt(0.7, 12.5) and "entropy 12.5)" in _doubt(0.7, 12.5)
     assert "entropy 1.85e34)" in _doubt(1e34, 1.85e34) and _doubt(0.7, 1.2) == ""

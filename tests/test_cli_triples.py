@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from any2vec.embeddings import Embeddings
-from any2vec.plan.buffer import BufferPlan
+from any2vec.plan.order.buffer import BufferPlan
 from any2vec.testing.planted_triples import PlantedTriples
-from any2vec.train import triple_table
+from any2vec.train.triples import table as triple_table
 from cli_runs import done, refused, run
 
 TRAIN = ["train", "train.tsv", "--model", "complex", "--dim", "16", "--threads", "1", "--quiet"]

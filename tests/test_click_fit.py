@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 
 import any2vec
 from any2vec.cli.app import app
-from any2vec.data.clicks import read_clicks
+from any2vec.data.clicks.clicks import read_clicks
 from any2vec.errors import FormatError, InputError, Interrupted
-from any2vec.models.click_config import ClickModel
+from any2vec.models.clicks.config import ClickModel
 from any2vec.report.run import write_report
-from any2vec.sync.options import HostOptions
+from any2vec.sync.options.hosts import HostOptions
 from any2vec.testing.planted_clicks import BayesScores
 from click_runs import SMALL, PlantedFiles, dense_of, plant, same, spread, stop_at
 
@@ -174,12 +174,12 @@ def test_the_state_of_optimisers_moves_between_servers_and_trainers(
 
 
 def test_a_run_that_diverges_says_so(files: PlantedFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from any2vec.models.click_nets import start_values
+    from any2vec.models.clicks.nets import start_values
 
     def diverged(*arguments: Any) -> np.ndarray:
         return np.full_like(start_values(*arguments), np.nan)
 
-    monkeypatch.setattr("any2vec.train.click_host.start_values", diverged)
+    monkeypatch.setattr("any2vec.train.clicks.host.start_values", diverged)
     with pytest.raises(InputError, match="The loss of batch 0 is nan: the training has diverged; lower learning_rate"):
         files.fit(out=tmp_path / "out")
 

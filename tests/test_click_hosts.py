@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import any2vec
-from any2vec.data.clicks import read_clicks
+from any2vec.data.clicks.clicks import read_clicks
 from any2vec.errors import HostError, InputError
-from any2vec.sync.replica_names import CLICK_SYNCS
-from any2vec.sync.trainers import TrainerOptions, parse_cache
+from any2vec.sync.options.replica_names import CLICK_SYNCS
+from any2vec.sync.options.trainers import TrainerOptions, parse_cache
 from click_runs import PlantedFiles, dense_of, plant, same, spread
 
 pytest.importorskip("torch", reason="models of clicks need torch")

@@ -9,18 +9,18 @@ import pytest
 
 import any2vec
 import needs_torch
-from any2vec.data.click_batch import ClickBatch
+from any2vec.data.clicks.batch import ClickBatch
 from any2vec.errors import InputError
-from any2vec.kernels.pair_dots import pair_dots, pair_dots_back
-from any2vec.models.click_config import ClickModel, layer_sizes
-from any2vec.models.click_learner import Steps, chunks_of
-from any2vec.models.click_nets import PairDots, make_net, single_thread, start_values
-from any2vec.models.click_worker import ClickWorker, foretell
-from any2vec.sync.dense import NoAgreement
+from any2vec.kernels.clicks.pair_dots import pair_dots, pair_dots_back
+from any2vec.models.clicks.config import ClickModel, layer_sizes
+from any2vec.models.clicks.learner import Steps, chunks_of
+from any2vec.models.clicks.nets import PairDots, make_net, single_thread, start_values
+from any2vec.models.clicks.worker import ClickWorker, foretell
+from any2vec.sync.base.dense import NoAgreement
 from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
-from any2vec.train.click_rows import fresh_rows, row_optimiser
+from any2vec.train.clicks.rows import fresh_rows, row_optimiser
 from any2vec.types import LEFT_OUT
 from naive import clicks as naive
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.errors import InputError
-from any2vec.kernels.placing import add_sums, deal_bags, place_groups, place_ids, pool_placed, sum_placed
+from any2vec.kernels.rows.placing import add_sums, deal_bags, place_groups, place_ids, pool_placed, sum_placed
 from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica

@@ -23,13 +23,13 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import any2vec.data.clicks
-from any2vec.data.click_encoder import ClickEncoder
-from any2vec.data.click_reader import read_rows
-from any2vec.data.click_rows import FoundRows, HashedRows, KnownRows
-from any2vec.data.click_schema import KNOWN, ClickSchema
-from any2vec.data.clicks import Clicks, read_clicks
-from any2vec.data.vocabulary import Vocabulary
+import any2vec.data.clicks.clicks
+from any2vec.data.clicks.clicks import Clicks, read_clicks
+from any2vec.data.clicks.encoder import ClickEncoder
+from any2vec.data.clicks.reader import read_rows
+from any2vec.data.clicks.rows import FoundRows, HashedRows, KnownRows
+from any2vec.data.clicks.schema import KNOWN, ClickSchema
+from any2vec.data.vocab.vocabulary import Vocabulary
 from any2vec.errors import InputError
 from naive import hash_strings as naive
 
@@ -281,7 +281,7 @@ def test_standard_input_and_the_cache(
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("read again")
 
-    monkeypatch.setattr(any2vec.data.clicks, "read_rows", refuse)
+    monkeypatch.setattr(any2vec.data.clicks.clicks, "read_rows", refuse)
     told: list[Any] = []
     again = read(write("renamed.csv", TEXT), schema(), progress=lambda *done: told.append(done))
     assert (again.path, again.digest) == (expected.path, expected.digest)
@@ -367,7 +367,7 @@ def test_labels_of_new_rows_are_kept_where_they_are(write: Write) -> None:
 
 def test_unseen_values_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """A long stream of new values takes no memory."""
-    monkeypatch.setattr("any2vec.data.click_rows._FORGET", 10)
+    monkeypatch.setattr("any2vec.data.clicks.rows._FORGET", 10)
     known = KnownRows(Vocabulary.from_keys(["a", "b"], [2, 1]))
     for at in range(0, 100, 5):
         texts = pa.array([b"b", *(f"new {at + more}".encode() for more in range(5)), b"a", b""], pa.large_binary())

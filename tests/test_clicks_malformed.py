@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import any2vec.data.clicks
-from any2vec.data.click_encoder import ClickEncoder
-from any2vec.data.click_rows import FoundRows
-from any2vec.data.click_schema import ClickSchema
-from any2vec.data.clicks import Clicks, read_clicks
-from any2vec.data.vocabulary import Vocabulary
+import any2vec.data.clicks.clicks
+from any2vec.data.clicks.clicks import Clicks, read_clicks
+from any2vec.data.clicks.encoder import ClickEncoder
+from any2vec.data.clicks.rows import FoundRows
+from any2vec.data.clicks.schema import ClickSchema
+from any2vec.data.vocab.vocabulary import Vocabulary
 from any2vec.errors import Any2VecError, DataError, FormatError, InputError
 
 
@@ -174,13 +174,13 @@ def test_numbers_at_the_ends_of_float32(read: Callable[..., Clicks], tmp_path: P
 
 
 def test_a_file_that_changes(read: Callable[..., Clicks], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    encode = any2vec.data.clicks.encode_block
+    encode = any2vec.data.clicks.clicks.encode_block
 
     def late(*of: Any, **more: Any) -> Any:
         (tmp_path / "clicks.csv").write_text(GOOD + "1,1,k\n")
         return encode(*of, **more)
 
-    monkeypatch.setattr(any2vec.data.clicks, "encode_block", late)
+    monkeypatch.setattr(any2vec.data.clicks.clicks, "encode_block", late)
     with pytest.raises(DataError, match="changed while it was read"):
         read(GOOD)
 
@@ -310,6 +310,6 @@ def test_a_block_of_text_may_end_in_any_line(tmp_path: Path) -> None:
 
 
 def test_too_many_values_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("any2vec.data.found_texts._MAX_TYPES", 2 * 1000)
+    monkeypatch.setattr("any2vec.data.vocab.found_texts._MAX_TYPES", 2 * 1000)
     with pytest.raises(DataError, match="more than 1,000 different values"):
         FoundRows().rows_of(pa.array([str(at).encode() for at in range(5000)], pa.large_binary()))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from any2vec.cluster import launch
-from any2vec.cluster.processes import run_processes
+from any2vec.cluster.launch import join as launch
+from any2vec.cluster.launch.processes import run_processes
 from any2vec.errors import HostError, InputError, Interrupted
 from found_by_children import python_path
 
@@ -109,7 +109,7 @@ def test_the_last_lines_are_kept_as_notes(folder: Path) -> None:
 @pytest.mark.parametrize("deaf", ["", "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n", "os.kill(os.getpid(), 19)\n"])
 def test_others_are_ended_when_one_fails(folder: Path, deaf: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when they sleep, ignore SIGTERM, or are stopped; and what they have started themselves."""
-    monkeypatch.setattr("any2vec.cluster.processes._GRACE", 0.3)
+    monkeypatch.setattr("any2vec.cluster.launch.processes._GRACE", 0.3)
     code = (
         "if rank == 0: time.sleep(0.5); sys.exit('bad rows')\n"
         "other = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
@@ -146,8 +146,8 @@ def test_signals_are_passed_on(folder: Path, number: signal.Signals) -> None:
 
 def test_a_stop_does_not_wait_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One child cannot obey: somebody has stopped it."""
-    monkeypatch.setattr("any2vec.cluster.processes._STOPPING", 0.3)
-    monkeypatch.setattr("any2vec.cluster.processes._GRACE", 0.3)
+    monkeypatch.setattr("any2vec.cluster.launch.processes._STOPPING", 0.3)
+    monkeypatch.setattr("any2vec.cluster.launch.processes._GRACE", 0.3)
     with pytest.raises(Interrupted, match="SIGTERM"):
         run(
             folder,
@@ -170,7 +170,7 @@ def test_children_end_with_a_parent_that_is_killed(folder: Path) -> None:
     )
     parent = (
         f"import tempfile; tempfile.tempdir = {str(folder / 'temporary')!r}\n"
-        "from any2vec.cluster.processes import run_processes\n"
+        "from any2vec.cluster.launch.processes import run_processes\n"
         f"run_processes(2, 'child', {str(folder / 'pids')!r}, lambda line: print(line, flush=True))\n"
     )
     process = subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE)

@@ -21,12 +21,12 @@ from typing import Any
 import pytest
 
 import any2vec
-from any2vec.cluster import ray_driver
-from any2vec.cluster.ending import Ending, cause
-from any2vec.cluster.ray_actor import HostActor
-from any2vec.cluster.ray_address import parse_address
-from any2vec.cluster.ray_hosts import run_ray
-from any2vec.cluster.ray_parent import Lines
+from any2vec.cluster.launch.ending import Ending, cause
+from any2vec.cluster.ray import driver as ray_driver
+from any2vec.cluster.ray.actor import HostActor
+from any2vec.cluster.ray.address import parse_address
+from any2vec.cluster.ray.hosts import run_ray
+from any2vec.cluster.ray.parent import Lines
 from any2vec.cluster.threads import run_logical
 from any2vec.errors import HostError, InputError, Interrupted
 from found_by_children import python_path

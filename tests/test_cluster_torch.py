@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
-from any2vec.cluster import launch, meeting
-from any2vec.cluster.processes import run_processes
+from any2vec.cluster.launch import join as launch
+from any2vec.cluster.launch import meeting
+from any2vec.cluster.launch.processes import run_processes
 from any2vec.cluster.threads import run_logical
 from any2vec.errors import HostError, InputError
 from found_by_children import python_path

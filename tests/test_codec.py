@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 from any2vec.cluster.codec import ids_size, pack_ids, pack_rows, rows_parts, rows_size, unpack_ids, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.errors import MessageError
-from any2vec.sync.residual import Residuals
+from any2vec.sync.rules.residual import Residuals
 
 tables = arrays.arrays(
     np.float32, st.tuples(st.integers(0, 6), st.integers(1, 9)), elements=st.floats(-1e4, 1e4, width=32)

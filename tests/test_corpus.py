@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec.data import files, storage
-from any2vec.data.corpus import Corpus, CorpusWriter, is_corpus
-from any2vec.data.vocabulary import Keys, Vocabulary
+from any2vec.data.io import files, storage
+from any2vec.data.text.corpus import Corpus, CorpusWriter, is_corpus
+from any2vec.data.vocab.vocabulary import Keys, Vocabulary
 from any2vec.errors import DataError, FormatError, InputError, StorageError
 
 KEYS = ["the", "naïve", "東京"]

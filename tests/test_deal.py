@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from any2vec.plan.deal import Deal
-from any2vec.plan.partition import contiguous_bounds
+from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.striped import Deal
 
 
 @pytest.mark.parametrize(("num_rows", "hosts"), [(10, 3), (12, 4), (7, 1), (3, 5), (1000, 32)])

@@ -8,14 +8,14 @@ from scipy.sparse import csr_array
 
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate import DimensionOptions, choose_dimension
-from any2vec.evaluate.dimension import (
+from any2vec.evaluate.words.dimension import (
     expected_curve,
     leading_spectrum,
     noise_of_halves,
     thresholded_signal,
     unbiased_signal,
 )
-from any2vec.evaluate.target import RowBlocks
+from any2vec.evaluate.words.target import RowBlocks
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 SIZE = 300

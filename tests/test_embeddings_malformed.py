@@ -257,7 +257,7 @@ def test_folders_and_files_mixed_up(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("format", [name for name in NAMES if not FORMATS[name].is_folder])
 def test_a_full_disk_leaves_nothing(tmp_path: Path, format: str, monkeypatch) -> None:
-    from any2vec.data import storage
+    from any2vec.data.io import storage
 
     def full(path: Path) -> Path:
         link = path.parent / f".{path.name}.full.tmp"

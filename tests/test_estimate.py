@@ -13,11 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 from any2vec.cli.app import app
-from any2vec.data.text import count_text, encode_text
+from any2vec.data.text.text import count_text, encode_text
 from any2vec.errors import InputError
-from any2vec.plan.bucket_orders import ORDERS, beta_swaps
-from any2vec.plan.estimate import Rates, RunShape, estimate_run
-from any2vec.train.calibrate import fold
+from any2vec.plan.cost.estimate import Rates, RunShape, estimate_run
+from any2vec.plan.order.bucket_orders import ORDERS, beta_swaps
+from any2vec.train.words.calibrate import fold
 
 SHAPE = RunShape(
     rows=1_000_000, dim=200, items=50_000_000, epochs=3, tokens=52_000_000, types=1_200_000, key_bytes=9_000_000

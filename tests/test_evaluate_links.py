@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from any2vec.data.edges import read_graph
+from any2vec.data.graph.reader import read_graph
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, FormatError, InputError, StorageError
 from any2vec.evaluate import evaluate_links, split_graph
-from any2vec.evaluate.split import Split, read_train_pairs
+from any2vec.evaluate.graph.split import Split, read_train_pairs
 from any2vec.types import Csr
 
 
@@ -238,7 +238,7 @@ def test_unknown_scores_and_missing_outputs(split: Split) -> None:
 
 
 def test_hadamard_never_reads_the_test_edges(split: Split, monkeypatch) -> None:
-    from any2vec.evaluate import links
+    from any2vec.evaluate.graph import links
 
     seen = []
     monkeypatch.setattr(links, "read_train_pairs", lambda split: seen.append(read_train_pairs(split)) or seen[-1])

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, DataError, InputError
 from any2vec.evaluate import evaluate_nodes
-from any2vec.evaluate.logistic import fit_logistic
-from any2vec.evaluate.nodes import f1_scores, predict, read_labels
+from any2vec.evaluate.graph.logistic import fit_logistic
+from any2vec.evaluate.graph.nodes import f1_scores, predict, read_labels
 
 
 def reference(train: np.ndarray, truth: np.ndarray, test: np.ndarray) -> np.ndarray:

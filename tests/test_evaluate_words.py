@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, DataError, InputError
 from any2vec.evaluate import evaluate_analogy, evaluate_similarity
-from any2vec.evaluate.similarity import spearman
+from any2vec.evaluate.words.similarity import spearman
 
 
 def data_folder(name: str) -> Path:
@@ -115,7 +115,7 @@ def test_planted_analogies_are_all_right(tmp_path: Path, method: str) -> None:
 
 @pytest.mark.parametrize("method", ["add", "mul"])
 def test_analogies_agree_with_the_embeddings_own(tmp_path: Path, method, monkeypatch) -> None:
-    from any2vec.evaluate import analogy
+    from any2vec.evaluate.words import analogy
 
     monkeypatch.setattr(analogy, "_BLOCK_SCORES", 300)
     rng = np.random.default_rng(2)

@@ -15,20 +15,20 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
-from any2vec.sync.dense import DenseAgreement
-from any2vec.sync.first_gradients import FirstGradients
-from any2vec.sync.gradient_rule import ACCEPTED, DROPPED, UNKNOWN
-from any2vec.sync.served_gradients import ServedGradients
+from any2vec.sync.base.dense import DenseAgreement
+from any2vec.sync.drivers.served_gradients import ServedGradients
+from any2vec.sync.rules.first_gradients import FirstGradients
+from any2vec.sync.rules.gradient_rule import ACCEPTED, DROPPED, UNKNOWN
 from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.clocked_rows import ClockedRows
-from any2vec.tables.held_block import HeldBlock
-from any2vec.tables.held_rows import HeldRows, HeldRowsTold
-from any2vec.tables.in_step_block import InStepBlock
-from any2vec.tables.remote import RowClient
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimiser import RowOptimiser
-from any2vec.tables.server import RowServer
+from any2vec.tables.server.blocks.held_block import HeldBlock
+from any2vec.tables.server.blocks.in_step_block import InStepBlock
+from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.clients.clocked_rows import ClockedRows
+from any2vec.tables.server.clients.held_rows import HeldRows, HeldRowsTold
+from any2vec.tables.server.server import RowServer
 from any2vec.types import LEFT_OUT
 from gradient_cases import (
     KINDS,

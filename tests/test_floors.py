@@ -55,7 +55,7 @@ HEAVY = (
 
 
 def room_of(module: str) -> str:
-    """any2vec.data.text -> data; any2vec -> any2vec."""
+    """any2vec.data.text.text -> data; any2vec -> any2vec."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "any2vec"
 

@@ -17,16 +17,17 @@ from any2vec.cluster.grid import Grid, even_grid
 from any2vec.cluster.message import HEAD, PART, Message, encode
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
-from any2vec.data.augment import Own, PageRank, Powers, augment, multiply, normalised_adjacency
+from any2vec.data.graph.augment import Own, PageRank, Powers, augment, multiply, normalised_adjacency
 from any2vec.errors import InputError, MessageError
-from any2vec.models.activation import activation
-from any2vec.models.admm_blocks import Steps
-from any2vec.models.admm_layer import Penalties
-from any2vec.models.admm_network import Quantised, make_layers, start_weights
-from any2vec.models.ga_mlp import stage_ends
-from any2vec.parallel.admm_group import AdmmGroup
-from any2vec.parallel.neighbours import neighbours_of
-from any2vec.plan.layers import boundary_bytes, critical_path, deal_layers
+from any2vec.models.layers.activation import activation
+from any2vec.models.layers.admm.blocks import Steps
+from any2vec.models.layers.admm.group import AdmmGroup
+from any2vec.models.layers.admm.layer import Penalties
+from any2vec.models.layers.admm.network import Quantised, make_layers
+from any2vec.models.layers.ga_mlp import stage_ends
+from any2vec.models.layers.neighbours import neighbours_of
+from any2vec.models.layers.weights import start_weights
+from any2vec.plan.sharding.layers import boundary_bytes, critical_path, deal_layers
 from any2vec.types import Csr
 from planted_nodes import SMALL, plant, same, trained
 

@@ -18,21 +18,21 @@ from any2vec.cluster.lone import LoneTransport
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import Interrupted, MessageError
-from any2vec.models.admm_last import risk_gradient
-from any2vec.models.admm_network import Course, Weights, start_weights
-from any2vec.models.ga_mlp import GAMLP
-from any2vec.parallel.neighbours import neighbours_of
-from any2vec.plan.layers import critical_path, pipeline_path
-from any2vec.plan.schedule import EpochSchedule
+from any2vec.models.layers.admm.last import risk_gradient
+from any2vec.models.layers.ga_mlp import GAMLP
+from any2vec.models.layers.neighbours import neighbours_of
+from any2vec.models.layers.weights import Course, Weights, start_weights
+from any2vec.plan.order.schedule import EpochSchedule
+from any2vec.plan.sharding.layers import critical_path, pipeline_path
 from any2vec.train import keeper
 from any2vec.types import Stats, Work
 from needs_torch import torch
 from planted_nodes import SMALL, plant, same, trained
 
-from any2vec.models.backprop_layer import BackpropLayer  # isort: skip  (these need PyTorch to be read)
-from any2vec.models.click_nets import single_thread  # isort: skip
-from any2vec.parallel.pipeline_group import PipelineGroup  # isort: skip
-from any2vec.parallel.pipeline_learner import PipelineLearner  # isort: skip
+from any2vec.models.layers.backprop.layer import BackpropLayer  # isort: skip  (these need PyTorch to be read)
+from any2vec.models.clicks.nets import single_thread  # isort: skip
+from any2vec.models.layers.backprop.group import PipelineGroup  # isort: skip
+from any2vec.models.layers.backprop.learner import PipelineLearner  # isort: skip
 
 NODES, WIDTH, LAYERS, EPOCHS, CLASSES, INPUTS = 23, 8, 6, 5, 4, 30
 TRAINERS = ("gd", "adadelta", "adagrad", "adam")
@@ -212,7 +212,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits_on_any_number_of_hosts(
     planted: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trainer: str
 ) -> None:
     model = SMALL | {"trainer": trainer} | ({"quantize": "8"} if trainer == "pdadmm" else {})
-    monkeypatch.setattr("any2vec.train.layer_host.SETTLED_EVERY", 5)
+    monkeypatch.setattr("any2vec.train.layers.host.SETTLED_EVERY", 5)
     hear = keeper.Keeper.heard
 
     def heard(self: keeper.Keeper, work: Work, stats: Stats) -> None:

@@ -9,13 +9,14 @@ import pytest
 
 from any2vec.cluster.grid import Grid, even_grid, whole_numbers
 from any2vec.cluster.lone import LoneTransport
-from any2vec.models import admm_blocks as blocks
-from any2vec.models.activation import activation, z_objective
-from any2vec.models.admm_last import last_objective, last_update, risk, risk_gradient
-from any2vec.models.admm_layer import Penalties, lagrangian
-from any2vec.models.admm_network import Quantised, forward, grow, make_layers, start_weights
-from any2vec.parallel.admm_group import AdmmGroup
-from any2vec.parallel.neighbours import Neighbours
+from any2vec.models.layers.activation import activation, z_objective
+from any2vec.models.layers.admm import blocks
+from any2vec.models.layers.admm.group import AdmmGroup
+from any2vec.models.layers.admm.last import last_objective, last_update, risk, risk_gradient
+from any2vec.models.layers.admm.layer import Penalties, lagrangian
+from any2vec.models.layers.admm.network import Quantised, make_layers
+from any2vec.models.layers.neighbours import Neighbours
+from any2vec.models.layers.weights import forward, grow, start_weights
 
 NU, RHO, DECAY = 0.3, 0.7, 0.2
 RANDOM = np.random.default_rng(0)

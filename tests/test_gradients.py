@@ -15,20 +15,20 @@ from any2vec.cluster.message import Part, overhead
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import FormatError, HostError, InputError, JobError
-from any2vec.sync.dense import DenseAgreement
-from any2vec.sync.first_gradients import FirstGradients
+from any2vec.sync.base.dense import DenseAgreement
+from any2vec.sync.drivers.served_gradients import ServedGradients
+from any2vec.sync.drivers.summed_gradients import SummedGradients
 from any2vec.sync.gradient_make import make_gradients, needed_of
-from any2vec.sync.replica_names import MOfN, parse_click_sync
-from any2vec.sync.served_gradients import ServedGradients
-from any2vec.sync.summed_gradients import SummedGradients
+from any2vec.sync.options.replica_names import MOfN, parse_click_sync
+from any2vec.sync.rules.first_gradients import FirstGradients
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.clocked_rows import ClockedRows
-from any2vec.tables.in_step_block import InStepBlock
-from any2vec.tables.remote import RowClient
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimiser import RowOptimiser
-from any2vec.tables.server import RowServer
-from any2vec.tables.trained_block import TrainedBlock
+from any2vec.tables.server.blocks.in_step_block import InStepBlock
+from any2vec.tables.server.blocks.trained_block import TrainedBlock
+from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.clients.clocked_rows import ClockedRows
+from any2vec.tables.server.server import RowServer
 from gradient_cases import (
     KINDS,
     RATE,

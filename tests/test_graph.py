@@ -23,8 +23,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from any2vec.data.edges import GraphOptions, read_graph
-from any2vec.data.graph import Graph, is_graph
+from any2vec.data.graph.graph import Graph, is_graph
+from any2vec.data.graph.options import GraphOptions
+from any2vec.data.graph.reader import read_graph
 from any2vec.errors import DataError, FormatError, InputError, StorageError
 
 Cells = dict[tuple[str, str], float]
@@ -128,7 +129,7 @@ def test_weights(read: Any) -> None:
 @given(st.lists(st.floats(1e-30, 1e30), min_size=1, max_size=20), st.sampled_from(["r", ".3f", ".17g", ".25e", "+.5E"]))
 @settings(max_examples=100, deadline=None)
 def test_weights_are_the_nearest_floats(weights: list[float], form: str) -> None:
-    from any2vec.data import edge_list
+    from any2vec.data.graph import edge_list
 
     spelled = [repr(weight) if form == "r" else format(weight, form) for weight in weights]
     if any(np.float32(word) == 0 for word in spelled):
@@ -154,7 +155,7 @@ EDGES = st.lists(st.tuples(st.integers(-5, 12), st.integers(-5, 12)), min_size=1
 def test_against_a_plain_count(
     edges: list[tuple[int, int]], directed: bool, mark: str, named: bool, weighted: bool, data: Any
 ) -> None:
-    from any2vec.data import edge_list
+    from any2vec.data.graph import edge_list
 
     weights = [data.draw(st.integers(1, 9)) if weighted else 1 for _ in edges]
     name = (lambda node: f"n{node}") if named else str
@@ -337,7 +338,7 @@ def test_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "edges.txt"
     path.write_text("0 1\n1 2\n")
     first = read_graph(path, cache_dir=tmp_path / "cache")
-    monkeypatch.setattr("any2vec.data.edges._parse", lambda *_: pytest.fail("was not taken from the cache"))
+    monkeypatch.setattr("any2vec.data.graph.reader._parse", lambda *_: pytest.fail("was not taken from the cache"))
     told: list[Any] = []
     second = read_graph(path, cache_dir=tmp_path / "cache", progress=lambda *at: told.append(at))
     assert cells(first) == cells(second)

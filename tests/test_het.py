@@ -16,15 +16,20 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError, MessageError
-from any2vec.kernels.cached_rows import add_changes, read_cached, take_pending
-from any2vec.kernels.varint import read_varints, varint_size, write_varints
-from any2vec.plan.het_ideal import hottest, ideal_traffic
-from any2vec.plan.lateness import allowed_updates
+from any2vec.kernels.cache.cached_rows import add_changes, read_cached, take_pending
+from any2vec.kernels.common.varint import read_varints, varint_size, write_varints
+from any2vec.plan.cost.het_ideal import hottest, ideal_traffic
+from any2vec.plan.lookahead.lateness import allowed_updates
 from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.het_block import EXCHANGE, HetBlock
-from any2vec.tables.het_cache import BatchExchange, HetCache
-from any2vec.tables.het_message import (
+from any2vec.tables.cache.residency import POLICIES
+from any2vec.tables.cache.versioned_cache import BatchExchange, HetCache
+from any2vec.tables.cache.versioned_rows import HetRows
+from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.server.blocks.versioned_block import EXCHANGE, HetBlock
+from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.server import RowServer
+from any2vec.tables.server.versioned_message import (
     UNKNOWN,
     Answer,
     Question,
@@ -33,11 +38,6 @@ from any2vec.tables.het_message import (
     unpack_answer,
     unpack_question,
 )
-from any2vec.tables.het_rows import HetRows
-from any2vec.tables.remote import RowClient
-from any2vec.tables.residency import POLICIES
-from any2vec.tables.row_optimiser import RowOptimiser
-from any2vec.tables.server import RowServer
 from naive import cached_rows as naive_rows
 from naive import varint as naive_varint
 

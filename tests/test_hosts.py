@@ -17,19 +17,20 @@ import scipy.sparse
 
 import any2vec
 from any2vec import errors
-from any2vec.cluster import launch
-from any2vec.data.edges import GraphOptions, read_graph
-from any2vec.models.config import SequenceModel
-from any2vec.models.learner import SequenceLearner
-from any2vec.models.source import StoredTokens
-from any2vec.plan import partition
+from any2vec.cluster.launch import join as launch
+from any2vec.data.graph.options import GraphOptions
+from any2vec.data.graph.reader import read_graph
+from any2vec.models.words.config import SequenceModel
+from any2vec.models.words.learner import SequenceLearner
+from any2vec.models.words.source import StoredTokens
 from any2vec.plan.choices import PARTITIONS, SCHEMES
-from any2vec.plan.chunks import chunk_bounds, share_rest
+from any2vec.plan.order.chunks import chunk_bounds, share_rest
+from any2vec.plan.sharding import graph as partition
 from any2vec.sampling.travel import TravellingWalker
 from any2vec.sampling.walks import Walker
-from any2vec.sync.options import HostOptions
+from any2vec.sync.options.hosts import HostOptions
 from any2vec.tables.memory import MemoryTable
-from any2vec.train import cutting
+from any2vec.train.words import cutting
 from any2vec.types import Round, Stretch, Work
 
 SHORT = {"dim": 8, "window": 3, "min_count": 1}

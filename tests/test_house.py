@@ -13,9 +13,9 @@ from types import ModuleType
 import pytest
 
 from any2vec import machine
-from any2vec.data.builtin import demo_text, import_graph
+from any2vec.data.catalogue.builtin import demo_text, import_graph
 from any2vec.doctor import diagnose
-from any2vec.kernels.jit import cache_folder
+from any2vec.kernels.common.jit import cache_folder
 
 ROOT = Path(__file__).parent.parent
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from any2vec.kernels.scalar import BOUND
+from any2vec.kernels.common.scalar import BOUND
 from kernel_cases import CASES, Case, Problem, random_problem
 
 # Without the compiler NumPy warns of uint64 arithmetic that is meant to wrap, and of values that are then replaced.

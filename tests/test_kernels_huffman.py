@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from any2vec.kernels.huffman import huffman_codes
+from any2vec.kernels.text.huffman import huffman_codes
 from naive.hierarchical import huffman_lengths
 
 

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from any2vec.kernels import rng
-from any2vec.kernels.alias import build_alias, draw_alias
-from any2vec.kernels.jit import jit
-from any2vec.kernels.rows import fill_uniform
+from any2vec.kernels.common import rng
+from any2vec.kernels.common.alias import build_alias, draw_alias
+from any2vec.kernels.common.jit import jit
+from any2vec.kernels.rows.rows import fill_uniform
 from marks import uint64_wraps
 from naive import rng as naive
 

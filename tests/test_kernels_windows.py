@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from any2vec.kernels.rng import PURPOSE_TOKEN, stream_key
-from any2vec.kernels.windows import FAR, gather_windows
+from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
+from any2vec.kernels.text.windows import FAR, gather_windows
 from marks import uint64_wraps
 from naive import windows as naive
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import any2vec
-from any2vec.cluster import launch
+from any2vec.cluster.launch import join as launch
 from any2vec.errors import InputError, JobError, StorageError
-from any2vec.sync.options import HostOptions
+from any2vec.sync.options.hosts import HostOptions
 from any2vec.train import spread
 from any2vec.train.call import Call
 

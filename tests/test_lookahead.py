@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.errors import InputError
-from any2vec.plan.bagpipe_moves import SHARED, Exchange, count_copies, count_moves
-from any2vec.plan.cacher import StepPlan, plan_steps
-from any2vec.plan.lookahead import NONE, UseWindow
+from any2vec.plan.lookahead.exact import StepPlan, plan_steps
+from any2vec.plan.lookahead.moves import SHARED, Exchange, count_copies, count_moves
+from any2vec.plan.lookahead.window import NONE, UseWindow
 from marks import uint64_wraps
 from naive.lookahead import Stream, expected, next_use
 

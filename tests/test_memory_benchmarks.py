@@ -14,7 +14,7 @@ from benchmarks import memory_rows
 from benchmarks.bench import Bench
 from benchmarks.table import figures, verdict
 
-from any2vec.plan import bucket_orders
+from any2vec.plan.order import bucket_orders
 from marks import needs_linux
 
 pytestmark = needs_linux

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from any2vec.kernels.merge import changed_rows
-from any2vec.plan.partition import contiguous_bounds
-from any2vec.sync.block import COMMON, RULES, Block, Rule
-from any2vec.sync.crew import Crew
+from any2vec.kernels.rows.merge import changed_rows
+from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.sync.base.crew import Crew
+from any2vec.sync.rules.block import COMMON, RULES, Block, Rule
 from naive.merge import merge
 
 ROWS, DIM = 12, 7

@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import any2vec
-from any2vec.data.stream_vocabulary import StreamVocabulary
-from any2vec.data.text_options import TextOptions
-from any2vec.data.vocabulary import Keys
+from any2vec.data.stream.vocabulary import StreamVocabulary
+from any2vec.data.text.options import TextOptions
+from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import FormatError, InputError
-from any2vec.kernels.skipgram import CHUNK, train_skipgram_block
-from any2vec.kernels.subwords import MOST_GRAMS, Subwords, list_buckets
+from any2vec.kernels.skipgram.skipgram import CHUNK, train_skipgram_block
+from any2vec.kernels.skipgram.subwords import MOST_GRAMS, Subwords, list_buckets
 from any2vec.makers.ngrams import NGramMaker, bounds, start_grams, used_buckets
-from any2vec.models.stream_word_config import StreamNGram
-from any2vec.models.streamed_ngram import StreamedNGram
-from any2vec.models.token_batch import TokenBatch
-from any2vec.train.stream_models import budget
+from any2vec.models.stream.ngram import StreamedNGram
+from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.models.stream.word_config import StreamNGram
+from any2vec.train.stream.models import budget
 from cli_runs import done, refused
 from kernel_cases import Problem, negative, random_problem
 from naive import subwords as naive

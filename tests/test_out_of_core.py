@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec.data import triple_buckets
-from any2vec.data.entity_parts import EntityParts
-from any2vec.data.triple_buckets import TripleBuckets, blocks_of
+from any2vec.data.triples import buckets as triple_buckets
+from any2vec.data.triples.buckets import TripleBuckets, blocks_of
+from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.errors import FormatError, InputError, Interrupted, StorageError
-from any2vec.plan.bucket_orders import ORDERS, beta_swaps, make_order
-from any2vec.plan.buffer import block_rows
-from any2vec.plan.buffer_walk import BufferWalk, Position
+from any2vec.plan.order.bucket_orders import ORDERS, beta_swaps, make_order
+from any2vec.plan.order.buffer import block_rows
+from any2vec.plan.order.buffer_walk import BufferWalk, Position
 from any2vec.sampling.triple_windows import Ahead, TripleWindows
-from any2vec.tables.partition_buffer import PartitionBuffer
-from any2vec.tables.partition_store import PartitionStore
+from any2vec.tables.disk.partition_buffer import PartitionBuffer
+from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.testing.toy_table import COLUMNS, count, graph, make, mingle, table
-from any2vec.train.out_of_core import Batch, OutOfCoreOptions, OutOfCoreRun, Place
-from any2vec.train.pipeline import Stage
+from any2vec.train.out_of_core.pipeline import Stage
+from any2vec.train.out_of_core.run import Batch, OutOfCoreOptions, OutOfCoreRun, Place
 from marks import needs_linux, uint64_wraps
 from out_of_core_toy import OPTIONS, train
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from any2vec.data.pair_counts import PairBlock, PairCounts, Run, merged
-from any2vec.data.pair_options import PairOptions
-from any2vec.data.spill import Spill
+from any2vec.data.io.spill import Spill
+from any2vec.data.text.pair_counts import PairBlock, PairCounts, Run, merged
+from any2vec.data.text.pair_options import PairOptions
 from any2vec.errors import InputError, StorageError
-from any2vec.kernels import pair_counts as kernel
-from any2vec.kernels.rng import PURPOSE_TOKEN, stream_key
-from any2vec.kernels.windows import FAR, gather_windows
+from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
+from any2vec.kernels.text import pair_counts as kernel
+from any2vec.kernels.text.windows import FAR, gather_windows
 from naive import pip as naive
 
 # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.

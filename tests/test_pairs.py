@@ -12,25 +12,26 @@ import numpy as np
 import pytest
 
 import any2vec
-from any2vec.data import triple_buckets
-from any2vec.data.entity_parts import EntityParts
-from any2vec.data.triple_buckets import TripleBuckets, chunk_buffer
+from any2vec.data.triples import buckets as triple_buckets
+from any2vec.data.triples.buckets import TripleBuckets, chunk_buffer
+from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.errors import DataError, Interrupted
-from any2vec.kernels import bucketing, pairs
-from any2vec.kernels.alias import build_alias
-from any2vec.kernels.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
-from any2vec.models.source import StoredTokens
-from any2vec.plan.bucket_orders import ORDERS, make_order
-from any2vec.plan.buffer import block_rows
-from any2vec.plan.buffer_walk import BufferWalk
-from any2vec.plan.noise_shares import meetings, noise_there, noise_weights
-from any2vec.tables.partition_store import PartitionStore
+from any2vec.kernels.common.alias import build_alias
+from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
+from any2vec.kernels.skipgram import pairs
+from any2vec.kernels.triples import bucketing
+from any2vec.models.words.source import StoredTokens
+from any2vec.plan.order.bucket_orders import ORDERS, make_order
+from any2vec.plan.order.buffer import block_rows
+from any2vec.plan.order.buffer_walk import BufferWalk
+from any2vec.plan.order.noise_shares import meetings, noise_there, noise_weights
+from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.testing import toy_table
-from any2vec.train import swept_pairs
-from any2vec.train.out_of_core import OutOfCoreOptions, OutOfCoreRun
-from any2vec.train.pair_batches import PairLearner
-from any2vec.train.swept_pairs import SweptPairs
-from any2vec.train.word_table import start_words
+from any2vec.train.out_of_core.run import OutOfCoreOptions, OutOfCoreRun
+from any2vec.train.words import swept_pairs
+from any2vec.train.words.pair_batches import PairLearner
+from any2vec.train.words.swept_pairs import SweptPairs
+from any2vec.train.words.table import start_words
 from naive import pairs as naive
 
 pytestmark = [

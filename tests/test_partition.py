@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec.data.edges import GraphOptions, read_graph
-from any2vec.data.graph import Graph
+from any2vec.data.graph.graph import Graph
+from any2vec.data.graph.options import GraphOptions
+from any2vec.data.graph.reader import read_graph
 from any2vec.errors import InputError
-from any2vec.kernels.parting import plain_symmetric
-from any2vec.plan.partition import contiguous_bounds, partition, report_partition
+from any2vec.kernels.graph.parting import plain_symmetric
+from any2vec.plan.sharding.graph import contiguous_bounds, partition, report_partition
 from naive import rng as naive
 from needs_metis import CUTS, needs_metis, with_metis
 

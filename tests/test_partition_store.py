@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec.data import direct
-from any2vec.data.direct import aligned_rows
-from any2vec.data.folder_lock import lock_folder
+from any2vec.data.io import direct
+from any2vec.data.io.direct import aligned_rows
+from any2vec.data.io.folder_lock import lock_folder
 from any2vec.errors import FormatError, StorageError
-from any2vec.tables import partition_store
-from any2vec.tables.partition_store import PartitionStore
+from any2vec.tables.disk import partition_store
+from any2vec.tables.disk.partition_store import PartitionStore
 from marks import needs_linux
 
 pytestmark = needs_linux

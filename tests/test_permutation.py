@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from any2vec.kernels.permutation import bits_of, permute, shuffle_rows, unpermute
+from any2vec.kernels.common.permutation import bits_of, permute, shuffle_rows, unpermute
 from marks import uint64_wraps
 from naive import permutation as naive
 

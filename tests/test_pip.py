@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from any2vec.data.spill import Spill
-from any2vec.data.text import encode_text
-from any2vec.data.vocabulary import keep_probabilities
+from any2vec.data.io.spill import Spill
+from any2vec.data.text.text import encode_text
+from any2vec.data.vocab.vocabulary import keep_probabilities
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate import TargetOptions, compare_embeddings, evaluate_pip
-from any2vec.evaluate.pip import PipSums, balanced, options_of, pip_against, pip_between, pip_sums
-from any2vec.evaluate.target import RowBlocks, count_pairs
-from any2vec.kernels.rng import PURPOSE_TOKEN, stream_key
+from any2vec.evaluate.words.pip import PipSums, balanced, options_of, pip_against, pip_between, pip_sums
+from any2vec.evaluate.words.target import RowBlocks, count_pairs
+from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
 from naive import pip as naive
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from any2vec.errors import HostError, InputError
-from any2vec.train.pipeline import Pipeline, Stage
+from any2vec.train.out_of_core.pipeline import Pipeline, Stage
 
 
 @pytest.mark.parametrize(("bound", "threads"), [(1, 1), (1, 3), (2, 2), (4, 3), (16, 4), (64, 4)])

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.errors import InputError
-from any2vec.plan.lookups import measure_columns
-from any2vec.plan.placement import Column, Placement
-from any2vec.plan.placing import place_columns
+from any2vec.plan.cost.lookups import measure_columns
+from any2vec.plan.sharding.columns import Column, Placement
+from any2vec.plan.sharding.placing import place_columns
 
 ROW_BYTES = 4 * 17
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from any2vec.errors import InputError
-from any2vec.plan.bucket_orders import beta_swaps, make_order
-from any2vec.plan.buffer import AHEAD, MOST_PARTITIONS, SLACK, block_rows, plan_buffer, smallest_budget
+from any2vec.plan.order.bucket_orders import beta_swaps, make_order
+from any2vec.plan.order.buffer import AHEAD, MOST_PARTITIONS, SLACK, block_rows, plan_buffer, smallest_budget
 
 sizes = st.integers(1, 10**9), st.integers(4, 4000), st.integers(0, 10**9)
 

@@ -16,9 +16,9 @@ from benchmarks.plan_check import FITTED, UNSEEN, Seen, crowding, fit, foretell
 
 from any2vec import SkipGram
 from any2vec.cluster.link import parse_link
-from any2vec.plan.estimate import Rates, RunShape
-from any2vec.plan.hosts import Costs, Spread, plan_run, plan_scheme
-from any2vec.plan.occupancy import Reading, expected_sets, of_counts, zipf
+from any2vec.plan.cost.estimate import Rates, RunShape
+from any2vec.plan.cost.hosts import Costs, Spread, plan_run, plan_scheme
+from any2vec.plan.cost.occupancy import Reading, expected_sets, of_counts, zipf
 from any2vec.train.foresight import reading_of
 from any2vec.train.sizing import Sized
 

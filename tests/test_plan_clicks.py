@@ -13,17 +13,17 @@ from any2vec.cluster.link import parse_link
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.errors import InputError
-from any2vec.plan.clicks import KINDS, ClickShape, ClickSpread, Traffic, click_plan
-from any2vec.plan.hosts import Costs
-from any2vec.plan.lookups import measure_columns
-from any2vec.plan.placement import Column
-from any2vec.plan.placing import place_columns
+from any2vec.plan.cost.clicks import KINDS, ClickShape, ClickSpread, Traffic, click_plan
+from any2vec.plan.cost.hosts import Costs
+from any2vec.plan.cost.lookups import measure_columns
+from any2vec.plan.sharding.columns import Column
+from any2vec.plan.sharding.placing import place_columns
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.remote import RowClient
-from any2vec.tables.remote_rows import RemoteRows
 from any2vec.tables.row_optimiser import RowOptimiser
-from any2vec.tables.server import RowServer
-from any2vec.tables.trained_block import TrainedBlock
+from any2vec.tables.server.blocks.trained_block import TrainedBlock
+from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.clients.remote_rows import RemoteRows
+from any2vec.tables.server.server import RowServer
 
 WIDTH, BATCH = 8, 64
 ROWS = np.array([3000, 500, 40, 700])

@@ -10,15 +10,14 @@ import pytest
 
 from any2vec import CBOW, SkipGram
 from any2vec.cluster.link import LinkModel, parse_link
-from any2vec.data.vocabulary import keep_probabilities
+from any2vec.data.vocab.vocabulary import keep_probabilities
 from any2vec.errors import InputError
-from any2vec.kernels.huffman import huffman_codes
-from any2vec.models.learner import SequenceLearner, block_positions
-from any2vec.models.source import StoredTokens
-from any2vec.plan.deal import Deal
-from any2vec.plan.estimate import Rates, RunShape, estimate_run
-from any2vec.plan.hosts import Costs, Pace, Spread, agree_seconds, link_seconds, plan_run, touched_bytes
-from any2vec.plan.occupancy import (
+from any2vec.kernels.text.huffman import huffman_codes
+from any2vec.models.words.learner import SequenceLearner, block_positions
+from any2vec.models.words.source import StoredTokens
+from any2vec.plan.cost.estimate import Rates, RunShape, estimate_run
+from any2vec.plan.cost.hosts import Costs, Pace, Spread, agree_seconds, link_seconds, plan_run, touched_bytes
+from any2vec.plan.cost.occupancy import (
     Frequencies,
     Reading,
     blocks_per_kept,
@@ -27,8 +26,9 @@ from any2vec.plan.occupancy import (
     of_counts,
     zipf,
 )  # fmt: skip
-from any2vec.plan.part import part_of_graph, part_of_text
-from any2vec.plan.volume import RoundSets, all_rows, block_sizes, round_volume
+from any2vec.plan.cost.part import part_of_graph, part_of_text
+from any2vec.plan.cost.volume import RoundSets, all_rows, block_sizes, round_volume
+from any2vec.plan.sharding.striped import Deal
 from any2vec.train.foresight import reading_of
 
 SHAPE = RunShape(rows=400_000, dim=200, items=665_000_000, epochs=16, threads=48, tokens=700_000_000)
@@ -197,7 +197,7 @@ def test_fewer_bits_cost_less_link_and_more_memory() -> None:
 
 
 def test_memory_of_a_block_is_what_the_block_holds() -> None:
-    from any2vec.sync.block import Block
+    from any2vec.sync.rules.block import Block
 
     rows = np.zeros((1000, 16), np.float32)
     held = sum(array.nbytes for array in vars(Block(rows, "adasum")).values() if isinstance(array, np.ndarray))
@@ -262,7 +262,7 @@ def test_several_hosts_need_to_know_the_words() -> None:
 @pytest.mark.parametrize("cut", ["contiguous", "hash", "metis"])
 def test_the_fullest_part_is_what_a_host_holds(cut: str, weighted: bool) -> None:
     """Exactly, but for METIS, which is not asked: at least what its fullest part holds."""
-    from any2vec.data.edges import read_graph
+    from any2vec.data.graph.reader import read_graph
     from any2vec.sampling.parts import Owners, cut_part
 
     if cut == "metis":

@@ -10,11 +10,9 @@ import pytest
 
 import any2vec
 from any2vec.cluster.message import overhead
-from any2vec.models.learner import SequenceLearner
+from any2vec.models.words.learner import SequenceLearner
 from any2vec.plan.choices import SCHEMES
-from any2vec.plan.deal import Deal
-from any2vec.plan.partition import contiguous_bounds
-from any2vec.plan.volume import (
+from any2vec.plan.cost.volume import (
     RoundSets,
     all_rows,
     base_rows_bytes,
@@ -24,8 +22,10 @@ from any2vec.plan.volume import (
     round_volume,
     run_bytes,
 )  # fmt: skip
-from any2vec.sync import replicated
-from any2vec.sync.options import HostOptions
+from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.striped import Deal
+from any2vec.sync.exchange import replicated
+from any2vec.sync.options.hosts import HostOptions
 
 EPOCHS, ROUNDS, DIM = 2, 3, 12
 AGREEING = {"inspect", "pull", "reduce", "broadcast", "report", "gather"}

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from any2vec.data.clicks import read_clicks
+from any2vec.data.clicks.clicks import read_clicks
 from any2vec.errors import InputError
 from any2vec.evaluate.clicks import auc, evaluate_clicks, log_loss
-from any2vec.kernels import planted as kernels
+from any2vec.kernels.clicks import planted as kernels
 from any2vec.testing import PlantedClicks
 from naive import planted as naive
 
@@ -199,7 +199,7 @@ def test_own_labels_score_as_the_floor_says() -> None:
 
 def test_the_file_reads_as_the_stream(tmp_path: Path) -> None:
     clicks = PlantedClicks(3000, **SMALL)
-    schema = clicks.write_tsv(tmp_path / "clicks.tsv", 100, 900)
+    schema = write_tsv(clicks, tmp_path / "clicks.tsv", 100, 900)
     assert schema == tmp_path / "clicks.toml"
     read = read_clicks(tmp_path / "clicks.tsv", schema, cache_dir=tmp_path / "cache")
     ours, theirs = clicks.batch(100, 900), read.batch(0, 800)
@@ -246,7 +246,7 @@ def test_bad_ranges(tmp_path: Path) -> None:
             clicks.batch,
             clicks.probability,
             clicks.bayes,
-            lambda a, b: clicks.write_tsv(tmp_path / "x.tsv", a, b),
+            lambda a, b: write_tsv(clicks, tmp_path / "x.tsv", a, b),
         ):
             with pytest.raises(InputError, match=r"0 <= start|two examples"):
                 call(start, stop)
@@ -255,5 +255,5 @@ def test_bad_ranges(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="column must be"):
         clicks.rows_by_popularity(2)
     with pytest.raises(InputError, match=r"\.toml: the schema"):
-        clicks.write_tsv(tmp_path / "clicks.toml")
+        write_tsv(clicks, tmp_path / "clicks.toml")
     assert not list(tmp_path.iterdir())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import any2vec
-from any2vec.sync.options import HostOptions
+from any2vec.sync.options.hosts import HostOptions
 from any2vec.train import progress
 from any2vec.train.progress import Recorder
 from any2vec.types import Round, Stats, Stretch, Work

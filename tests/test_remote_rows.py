@@ -13,15 +13,15 @@ import pytest
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.errors import InputError
-from any2vec.plan.placement import Column, Placement, Shard
-from any2vec.plan.placing import place_columns
+from any2vec.plan.sharding.columns import Column, Placement, Shard
+from any2vec.plan.sharding.placing import place_columns
 from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.remote import RowClient
-from any2vec.tables.remote_rows import RemoteRows
 from any2vec.tables.row_optimiser import RowOptimiser
-from any2vec.tables.server import RowServer
-from any2vec.tables.trained_block import TrainedBlock
+from any2vec.tables.server.blocks.trained_block import TrainedBlock
+from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.clients.remote_rows import RemoteRows
+from any2vec.tables.server.server import RowServer
 
 WIDTH, STEPS, BATCH = 3, 6, 16
 ROWS = (40, 3, 200, 12)

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from any2vec.data.stream_vocabulary import StreamVocabulary
+from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.errors import FormatError, InputError
-from any2vec.kernels.rng import PURPOSE_REPLAY, stream_key
+from any2vec.kernels.common.rng import PURPOSE_REPLAY, stream_key
 from any2vec.sampling.replay import LEAST_LOSS, ReplayBuffer
 from naive import replay as naive
 

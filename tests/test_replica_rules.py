@@ -13,11 +13,17 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
-from any2vec.kernels import replicas as kernels
-from any2vec.sync import replica_names as names
-from any2vec.sync.averaged_replica import ModelAveraging
-from any2vec.sync.block_momentum import BlockMomentum
-from any2vec.sync.centre import (
+from any2vec.kernels.replicas import replicas as kernels
+from any2vec.sync.base.circle import Circle, average_bytes
+from any2vec.sync.base.dense import DenseAgreement
+from any2vec.sync.drivers.fixed_rate import FixedRate
+from any2vec.sync.options import replica_names as names
+from any2vec.sync.options.replica_names import parse_click_sync
+from any2vec.sync.replay import Replay
+from any2vec.sync.replica_make import make_replicated
+from any2vec.sync.rules.averaged_replica import ModelAveraging
+from any2vec.sync.rules.block_momentum import BlockMomentum
+from any2vec.sync.rules.centre import (
     MOST_PIECES,
     PULL,
     SMALLEST,
@@ -27,13 +33,7 @@ from any2vec.sync.centre import (
     pieces_of,
     pull_bytes,
 )
-from any2vec.sync.circle import Circle, average_bytes
-from any2vec.sync.dense import DenseAgreement
-from any2vec.sync.fixed_rate import FixedRate
-from any2vec.sync.replay import Replay
-from any2vec.sync.replica_make import make_replicated
-from any2vec.sync.replica_names import parse_click_sync
-from any2vec.sync.replica_rule import STANDING
+from any2vec.sync.rules.replica_rule import STANDING
 from any2vec.tables.replica import Replica
 from naive import replicas as naive
 

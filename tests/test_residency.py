@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.errors import InputError
-from any2vec.kernels.residency import AGES, COUNTS, choose_victims
-from any2vec.tables.residency import PERMANENT, POLICIES, PROMOTE_AFTER, Residency, SlotMap
+from any2vec.kernels.cache.residency import AGES, COUNTS, choose_victims
+from any2vec.tables.cache.residency import PERMANENT, POLICIES, PROMOTE_AFTER, Residency, SlotMap
 from naive.residency import NaiveResidency
 
 FAR = 1 << 61

@@ -15,7 +15,7 @@ import pytest
 
 import any2vec
 from any2vec.errors import HostError, JobError
-from any2vec.sync.options import HostOptions
+from any2vec.sync.options.hosts import HostOptions
 from any2vec.train import spread
 from any2vec.train.checkpoint import FILE
 from any2vec.train.job import TrainJob

@@ -17,11 +17,11 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
-from any2vec.tables.clocks import Clocks
-from any2vec.tables.remote import RowClient
-from any2vec.tables.request import ANY_TIME, Request, read_answer
-from any2vec.tables.row_block import Added, RowBlock
-from any2vec.tables.server import RowServer
+from any2vec.tables.server.blocks.row_block import Added, RowBlock
+from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.clocks import Clocks
+from any2vec.tables.server.request import ANY_TIME, Request, read_answer
+from any2vec.tables.server.server import RowServer
 
 ROWS, DIM = 23, 5
 BOUNDS = {hosts: [ROWS * host // hosts for host in range(hosts + 1)] for hosts in range(1, 9)}

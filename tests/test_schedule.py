@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from any2vec import SkipGram
-from any2vec.models.learner import SequenceLearner
-from any2vec.models.source import StoredTokens
-from any2vec.plan.schedule import MOST_PIECES, WORK_SECONDS, EpochSchedule
+from any2vec.models.words.learner import SequenceLearner
+from any2vec.models.words.source import StoredTokens
+from any2vec.plan.order.schedule import MOST_PIECES, WORK_SECONDS, EpochSchedule
 from any2vec.tables.memory import MemoryTable
 from any2vec.train.loop import Alone, run
 

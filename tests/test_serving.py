@@ -11,15 +11,15 @@ import pytest
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.errors import HostError
-from any2vec.plan.placement import Column
-from any2vec.plan.placing import place_columns
+from any2vec.plan.sharding.columns import Column
+from any2vec.plan.sharding.placing import place_columns
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.remote import RowClient
-from any2vec.tables.remote_rows import RemoteRows
 from any2vec.tables.row_optimiser import RowOptimiser
-from any2vec.tables.server import RowServer
-from any2vec.tables.serving import served_facts
-from any2vec.tables.trained_block import TrainedBlock
+from any2vec.tables.server.blocks.serving import served_facts
+from any2vec.tables.server.blocks.trained_block import TrainedBlock
+from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.clients.remote_rows import RemoteRows
+from any2vec.tables.server.server import RowServer
 
 WIDTH, TRAINERS, SERVERS = 2, 2, 2
 SGD = RowOptimiser(WIDTH, "sgd", 1.0)

@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec.cluster.processes import run_processes
+from any2vec.cluster.launch.processes import run_processes
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError
-from any2vec.sync.centre import CentreBlock, NearCentre, ServedCentre
-from any2vec.sync.circle import Circle
-from any2vec.sync.elastic_replica import ElasticReplica
-from any2vec.sync.fixed_rate import FixedRate
+from any2vec.sync.base.circle import Circle
+from any2vec.sync.drivers.fixed_rate import FixedRate
+from any2vec.sync.drivers.shadow import ShadowSync
+from any2vec.sync.options.replica_names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
 from any2vec.sync.replica_make import make_replicated
-from any2vec.sync.replica_names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
-from any2vec.sync.replica_rule import WORKING
-from any2vec.sync.shadow import ShadowSync
+from any2vec.sync.rules.centre import CentreBlock, NearCentre, ServedCentre
+from any2vec.sync.rules.elastic_replica import ElasticReplica
+from any2vec.sync.rules.replica_rule import WORKING
 from any2vec.tables.replica import Replica
 from any2vec.testing.planted_replicas import PlantedSquares, train_replicas
 from found_by_children import python_path

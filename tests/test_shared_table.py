@@ -18,18 +18,19 @@ from any2vec.cluster.threads import ThreadTransport, run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import FormatError, HostError, InputError, Interrupted, StorageError
 from any2vec.evaluate.triple_files import evaluate_triple_file
-from any2vec.plan.buffer import BufferPlan
-from any2vec.plan.shared_plan import host_moves, plan_shared
-from any2vec.plan.shared_walk import Rounds, SharedWalk
-from any2vec.sync.changed_mean import ChangedMean, mean_of_changed
-from any2vec.tables import partition_store
-from any2vec.tables.checking import check_folders
-from any2vec.tables.partition_exchange import Holding
-from any2vec.tables.partition_store import PartitionStore, next_note
+from any2vec.plan.cost.shared_plan import host_moves, plan_shared
+from any2vec.plan.order.buffer import BufferPlan
+from any2vec.plan.order.shared_walk import Rounds, SharedWalk
+from any2vec.sync.rules.changed_mean import ChangedMean, mean_of_changed
+from any2vec.tables.disk import partition_store
+from any2vec.tables.disk.checking import check_folders
+from any2vec.tables.disk.partition_exchange import Holding
+from any2vec.tables.disk.partition_store import PartitionStore, next_note
 from any2vec.testing.planted_triples import PlantedTriples
-from any2vec.train import progress, table_budget
-from any2vec.train.shared_table import held_twice
-from any2vec.train.triple_batches import WindowLearner
+from any2vec.train import progress
+from any2vec.train.out_of_core import table_budget
+from any2vec.train.out_of_core.shared_table import held_twice
+from any2vec.train.triples.batches import WindowLearner
 from ended_runs import stops_after
 
 NUM_TRAIN, NUM_TEST = 6000, 400

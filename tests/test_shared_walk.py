@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.errors import InputError
-from any2vec.plan.buffer_walk import Position
-from any2vec.plan.shared_walk import Rounds, SharedWalk
-from any2vec.plan.tournament import tournament
+from any2vec.plan.order.buffer_walk import Position
+from any2vec.plan.order.shared_walk import Rounds, SharedWalk
+from any2vec.plan.order.tournament import tournament
 
 HOSTS = st.integers(1, 16)
 

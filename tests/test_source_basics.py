@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from any2vec.sources.cutter import BLOCK, LineCutter
-from any2vec.sources.options import MOST_LINE, SourceOptions
-from any2vec.sources.seen_lines import SeenLines
-from any2vec.sources.tally import Tally
+from any2vec.sources.base.cutter import BLOCK, LineCutter
+from any2vec.sources.base.options import MOST_LINE, SourceOptions
+from any2vec.sources.base.seen_lines import SeenLines
+from any2vec.sources.base.tally import Tally
 from naive import lines as naive
 from source_reading import texts_of
 

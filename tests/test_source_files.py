@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.errors import DataError
-from any2vec.sources.line_batch import LineBatch, Position
+from any2vec.sources.base.line_batch import LineBatch, Position
+from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.opening import open_source
-from any2vec.sources.options import SourceOptions
 from source_reading import all_ids, all_texts, read_all, read_lines
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # uint64 that wraps, uncompiled
@@ -112,7 +112,7 @@ STEPS = st.lists(
 @settings(max_examples=120, deadline=None)
 @given(steps=STEPS)
 def test_any_course_of_writing_rotating_polling_and_resuming_gives_every_line_once(steps: list[tuple]) -> None:
-    with TemporaryDirectory() as folder, mock.patch("any2vec.sources.files.time.sleep"):
+    with TemporaryDirectory() as folder, mock.patch("any2vec.sources.kinds.files.time.sleep"):
         log = Log(Path(folder))
         reader = Reader(log)
         for step in steps:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from any2vec.sources.base.options import SourceOptions
+from any2vec.sources.base.source import Source
 from any2vec.sources.opening import open_source
-from any2vec.sources.options import SourceOptions
-from any2vec.sources.source import Source
 from kafka_mock import MockKafka
 from line_servers import serving
 from redis_server import RedisServer

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from any2vec.errors import InputError
-from any2vec.sources.address import parse_address
-from any2vec.sources.inflow import Inflow
+from any2vec.sources.base.address import parse_address
+from any2vec.sources.base.inflow import Inflow
+from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.opening import open_source
-from any2vec.sources.options import SourceOptions
 from line_servers import LineServer, resumed_at, serving
 from source_reading import LONG, all_ids, all_texts, read_all, read_lines
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from any2vec.errors import InputError
-from any2vec.models.stream_config import StreamSkipGram
-from any2vec.models.stream_word_config import StreamCharLstm, StreamNGram
-from any2vec.sync.stream_hosts import StreamHosts
-from any2vec.train.stream import stream
-from any2vec.train.stream_crew import check_model
-from any2vec.train.stream_options import StreamOptions
+from any2vec.models.stream.config import StreamSkipGram
+from any2vec.models.stream.word_config import StreamCharLstm, StreamNGram
+from any2vec.sync.options.stream_hosts import StreamHosts
+from any2vec.train.stream.hosts.crew import check_model
+from any2vec.train.stream.options import StreamOptions
+from any2vec.train.stream.stream import stream
 
 MODEL = StreamSkipGram(dim=8, window=3, subsample=0.0, learning_rate=0.075, rate_words=1_000_000)
 OPTIONS: dict[str, Any] = {

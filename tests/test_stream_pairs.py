@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from any2vec.data.spill import Spill
-from any2vec.data.stream_pairs import BLOCK, FIXED, SKETCH_ROWS, StreamPairs
-from any2vec.data.stream_vocabulary import StreamVocabulary
-from any2vec.data.text import encode_text
+from any2vec.data.io.spill import Spill
+from any2vec.data.stream.pairs import BLOCK, FIXED, SKETCH_ROWS, StreamPairs
+from any2vec.data.stream.vocabulary import StreamVocabulary
+from any2vec.data.text.text import encode_text
 from any2vec.errors import DataError, FormatError, InputError
-from any2vec.evaluate.target import count_pairs, pairs_of_stream
-from any2vec.evaluate.target_options import TargetOptions
-from any2vec.kernels.rng import PURPOSE_TOKEN, stream_key
+from any2vec.evaluate.words.target import count_pairs, pairs_of_stream
+from any2vec.evaluate.words.target_options import TargetOptions
+from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
 from naive import stream_pairs as naive
 
 # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from any2vec.cluster.message import Part, overhead
-from any2vec.models.token_batch import TokenBatch
-from any2vec.plan.partition import contiguous_bounds
-from any2vec.plan.roles import StreamRoles
-from any2vec.plan.stream_traffic import deal_bytes, dense_bytes, sparse_bytes
-from any2vec.tables.growing_block import START, GrowingBlock
-from any2vec.tables.row_block import Added
+from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.plan.cost.stream_traffic import deal_bytes, dense_bytes, sparse_bytes
+from any2vec.plan.order.roles import StreamRoles
+from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.tables.server.blocks.growing_block import START, GrowingBlock
+from any2vec.tables.server.blocks.row_block import Added
 from streamed import DIM, MAX_ROWS, alone, learner_of, made_batches, over_hosts, twin_in_step
 
 
@@ -131,7 +131,7 @@ def test_bytes_of_dense_rounds_are_those_that_the_formula_says(trainers: int) ->
 
 def spelled_batches(number: int) -> list[TokenBatch]:
     """Batches of a character model, with their words spelled out."""
-    from any2vec.data.stream_vocabulary import StreamVocabulary
+    from any2vec.data.stream.vocabulary import StreamVocabulary
 
     rng, vocabulary, learner, found = (
         np.random.default_rng(3),
@@ -154,8 +154,8 @@ def spelled_batches(number: int) -> list[TokenBatch]:
 
 def char_learner() -> Any:
     pytest.importorskip("torch")
-    from any2vec.models.stream_word_config import StreamCharLstm
-    from any2vec.models.streamed_char_lstm import StreamedCharLstm
+    from any2vec.models.stream.char_lstm import StreamedCharLstm
+    from any2vec.models.stream.word_config import StreamCharLstm
 
     config = StreamCharLstm(dim=6, hidden=8, byte_dim=4, batch_pairs=64, shared_negatives=8, device="cpu")
     return StreamedCharLstm(config, max_rows=64, threads=1, seed=1)

@@ -18,25 +18,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec.data.stream_vocabulary import StreamVocabulary
+from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, FormatError, InputError, StorageError
 from any2vec.formats import snapshots
-from any2vec.kernels.alias import build_alias
-from any2vec.kernels.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
-from any2vec.models import streamed_skipgram
-from any2vec.models.stream_config import StreamSkipGram
-from any2vec.models.streamed_skipgram import StreamedSkipGram
-from any2vec.models.token_batch import GAP, TokenBatch
-from any2vec.sources.line_batch import LineBatch
-from any2vec.sources.options import SourceOptions
-from any2vec.sources.seen_lines import SeenLines
-from any2vec.train import stream_progress
+from any2vec.kernels.common.alias import build_alias
+from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
+from any2vec.models.stream import skipgram as streamed_skipgram
+from any2vec.models.stream.config import StreamSkipGram
+from any2vec.models.stream.skipgram import StreamedSkipGram
+from any2vec.models.stream.token_batch import GAP, TokenBatch
+from any2vec.sources.base.line_batch import LineBatch
+from any2vec.sources.base.options import SourceOptions
+from any2vec.sources.base.seen_lines import SeenLines
 from any2vec.train.checkpoint import FILE
-from any2vec.train.stream import StreamResult, stream
-from any2vec.train.stream_batches import Limits, TokenBatches
-from any2vec.train.stream_models import budget
-from any2vec.train.stream_options import StreamOptions
+from any2vec.train.stream import progress as stream_progress
+from any2vec.train.stream.batches import Limits, TokenBatches
+from any2vec.train.stream.models import budget
+from any2vec.train.stream.options import StreamOptions
+from any2vec.train.stream.stream import StreamResult, stream
 from cli_runs import done, refused
 from naive.skipgram import train_skipgram_block as naive_block
 

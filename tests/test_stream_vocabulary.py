@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from any2vec.data.encoder import WordEncoder, text_classes
-from any2vec.data.stream_vocabulary import LEAST_WORDS, MAX_WORD_BYTES, WORDS_PER_ROW, StreamVocabulary
-from any2vec.data.text_options import TextOptions
-from any2vec.data.vocabulary import keep_probabilities
+from any2vec.data.stream.vocabulary import LEAST_WORDS, MAX_WORD_BYTES, WORDS_PER_ROW, StreamVocabulary
+from any2vec.data.text.encoder import WordEncoder, text_classes
+from any2vec.data.text.options import TextOptions
+from any2vec.data.vocab.vocabulary import keep_probabilities
 from any2vec.errors import FormatError, InputError
 from naive import stream_vocabulary as naive
 from naive.rng import draw, draw_alias

@@ -12,8 +12,8 @@ import pytest
 import any2vec
 from agreeing import convex, planted, run_hosts, start_tables, stored, works
 from any2vec import SkipGram
-from any2vec.sync.names import MERGES, SYNCS
-from any2vec.sync.options import HostOptions
+from any2vec.sync.options.hosts import HostOptions
+from any2vec.sync.options.names import MERGES, SYNCS
 
 HOSTS = 4
 EXACT = [

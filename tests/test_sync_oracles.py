@@ -10,9 +10,9 @@ import pytest
 
 from agreeing import DIM, ROWS, STEPS, Tables, convex, run_hosts, spread, start_tables
 from any2vec.errors import InputError
-from any2vec.plan.groups import butterfly_groups, group_size, mixing_rounds, random_groups, topology_groups
-from any2vec.sync.names import MERGES, SYNCS, Gaia, Groups, Leader, Server, parse_sync
-from any2vec.sync.options import HostOptions
+from any2vec.plan.order.groups import butterfly_groups, group_size, mixing_rounds, random_groups, topology_groups
+from any2vec.sync.options.hosts import HostOptions
+from any2vec.sync.options.names import MERGES, SYNCS, Gaia, Groups, Leader, Server, parse_sync
 
 # DS-Sync
 

@@ -13,12 +13,12 @@ import pytest
 import any2vec
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
-from any2vec.sync.frequent import FrequentRows, rows_of_sync
-from any2vec.sync.options import HostOptions
-from any2vec.sync.rounds import Rounds
-from any2vec.sync.served import Served
-from any2vec.sync.server import ParameterServer
-from any2vec.sync.server_mean import AveragingServer
+from any2vec.sync.drivers.rounds import Rounds
+from any2vec.sync.exchange.frequent import FrequentRows, rows_of_sync
+from any2vec.sync.exchange.served import Served
+from any2vec.sync.exchange.server import ParameterServer
+from any2vec.sync.exchange.server_mean import AveragingServer
+from any2vec.sync.options.hosts import HostOptions
 from any2vec.train import progress
 from any2vec.types import Round, Stretch, Work
 

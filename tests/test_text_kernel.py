@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from any2vec.data import encoder
-from any2vec.data.normalise import Normaliser, TextOptions
-from any2vec.data.sequences import exact_piece
+from any2vec.data.text import encoder
+from any2vec.data.text.normalise import Normaliser, TextOptions
+from any2vec.data.text.sequences import exact_piece
 from any2vec.errors import DataError
 from naive import tokens as naive
 

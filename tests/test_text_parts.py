@@ -20,13 +20,13 @@ import any2vec
 from any2vec import errors
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
-from any2vec.data.text import encode_text
-from any2vec.data.text_parts import cut_text
-from any2vec.kernels.tokens import first_uses
-from any2vec.plan.chunks import keep_rest
-from any2vec.sync.options import HostOptions
-from any2vec.train.parts import prepare_part
-from any2vec.train.prepare import Prepared, prepare
+from any2vec.data.text.shards import cut_text
+from any2vec.data.text.text import encode_text
+from any2vec.kernels.text.tokens import first_uses
+from any2vec.plan.order.chunks import keep_rest
+from any2vec.sync.options.hosts import HostOptions
+from any2vec.train.words.parts import prepare_part
+from any2vec.train.words.prepare import Prepared, prepare
 from any2vec.types import Progress
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -46,7 +46,7 @@ def zipf_lines(num_lines: int = 300, seed: int = 0) -> list[str]:
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of text for each test; that of compiled kernels stays."""
-    monkeypatch.setattr("any2vec.data.text.cache_root", lambda cache_dir: Path(cache_dir or tmp_path / "cache"))
+    monkeypatch.setattr("any2vec.data.text.text.cache_root", lambda cache_dir: Path(cache_dir or tmp_path / "cache"))
     return tmp_path / "cache"
 
 
@@ -214,7 +214,7 @@ def test_what_a_host_keeps(text: Path, cache: Path) -> None:
 def test_parts_are_found_in_the_cache(text: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = read_parts(text, 3)
     files = sorted(path for path in cache.rglob("*"))
-    monkeypatch.setattr("any2vec.data.text_parts.Encoding", None)
+    monkeypatch.setattr("any2vec.data.text.shards.Encoding", None)
     again = read_parts(text, 3)
     assert sorted(path for path in cache.rglob("*")) == files
     assert [part.facts for part in first] == [part.facts for part in again]

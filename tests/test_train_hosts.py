@@ -18,12 +18,12 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import FormatError, Interrupted, JobError, MessageError
-from any2vec.sync import rounds
-from any2vec.sync.block import Block, Rule
-from any2vec.sync.copying import put_lists
-from any2vec.sync.crew import Crew
-from any2vec.sync.options import HostOptions
-from any2vec.sync.replicated import Replicated
+from any2vec.sync.base.copying import put_lists
+from any2vec.sync.base.crew import Crew
+from any2vec.sync.drivers import rounds
+from any2vec.sync.exchange.replicated import Replicated
+from any2vec.sync.options.hosts import HostOptions
+from any2vec.sync.rules.block import Block, Rule
 from any2vec.train import host, keeper, spread
 from any2vec.train.call import Call
 from any2vec.train.checkpoint import Checkpoint, Place, load_checkpoint, save_checkpoint

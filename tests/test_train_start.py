@@ -9,7 +9,7 @@ import pytest
 
 import any2vec
 from any2vec import DeepWalk, Embeddings, InputError, SkipGram
-from any2vec.train.start import carry_over
+from any2vec.train.words.start import carry_over
 
 
 def given(**changes: np.ndarray) -> Embeddings:

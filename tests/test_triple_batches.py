@@ -9,19 +9,19 @@ from itertools import product
 import numpy as np
 import pytest
 
-from any2vec.data.entity_parts import EntityParts
-from any2vec.models.complex import ComplEx
-from any2vec.models.dot import DotProduct
-from any2vec.models.triple_config import TripleModel
-from any2vec.plan.bucket_orders import ORDERS
-from any2vec.plan.buffer import block_rows
-from any2vec.plan.buffer_walk import BufferWalk, Turn
-from any2vec.plan.noise_shares import noise_weights
-from any2vec.plan.shared_walk import SharedWalk
+from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.models.triples.complex import ComplEx
+from any2vec.models.triples.config import TripleModel
+from any2vec.models.triples.dot import DotProduct
+from any2vec.plan.order.bucket_orders import ORDERS
+from any2vec.plan.order.buffer import block_rows
+from any2vec.plan.order.buffer_walk import BufferWalk, Turn
+from any2vec.plan.order.noise_shares import noise_weights
+from any2vec.plan.order.shared_walk import SharedWalk
 from any2vec.sampling.triple_windows import Window
-from any2vec.train.out_of_core import Batch
-from any2vec.train.out_of_core import Place as BatchPlace
-from any2vec.train.triple_batches import Asked, WindowLearner, ways_asked
+from any2vec.train.out_of_core.run import Batch
+from any2vec.train.out_of_core.run import Place as BatchPlace
+from any2vec.train.triples.batches import Asked, WindowLearner, ways_asked
 from naive import triples as naive
 
 ENTITIES, RELATIONS, TRIPLES = 60, 3, 900

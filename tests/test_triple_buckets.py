@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from any2vec.data import triple_buckets
-from any2vec.data.entity_parts import EntityParts
-from any2vec.data.triple_buckets import TripleBuckets, blocks_of, chunk_buffer
+from any2vec.data.triples import buckets as triple_buckets
+from any2vec.data.triples.buckets import TripleBuckets, blocks_of, chunk_buffer
+from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.errors import DataError, FormatError, InputError, StorageError
 from any2vec.testing.toy_table import graph
 from marks import needs_linux, uint64_wraps

@@ -14,8 +14,8 @@ import pytest
 import any2vec
 from any2vec.errors import DataError, FormatError, InputError, Interrupted
 from any2vec.evaluate.triple_files import evaluate_triple_file
-from any2vec.models.triple_config import TRIPLE_MODELS, TripleModel
-from any2vec.models.triple_scorer import RELATION_NAMES, RELATIONS, SEEN_TRIPLES, TripleScorer
+from any2vec.models.triples.config import TRIPLE_MODELS, TripleModel
+from any2vec.models.triples.scorer import RELATION_NAMES, RELATIONS, SEEN_TRIPLES, TripleScorer
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train.keeper import Keeper
 from click_runs import stop_at

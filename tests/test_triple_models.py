@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 
 from any2vec.errors import InputError
-from any2vec.kernels.rng import PURPOSE_INIT, stream_key
-from any2vec.kernels.row_start import start_rows
-from any2vec.kernels.triple_losses import exp_below, hide_answers, softmax_loss
-from any2vec.kernels.triple_queries import draw_slots
-from any2vec.models.complex import ComplEx
-from any2vec.models.distmult import DistMult
-from any2vec.models.dot import DotProduct
-from any2vec.models.rates import linear_rate
-from any2vec.models.rotate import RotatE
-from any2vec.models.transe import TransE
-from any2vec.models.triple_config import TripleModel
-from any2vec.models.triple_learner import TripleLearner
-from any2vec.models.triple_questions import Questions, _grouped, _grouped_by_columns, ways_of
-from any2vec.models.triple_worker import Candidates, Negatives, Shares, TripleWorker, relation_optimiser
-from any2vec.plan.schedule import EpochSchedule
+from any2vec.kernels.clicks.row_start import start_rows
+from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
+from any2vec.kernels.triples.losses import exp_below, hide_answers, softmax_loss
+from any2vec.kernels.triples.queries import draw_slots
+from any2vec.models.triples.complex import ComplEx
+from any2vec.models.triples.config import TripleModel
+from any2vec.models.triples.distmult import DistMult
+from any2vec.models.triples.dot import DotProduct
+from any2vec.models.triples.learner import TripleLearner
+from any2vec.models.triples.questions import Questions, _grouped, _grouped_by_columns, ways_of
+from any2vec.models.triples.rotate import RotatE
+from any2vec.models.triples.transe import TransE
+from any2vec.models.triples.worker import Candidates, Negatives, Shares, TripleWorker, relation_optimiser
+from any2vec.models.words.rates import linear_rate
+from any2vec.plan.order.schedule import EpochSchedule
 from naive import triples as naive
 
 MODELS: list[type[TripleModel]] = [ComplEx, DistMult, TransE, RotatE, DotProduct]

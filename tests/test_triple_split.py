@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from any2vec.data.triple_split import TEST, TRAIN, VALID, find_leakage, split_triples
+from any2vec.data.triples.split import TEST, TRAIN, VALID, find_leakage, split_triples
 from any2vec.errors import InputError
 
 

@@ -17,23 +17,26 @@ from typer.testing import CliRunner
 
 import any2vec
 from any2vec.cli.app import app
-from any2vec.data.entity_parts import EntityParts
-from any2vec.data.triples import TripleReport
+from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.data.triples.triples import TripleReport
 from any2vec.errors import FormatError, InputError, Interrupted, StorageError
 from any2vec.evaluate.triple_files import evaluate_triple_file
-from any2vec.models.triple_questions import QuestionBatch
-from any2vec.models.triple_worker import Candidates, TripleWorker
-from any2vec.plan.bucket_orders import ORDERS
-from any2vec.plan.buffer import BufferPlan
-from any2vec.tables import partition_buffer
-from any2vec.tables.checking import check_folders
-from any2vec.tables.partition_store import PartitionStore
+from any2vec.models.triples.questions import QuestionBatch
+from any2vec.models.triples.worker import Candidates, TripleWorker
+from any2vec.plan.order.bucket_orders import ORDERS
+from any2vec.plan.order.buffer import BufferPlan
+from any2vec.tables.disk import partition_buffer
+from any2vec.tables.disk.checking import check_folders
+from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.testing.planted_triples import PlantedTriples
-from any2vec.train import fit, progress, run_folder, table_budget, triple_budget, triple_table
-from any2vec.train.stored_vectors import StoredVectors
-from any2vec.train.table_options import TableOptions, parse_size
-from any2vec.train.triple_batches import WindowLearner
-from any2vec.train.triple_host import fresh_tables, start_entities
+from any2vec.train import fit, progress, run_folder
+from any2vec.train.out_of_core import table_budget
+from any2vec.train.out_of_core.stored_vectors import StoredVectors
+from any2vec.train.out_of_core.table_options import TableOptions, parse_size
+from any2vec.train.triples import budget as triple_budget
+from any2vec.train.triples import table as triple_table
+from any2vec.train.triples.batches import WindowLearner
+from any2vec.train.triples.host import fresh_tables, start_entities
 from ended_runs import fails_at, stops_after
 
 NUM_TRAIN, NUM_TEST = 6000, 400
@@ -143,7 +146,7 @@ def test_rows_start_by_entity() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 400])
 def test_vectors_come_in_the_order_of_entities(size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("any2vec.train.stored_vectors.BLOCK_BYTES", 1)
+    monkeypatch.setattr("any2vec.train.out_of_core.stored_vectors.BLOCK_BYTES", 1)
     parts = EntityParts(400, 8, 7)
 
     def fill(number: int, row_RC: np.ndarray) -> None:

@@ -15,8 +15,8 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from any2vec.data.files import read_blocks
-from any2vec.data.triples import LINK, TripleOptions, Triples, read_triples
+from any2vec.data.io.files import read_blocks
+from any2vec.data.triples.triples import LINK, TripleOptions, Triples, read_triples
 from any2vec.errors import DataError, FormatError, InputError, StorageError
 
 FAMILY = [("anna", "mother", "ben"), ("ben", "knows", "carl"), ("anna", "mother", "dora"), ("ben", "knows", "carl")]
@@ -160,7 +160,7 @@ def test_pieces_are_read_as_a_whole(mark: str, tmp_path: Path, monkeypatch: pyte
     path.write_text("# first\n\n" + "".join(form.format(*triple) + "\n\n# more\n" for triple in triples))
     for name, value in (("triple_text._PIECE", 64), ("triple_rows.IN_MEMORY", 50), ("triple_rows._SORTED", 30)):
         monkeypatch.setattr(f"any2vec.data.{name}", value)
-    monkeypatch.setattr("any2vec.data.files.read_blocks.__kwdefaults__", {**_DEFAULTS, "block_bytes": 32})
+    monkeypatch.setattr("any2vec.data.io.files.read_blocks.__kwdefaults__", {**_DEFAULTS, "block_bytes": 32})
     found = read_triples(path, cache_dir=tmp_path / "cache")
     assert isinstance(found.head, np.memmap) and not list((tmp_path / "cache" / "triples").iterdir())
     names = [(found.entities[h], found.relations[r], found.entities[t]) for h, r, t in found.rows().tolist()]
@@ -178,8 +178,8 @@ def test_pieces_are_read_as_a_whole(mark: str, tmp_path: Path, monkeypatch: pyte
 def test_lines_of_later_pieces_are_named(line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "bad.tsv"
     path.write_text("# first\n" + "a\tr\tb\n" * 299 + line + "\n" + "a\tr\tb\n" * 50)
-    monkeypatch.setattr("any2vec.data.triple_text._PIECE", 64)
-    monkeypatch.setattr("any2vec.data.files.read_blocks.__kwdefaults__", {**_DEFAULTS, "block_bytes": 32})
+    monkeypatch.setattr("any2vec.data.triples.text._PIECE", 64)
+    monkeypatch.setattr("any2vec.data.io.files.read_blocks.__kwdefaults__", {**_DEFAULTS, "block_bytes": 32})
     with pytest.raises(DataError, match=said):
         read_triples(path)
 
@@ -188,8 +188,8 @@ def test_a_full_disk_under_rows_is_told(tmp_path: Path, monkeypatch: pytest.Monk
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("any2vec.data.triple_rows.IN_MEMORY", 1)
-    monkeypatch.setattr("any2vec.data.triple_rows.tempfile.TemporaryFile", full)
+    monkeypatch.setattr("any2vec.data.triples.rows.IN_MEMORY", 1)
+    monkeypatch.setattr("any2vec.data.triples.rows.tempfile.TemporaryFile", full)
     with pytest.raises(StorageError, match=r"full|space"):
         read_triples(FAMILY, cache_dir=tmp_path / "cache")
 

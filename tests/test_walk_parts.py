@@ -18,15 +18,16 @@ from any2vec.cli.app import app
 from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
-from any2vec.data.corpus import Corpus
-from any2vec.data.edges import GraphOptions, read_graph
-from any2vec.data.graph import Graph
+from any2vec.data.graph.graph import Graph
+from any2vec.data.graph.options import GraphOptions
+from any2vec.data.graph.reader import read_graph
+from any2vec.data.text.corpus import Corpus
 from any2vec.errors import HostError, InputError, MessageError
-from any2vec.kernels import walk as one_host
-from any2vec.kernels import walk_parts as kernels
-from any2vec.kernels.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key
-from any2vec.models.source import WalkedTokens
-from any2vec.models.travelled import TravelledTokens
+from any2vec.kernels.common.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key
+from any2vec.kernels.graph import walk as one_host
+from any2vec.kernels.graph import walk_parts as kernels
+from any2vec.models.words.source import WalkedTokens
+from any2vec.models.words.travelled import TravelledTokens
 from any2vec.sampling import travel, travelled
 from any2vec.sampling.parcel import Parcel, pack_walkers
 from any2vec.sampling.parts import GraphPart, Owners, cut_part, split_graph

@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from any2vec.data.corpus import Corpus
-from any2vec.data.edges import GraphOptions, read_graph
-from any2vec.data.graph import Graph
+from any2vec.data.graph.graph import Graph
+from any2vec.data.graph.options import GraphOptions
+from any2vec.data.graph.reader import read_graph
+from any2vec.data.text.corpus import Corpus
 from any2vec.errors import InputError, StorageError
-from any2vec.kernels import walk as kernels
-from any2vec.kernels.alias import build_alias, build_row_alias
-from any2vec.kernels.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key
+from any2vec.kernels.common.alias import build_alias, build_row_alias
+from any2vec.kernels.common.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key
+from any2vec.kernels.graph import walk as kernels
 from any2vec.sampling.walks import Walker, WalkOptions, count_visits, is_symmetric, write_walks
 from naive import walks as naive
 

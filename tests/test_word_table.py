@@ -16,16 +16,19 @@ from typer.testing import CliRunner
 
 import any2vec
 from any2vec.cli.app import app
-from any2vec.data.entity_parts import EntityParts
+from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.errors import InputError, Interrupted, StorageError
-from any2vec.models.source import StoredTokens
-from any2vec.plan.buffer import BufferPlan
-from any2vec.tables.checking import check_folders
-from any2vec.train import progress, table_budget, word_budget, word_table
-from any2vec.train.pair_batches import PairLearner
-from any2vec.train.start import fresh_tables
-from any2vec.train.swept_pairs import SweptPairs
-from any2vec.train.table_options import TableOptions
+from any2vec.models.words.source import StoredTokens
+from any2vec.plan.order.buffer import BufferPlan
+from any2vec.tables.disk.checking import check_folders
+from any2vec.train import progress
+from any2vec.train.out_of_core import table_budget
+from any2vec.train.out_of_core.table_options import TableOptions
+from any2vec.train.words import budget as word_budget
+from any2vec.train.words import table as word_table
+from any2vec.train.words.pair_batches import PairLearner
+from any2vec.train.words.start import fresh_tables
+from any2vec.train.words.swept_pairs import SweptPairs
 from ended_runs import fails_at, stops_after
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")

@@ -51,8 +51,8 @@ def main() -> None:
 def trained(data: Slice, options: Any, hosts: Any) -> tuple[dict[str, np.ndarray], Any]:
     """({"rows": float32 (V, C), "dense": float32 (1, Q)} as all have agreed, counts of the rows' ways)."""
     import any2vec
-    from any2vec.sync.trainers import TrainerOptions
-    from any2vec.train.click_host import ClickHost
+    from any2vec.sync.options.trainers import TrainerOptions
+    from any2vec.train.clicks.host import ClickHost
 
     kept: list[dict[str, np.ndarray]] = []
     made = ClickHost.made

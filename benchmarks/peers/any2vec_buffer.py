@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from any2vec.plan.buffer_walk import BufferWalk
-from any2vec.tables.partition_buffer import PartitionBuffer
-from any2vec.tables.partition_store import PartitionStore
+from any2vec.plan.order.buffer_walk import BufferWalk
+from any2vec.tables.disk.partition_buffer import PartitionBuffer
+from any2vec.tables.disk.partition_store import PartitionStore
 
 
 def of_the_kernel() -> dict[str, int]:

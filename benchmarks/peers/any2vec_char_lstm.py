@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from any2vec.data.stream_vocabulary import StreamVocabulary
-from any2vec.data.text_options import TextOptions
+from any2vec.data.stream.vocabulary import StreamVocabulary
+from any2vec.data.text.options import TextOptions
 from any2vec.makers.spelling import spell
-from any2vec.models.stream_word_config import StreamCharLstm
-from any2vec.models.streamed_char_lstm import StreamedCharLstm
-from any2vec.models.token_batch import TokenBatch
+from any2vec.models.stream.char_lstm import StreamedCharLstm
+from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.models.stream.word_config import StreamCharLstm
 
 
 def main() -> None:

@@ -22,21 +22,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.click_pool import Pool
 
-from any2vec.cluster.launch import join, run_child
+from any2vec.cluster.launch.join import join, run_child
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.transport import Transport
 from any2vec.machine import keep_freed_memory
-from any2vec.models.click_learner import Steps
-from any2vec.models.click_nets import make_net, single_thread, start_values
-from any2vec.models.click_worker import ClickWorker, foretell
-from any2vec.models.dlrm import DLRM
-from any2vec.plan.roles import Roles
-from any2vec.sync.circle import Circle
-from any2vec.sync.trainers import TrainerOptions
+from any2vec.models.clicks.dlrm import DLRM
+from any2vec.models.clicks.learner import Steps
+from any2vec.models.clicks.nets import make_net, single_thread, start_values
+from any2vec.models.clicks.worker import ClickWorker, foretell
+from any2vec.plan.order.roles import Roles
+from any2vec.sync.base.circle import Circle
+from any2vec.sync.options.trainers import TrainerOptions
 from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.train.click_dense import HostDense, make_dense
-from any2vec.train.click_rows import ServedRows, fresh_rows, row_optimiser
+from any2vec.train.clicks.dense import HostDense, make_dense
+from any2vec.train.clicks.rows import ServedRows, fresh_rows, row_optimiser
 
 SEED = 1
 _LOOK = 0.05

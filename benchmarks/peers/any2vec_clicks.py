@@ -54,8 +54,8 @@ def main() -> None:
     from any2vec.testing.planted_clicks import PlantedClicks
 
     if args.push_bound is not None:
-        from any2vec.tables.het_cache import HetCache
-        from any2vec.train import row_ways
+        from any2vec.tables.cache.versioned_cache import HetCache
+        from any2vec.train.clicks import row_ways
 
         row_ways.HetCache = partial(HetCache, push_bound=args.push_bound)  # type: ignore[misc,assignment]
     planted = PlantedClicks(max(args.train[1], args.test[1]), **json.loads(args.stream))
@@ -73,7 +73,7 @@ def one_run(model: str, options: Any, hosts: Any, train: Slice, test: list[int],
     """One pass, and how it foretells the slice that it has not seen."""
     import any2vec
     from any2vec.evaluate.clicks import evaluate_clicks
-    from any2vec.sync.trainers import TrainerOptions
+    from any2vec.sync.options.trainers import TrainerOptions
 
     started = time.perf_counter()
     result = any2vec.fit(

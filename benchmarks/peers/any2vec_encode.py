@@ -15,7 +15,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1)
     args = parser.parse_args()
 
-    from any2vec.data.text import encode_text
+    from any2vec.data.text.text import encode_text
 
     seconds, tokens = [], 0
     with tempfile.TemporaryDirectory() as folder:

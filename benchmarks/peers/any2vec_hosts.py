@@ -23,7 +23,7 @@ def main() -> None:
     args = parser.parse_args()
 
     import any2vec
-    from any2vec.sync.options import HostOptions
+    from any2vec.sync.options.hosts import HostOptions
 
     curve: list[dict[str, float]] = []
 
@@ -51,8 +51,8 @@ def word_scores(embeddings: Any, folder: Path) -> dict[str, float]:
     """The five word measures in points, by name."""
     from benchmarks.words import ANALOGY, MAX_VOCAB, SIMILARITY
 
-    from any2vec.evaluate.analogy import evaluate_analogy
-    from any2vec.evaluate.similarity import evaluate_similarity
+    from any2vec.evaluate.words.analogy import evaluate_analogy
+    from any2vec.evaluate.words.similarity import evaluate_similarity
 
     scores = {name: evaluate_similarity(embeddings, folder / file).mean for name, file in SIMILARITY.items()}
     scores[ANALOGY] = evaluate_analogy(embeddings, folder / "questions-words.txt", max_vocab=MAX_VOCAB).total.accuracy
@@ -63,7 +63,7 @@ def node_scores(embeddings: Any, labels: str) -> dict[str, float]:
     """Micro-F1 in points by share of labelled nodes."""
     from benchmarks.nodes import FRACTIONS, SHUFFLES
 
-    from any2vec.evaluate.nodes import evaluate_nodes
+    from any2vec.evaluate.graph.nodes import evaluate_nodes
 
     result = evaluate_nodes(embeddings, labels, fractions=FRACTIONS, shuffles=SHUFFLES, seed=1, known_counts=True)
     return {f"{score.fraction:.0%}": 100 * score.micro_f1 for score in result.scores}

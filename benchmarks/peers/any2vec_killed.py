@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data import direct, triple_buckets
-from any2vec.data.triple_buckets import TripleBuckets
-from any2vec.plan.buffer_walk import BufferWalk
-from any2vec.tables.partition_store import PartitionStore
+from any2vec.data.io import direct
+from any2vec.data.triples import buckets as triple_buckets
+from any2vec.data.triples.buckets import TripleBuckets
+from any2vec.plan.order.buffer_walk import BufferWalk
+from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.testing.toy_table import graph, make, mingle, table
-from any2vec.train.out_of_core import OutOfCoreOptions, OutOfCoreRun
+from any2vec.train.out_of_core.run import OutOfCoreOptions, OutOfCoreRun
 
 ENTITIES, TRIPLES, PARTITIONS, CAPACITY, EPOCHS = 6000, 3000, 8, 3, 1
 OPTIONS = OutOfCoreOptions(batch_size=100, window=200, commit_seconds=1e9)

@@ -13,14 +13,14 @@ from contextlib import ExitStack
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from any2vec.cluster.launch import join, joined
+from any2vec.cluster.launch.join import join, joined
 from any2vec.cluster.lone import LoneTransport
 from any2vec.cluster.transport import Transport, text_of, text_part
-from any2vec.models.admm_network import Course
-from any2vec.models.ga_mlp import GAMLP
-from any2vec.parallel.admm_learner import AdmmLearner
-from any2vec.parallel.network_learner import NetworkLearner
-from any2vec.plan.schedule import EpochSchedule
+from any2vec.models.layers.admm.learner import AdmmLearner
+from any2vec.models.layers.ga_mlp import GAMLP
+from any2vec.models.layers.network_learner import NetworkLearner
+from any2vec.models.layers.weights import Course
+from any2vec.plan.order.schedule import EpochSchedule
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
     with ExitStack() as stack:
         stack.enter_context(threadpool_limits(limits=1, user_api="blas"))
         if options.trainer != "pdadmm":
-            from any2vec.models.click_nets import single_thread
+            from any2vec.models.clicks.nets import single_thread
 
             stack.enter_context(single_thread())
         transport = stack.enter_context(join(json.dumps(vars(options)))) if joined() else LoneTransport()
@@ -85,7 +85,7 @@ def learner_of(
     if options.trainer == "pdadmm":
         model, is_sent = GAMLP(**sizes, quantize=options.quantize), options.dual == "sent"
         return AdmmLearner(model, course, x_TX, label_T, options.classes, 1, transport, is_sent)
-    from any2vec.parallel.pipeline_learner import PipelineLearner
+    from any2vec.models.layers.backprop.learner import PipelineLearner
 
     model = GAMLP(**sizes, trainer=options.trainer, micro_batches=options.micro_batches)
     return PipelineLearner(model, course, x_TX, label_T, options.classes, 1, transport)

@@ -11,7 +11,7 @@ from typing import Any
 
 from any2vec.cluster.link import LinkModel, parse_link
 from any2vec.cluster.transport import Transport
-from any2vec.sync.rounds import Agreement
+from any2vec.sync.drivers.rounds import Agreement
 
 
 class Watch:
@@ -74,10 +74,10 @@ def main() -> None:
     args = parser.parse_args()
 
     import any2vec
-    import any2vec.train.sequence_host
-    from any2vec.sync.options import HostOptions
+    import any2vec.train.words.host
+    from any2vec.sync.options.hosts import HostOptions
 
-    link, make = parse_link(args.link), any2vec.train.sequence_host.make_agreement
+    link, make = parse_link(args.link), any2vec.train.words.host.make_agreement
     watches = []
     for emulated in (None, args.link):
         watch = Watch(args.hosts)
@@ -85,7 +85,7 @@ def main() -> None:
         def watched(options: HostOptions, transport: Transport, *rest: Any, watch: Watch = watch) -> Any:
             return Watched(make(options, transport, *rest), transport, watch, link)
 
-        any2vec.train.sequence_host.make_agreement = watched
+        any2vec.train.words.host.make_agreement = watched
         hosts = HostOptions(
             logical_hosts=args.hosts, scheme=args.scheme, rounds_per_epoch=args.rounds, link=emulated
         )  # fmt: skip

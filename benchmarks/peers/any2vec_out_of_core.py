@@ -17,17 +17,17 @@ from threadpoolctl import threadpool_limits
 
 import any2vec
 from any2vec.cluster.lone import LoneTransport
-from any2vec.data.identifiers import integer_keys
-from any2vec.data.triples import TripleReport, Triples
-from any2vec.models.triple_config import TRIPLE_MODELS
-from any2vec.plan.buffer import BufferPlan
+from any2vec.data.triples.triples import TripleReport, Triples
+from any2vec.data.vocab.identifiers import integer_keys
+from any2vec.models.triples.config import TRIPLE_MODELS
+from any2vec.plan.order.buffer import BufferPlan
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train import host as hosts
-from any2vec.train.table_options import TableOptions
-from any2vec.train.triple_budget import row_bytes
-from any2vec.train.triple_host import TripleHost
-from any2vec.train.triple_prepare import PreparedTriples
-from any2vec.train.triple_table import TripleTableHost
+from any2vec.train.out_of_core.table_options import TableOptions
+from any2vec.train.triples.budget import row_bytes
+from any2vec.train.triples.host import TripleHost
+from any2vec.train.triples.prepare import PreparedTriples
+from any2vec.train.triples.table import TripleTableHost
 
 
 def planted(entities: int, relations: int, number: int) -> Triples:

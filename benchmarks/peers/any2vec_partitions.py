@@ -13,10 +13,10 @@ from typing import Any
 
 import any2vec
 from any2vec.evaluate.triple_files import evaluate_triple_file
-from any2vec.models.triple_config import TRIPLE_MODELS
-from any2vec.plan.buffer import BufferPlan
-from any2vec.train import triple_table
-from any2vec.train.triple_budget import row_bytes
+from any2vec.models.triples.config import TRIPLE_MODELS
+from any2vec.plan.order.buffer import BufferPlan
+from any2vec.train.triples import table as triple_table
+from any2vec.train.triples.budget import row_bytes
 
 
 def main() -> None:

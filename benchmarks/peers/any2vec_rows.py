@@ -27,7 +27,7 @@ class Problem:
     """The examples as any2vec has them, and new tables and layers for them."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        from any2vec.models.dlrm import DLRM
+        from any2vec.models.clicks.dlrm import DLRM
 
         self.args, self.examples = args, Examples(args)
         self.size = args.batch // args.threads**2
@@ -40,7 +40,7 @@ class Problem:
         )  # fmt: skip
 
     def batch(self, start: int) -> Any:
-        from any2vec.data.click_batch import ClickBatch
+        from any2vec.data.clicks.batch import ClickBatch
 
         part = slice(start, start + self.size)
         ids = self.examples.ids[part] + np.arange(self.num_columns) * self.args.rows
@@ -55,7 +55,7 @@ class Problem:
 
     def new_rows(self) -> Any:
         from any2vec.tables.access import LocalRows
-        from any2vec.train.click_rows import fresh_rows, row_optimiser
+        from any2vec.train.clicks.rows import fresh_rows, row_optimiser
 
         numbers = np.arange(self.num_columns * self.args.rows)
         return LocalRows(fresh_rows(self.model, numbers, self.args.seed), row_optimiser(self.model))
@@ -63,8 +63,8 @@ class Problem:
     def new_workers(self, kind: Any, rows: Any) -> list[Any]:
         import torch
 
-        from any2vec.models.click_nets import make_net
-        from any2vec.sync.dense import NoAgreement
+        from any2vec.models.clicks.nets import make_net
+        from any2vec.sync.base.dense import NoAgreement
         from any2vec.tables.replica import Replica
 
         torch.manual_seed(self.args.seed)
@@ -77,7 +77,7 @@ class Problem:
 
     def log_loss(self, worker: Any, rows: Any) -> float:
         """Mean log-loss over the whole batches of the last `--test` examples."""
-        from any2vec.models.click_worker import foretell
+        from any2vec.models.clicks.worker import foretell
         from any2vec.tables.batch_rows import BatchRows
 
         losses, first, size = [], self.examples.num_train, self.size
@@ -93,7 +93,7 @@ def free_worker(problem: Problem) -> Any:
     """A class of workers whose rows cost nothing: sums that are there, gradients that are made and dropped."""
     import torch
 
-    from any2vec.models.click_worker import ClickWorker
+    from any2vec.models.clicks.worker import ClickWorker
 
     shape = (problem.size, problem.num_columns, problem.args.dim)
     fixed_BFD = (np.random.default_rng(problem.args.seed).standard_normal(shape) * 0.01).astype(np.float32)
@@ -142,7 +142,7 @@ def main() -> None:
 
     import torch
 
-    from any2vec.models.click_worker import ClickWorker
+    from any2vec.models.clicks.worker import ClickWorker
     from any2vec.tables.batch_rows import BatchRows
 
     torch.set_num_threads(1)  # threads are workers

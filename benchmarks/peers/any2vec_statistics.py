@@ -16,9 +16,9 @@ BLOCK = 1 << 20
 
 def watch_memory(words: list[int]) -> dict[str, Any]:
     """Resident bytes behind so many words, with a budget that is used up long before the first of them."""
-    from any2vec.data.stream_pairs import StreamPairs
-    from any2vec.data.stream_vocabulary import StreamVocabulary
-    from any2vec.kernels.rng import PURPOSE_TOKEN, stream_key
+    from any2vec.data.stream.pairs import StreamPairs
+    from any2vec.data.stream.vocabulary import StreamVocabulary
+    from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
     from any2vec.machine import resident_bytes
     from any2vec.sampling.replay import ReplayBuffer
     from any2vec.testing.planted_stream import PlantedStream
@@ -46,10 +46,10 @@ def watch_memory(words: list[int]) -> dict[str, Any]:
 
 def time_encoding(path: Path, repeats: int) -> dict[str, Any]:
     """Seconds of this thread for the same blocks, in turns: the encoder of files (nothing is written), the stream's."""
-    from any2vec.data.encoder import WordEncoder, text_classes
-    from any2vec.data.normalise import Normaliser
-    from any2vec.data.stream_vocabulary import StreamVocabulary
-    from any2vec.data.text_options import TextOptions
+    from any2vec.data.stream.vocabulary import StreamVocabulary
+    from any2vec.data.text.encoder import WordEncoder, text_classes
+    from any2vec.data.text.normalise import Normaliser
+    from any2vec.data.text.options import TextOptions
 
     class Nowhere:
         def append(self, tokens: np.ndarray) -> None:

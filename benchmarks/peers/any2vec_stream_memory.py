@@ -7,13 +7,13 @@ import json
 import statistics
 import tempfile
 
-from any2vec.models.stream_config import StreamSkipGram
+from any2vec.models.stream.config import StreamSkipGram
 from any2vec.testing.planted_source import PlantedSource
 from any2vec.testing.planted_stream import PlantedStream
-from any2vec.train import stream_progress
-from any2vec.train.stream import stream
-from any2vec.train.stream_models import budget
-from any2vec.train.stream_options import StreamOptions
+from any2vec.train.stream import progress as stream_progress
+from any2vec.train.stream.models import budget
+from any2vec.train.stream.options import StreamOptions
+from any2vec.train.stream.stream import stream
 
 MEMORY = 20_000_000
 DIM, WORDS_PER_LINE, WINDOW_LINES, REPEAT_DISTANCE, REPEAT_SHARE, ZIPF = 16, 50, 100_000, 150_000, 0.1, 1.5

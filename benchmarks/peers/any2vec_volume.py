@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.plan.volume import RoundSets, gather_bytes, round_volume, run_bytes
-from any2vec.sync.replicated import Replicated
-from any2vec.sync.tracking import Tracker
+from any2vec.plan.cost.volume import RoundSets, gather_bytes, round_volume, run_bytes
+from any2vec.sync.exchange.replicated import Replicated
+from any2vec.sync.exchange.tracking import Tracker
 
 AGREEING = {"inspect", "pull", "reduce", "broadcast", "report", "gather"}
 
@@ -77,7 +77,7 @@ def main() -> None:
     args = parser.parse_args()
 
     import any2vec
-    from any2vec.sync.options import HostOptions
+    from any2vec.sync.options.hosts import HostOptions
 
     seen, model = Seen(args.hosts), any2vec.SkipGram()
     watch(seen)

@@ -23,7 +23,7 @@ def main() -> None:
 
     import numpy as np
 
-    from any2vec.data.edges import read_graph
+    from any2vec.data.graph.reader import read_graph
     from any2vec.sampling.walks import Walker, WalkOptions
 
     graph = read_graph(args.edges)

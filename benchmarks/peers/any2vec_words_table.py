@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import any2vec
-from any2vec.plan.buffer import BufferPlan, plan_buffer
-from any2vec.train import word_table
+from any2vec.plan.order.buffer import BufferPlan, plan_buffer
+from any2vec.train.words import table as word_table
 
 
 def main() -> None:

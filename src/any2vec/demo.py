@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import any2vec
-from any2vec.data.builtin import demo_text, import_graph
-from any2vec.data.storage import atomic_file
+from any2vec.data.catalogue.builtin import demo_text, import_graph
+from any2vec.data.io.storage import atomic_file
 from any2vec.report import write_report
-from any2vec.train.prepare import Stage
+from any2vec.train.words.prepare import Stage
 from any2vec.types import Progress
 
 NEIGHBOURS = 5

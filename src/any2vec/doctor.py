@@ -80,7 +80,7 @@ def _linear_algebra() -> list[dict[str, Any]]:
 
 def _kernels() -> dict[str, Any]:
     """Where numba keeps the compiled kernels, and how many are there (0: the first run compiles them)."""
-    from any2vec.kernels.jit import cache_folder
+    from any2vec.kernels.common.jit import cache_folder
 
     folder = cache_folder()
     return {

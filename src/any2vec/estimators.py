@@ -17,11 +17,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 import any2vec
-from any2vec.data.edges import GraphOptions
-from any2vec.data.text import TextOptions
+from any2vec.data.graph.options import GraphOptions
+from any2vec.data.text.text import TextOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
-from any2vec.train.node_prepare import answer_nodes
+from any2vec.train.layers.prepare import answer_nodes
 
 OWN = None
 """a parameter that is None takes the model's own default"""
@@ -157,8 +157,8 @@ class NodeEmbedder(_Embedder):
 class GAMLPClassifier(ClassifierMixin, BaseEstimator):
     """Classes of nodes from a graph and their features.
 
-    Parameters: the fields of `GAMLP` (`psi` may also be a function, see `any2vec.data.augment.UserPsi`), `epochs`,
-    `seed`, and the fields of `GraphOptions`. None means the model's own default.
+    Parameters: the fields of `GAMLP` (`psi` may also be a function, see `any2vec.data.graph.augment.UserPsi`),
+    `epochs`, `seed`, and the fields of `GraphOptions`. None means the model's own default.
 
     After `fit`: `classes_`, `classifier_` (a `NodeClassifier`), `embeddings_` (vectors of the nodes) and `summary_`.
     """

@@ -1,4 +1,4 @@
-"""Plain twin of `any2vec.kernels.cached_rows`: one number after the other, in float32."""
+"""Plain twin of `any2vec.kernels.cache.cached_rows`: one number after the other, in float32."""
 
 from __future__ import annotations
 

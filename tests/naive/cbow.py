@@ -1,4 +1,4 @@
-"""Plain twins of `any2vec.kernels.classic.train_cbow_classic` and of the blocks of `any2vec.kernels.cbow`."""
+"""Plain twins of `kernels.skipgram.classic.train_cbow_classic` and of the blocks of `kernels.skipgram.cbow`."""
 
 from __future__ import annotations
 

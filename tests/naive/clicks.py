@@ -1,6 +1,6 @@
 """Plain twin of models of clicks: an embedding table of PyTorch for each column, loops, float64, explicit updates.
 
-Parameters of the dense layers go by the names that `any2vec.models.click_nets` gives them.
+Parameters of the dense layers go by the names that `any2vec.models.clicks.nets` gives them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plain twins of `any2vec.kernels.hierarchical` and `kernels.huffman`."""
+"""Plain twins of `any2vec.kernels.skipgram.hierarchical` and `kernels.text.huffman`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain twin of `any2vec.kernels.merge`: one row, its hosts in rank order, NumPy in float64."""
+"""Plain twin of `any2vec.kernels.rows.merge`: one row, its hosts in rank order, NumPy in float64."""
 
 from __future__ import annotations
 

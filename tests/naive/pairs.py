@@ -1,4 +1,4 @@
-"""Plain twins of `any2vec.kernels.pairs`, pair by pair in float64."""
+"""Plain twins of `any2vec.kernels.skipgram.pairs`, pair by pair in float64."""
 
 from __future__ import annotations
 

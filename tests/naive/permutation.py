@@ -1,4 +1,4 @@
-"""Plain twin of `any2vec.kernels.permutation`: Python integers."""
+"""Plain twin of `any2vec.kernels.common.permutation`: Python integers."""
 
 from __future__ import annotations
 

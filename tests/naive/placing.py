@@ -1,4 +1,4 @@
-"""Plain twins of `any2vec.kernels.placing`: shards are (first row, stop row, shift, owner)."""
+"""Plain twins of `any2vec.kernels.rows.placing`: shards are (first row, stop row, shift, owner)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain twin of `any2vec.kernels.planted`: one example at a time, Python integers and floats."""
+"""Plain twin of `any2vec.kernels.clicks.planted`: one example at a time, Python integers and floats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain twins of `any2vec.kernels.replicas` and of what trainers do with them: one number after the other."""
+"""Plain twins of `any2vec.kernels.replicas.replicas` and of what trainers do with them: one number after the other."""
 
 from __future__ import annotations
 

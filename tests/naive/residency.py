@@ -1,4 +1,4 @@
-"""Plain twin of `any2vec.tables.residency.Residency`: a dict, a sort of all that may give way, a sketch in lists."""
+"""Plain twin of `tables.cache.residency.Residency`: a dict, a sort of all that may give way, a sketch in lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain twin of `any2vec.kernels.rng` and of the draw of `kernels.alias`: Python integers and one mask."""
+"""Plain twin of `kernels.common.rng` and of the draw of `kernels.common.alias`: Python integers and one mask."""
 
 from __future__ import annotations
 

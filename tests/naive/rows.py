@@ -1,4 +1,4 @@
-"""Plain twins of `any2vec.kernels.grouping`, `bags`, `row_steps` and `dense_steps`: loops and NumPy in float64.
+"""Plain twins of `any2vec.kernels.common.grouping`, `bags`, `row_steps` and `dense_steps`: loops and NumPy in float64.
 
 Sums over bags are float32 in a fixed order in the kernels, and here: they must be the same bits.
 """

@@ -1,4 +1,4 @@
-"""Plain twins of `any2vec.kernels.classic.train_skipgram_classic` and of the blocks of `any2vec.kernels.skipgram`."""
+"""Plain twins of `kernels.skipgram.classic.train_skipgram_classic` and of the blocks of `kernels.skipgram.skipgram`."""
 
 from __future__ import annotations
 

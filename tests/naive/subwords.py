@@ -1,4 +1,4 @@
-"""Plain twins of `any2vec.kernels.subwords`, and of skip-gram over words made of n-grams."""
+"""Plain twins of `any2vec.kernels.skipgram.subwords`, and of skip-gram over words made of n-grams."""
 
 from __future__ import annotations
 

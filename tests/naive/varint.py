@@ -1,4 +1,4 @@
-"""Plain twin of `any2vec.kernels.varint`."""
+"""Plain twin of `any2vec.kernels.common.varint`."""
 
 from __future__ import annotations
 

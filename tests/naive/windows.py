@@ -1,4 +1,4 @@
-"""Plain twin of `any2vec.kernels.windows`: it reads the whole stream, then says what each centre sees."""
+"""Plain twin of `any2vec.kernels.text.windows`: it reads the whole stream, then says what each centre sees."""
 
 from __future__ import annotations
 

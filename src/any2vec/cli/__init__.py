@@ -19,7 +19,7 @@ def main() -> None:
         raise SystemExit(130) from None
 
     if "RANK" in os.environ and "WORLD_SIZE" in os.environ:  # torchrun made this process
-        from any2vec.cluster.launch import run_child
+        from any2vec.cluster.launch.join import run_child
 
         run_child(run)
     run()

@@ -22,7 +22,7 @@ def list_sets(ctx: typer.Context, as_json: AsJson = False) -> None:
     """Known public data sets: what they are, their licence, and how to get them."""
     if ctx.invoked_subcommand is not None:
         return
-    from any2vec.data.catalogue import CATALOGUE
+    from any2vec.data.catalogue.catalogue import CATALOGUE
 
     if as_json:
         print_json({"sets": [_known(one) for one in CATALOGUE.values()]})
@@ -36,7 +36,7 @@ def list_sets(ctx: typer.Context, as_json: AsJson = False) -> None:
 @guarded
 def show_set(name: Name, as_json: AsJson = False) -> None:
     """What a set is, who may use it, and where it comes from."""
-    from any2vec.data.catalogue import find
+    from any2vec.data.catalogue.catalogue import find
 
     known = _known(find(name))
     if as_json:
@@ -60,7 +60,7 @@ def get_set(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Download a set and check it, where its exact address and SHA-256 are known."""
-    from any2vec.data.catalogue import download, find
+    from any2vec.data.catalogue.catalogue import download, find
 
     with Bar(quiet) as bar:
         folder = download(name, out, base_url=base_url, retries=retries, progress=bar.stage)
@@ -90,14 +90,15 @@ def plant(
     any2vec train clicks/train.tsv --model deepfm --schema clicks/train.toml --out model
     """
     from any2vec.testing.planted_clicks import PlantedClicks
+    from any2vec.testing.planted_file import write_tsv
 
     more = examples // 5
     for name in ("train.tsv", "train.toml", "test.tsv", "test.toml"):
         if (out / name).exists() and not overwrite:
             raise StorageError(f"{out / name} exists; choose another folder or pass --overwrite.")
     clicks = PlantedClicks(examples + more, columns=columns_, rows=rows, zipf=zipf, dense=4, seed=seed)
-    schema = clicks.write_tsv(out / "train.tsv", 0, examples)
-    clicks.write_tsv(out / "test.tsv", examples, examples + more)
+    schema = write_tsv(clicks, out / "train.tsv", 0, examples)
+    write_tsv(clicks, out / "test.tsv", examples, examples + more)
     best = asdict(clicks.bayes(examples, examples + more))
     if as_json:
         print_json({"folder": str(out), "schema": str(schema), "best": best})
@@ -109,6 +110,6 @@ def plant(
 
 
 def _known(one: Any) -> dict[str, Any]:
-    from any2vec.data.catalogue import local_folder
+    from any2vec.data.catalogue.catalogue import local_folder
 
     return asdict(one) | {"is_downloadable": one.is_downloadable, "folder": local_folder(one.name)}

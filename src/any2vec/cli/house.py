@@ -26,7 +26,7 @@ from any2vec.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from any2vec.tables.checking import FolderCheck
+    from any2vec.tables.disk.checking import FolderCheck
 
 
 @guarded
@@ -62,7 +62,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Read every file of a table larger than memory, and say what is wrong with it; exit code 2 if anything is."""
-    from any2vec.tables.checking import check_folders
+    from any2vec.tables.disk.checking import check_folders
 
     found = check_folders(folder)
     problems = [problem for one in found for problem in one.problems]

@@ -13,7 +13,7 @@ from rich.status import Status
 
 from any2vec.cli.bar import LINE_SECONDS
 from any2vec.cli.output import duration, fraction, number, stderr_console
-from any2vec.train.stream_progress import StreamProgress
+from any2vec.train.stream.progress import StreamProgress
 
 
 class StreamBar:

@@ -28,7 +28,7 @@ def empty_parts(shape: tuple[int, ...], bits: int) -> list[Part]:
 
 def pack_into(rows_KD: np.ndarray, bits: int, parts: Sequence[Part]) -> None:
     """Fill `empty_parts`, or the same rows of both of them."""
-    from any2vec.kernels.quantise import quantise_rows
+    from any2vec.kernels.rows.quantise import quantise_rows
 
     quantise_rows(rows_KD, (1 << (bits - 1)) - 1, parts[1].array, parts[0].array)
 
@@ -41,7 +41,7 @@ def unpack_rows(parts: Sequence[Part]) -> np.ndarray:
     """
     if len(parts) == 1:
         return parts[0].array
-    from any2vec.kernels.quantise import restore_rows
+    from any2vec.kernels.rows.quantise import restore_rows
 
     code_KD, scale_K = parts[0].array, parts[1].array
     _check_rounded([code_KD], [scale_K])
@@ -59,8 +59,8 @@ def unpack_lists(packed: Sequence[Sequence[Part]]) -> list[np.ndarray]:
     rounded = [parts for parts in packed if len(parts) == 2]
     if not rounded:
         return [unpack_rows(parts) for parts in packed]
-    from any2vec.kernels.addresses import addresses
-    from any2vec.kernels.quantise import restore_lists
+    from any2vec.kernels.common.addresses import addresses
+    from any2vec.kernels.rows.quantise import restore_lists
 
     codes, scales = [parts[0].array for parts in rounded], [parts[1].array for parts in rounded]
     _check_rounded(codes, scales)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from any2vec.evaluate.analogy import AnalogyResult, evaluate_analogy
-from any2vec.evaluate.dimension import DimensionResult, choose_dimension
-from any2vec.evaluate.links import LinksResult, Split, evaluate_links, split_graph
-from any2vec.evaluate.nodes import NodesResult, evaluate_nodes
-from any2vec.evaluate.pip import PipBetweenResult, PipResult, compare_embeddings, evaluate_pip
-from any2vec.evaluate.similarity import SimilarityResult, evaluate_similarity
-from any2vec.evaluate.target_options import DimensionOptions, TargetOptions
+from any2vec.evaluate.graph.links import LinksResult, Split, evaluate_links, split_graph
+from any2vec.evaluate.graph.nodes import NodesResult, evaluate_nodes
+from any2vec.evaluate.words.analogy import AnalogyResult, evaluate_analogy
+from any2vec.evaluate.words.dimension import DimensionResult, choose_dimension
+from any2vec.evaluate.words.pip import PipBetweenResult, PipResult, compare_embeddings, evaluate_pip
+from any2vec.evaluate.words.similarity import SimilarityResult, evaluate_similarity
+from any2vec.evaluate.words.target_options import DimensionOptions, TargetOptions
 
 __all__ = [
     "AnalogyResult",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from any2vec.data.files import read_blocks
+from any2vec.data.io.files import read_blocks
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError
 

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from any2vec.checks import check_choice
-from any2vec.data.triples import TripleReport, Triples, read_triples
-from any2vec.data.vocabulary import Keys
+from any2vec.data.triples.triples import TripleReport, Triples, read_triples
+from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import DataError
 from any2vec.evaluate.triples import TriplesResult, evaluate_triples
 

@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from any2vec.data.files import read_head
-from any2vec.data.storage import atomic_file, atomic_folder, check_folder_free, storage_errors
+from any2vec.data.io.files import read_head
+from any2vec.data.io.storage import atomic_file, atomic_folder, check_folder_free, storage_errors
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.formats.native import FORMAT, is_native, read_native, write_native
 from any2vec.formats.snapshots import has_snapshots, with_latest

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.storage import RESULT_FORMAT, atomic_file, format_of_folder
+from any2vec.data.io.storage import RESULT_FORMAT, atomic_file, format_of_folder
 from any2vec.errors import FormatError
 from any2vec.formats.safetensors_file import read_arrays, read_safetensors, write_arrays, write_safetensors
 from any2vec.formats.table import Table, check_contents

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from any2vec.data.files import read_blocks
+from any2vec.data.io.files import read_blocks
 from any2vec.errors import FormatError
 
 BLOCK_BYTES = 1 << 22

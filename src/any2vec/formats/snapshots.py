@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from any2vec.data.storage import fsync_path, storage_errors, temporary_beside
+from any2vec.data.io.storage import fsync_path, storage_errors, temporary_beside
 
 FOLDER, LATEST = "snapshots", "latest"
 KEPT = 2

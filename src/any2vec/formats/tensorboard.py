@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from any2vec.data.storage import atomic_file
+from any2vec.data.io.storage import atomic_file
 from any2vec.errors import FormatError
 from any2vec.formats.rows_of_text import MOST_COLUMNS, GrowingMatrix, format_rows, parse_numbers, read_lines
 from any2vec.formats.table import Table, row_blocks

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from any2vec.data.vocabulary import Keys
+from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import InputError
 from any2vec.makers.spelling import READINGS, SYMBOLS, backwards, spell
 

@@ -1,4 +1,4 @@
-"""Vectors of words from hashed n-grams of their characters (Bojanowski et al. 2017), see kernels/subwords.py.
+"""Vectors of words from hashed n-grams of their characters (Bojanowski et al. 2017), see kernels/skipgram/subwords.py.
 
 Legend: N words, D dim, H buckets, G rows of n-grams.
 """
@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from any2vec.data.vocabulary import Keys
+from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import InputError
-from any2vec.kernels.rng import PURPOSE_GRAM, stream_key
-from any2vec.kernels.row_start import start_rows
-from any2vec.kernels.subwords import Subwords, make_words, mark_buckets
+from any2vec.kernels.clicks.row_start import start_rows
+from any2vec.kernels.common.rng import PURPOSE_GRAM, stream_key
+from any2vec.kernels.skipgram.subwords import Subwords, make_words, mark_buckets
 
 
 def used_buckets(keys: Keys, shortest: int, longest: int, buckets: int) -> np.ndarray:

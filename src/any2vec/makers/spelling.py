@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from any2vec.data.vocabulary import Keys
+from any2vec.data.vocab.vocabulary import Keys
 
 END = 256
 SYMBOLS = 257

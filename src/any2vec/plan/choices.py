@@ -9,4 +9,4 @@ PARTITIONS = ("contiguous", "hash", "metis")
 BITS = (32, 16, 8)
 """of a number that travels"""
 MOST_PLANNED = 4096
-"""hosts that may be planned for; `cluster.processes.MOST_PROCESSES` can be started"""
+"""hosts that may be planned for; `cluster.launch.processes.MOST_PROCESSES` can be started"""

@@ -24,7 +24,7 @@ class Parcel(NamedTuple):
     """uint32 (M, 3 or 5): ticket, node, nodes so far; in second-order walks also last node and words drawn. The stream
     of a walker follows from its number and the words drawn, so its state stays at home"""
     trails: np.ndarray
-    """int32 (any,), see `kernels.trails`"""
+    """int32 (any,), see `kernels.graph.trails`"""
     edges: np.ndarray
     """int32 (Q, 2): is this an edge? The receiver owns the source"""
     nodes: np.ndarray

@@ -13,8 +13,8 @@ from any2vec.errors import InputError
 from any2vec.types import Csr
 
 if TYPE_CHECKING:
-    from any2vec.data.graph import Graph
-    from any2vec.kernels.walk_parts import PartRows
+    from any2vec.data.graph.graph import Graph
+    from any2vec.kernels.graph.walk_parts import PartRows
 
 _OWNER = np.uint16
 _BLOCK_ENTRIES = 1 << 20
@@ -34,12 +34,12 @@ class Owners:
 
     @classmethod
     def make(cls, csr: Csr, parts: int, method: str) -> Owners:
-        """Of a partition by name, see `plan.partition.partition`.
+        """Of a partition by name, see `plan.sharding.graph.partition`.
 
         Raises:
             InputError: as there.
         """
-        from any2vec.plan.partition import contiguous_bounds, partition
+        from any2vec.plan.sharding.graph import contiguous_bounds, partition
 
         num_nodes = len(csr.indptr) - 1
         bounds, owner_N = np.empty(0, np.int64), np.empty(0, _OWNER)
@@ -63,7 +63,7 @@ class Owners:
 
     def find(self, nodes: np.ndarray) -> np.ndarray:
         """The owner of each of `nodes`, int (any,): int32 (any,)."""
-        from any2vec.kernels.walk_parts import find_owners
+        from any2vec.kernels.graph.walk_parts import find_owners
 
         out = np.empty(len(nodes), np.int32)
         find_owners(self.owner_of, self.bounds, self.parts, np.ascontiguousarray(nodes, np.int64), out)
@@ -82,7 +82,7 @@ class Owners:
     @cached_property
     def digest(self) -> str:
         """The same at hosts that hold the same map."""
-        from any2vec.data.files import fingerprint
+        from any2vec.data.io.files import fingerprint
 
         return fingerprint(np.array([self.num_nodes, self.parts]), self.bounds, self.owner_of)
 
@@ -115,8 +115,8 @@ class GraphPart:
     @cached_property
     def rows(self) -> PartRows:
         """The part as kernels read it: with alias tables, and the map from a node to its row."""
-        from any2vec.kernels.alias import build_row_alias
-        from any2vec.kernels.walk_parts import PartRows, mark_owned
+        from any2vec.kernels.common.alias import build_row_alias
+        from any2vec.kernels.graph.walk_parts import PartRows, mark_owned
         from any2vec.sampling.walks import row_sums
 
         threshold, alias = np.empty(0, np.uint32), np.empty(0, np.int32)

@@ -17,8 +17,8 @@ import numpy as np
 
 from any2vec.checks import MAX_SEED, check_number, check_whole
 from any2vec.errors import FormatError
-from any2vec.kernels import replay as kernel
-from any2vec.kernels.rng import PURPOSE_REPLAY, stream_key
+from any2vec.kernels.common.rng import PURPOSE_REPLAY, stream_key
+from any2vec.kernels.text import replay as kernel
 
 LEAST_LOSS = 1e-3
 """is added to a loss, so that no sentence is forgotten"""

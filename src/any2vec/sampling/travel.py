@@ -4,7 +4,7 @@ In a superstep each host lets its walkers go as far as it can, then all exchange
 the hosts that sent them out, questions, answers. A second-order step whose coin does not settle it asks whether the
 candidate is a neighbour of the last node: here where either row is (in a directed graph only the last node's), else the
 owner of the last node, who answers in the next superstep while the walker waits. Where a step must be enumerated (see
-`kernels.walk`), that owner sends the row of the last node. The walks are those of `sampling.walks.Walker`.
+`kernels.graph.walk`), that owner sends the row of the last node. The walks are those of `sampling.walks.Walker`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from any2vec.checks import check_whole
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError, MessageError
-from any2vec.kernels import trails, walk
-from any2vec.kernels import walk_parts as kernels
-from any2vec.kernels.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key
+from any2vec.kernels.common.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key
+from any2vec.kernels.graph import trails, walk
+from any2vec.kernels.graph import walk_parts as kernels
 from any2vec.sampling.parcel import Parcel, pack_walkers
 from any2vec.sampling.parts import GraphPart
 from any2vec.sampling.walks import WalkOptions, biases_of

@@ -12,14 +12,14 @@ import numpy as np
 from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
-from any2vec.plan.partition import PartitionReport, report_partition
+from any2vec.plan.sharding.graph import PartitionReport, report_partition
 from any2vec.sampling.parts import Owners, split_graph
 from any2vec.sampling.travel import PHASE, TravellingWalker
 from any2vec.sampling.walks import WalkOptions
 
 if TYPE_CHECKING:
-    from any2vec.data.corpus import Corpus
-    from any2vec.data.graph import Graph
+    from any2vec.data.graph.graph import Graph
+    from any2vec.data.text.corpus import Corpus
 
 _BLOCK_SLOTS = 1 << 22
 """slots of the walks that one collective call makes, all hosts together"""
@@ -82,7 +82,7 @@ def count_visits_together(walker: TravellingWalker, epoch: int = 0) -> np.ndarra
     shares it: whole numbers, so it is what `sampling.walks.count_visits` finds. Memory 8 bytes a node, as much again
     for what another host says, and 16 MB of walks over all hosts.
     """
-    from any2vec.kernels.walk import count_rows
+    from any2vec.kernels.graph.walk import count_rows
 
     transport = walker.transport
     counts = np.zeros(walker.num_nodes, np.int64)
@@ -122,15 +122,15 @@ def write_travelled_walks(
 ) -> tuple[Corpus, Travelled]:
     """As `sampling.walks.write_walks`, by `hosts` logical hosts that hold a part each: the very same tokens.
 
-    Rank 0 writes, so it asks for all walks; the others help. method: see `plan.partition.partition`.
+    Rank 0 writes, so it asks for all walks; the others help. method: see `plan.sharding.graph.partition`.
 
     Raises:
         InputError: the graph cannot be cut like that.
         StorageError: as `write_walks`.
     """
-    from any2vec.data.corpus import FORMAT, CorpusWriter
-    from any2vec.data.storage import check_folder_free
-    from any2vec.kernels.walk import count_rows
+    from any2vec.data.io.storage import check_folder_free
+    from any2vec.data.text.corpus import FORMAT, CorpusWriter
+    from any2vec.kernels.graph.walk import count_rows
 
     check_folder_free(out, overwrite, FORMAT)
     owners = Owners.make(graph.csr, hosts, method)

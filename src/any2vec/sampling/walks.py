@@ -17,8 +17,8 @@ from any2vec.machine import usable_cores
 from any2vec.types import Csr
 
 if TYPE_CHECKING:
-    from any2vec.data.corpus import Corpus
-    from any2vec.data.graph import Graph
+    from any2vec.data.graph.graph import Graph
+    from any2vec.data.text.corpus import Corpus
 
 _BLOCK_SLOTS = 1 << 20
 _BIAS_LIMIT = 1e30
@@ -79,8 +79,8 @@ class Walker:
         Raises:
             InputError: the interval or the array's size is not legal.
         """
-        from any2vec.kernels import walk
-        from any2vec.kernels.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key
+        from any2vec.kernels.common.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key
+        from any2vec.kernels.graph import walk
 
         if not 0 <= start <= stop <= self.num_walks:
             raise InputError(f"walks must lie within [0, {self.num_walks}], got [{start}, {stop}).")
@@ -108,8 +108,8 @@ class Walker:
 
     def _prepare(self) -> dict[str, Any]:
         """The tables, built by the first call; other threads wait for them."""
-        from any2vec.kernels import walk
-        from any2vec.kernels.alias import build_row_alias
+        from any2vec.kernels.common.alias import build_row_alias
+        from any2vec.kernels.graph import walk
 
         with self._lock:
             if self._tables is not None:
@@ -153,7 +153,7 @@ def row_sums(csr: Csr) -> np.ndarray:
 
 def is_symmetric(csr: Csr) -> bool:
     """Whether every edge has its reverse (weights apart). O(E) time and memory."""
-    from any2vec.kernels.csr import transpose_pattern
+    from any2vec.kernels.graph.csr import transpose_pattern
 
     indptr, indices = transpose_pattern(csr.indptr, csr.indices)
     return bool(np.array_equal(indptr, csr.indptr) and np.array_equal(indices, csr.indices))
@@ -170,7 +170,7 @@ def count_visits(walker: Walker, epoch: int = 0, threads: int = 1) -> np.ndarray
 
     The same for any number of threads. Memory O(num_nodes) + 4 MB a thread.
     """
-    from any2vec.kernels.walk import count_rows
+    from any2vec.kernels.graph.walk import count_rows
 
     local = threading.local()
     parts: list[np.ndarray] = []
@@ -214,9 +214,9 @@ def write_walks(
     Raises:
         StorageError: `out` exists and `overwrite` is False, or it cannot be written.
     """
-    from any2vec.data.corpus import FORMAT, CorpusWriter
-    from any2vec.data.storage import check_folder_free
-    from any2vec.kernels.walk import count_rows
+    from any2vec.data.io.storage import check_folder_free
+    from any2vec.data.text.corpus import FORMAT, CorpusWriter
+    from any2vec.kernels.graph.walk import count_rows
 
     check_folder_free(out, overwrite, FORMAT)
     walker = Walker(graph.csr, options, seed, is_directed=graph.is_directed)

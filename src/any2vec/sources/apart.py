@@ -20,11 +20,11 @@ import numpy as np
 
 from any2vec.cluster.message import HEAD, Message, decode, from_memory, read_head
 from any2vec.errors import InputError, MessageError
-from any2vec.sources.line_batch import LineBatch, Position
+from any2vec.sources.base.line_batch import LineBatch, Position
+from any2vec.sources.base.options import SourceOptions
+from any2vec.sources.base.source import Delivery, Source
 from any2vec.sources.opening import open_source
-from any2vec.sources.options import SourceOptions
 from any2vec.sources.reader import REFUSED, heard
-from any2vec.sources.source import Delivery, Source
 
 MOMENT = 0.1
 _SILENCE = 20.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from any2vec.cluster.transport import Transport
-from any2vec.sync.first_gradients import Told
-from any2vec.sync.replica_names import Async, Bounded, Bsp, MOfN, needed_of
-from any2vec.sync.served_gradients import ServedGradients, as_they_come, first_of
-from any2vec.sync.summed_gradients import SummedGradients
+from any2vec.sync.drivers.served_gradients import ServedGradients, as_they_come, first_of
+from any2vec.sync.drivers.summed_gradients import SummedGradients
+from any2vec.sync.options.replica_names import Async, Bounded, Bsp, MOfN, needed_of
+from any2vec.sync.rules.first_gradients import Told
 from any2vec.tables.replica import Replica
 
 

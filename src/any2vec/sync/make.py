@@ -7,19 +7,19 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from any2vec.cluster.transport import Transport
-from any2vec.sync.block import Rule
-from any2vec.sync.elastic import ElasticAveraging
-from any2vec.sync.gaia import ApproximatelySynchronous
-from any2vec.sync.groups import DivideAndShuffle
-from any2vec.sync.leader import LeaderSgd
-from any2vec.sync.lone import LoneHost
-from any2vec.sync.names import Elastic, Frequent, Gaia, Groups, Leader, Merge, Server, ServerMean
-from any2vec.sync.options import HostOptions
-from any2vec.sync.overlapped import Overlapped
-from any2vec.sync.pulled import Pulled
-from any2vec.sync.replicated import Replicated
-from any2vec.sync.rounds import Agreement
-from any2vec.sync.tracking import Inspector
+from any2vec.sync.drivers.lone import LoneHost
+from any2vec.sync.drivers.rounds import Agreement
+from any2vec.sync.exchange.elastic import ElasticAveraging
+from any2vec.sync.exchange.gaia import ApproximatelySynchronous
+from any2vec.sync.exchange.groups import DivideAndShuffle
+from any2vec.sync.exchange.leader import LeaderSgd
+from any2vec.sync.exchange.overlapped import Overlapped
+from any2vec.sync.exchange.pulled import Pulled
+from any2vec.sync.exchange.replicated import Replicated
+from any2vec.sync.exchange.tracking import Inspector
+from any2vec.sync.options.hosts import HostOptions
+from any2vec.sync.options.names import Elastic, Frequent, Gaia, Groups, Leader, Merge, Server, ServerMean
+from any2vec.sync.rules.block import Rule
 from any2vec.types import Round
 
 
@@ -59,11 +59,11 @@ def make_agreement(
         case Gaia() as how:
             return ApproximatelySynchronous(transport, tables, how, options.bits)
         case Server() | ServerMean() as how:
-            from any2vec.sync import server
+            from any2vec.sync.exchange import server
 
             return server.make(how, options, transport, tables, inspector)
         case Frequent() as how:
-            from any2vec.sync import frequent
+            from any2vec.sync.exchange import frequent
 
             occurrences = None if counts is None else counts["input"]
             return frequent.make(how, options, transport, tables, inspector, occurrences)

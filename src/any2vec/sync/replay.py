@@ -11,12 +11,12 @@ from functools import partial
 import numpy as np
 
 from any2vec.cluster.threads import run_logical
-from any2vec.sync.centre import CentreBlock, NearCentre
-from any2vec.sync.circle import Circle
+from any2vec.sync.base.circle import Circle
+from any2vec.sync.drivers.syncing import Syncing
+from any2vec.sync.options.replica_names import Fixed, Shadow
 from any2vec.sync.replica_make import make_rule, needs_centre
-from any2vec.sync.replica_names import Fixed, Shadow
-from any2vec.sync.replica_rule import WORKING, Phase
-from any2vec.sync.syncing import Syncing
+from any2vec.sync.rules.centre import CentreBlock, NearCentre
+from any2vec.sync.rules.replica_rule import WORKING, Phase
 from any2vec.tables.replica import Replica
 
 

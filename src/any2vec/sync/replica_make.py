@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from any2vec.errors import InputError
-from any2vec.sync import replica_names as names
-from any2vec.sync.averaged_replica import ModelAveraging
-from any2vec.sync.block_momentum import BlockMomentum
-from any2vec.sync.centre import Centre
-from any2vec.sync.circle import Circle
-from any2vec.sync.elastic_replica import ElasticReplica
-from any2vec.sync.fixed_rate import FixedRate
-from any2vec.sync.replica_rule import ReplicaRule
-from any2vec.sync.shadow import ShadowSync
+from any2vec.sync.base.circle import Circle
+from any2vec.sync.drivers.fixed_rate import FixedRate
+from any2vec.sync.drivers.shadow import ShadowSync
+from any2vec.sync.options import replica_names as names
+from any2vec.sync.rules.averaged_replica import ModelAveraging
+from any2vec.sync.rules.block_momentum import BlockMomentum
+from any2vec.sync.rules.centre import Centre
+from any2vec.sync.rules.elastic_replica import ElasticReplica
+from any2vec.sync.rules.replica_rule import ReplicaRule
 from any2vec.tables.replica import Replica
 
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from any2vec.kernels.bags import pool_bags
+from any2vec.kernels.clicks.bags import pool_bags
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.row_optimiser import RowOptimiser
 

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from any2vec.kernels.dense_steps import adagrad_dense, adam_dense, sgd_dense
+from any2vec.kernels.replicas.dense_steps import adagrad_dense, adam_dense, sgd_dense
 from any2vec.tables.row_optimiser import BETA1, BETA2
 
 

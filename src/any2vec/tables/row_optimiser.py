@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 
 from any2vec.checks import check_choice, check_number
-from any2vec.kernels.rank_sums import sum_in_turn
-from any2vec.kernels.row_steps import adagrad_rows, adam_rows, sgd_rows
+from any2vec.kernels.rows.rank_sums import sum_in_turn
+from any2vec.kernels.rows.steps import adagrad_rows, adam_rows, sgd_rows
 
 OPTIMISERS = ("adagrad", "adam", "sgd")
 BETA1, BETA2 = 0.9, 0.999

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 from any2vec.checks import MAX_SEED, check_number, check_whole
-from any2vec.data.click_batch import ClickBatch
-from any2vec.data.click_schema import ClickSchema
+from any2vec.data.clicks.batch import ClickBatch
+from any2vec.data.clicks.schema import ClickSchema
 from any2vec.errors import InputError
-from any2vec.kernels import planted as kernels
-from any2vec.kernels.alias import build_alias
-from any2vec.kernels.rng import stream_key
+from any2vec.kernels.clicks import planted as kernels
+from any2vec.kernels.common.alias import build_alias
+from any2vec.kernels.common.rng import stream_key
 from any2vec.testing.bayes import BayesScores, bayes_scores
 
 PART_SHARES = (0.6, 0.2, 0.2)
@@ -161,25 +160,6 @@ class PlantedClicks:
         turned = (self._order_R + self._ids.shift_F[column]) % len(self._order_R)
         rows: np.ndarray = self.offset_F[column] + kernels.FIRST_VALUE + turned
         return rows
-
-    # ---- as a file --------------------------------------------------------------------------------------------------
-
-    def write_tsv(self, path: str | Path, start: int = 0, stop: int | None = None) -> Path:
-        """Write examples [start, stop) as text with a header, and a schema beside it (same name, `.toml`).
-
-        Columns: label, I1.. (dense, float32 in full), C1.. (categorical), T1.. (multi-valued, `|` between values).
-        A value is the number of its row within the column, so that a vocabulary finds as many values as occur.
-
-        Returns:
-            The path of the schema.
-
-        Raises:
-            InputError: the range is not within the stream.
-            StorageError: a file cannot be written.
-        """
-        from any2vec.testing.planted_file import write_tsv
-
-        return write_tsv(self, Path(path), start, self.num_examples if stop is None else stop)
 
     # ---- how it is made ---------------------------------------------------------------------------------------------
 

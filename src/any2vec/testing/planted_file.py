@@ -7,15 +7,27 @@ from pathlib import Path
 
 import numpy as np
 
-from any2vec.data.click_batch import ClickBatch
-from any2vec.data.click_schema import ClickSchema
-from any2vec.data.storage import atomic_file
+from any2vec.data.clicks.batch import ClickBatch
+from any2vec.data.clicks.schema import ClickSchema
+from any2vec.data.io.storage import atomic_file
 from any2vec.errors import InputError
 from any2vec.testing.planted_clicks import PlantedClicks, chunks
 
 
-def write_tsv(clicks: PlantedClicks, path: Path, start: int, stop: int) -> Path:
-    """What `PlantedClicks.write_tsv` says."""
+def write_tsv(clicks: PlantedClicks, path: str | Path, start: int = 0, stop: int | None = None) -> Path:
+    """Write examples [start, stop) as text with a header, and a schema beside it (same name, `.toml`).
+
+    Columns: label, I1.. (dense, float32 in full), C1.. (categorical), T1.. (multi-valued, `|` between values).
+    A value is the number of its row within the column, so that a vocabulary finds as many values as occur.
+
+    Returns:
+        The path of the schema.
+
+    Raises:
+        InputError: the range is not within the stream.
+        StorageError: a file cannot be written.
+    """
+    path, stop = Path(path), clicks.num_examples if stop is None else stop
     clicks.check_range(start, stop)
     if path.suffix == ".toml":
         raise InputError(f"{path}: the schema is written with that suffix; name the file of clicks .tsv, say.")

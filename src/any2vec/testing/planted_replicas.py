@@ -16,12 +16,12 @@ import numpy as np
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import LONG_WORK, PATIENCE, Transport
-from any2vec.sync.centre import ServedCentre
-from any2vec.sync.circle import Circle
-from any2vec.sync.dense import DenseAgreement, NoAgreement
+from any2vec.sync.base.circle import Circle
+from any2vec.sync.base.dense import DenseAgreement, NoAgreement
+from any2vec.sync.drivers.shadow import ShadowSync
+from any2vec.sync.options.replica_names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
 from any2vec.sync.replica_make import make_replicated, needs_centre
-from any2vec.sync.replica_names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
-from any2vec.sync.shadow import ShadowSync
+from any2vec.sync.rules.centre import ServedCentre
 from any2vec.tables.replica import Replica
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from any2vec.sources.line_batch import Position
-from any2vec.sources.paced import PacedSource
-from any2vec.sources.pump import MOMENT, Batches
+from any2vec.sources.base.line_batch import Position
+from any2vec.sources.base.paced import PacedSource
+from any2vec.sources.base.pump import MOMENT, Batches
 from any2vec.testing.planted_stream import MOST_LINES, PlantedStream
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from any2vec.checks import MAX_SEED, check_number, check_whole
-from any2vec.data.storage import atomic_file
+from any2vec.data.io.storage import atomic_file
 from any2vec.errors import InputError
-from any2vec.kernels import planted_text as kernels
-from any2vec.kernels.lines import hash_numbers
-from any2vec.kernels.rng import stream_key
-from any2vec.sources.line_batch import LineBatch
+from any2vec.kernels.common.rng import stream_key
+from any2vec.kernels.text import planted_text as kernels
+from any2vec.kernels.text.lines import hash_numbers
+from any2vec.sources.base.line_batch import LineBatch
 
 SUFFIXES = ("", "ed", "er", "ing", "ly", "ness", "ous", "um")
 """of stems; the first one is the stem itself"""

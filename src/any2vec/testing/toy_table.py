@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.direct import aligned_rows
-from any2vec.data.entity_parts import EntityParts
-from any2vec.data.triple_buckets import TripleBuckets, blocks_of
-from any2vec.tables.partition_store import PartitionStore
+from any2vec.data.io.direct import aligned_rows
+from any2vec.data.triples.buckets import TripleBuckets, blocks_of
+from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.tables.disk.partition_store import PartitionStore
 
 COLUMNS = 3
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from any2vec.cluster.counters import Counters
-from any2vec.cluster.launch import join, joined
+from any2vec.cluster.launch.join import join, joined
 from any2vec.cluster.link import LinkModel, parse_link
 from any2vec.cluster.lone import LoneTransport
 from any2vec.cluster.threads import run_logical
@@ -19,35 +19,35 @@ from any2vec.cluster.transport import LONG_WORK, Transport, control
 from any2vec.embeddings import Embeddings
 from any2vec.errors import JobError
 from any2vec.machine import keep_freed_memory, usable_cores
-from any2vec.models.click_config import ClickModel
-from any2vec.models.config import SequenceModel
-from any2vec.models.ga_mlp import GAMLP
-from any2vec.models.triple_config import TripleModel
-from any2vec.sync.options import HostOptions
-from any2vec.sync.run_hosts import RunHosts
-from any2vec.sync.trainers import TrainerOptions
+from any2vec.models.clicks.config import ClickModel
+from any2vec.models.layers.ga_mlp import GAMLP
+from any2vec.models.triples.config import TripleModel
+from any2vec.models.words.config import SequenceModel
+from any2vec.sync.options.hosts import HostOptions
+from any2vec.sync.options.run_hosts import RunHosts
+from any2vec.sync.options.trainers import TrainerOptions
 from any2vec.train.host import FitRequest, Host, Made, first_other
-from any2vec.train.parts import prepare_part
-from any2vec.train.prepare import Prepared, Stage, graph_facts, open_graph, prepare, prepare_travelling
+from any2vec.train.out_of_core.table_options import TableOptions
 from any2vec.train.run_folder import is_finished, open_finished, own_folder, remove_table
-from any2vec.train.sequence_host import SequenceHost
-from any2vec.train.start import start_digest
-from any2vec.train.table_options import TableOptions
-from any2vec.train.word_table import sequence_host
+from any2vec.train.words.host import SequenceHost
+from any2vec.train.words.parts import prepare_part
+from any2vec.train.words.prepare import Prepared, Stage, graph_facts, open_graph, prepare, prepare_travelling
+from any2vec.train.words.start import start_digest
+from any2vec.train.words.table import sequence_host
 from any2vec.types import Progress
 
 if TYPE_CHECKING:
-    from any2vec.data.click_schema import ClickSchema
-    from any2vec.data.edges import GraphOptions
-    from any2vec.data.graph import Graph
-    from any2vec.data.node_options import NodeOptions
-    from any2vec.data.text import TextOptions
-    from any2vec.data.triple_options import TripleOptions
-    from any2vec.train.click_prepare import PreparedClicks
-    from any2vec.train.node_prepare import PreparedNodes
-    from any2vec.train.shared_table import SharedTable
-    from any2vec.train.table_host import TableHost
-    from any2vec.train.triple_prepare import PreparedTriples
+    from any2vec.data.clicks.schema import ClickSchema
+    from any2vec.data.graph.graph import Graph
+    from any2vec.data.graph.node_options import NodeOptions
+    from any2vec.data.graph.options import GraphOptions
+    from any2vec.data.text.text import TextOptions
+    from any2vec.data.triples.options import TripleOptions
+    from any2vec.train.clicks.prepare import PreparedClicks
+    from any2vec.train.layers.prepare import PreparedNodes
+    from any2vec.train.out_of_core.shared_table import SharedTable
+    from any2vec.train.out_of_core.table_host import TableHost
+    from any2vec.train.triples.prepare import PreparedTriples
 
 
 Found = TypeVar("Found")
@@ -165,15 +165,15 @@ class Call:
     def _prepared(self) -> Prepared | PreparedClicks | PreparedTriples | PreparedNodes:
         """Read the data, whole."""
         if isinstance(self.model, ClickModel):
-            from any2vec.train.click_prepare import prepare_clicks
+            from any2vec.train.clicks.prepare import prepare_clicks
 
             return prepare_clicks(self.data, self.schema, self.cache_dir, self.stage)
         if isinstance(self.model, TripleModel):
-            from any2vec.train.triple_prepare import prepare_triples
+            from any2vec.train.triples.prepare import prepare_triples
 
             return prepare_triples(self.data, self.triples, self.stage, self.cache_dir)
         if isinstance(self.model, GAMLP):
-            from any2vec.train.node_prepare import prepare_nodes
+            from any2vec.train.layers.prepare import prepare_nodes
 
             return prepare_nodes(self.model, self.data, self.nodes, self.graph, self.cache_dir, self.stage)
         return prepare(
@@ -185,15 +185,15 @@ class Call:
         self, request: FitRequest, prepared: Any, init: Embeddings | None, transport: Transport
     ) -> Host | TableHost | SharedTable:
         if isinstance(self.model, ClickModel):
-            from any2vec.train.click_host import ClickHost
+            from any2vec.train.clicks.host import ClickHost
 
             return ClickHost(request, prepared, transport)
         if isinstance(self.model, TripleModel):
-            from any2vec.train.triple_table import triple_host
+            from any2vec.train.triples.table import triple_host
 
             return triple_host(request, prepared, transport)
         if isinstance(self.model, GAMLP):
-            from any2vec.train.layer_host import node_host
+            from any2vec.train.layers.host import node_host
 
             return node_host(request, prepared, transport)
         return sequence_host(request, prepared, init, transport)
@@ -230,7 +230,7 @@ class Call:
 
         with threadpool_limits(limits=1, user_api="blas"), ExitStack() as stack:
             if isinstance(self.model, ClickModel) or (isinstance(self.model, GAMLP) and self.model.trainer != "pdadmm"):
-                from any2vec.models.click_nets import single_thread
+                from any2vec.models.clicks.nets import single_thread
 
                 stack.enter_context(single_thread())
             yield
@@ -270,18 +270,18 @@ def _finished(request: FitRequest) -> Made | None:
         return None
     made = Made(*open_finished(request.out, request.settings), [])
     if isinstance(request.model, ClickModel):
-        from any2vec.models.click_scorer import ClickScorer
+        from any2vec.models.clicks.scorer import ClickScorer
 
         return replace(made, scorer=ClickScorer.load(request.out))
     if request.table.memory is not None:
         with own_folder(request.out):
             remove_table(request.out)  # of a run that was killed behind its result
     if isinstance(request.model, TripleModel):
-        from any2vec.models.triple_scorer import TripleScorer
+        from any2vec.models.triples.scorer import TripleScorer
 
         return replace(made, scorer=TripleScorer.load(request.out))
     if isinstance(request.model, GAMLP):
-        from any2vec.models.node_classifier import NodeClassifier
+        from any2vec.models.layers.classifier import NodeClassifier
 
         return replace(made, scorer=NodeClassifier.load(request.out))
     return made

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from any2vec._version import __version__
-from any2vec.data.storage import atomic_file, storage_errors
+from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import check_file, read_safetensors, write_safetensors
 

@@ -9,37 +9,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from any2vec.checks import check_run
-from any2vec.cluster.launch import check_torch, is_first, joined, restarts
-from any2vec.data.storage import RESULT_FORMAT, check_folder_free
+from any2vec.cluster.launch.join import check_torch, is_first, joined, restarts
+from any2vec.data.io.storage import RESULT_FORMAT, check_folder_free
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
-from any2vec.models.click_config import ClickModel
-from any2vec.models.config import SequenceModel
-from any2vec.models.ga_mlp import GAMLP
-from any2vec.models.ngram import NGram
-from any2vec.models.triple_config import TripleModel
-from any2vec.parallel.layer_options import LayerOptions
-from any2vec.sync.options import HostOptions
-from any2vec.sync.run_hosts import TableHosts
-from any2vec.sync.trainers import TrainerOptions
+from any2vec.models.clicks.config import ClickModel
+from any2vec.models.layers.ga_mlp import GAMLP
+from any2vec.models.layers.options import LayerOptions
+from any2vec.models.triples.config import TripleModel
+from any2vec.models.words.config import SequenceModel
+from any2vec.models.words.ngram import NGram
+from any2vec.sync.options.hosts import HostOptions
+from any2vec.sync.options.run_hosts import TableHosts
+from any2vec.sync.options.trainers import TrainerOptions
 from any2vec.train.call import Call
-from any2vec.train.click_prepare import check_clicks, schema_of
+from any2vec.train.clicks.prepare import check_clicks, schema_of
 from any2vec.train.job import TrainJob
-from any2vec.train.parts import check_parts
-from any2vec.train.prepare import Stage, check_partition
+from any2vec.train.out_of_core.table_options import TableOptions
 from any2vec.train.run_folder import check_not_begun, check_resumable, make_way, own_folder
 from any2vec.train.spread import train_in_processes
-from any2vec.train.table_options import TableOptions
-from any2vec.train.triple_prepare import check_triples
-from any2vec.train.word_table import check_table
+from any2vec.train.triples.prepare import check_triples
+from any2vec.train.words.parts import check_parts
+from any2vec.train.words.prepare import Stage, check_partition
+from any2vec.train.words.table import check_table
 from any2vec.types import Progress
 
 if TYPE_CHECKING:
-    from any2vec.data.click_schema import ClickSchema
-    from any2vec.data.edges import GraphOptions
-    from any2vec.data.node_options import NodeOptions
-    from any2vec.data.text import TextOptions
-    from any2vec.data.triple_options import TripleOptions
+    from any2vec.data.clicks.schema import ClickSchema
+    from any2vec.data.graph.node_options import NodeOptions
+    from any2vec.data.graph.options import GraphOptions
+    from any2vec.data.text.text import TextOptions
+    from any2vec.data.triples.options import TripleOptions
 
 SpreadHosts = HostOptions | TrainerOptions | TableHosts | LayerOptions
 """how a run is spread: models of sequences, of clicks, of triples, of classes of nodes"""
@@ -151,7 +151,7 @@ def fit(
     if memory is not None and not isinstance(model, TripleModel):
         check_table(model, spread, init)
     if isinstance(model, GAMLP):
-        from any2vec.train.node_prepare import check_nodes
+        from any2vec.train.layers.prepare import check_nodes
 
         assert isinstance(spread, LayerOptions)
         check_nodes(model, spread, threads, nodes, text=text, init=init, on_epoch=on_epoch)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from any2vec.kernels.cbow import MAX_CENTRES as CBOW_CENTRES
-from any2vec.kernels.skipgram import MAX_CENTRES as SKIPGRAM_CENTRES
-from any2vec.models.config import SequenceModel
-from any2vec.models.learner import shared_negatives
-from any2vec.plan.hosts import Costs, Pace, RunPlan, Spread, check_pace, plan_run, touched_bytes
-from any2vec.plan.occupancy import Reading, blocks_per_kept
-from any2vec.plan.part import TEXT, HostPart, part_of_graph, part_of_text
+from any2vec.kernels.skipgram.cbow import MAX_CENTRES as CBOW_CENTRES
+from any2vec.kernels.skipgram.skipgram import MAX_CENTRES as SKIPGRAM_CENTRES
+from any2vec.models.words.config import SequenceModel
+from any2vec.models.words.learner import shared_negatives
+from any2vec.plan.cost.hosts import Costs, Pace, RunPlan, Spread, check_pace, plan_run, touched_bytes
+from any2vec.plan.cost.occupancy import Reading, blocks_per_kept
+from any2vec.plan.cost.part import TEXT, HostPart, part_of_graph, part_of_text
 
 if TYPE_CHECKING:
     from any2vec.train.sizing import Sized

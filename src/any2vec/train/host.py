@@ -13,21 +13,21 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from any2vec.cluster.launch import restarts
+from any2vec.cluster.launch.join import restarts
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport, control, text_of, text_part
 from any2vec.embeddings import Embeddings
 from any2vec.errors import JobError
 from any2vec.machine import peak_resident_bytes, resident_bytes
-from any2vec.plan.schedule import EpochSchedule
+from any2vec.plan.order.schedule import EpochSchedule
 from any2vec.signals import stop_signals
 from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint
 from any2vec.train.keeper import Keeper, Keeping
 from any2vec.train.loop import Driver, Learner, run
-from any2vec.train.prepare import Stage, remarks
+from any2vec.train.out_of_core.table_options import TableOptions
 from any2vec.train.progress import Recorder, cut_log
 from any2vec.train.run_folder import run_folder, write_result
-from any2vec.train.table_options import TableOptions
+from any2vec.train.words.prepare import Stage, remarks
 from any2vec.types import Progress
 
 

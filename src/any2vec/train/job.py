@@ -8,10 +8,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from any2vec.models.click_config import CLICK_MODELS, ClickModel
-from any2vec.models.config import SequenceModel
-from any2vec.models.ga_mlp import GAMLP, NODE_MODELS
-from any2vec.models.triple_config import TRIPLE_MODELS, TripleModel
+from any2vec.models.clicks.config import CLICK_MODELS, ClickModel
+from any2vec.models.layers.ga_mlp import GAMLP, NODE_MODELS
+from any2vec.models.triples.config import TRIPLE_MODELS, TripleModel
+from any2vec.models.words.config import SequenceModel
 
 MODELS = {
     "skipgram": "SkipGram", "cbow": "CBOW", "ngram": "NGram", "deepwalk": "DeepWalk", "node2vec": "Node2Vec",
@@ -55,15 +55,15 @@ class TrainJob:
     @classmethod
     def from_json(cls, text: str) -> TrainJob:
         """Raises ValueError, KeyError or TypeError for a text that `to_json` did not make."""
-        from any2vec.data.edges import GraphOptions
-        from any2vec.data.node_options import NodeOptions
-        from any2vec.data.text_options import TextOptions
-        from any2vec.data.triple_options import TripleOptions
-        from any2vec.parallel.layer_options import LayerOptions
-        from any2vec.sync.options import HostOptions
-        from any2vec.sync.run_hosts import TableHosts
-        from any2vec.sync.trainers import TrainerOptions
-        from any2vec.train.click_prepare import schema_from_dict
+        from any2vec.data.graph.node_options import NodeOptions
+        from any2vec.data.graph.options import GraphOptions
+        from any2vec.data.text.options import TextOptions
+        from any2vec.data.triples.options import TripleOptions
+        from any2vec.models.layers.options import LayerOptions
+        from any2vec.sync.options.hosts import HostOptions
+        from any2vec.sync.options.run_hosts import TableHosts
+        from any2vec.sync.options.trainers import TrainerOptions
+        from any2vec.train.clicks.prepare import schema_from_dict
 
         found = json.loads(text)
         options = dict(found["model"])

@@ -7,7 +7,7 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
-from any2vec.data.storage import atomic_file
+from any2vec.data.io.storage import atomic_file
 
 _FILES = "lost-*.json"
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from any2vec.data.storage import atomic_file, storage_errors
+from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.machine import resident_bytes
 from any2vec.types import Progress, Stats, Work
 

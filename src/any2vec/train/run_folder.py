@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from any2vec._version import __version__
-from any2vec.data.folder_lock import lock_folder
-from any2vec.data.storage import (
+from any2vec.data.io.folder_lock import lock_folder
+from any2vec.data.io.storage import (
     RESULT_FORMAT,
     atomic_file,
     fsync_path,
@@ -24,7 +24,7 @@ from any2vec.data.storage import (
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError, StorageError
 from any2vec.machine import describe
-from any2vec.models.ga_mlp import CLASSIFIER
+from any2vec.models.layers.ga_mlp import CLASSIFIER
 from any2vec.signals import stops_go_to
 from any2vec.train.checkpoint import FILE, check_settings, remove_checkpoint
 from any2vec.train.losses import forget_losses

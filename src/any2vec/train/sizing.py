@@ -10,21 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.corpus import Corpus, is_corpus
-from any2vec.data.text import TextOptions, count_text
-from any2vec.data.vocabulary import keep_probabilities
+from any2vec.data.text.corpus import Corpus, is_corpus
+from any2vec.data.text.text import TextOptions, count_text
+from any2vec.data.vocab.vocabulary import keep_probabilities
 from any2vec.errors import InputError
 from any2vec.machine import usable_cores
-from any2vec.models.config import SequenceModel, WalkModel
-from any2vec.models.learner import block_positions
-from any2vec.models.source import StoredTokens, WalkedTokens
-from any2vec.plan.estimate import GRAPH_START_SECONDS, Rates, RunEstimate, RunShape
-from any2vec.plan.hosts import plan_run
-from any2vec.plan.occupancy import TEXT_CLUMP, Frequencies, Reading, of_counts, zipf
+from any2vec.models.words.config import SequenceModel, WalkModel
+from any2vec.models.words.learner import block_positions
+from any2vec.models.words.source import StoredTokens, WalkedTokens
+from any2vec.plan.cost.estimate import GRAPH_START_SECONDS, Rates, RunEstimate, RunShape
+from any2vec.plan.cost.hosts import plan_run
+from any2vec.plan.cost.occupancy import TEXT_CLUMP, Frequencies, Reading, of_counts, zipf
 from any2vec.sampling.walks import Walker
-from any2vec.train.calibrate import fold, measure_pace, row_limit
 from any2vec.train.foresight import reading_of
-from any2vec.train.prepare import Stage, check_vocabulary, open_graph, walk_options
+from any2vec.train.words.calibrate import fold, measure_pace, row_limit
+from any2vec.train.words.prepare import Stage, check_vocabulary, open_graph, walk_options
 
 WRITE_FACTOR = 1.5
 """encoding against counting: the tokens are also written, renamed by rank and synced"""

@@ -13,22 +13,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from any2vec.cluster.launch import run_processes
-from any2vec.data.corpus import Corpus
-from any2vec.data.files import STDIN
+from any2vec.cluster.launch.join import run_processes
+from any2vec.data.io.files import STDIN
+from any2vec.data.text.corpus import Corpus
 from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError, InputError
-from any2vec.models.click_config import ClickModel
-from any2vec.models.config import SequenceModel
-from any2vec.models.ga_mlp import GAMLP
-from any2vec.models.triple_config import TripleModel
-from any2vec.sync.run_hosts import RunHosts
+from any2vec.models.clicks.config import ClickModel
+from any2vec.models.layers.ga_mlp import GAMLP
+from any2vec.models.triples.config import TripleModel
+from any2vec.models.words.config import SequenceModel
+from any2vec.sync.options.run_hosts import RunHosts
 from any2vec.train.call import own_threads
 from any2vec.train.checkpoint import FILE
 from any2vec.train.job import TrainJob
 from any2vec.train.losses import updates_lost
-from any2vec.train.prepare import Stage, open_graph
 from any2vec.train.run_folder import has_table, is_begun, note_restarts, summary_of
+from any2vec.train.words.prepare import Stage, open_graph
 from any2vec.types import Progress
 
 _RAY_PATIENCE = 50.0
@@ -71,7 +71,7 @@ def train_in_processes(
         threads = job.arguments["threads"] or own_threads(job.hosts, job.hosts.num_ranks)
         arguments = job.arguments | {"out": str(result), "threads": threads, "init": _stored_init(job, folder)}
         if job.nodes is not None:
-            from any2vec.train.node_files import stored_options
+            from any2vec.train.layers.files import stored_options
 
             job = replace(job, nodes=stored_options(job.nodes, folder))
         restarts = carry_out(replace(_stored(job, data, folder, stage), arguments=arguments), folder, hear)
@@ -80,15 +80,15 @@ def train_in_processes(
         embeddings = Embeddings.load(result) if out is not None else Embeddings.load(result, mmap=False)
         scorer: Any = None
         if isinstance(job.model, ClickModel):
-            from any2vec.models.click_scorer import ClickScorer
+            from any2vec.models.clicks.scorer import ClickScorer
 
             scorer = ClickScorer.load(result)
         elif isinstance(job.model, GAMLP):
-            from any2vec.models.node_classifier import NodeClassifier
+            from any2vec.models.layers.classifier import NodeClassifier
 
             scorer = NodeClassifier.load(result)
         if isinstance(job.model, TripleModel):
-            from any2vec.models.triple_scorer import TripleScorer
+            from any2vec.models.triples.scorer import TripleScorer
 
             scorer = TripleScorer.load(result)
         return embeddings, summary_of(result), records, scorer
@@ -168,7 +168,7 @@ def _start(job: Job, folder: Path, hear: Callable[[str], None]) -> None:
     spread: RunHosts = job.hosts
     assert spread.num_ranks is not None
     if spread.ray is not None:
-        from any2vec.cluster.ray_hosts import run_ray
+        from any2vec.cluster.ray.hosts import run_ray
 
         # The job itself travels: nodes need not see this process's temporary files.
         return run_ray(

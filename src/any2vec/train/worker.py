@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from any2vec._version import __version__
-from any2vec.cluster.launch import run_child
+from any2vec.cluster.launch.join import run_child
 from any2vec.errors import FormatError
 from any2vec.train.job import TrainJob
 

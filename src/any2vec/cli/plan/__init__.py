@@ -1,0 +1,1 @@
+"""Commands that say beforehand what a run needs."""

@@ -1,0 +1,196 @@
+"""`any2vec evaluate`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from any2vec.checks import MAX_SEED
+from any2vec.cli.options import with_flags
+from any2vec.cli.output import AsJson, guarded, note, plain, print_json, render, show
+from any2vec.cli.results.pip import check_flags, judge, pip_flags
+from any2vec.cli.results.search import Format, Result, load
+from any2vec.cli.run.job import check_input
+from any2vec.data.io.storage import atomic_file
+from any2vec.errors import InputError, StorageError
+
+TASKS = ("similarity", "analogy", "pip", "nodes", "links", "triples")
+
+
+def _evaluate(
+    run: Result,
+    task: Annotated[str, typer.Option("--task", "-t", help=", ".join(TASKS))],
+    data: Annotated[
+        list[Path],
+        typer.Option("--data", "-d", help="Word pairs, questions, text, labels, a split, triples; repeat for more."),
+    ],
+    method: Annotated[str, typer.Option("--method", help="analogy: add (3CosAdd) or mul (3CosMul)")] = "add",
+    max_vocab: Annotated[
+        int | None,
+        typer.Option(
+            "--max-vocab",
+            min=4,
+            show_default=False,
+            help=r"analogy: only among the most frequent words \[default 30000]; pip: of training",
+        ),
+    ] = None,
+    fractions: Annotated[
+        str | None,
+        typer.Option("--fractions", help="nodes: shares that train, by commas (0.1 to 0.9)", show_default=False),
+    ] = None,
+    shuffles: Annotated[int, typer.Option("--shuffles", min=1, help="nodes: random splits per share")] = 10,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            min=0,
+            max=MAX_SEED,
+            show_default=False,
+            help=r"nodes: of the splits \[default 1]; pip: of the training",
+        ),
+    ] = None,
+    score: Annotated[str, typer.Option("--score", help="links: dot, cosine, output or hadamard")] = "dot",
+    known: Annotated[
+        list[Path] | None,
+        typer.Option("--known", help="triples: others that are true, besides those of training.", show_default=False),
+    ] = None,
+    unknown: Annotated[
+        str,
+        typer.Option("--unknown", help="triples with names that have no vector: rank in the middle, skip, or error"),
+    ] = "middle",
+    unseen: Annotated[
+        bool,
+        typer.Option(
+            "--unseen/--seen-only",
+            help="similarity: count words that training has not seen, where the result can make their vectors.",
+        ),
+    ] = True,
+    references: Annotated[
+        bool, typer.Option("--references/--no-references", help="pip: find the best there is, too (slow).")
+    ] = True,
+    format: Format = None,
+    as_json: AsJson = False,
+    **values: Any,
+) -> None:
+    """Score vectors on a public test.
+
+    similarity: rank correlation with people's judgement. analogy: Google's questions, by section.
+    pip: inner products against a text's shifted positive PMI, or against other vectors; zeros have 1, less is better.
+    nodes: labels of nodes from their vectors. links: held-out edges against fixed negatives (see any2vec split).
+    triples: ranks of held-out triples among all entities, filtered, both sides.
+    """
+    options: dict[str, dict[str, Any]] = {
+        "similarity": {"unseen": unseen},
+        "analogy": {"method": method, "max_vocab": max_vocab or 30_000},
+        "nodes": {"shuffles": shuffles, "seed": 1 if seed is None else seed} | _fractions(fractions),
+        "links": {"score": score},
+        "pip": {},
+        "triples": {"known": known or [], "unknown": unknown},
+    }
+    if task not in options:
+        raise InputError(f"--task must be one of {', '.join(TASKS)}; got {task!r}.")
+    check_flags(task, values)
+    for path in [*data, *(known or [])]:
+        check_input(str(path))
+    judged = _scorer(run) if task == "triples" else load(run, format)
+
+    def judge_one(path: Path) -> Any:
+        if task == "pip":
+            given = {name: value for name, value in (("max_vocab", max_vocab), ("seed", seed)) if value is not None}
+            return judge(run, judged, path, values | given, references)
+        return function(task)(judged, path, **options[task])
+
+    found = [{"task": task, "data": str(path)} | _flat(judge_one(path).as_dict()) for path in data]
+    keep_scores(run, found)
+    if as_json:
+        print_json(found[0] if len(found) == 1 else {"task": task, "results": found})
+        return
+    for one in found:
+        show(*render(_for_people(one)))
+        if one.get("num_unknown"):
+            note(
+                f"{one['num_unknown']:,} of {one['num_triples']:,} triples have names that the model was not trained "
+                "on: they rank in the middle; --unknown skip leaves them out."
+            )
+
+
+evaluate = with_flags(guarded(_evaluate), pip_flags())
+
+
+def function(task: str) -> Any:
+    """The function of `any2vec.evaluate` behind a task; scikit-learn is imported only by those that need it."""
+    if task == "triples":
+        return importlib.import_module("any2vec.evaluate.triple_files").evaluate_triple_file
+    return getattr(importlib.import_module(f"any2vec.evaluate.{task}"), f"evaluate_{task}")
+
+
+def _scorer(run: Path) -> Any:
+    """The model of triples in the folder of a run."""
+    from any2vec.models.triples.scorer import TripleScorer
+
+    return TripleScorer.load(run)
+
+
+def _flat(result: dict[str, Any]) -> dict[str, Any]:
+    """The score on a single set stands at the top too, where a program looks first."""
+    sets: list[dict[str, Any]] = list(result.get("sets") or [])
+    if len(sets) != 1:
+        return result
+    return result | {name: sets[0][name] for name in ("spearman", "pairs", "covered", "made")}
+
+
+def _for_people(result: dict[str, Any]) -> dict[str, Any]:
+    """Without what a person does not read (single shuffles, the protocol's text); totals below their sections."""
+    shown = {name: value for name, value in plain(result).items() if name not in ("protocol", "task")}
+    totals = [shown.pop(name) for name in ("semantic", "syntactic", "total") if name in shown]
+    if totals:
+        shown["sections"] += totals
+    for name in ("spearman", "pairs", "covered", "made") if shown.get("sets") else ():
+        shown.pop(name, None)
+    if "scores" in shown:
+        shown["scores"] = [
+            {name: value for name, value in row.items() if not name.endswith("_runs")} for row in shown["scores"]
+        ]
+    return shown
+
+
+def keep_scores(run: Path, found: list[dict[str, Any]]) -> None:
+    """Keep scores in `evaluation.jsonl` of a run folder, for `any2vec report`; a test's newer score wins.
+
+    Does nothing for other vector files, and where the folder may not be written.
+    """
+    path = run / "evaluation.jsonl"
+    if not (run / "run.json").is_file():
+        return
+    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+    fresh = {_which(one): json.dumps(plain(one), ensure_ascii=False) for one in found}
+    for line in lines:
+        with suppress(ValueError, KeyError):
+            fresh.setdefault(_which(json.loads(line)), line)
+    with suppress(StorageError), atomic_file(path) as temporary:
+        temporary.write_text("".join(line + "\n" for line in fresh.values()), "utf-8")
+
+
+def _which(score: dict[str, Any]) -> tuple[Any, ...]:
+    """What makes two scores the same test."""
+    return score["task"], score["data"], score.get("method"), score.get("score"), score.get("max_vocab")
+
+
+def _fractions(text: str | None) -> dict[str, Any]:
+    return {} if text is None else {"fractions": parse_fractions(text)}
+
+
+def parse_fractions(text: str) -> tuple[float, ...]:
+    """`0.1,0.5` -> (0.1, 0.5); InputError outside (0, 1)."""
+    try:
+        shares = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        shares = ()
+    if not shares or not all(0 < share < 1 for share in shares):
+        raise InputError(f"--fractions takes numbers between 0 and 1 by commas, like 0.1,0.5,0.9; got {text!r}.")
+    return shares

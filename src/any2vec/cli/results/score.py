@@ -1,0 +1,135 @@
+"""`any2vec score`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from any2vec.cli.output import cell, facts, guarded, number, print_json, show
+from any2vec.cluster.launch.join import check_torch
+from any2vec.data.io.storage import atomic_file, check_file_free
+from any2vec.errors import InputError
+from any2vec.train.run_folder import is_node_classifier
+
+_BATCH_SIZE = 4096
+
+
+def _score(
+    model: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a finished run.", show_default=False)],
+    rows: Annotated[
+        list[str], typer.Argument(metavar="ROWS...", help="Files like those of training.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="File for the probabilities, a line a row.", show_default=False),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is at --out.")] = False,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", min=1, help=r"Clicks: rows scored at once \[default 4096]")
+    ] = None,
+    features: Annotated[
+        Path | None, typer.Option("--features", help="Classes of nodes: the nodes' features.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object of scores, no probabilities.")] = False,
+) -> None:
+    """How likely a click is for each row, by a model of clicks; and how good that is, where the label is there.
+
+    any2vec score clicks rows.tsv --out probabilities.txt
+    any2vec score classes edges.tsv --features x.npz --out told.tsv
+
+    Of a classifier of nodes: the class of each node of a graph, old nodes or new ones, and how likely it is. Without
+    --out (and --json) the lines go to standard output.
+    """
+    if is_node_classifier(model):
+        _tell_classes(model, rows, features, batch_size, out, overwrite, as_json)
+        return
+    if features is not None:
+        raise InputError(f"--features is for a classifier of nodes, and {model} is none; leave it out.")
+    if out is not None:
+        check_file_free(out, overwrite)
+    check_torch("Models of clicks")
+    from any2vec.models.clicks.scorer import ClickScorer
+
+    scorer = ClickScorer.load(model)
+    found = list(scorer.score(rows[0] if len(rows) == 1 else rows, batch_size or _BATCH_SIZE))
+    probability_N = np.concatenate([probabilities for probabilities, _ in found])
+    label_N = np.concatenate([labels for _, labels in found])
+    summary: dict[str, Any] = {
+        "model": str(model), "num_examples": len(probability_N), "mean": float(probability_N.mean()),
+    }  # fmt: skip
+    is_known = ~np.isnan(label_N)
+    if is_known.any():
+        summary |= _judged(label_N[is_known], probability_N[is_known])
+    lines = "".join(f"{probability:.6g}\n" for probability in probability_N.tolist())
+    if out is not None:
+        with atomic_file(out, overwrite) as temporary:
+            temporary.write_text(lines, encoding="ascii")
+    if as_json:
+        print_json(summary)
+        return
+    if out is None:
+        typer.echo(lines, nl=False)
+        return
+    pairs = [("rows", number(summary["num_examples"])), ("mean", f"{summary['mean']:.4f}")]
+    pairs += [(name, cell(summary[name])) for name in ("log_loss", "auc", "normalised_entropy") if name in summary]
+    pairs += [("note", summary["note"])] if "note" in summary else []
+    show(facts("", [*pairs, ("written to", str(out))]))
+
+
+def _tell_classes(
+    model: Path, edges: list[str], features: Path | None, batch_size: int | None, out: Path | None, overwrite: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """`node class probability` lines of all nodes of a graph."""
+    if features is None or len(edges) != 1:
+        raise InputError(f"{model} tells classes of nodes: give one graph, and their features, --features.")
+    if batch_size is not None:
+        raise InputError("--batch-size is for models of clicks; leave it out.")
+    if out is not None:
+        check_file_free(out, overwrite)
+    from any2vec.models.layers.classifier import NodeClassifier
+    from any2vec.train.layers.prepare import answer_nodes
+
+    classifier = NodeClassifier.load(model)
+    keys, _, score_NC = answer_nodes(classifier, edges[0], features)
+    share_NC = np.exp(score_NC.astype(np.float64) - score_NC.max(axis=1, keepdims=True))
+    share_NC /= share_NC.sum(axis=1, keepdims=True)
+    told_N = share_NC.argmax(axis=1)
+    names = [classifier.classes[told] for told in told_N.tolist()]
+    lines = (
+        f"{key}\t{name}\t{share:.6g}\n" for key, name, share in zip(keys, names, share_NC.max(axis=1), strict=True)
+    )
+    counts = {name: names.count(name) for name in classifier.classes}
+    if out is not None:
+        with atomic_file(out, overwrite) as temporary:
+            temporary.write_text("".join(lines), encoding="utf-8")
+    if as_json:
+        print_json({"model": str(model), "num_nodes": len(keys), "classes": counts})
+    elif out is None:
+        typer.echo("".join(lines), nl=False)
+    else:
+        told = ", ".join(f"{name} {number(count)}" for name, count in counts.items())
+        show(facts("", [("nodes", number(len(keys))), ("classes", told), ("written to", str(out))]))
+
+
+def _judged(label_B: np.ndarray, probability_B: np.ndarray) -> dict[str, Any]:
+    """Scores of rows whose label is known; None, and a note why, for those that need both labels."""
+    from any2vec.evaluate.clicks import ClicksResult, calibration, evaluate_clicks, log_loss
+
+    label = label_B[0]
+    if (label_B != label).any():
+        return asdict(evaluate_clicks(label_B, probability_B))
+    return dict.fromkeys(item.name for item in fields(ClicksResult)) | {
+        "log_loss": log_loss(label_B, probability_B),
+        "calibration": calibration(label_B, probability_B) if label else None,
+        "rate": float(label),
+        "num_examples": len(label_B),
+        "note": f"All {len(label_B):,} labels are {label:.0f}: auc, normalised entropy and the like need both.",
+    }
+
+
+score = guarded(_score)

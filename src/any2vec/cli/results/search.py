@@ -1,0 +1,80 @@
+"""`any2vec nearest` and `any2vec analogy`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from any2vec.cli.output import AsJson, columns, guarded, note, print_json, show
+
+Result = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder, or any vector file that any2vec reads.")]
+K = Annotated[int, typer.Option("--k", "-k", min=1, help="How many to show.")]
+Format = Annotated[
+    str | None, typer.Option("--format", help="Format of the file; guessed when not given.", show_default=False)
+]
+
+
+def load(path: Path, format: str | None = None) -> Any:
+    """The Embeddings at `path`, memory-mapped where the format allows; of clicks those keys that have learned."""
+    from any2vec.embeddings import Embeddings
+    from any2vec.models.clicks.keys import trained_keys
+
+    return trained_keys(Embeddings.load(path, format=format))
+
+
+@guarded
+def nearest(
+    result: Result,
+    keys: Annotated[list[str], typer.Argument(metavar="KEY...", help="Words or node ids.")],
+    k: K = 10,
+    approximate: Annotated[
+        bool, typer.Option("--approximate", help="Through an index: faster for many queries on large tables.")
+    ] = False,
+    format: Format = None,
+    as_json: AsJson = False,
+) -> None:
+    """The nearest neighbours of words or nodes, by cosine similarity."""
+    embeddings = load(result, format)
+    answers = dict(zip(keys, embeddings.nearest_batch(keys, k, approximate), strict=True))
+    made = [key for key in answers if key not in embeddings]
+    if as_json:
+        queries = [
+            {"key": key, "seen": key not in made, "neighbours": _listed(answer)} for key, answer in answers.items()
+        ]
+        print_json(queries[0] if len(queries) == 1 else {"queries": queries})
+        return
+    titled = ((f"nearest to {key}", answer) for key, answer in answers.items())
+    show(*(_table(title, "cosine", answer) for title, answer in titled))
+    if made:
+        note(f"Not among the words of training, so made of characters: {', '.join(made)}.")
+
+
+@guarded
+def analogy(
+    result: Result,
+    a: Annotated[str, typer.Argument(help="A, as in A is to B")],
+    b: Annotated[str, typer.Argument(help="B")],
+    c: Annotated[str, typer.Argument(help="as C is to the answer")],
+    k: K = 10,
+    method: Annotated[str, typer.Option("--method", help="add (3CosAdd) or mul (3CosMul)")] = "add",
+    format: Format = None,
+    as_json: AsJson = False,
+) -> None:
+    """A is to B as C is to ...?  `any2vec analogy DIR man king woman`."""
+    embeddings = load(result, format)
+    answer = embeddings.analogy([b, c], [a], k=k, method=method)
+    if as_json:
+        print_json({"a": a, "b": b, "c": c, "method": method, "answers": _listed(answer)})
+    else:
+        show(_table(f"{a} is to {b} as {c} is to", "score", answer))
+
+
+def _listed(answer: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
+    return [{"key": key, "score": float(score)} for key, score in answer]
+
+
+def _table(title: str, score: str, answer: Sequence[tuple[str, float]]) -> Any:
+    return columns(title, ["key", score], [(name, f"{value:.3f}") for name, value in answer])

@@ -1,0 +1,1 @@
+"""How processes become hosts: started, watched, joined, ended."""

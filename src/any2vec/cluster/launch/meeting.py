@@ -1,0 +1,96 @@
+"""How processes that know one address or one file become a group of torch.distributed."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from any2vec.cluster.launch.processes import RENDEZVOUS
+from any2vec.errors import Any2VecError, HostError, InputError
+
+if TYPE_CHECKING:
+    from torch.distributed import Store
+
+_LOOK = 0.02
+
+
+def meet(rank: int, hosts: int, seconds: float) -> None:
+    """Make torch.distributed's default group, of gloo: where `run_processes` says, otherwise where torchrun says.
+
+    Raises:
+        HostError: not all came within about so many seconds, or rank 0 cannot be reached.
+        InputError: the address is missing or wrong, the port is in use, or the network interface is not there.
+    """
+    import torch.distributed as dist
+    from torch.distributed.rendezvous import rendezvous
+
+    limit = timedelta(seconds=seconds)
+    try:
+        if RENDEZVOUS in os.environ:
+            method = os.environ[RENDEZVOUS]
+            dist.init_process_group("gloo", init_method=method, rank=rank, world_size=hosts, timeout=limit)
+        else:
+            common, _, _ = next(rendezvous("env://", rank, hosts, timeout=limit))
+            common.set_timeout(limit)
+            store = fresh(common, rank, hosts, seconds)
+            dist.init_process_group("gloo", store=store, rank=rank, world_size=hosts, timeout=limit)
+    except (RuntimeError, ValueError) as error:
+        raise error if isinstance(error, Any2VecError) else _explain(str(error), rank, hosts, seconds) from error
+
+
+def fresh(common: Store, rank: int, hosts: int, seconds: float) -> Store:
+    """A corner of a store in which nobody has written yet, the same for all hosts of this attempt.
+
+    `torchrun --max-restarts` may give a restarted job the store of the attempt before, with the addresses of processes
+    that are gone. How often a host was restarted is no common number: agents count each for itself, and a process may
+    die before it comes here. So every host calls with a word of its own, and rank 0 answers each call with the name of
+    the corner until all have said that they know it.
+    """
+    import torch.distributed as dist
+
+    if rank:
+        word = uuid.uuid4().hex
+        common.set(f"any2vec/call/{rank}", word)
+        name = common.get(f"any2vec/answer/{word}").decode()
+        common.set(f"any2vec/{name}/{rank}", "knows")
+        return dist.PrefixStore(name, common)
+    name = uuid.uuid4().hex
+    waiting = set(range(1, hosts))
+    deadline = time.monotonic() + seconds
+    while waiting:
+        for peer in sorted(waiting):
+            if common.check([f"any2vec/{name}/{peer}"]):
+                waiting.remove(peer)
+            elif common.check([f"any2vec/call/{peer}"]):
+                common.set(f"any2vec/answer/{common.get(f'any2vec/call/{peer}').decode()}", name)
+        if time.monotonic() > deadline:
+            raise HostError(f"Rank {min(waiting)} did not come within {seconds:g} s; look at its own errors.")
+        time.sleep(_LOOK)
+    return dist.PrefixStore(name, common)
+
+
+def _explain(text: str, rank: int, hosts: int, seconds: float) -> Any2VecError:
+    """One sentence about what torch.distributed said when hosts could not meet."""
+    address, port = os.environ.get("MASTER_ADDR"), os.environ.get("MASTER_PORT")
+    if "EADDRINUSE" in text:
+        return InputError(f"Port {port} (MASTER_PORT) is in use on the machine of rank {rank}; choose another one.")
+    if "variable" in text or "invalid literal" in text:
+        return InputError(
+            f"Rank {rank} has no valid meeting point (MASTER_ADDR={address!r}, MASTER_PORT={port!r}); "
+            "start it by torchrun, or set them to the address and a free port of rank 0's machine."
+        )
+    if "Unable to find address" in text:
+        return InputError(f"GLOO_SOCKET_IFNAME={os.environ.get('GLOO_SOCKET_IFNAME')!r} is no network interface here.")
+    if "client socket" in text or "Ping failed" in text or "ECONN" in text:
+        return HostError(
+            f"Rank {rank} could not reach rank 0 at {address}:{port} in {seconds:g} s: "
+            "it is not running, the address is wrong, or a firewall is between them."
+        )
+    if "imed out" in text or "timeout" in text.lower():
+        return HostError(f"Rank {rank} waited {seconds:g} s and not all of the {hosts} hosts came; look at the others.")
+    return HostError(
+        f"Rank {rank} could not join the other hosts: {text.splitlines()[0] if text else 'no reason given'}"
+    )

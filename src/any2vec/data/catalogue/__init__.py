@@ -1,0 +1,1 @@
+"""Public sets by name, and data that ship with Python."""

@@ -1,0 +1,1 @@
+"""Logs of clicks with a schema become columns of rows."""

@@ -1,0 +1,238 @@
+"""A schema with what a training file taught it: vocabularies, means and standard deviations. It encodes new rows.
+
+In a folder: schema.json (the schema, means and standard deviations of the dense columns) and, when a column has a
+vocabulary, values.parquet (column, value, count; the rows of each column in order, from its row 2 on).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.clicks.batch import ClickBatch
+from any2vec.data.clicks.encoding import batch_of, encode_block
+from any2vec.data.clicks.reader import BLOCK_BYTES, read_rows
+from any2vec.data.clicks.rows import FIRST, HashedRows, KnownRows, texts_of_keys
+from any2vec.data.clicks.schema import ClickSchema
+from any2vec.data.io.files import expand_inputs
+from any2vec.data.io.storage import write_json
+from any2vec.data.vocab.identifiers import keys_of
+from any2vec.data.vocab.vocabulary import Keys, Vocabulary
+from any2vec.errors import FormatError, InputError
+
+FORMAT = "any2vec-clicks-schema"
+VERSION = 1
+SCHEMA, VALUES = "schema.json", "values.parquet"
+
+
+class ClickEncoder:
+    """Encodes rows as the training file was encoded; saved with a model."""
+
+    def __init__(
+        self,
+        schema: ClickSchema,
+        vocabularies: Mapping[str, Vocabulary],
+        mean_X: np.ndarray | None = None,
+        std_X: np.ndarray | None = None,
+    ) -> None:
+        """vocabularies: by the name of each column whose ids are `vocabulary`; mean_X, std_X: float64 (X,), 0 and 1
+        where a dense column is not standardised. InputError: a vocabulary is missing or too many."""
+        wanted = [column.name for column in schema.columns if column.ids == "vocabulary"]
+        if sorted(wanted) != sorted(vocabularies):
+            raise InputError(f"The schema needs vocabularies of the columns {wanted}, got {sorted(vocabularies)}.")
+        self.schema = schema
+        self.vocabularies = dict(vocabularies)
+        self.mean_X = np.zeros(len(schema.dense)) if mean_X is None else np.asarray(mean_X, np.float64)
+        self.std_X = np.ones(len(schema.dense)) if std_X is None else np.asarray(std_X, np.float64)
+        sizes = [
+            FIRST + len(vocabularies[column.name]) if column.ids == "vocabulary" else column.hash_rows
+            for column in schema.columns
+        ]
+        self.num_rows_F = np.array(sizes, np.int64)
+        """int64 (F,): rows of each column"""
+        self.offset_F = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.num_rows_F)])
+        """int64 (F + 1,): the first row of each column in the table, and the rows in all"""
+
+    @classmethod
+    def of(cls, schema: ClickSchema, vocabularies: Mapping[str, Vocabulary] | None = None) -> ClickEncoder:
+        """An encoder of a schema without standardised columns."""
+        return cls(schema, vocabularies or {})
+
+    def dense(self, raw_NX: np.ndarray) -> np.ndarray:
+        """float32 (N, X), finite: float64 numbers (N, X) of `click_encoding`, standardised; NaN (missing) is 0."""
+        largest = np.finfo(np.float32).max
+        with np.errstate(over="ignore"):
+            whole = np.nan_to_num((raw_NX - self.mean_X) / self.std_X, nan=0.0)
+        return np.clip(whole, -largest, largest).astype(np.float32)
+
+    def encode(
+        self, data: Any, *, batch_size: int = 4096, needs_label: bool = False, block_bytes: int = BLOCK_BYTES
+    ) -> Iterator[ClickBatch]:
+        """Batches of at most `batch_size` examples of new files, in order; labels that are not there are NaN.
+
+        data: a path, folder, glob, `-` or a list of those. Memory O(block + vocabularies).
+
+        Raises:
+            DataError: the files do not fit the schema, or a value is not legal.
+        """
+        rows = [
+            KnownRows(self.vocabularies[column.name]) if column.ids == "vocabulary" else HashedRows(column.hash_rows)
+            for column in self.schema.columns
+        ]
+        source = read_rows(expand_inputs(data), self.schema, needs_label=needs_label, block_bytes=block_bytes)
+        with closing(source) as blocks:  # type: ignore[type-var]
+            for block in blocks:
+                found = encode_block(block, self.schema, rows, needs_label)
+                dense = self.dense(found.dense_NX)
+                ends = [np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]) for _, lengths in found.bags]
+                for start in range(0, block.num_rows, batch_size):
+                    part = slice(start, min(start + batch_size, block.num_rows))
+                    bags = [
+                        (values[end[part.start] : end[part.stop]], lengths[part])
+                        for (values, lengths), end in zip(found.bags, ends, strict=True)
+                    ]
+                    yield batch_of(found.label_N[part], dense[part], found.single_NF[part], bags, self.offset_F)
+
+    def keys(self) -> Keys:
+        """`column=value` of each row of the table, in order; `column#bucket` where values are hashed."""
+        import pyarrow as pa
+
+        found = []
+        for column in self.schema.columns:
+            found.append(pa.array([f"{column.name}=<missing>", f"{column.name}=<rare>"], pa.large_binary()))
+            if column.ids == "vocabulary":
+                values = texts_of_keys(self.vocabularies[column.name].keys)
+                found.append(_behind(f"{column.name}=", values))
+            else:
+                buckets = pa.array(np.arange(column.hash_rows - FIRST)).cast(pa.large_string())
+                found.append(_behind(f"{column.name}#", buckets.cast(pa.large_binary())))
+        return keys_of(pa.concat_arrays(found))
+
+    # ---- on disk ----------------------------------------------------------------------------------------------------
+
+    def save(self, folder: Path | str) -> None:
+        """Write schema.json and, where a column has a vocabulary, values.parquet (inside an `atomic_folder`)."""
+        for name, part in self.parts().items():
+            part.write(Path(folder) / name)
+
+    def parts(self) -> dict[str, EncoderFile]:
+        """What `save` writes, by file name, for those who write other files beside it."""
+        return {name: EncoderFile(self, name) for name in ([SCHEMA, VALUES] if self.vocabularies else [SCHEMA])}
+
+    @classmethod
+    def open(cls, folder: Path | str) -> ClickEncoder:
+        """Open what `save` wrote.
+
+        Raises:
+            FormatError: a file is missing, damaged, too new, or the files do not fit together.
+        """
+        path = Path(folder) / SCHEMA
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if content["format"] != FORMAT:
+                raise FormatError(f"{path} is not a schema of clicks; give a folder written by any2vec.")
+            if not isinstance(content["version"], int) or content["version"] > VERSION:
+                raise FormatError(f"{path} has version {content['version']}; this any2vec reads up to {VERSION}.")
+            schema = ClickSchema.from_dict(content["schema"])
+            mean_X, std_X = (np.array(content[name], np.float64) for name in ("mean", "std"))
+        except FormatError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            raise FormatError(
+                f"{path} cannot be read as a schema of clicks ({error}); write the folder again."
+            ) from error
+        names = [column.name for column in schema.columns if column.ids == "vocabulary"]
+        vocabularies = _read_values(Path(folder) / VALUES, names) if names else {}
+        if mean_X.shape != (len(schema.dense),) or std_X.shape != mean_X.shape or not (std_X > 0).all():
+            raise FormatError(f"{path} is damaged: its means do not fit its dense columns; write the folder again.")
+        return cls(schema, vocabularies, mean_X, std_X)
+
+
+def _behind(first: str, values: Any) -> Any:
+    """Each of a large_binary array, behind the same beginning."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.binary_join_element_wise(
+        pa.scalar(first.encode(), pa.large_binary()), values, pa.scalar(b"", pa.large_binary())
+    )
+
+
+@dataclass(frozen=True)
+class EncoderFile:
+    """One of the files of an encoder."""
+
+    encoder: ClickEncoder
+    name: str
+    """SCHEMA or VALUES"""
+
+    def write(self, path: Path) -> None:
+        """Write it to `path`, whatever that is called."""
+        encoder = self.encoder
+        if self.name == VALUES:
+            _write_values(path, encoder.vocabularies)
+            return
+        content = {"format": FORMAT, "version": VERSION, "schema": encoder.schema.to_dict()}
+        learnt = {"mean": encoder.mean_X.tolist(), "std": encoder.std_X.tolist()}
+        write_json(path, content | learnt)
+
+
+def _write_values(path: Path, vocabularies: Mapping[str, Vocabulary]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def text(keys: Keys) -> Any:
+        values = texts_of_keys(keys)
+        try:
+            return values.cast(pa.large_string())
+        except pa.ArrowInvalid:
+            return values
+
+    parts = {name: text(vocabulary.keys) for name, vocabulary in vocabularies.items()}
+    if not all(pa.types.is_large_string(values.type) for values in parts.values()):
+        parts = {name: values.cast(pa.large_binary()) for name, values in parts.items()}
+    columns = pa.array(list(parts), pa.string())
+    indices = np.repeat(np.arange(len(parts), dtype=np.int32), [len(values) for values in parts.values()])
+    counts = np.concatenate([np.asarray(vocabulary.counts, np.int64) for vocabulary in vocabularies.values()])
+    table = {
+        "column": pa.DictionaryArray.from_arrays(pa.array(indices), columns),
+        "value": pa.chunked_array(list(parts.values())),
+        "count": pa.array(counts),
+    }
+    pq.write_table(pa.table(table), path)
+
+
+def _read_values(path: Path, names: list[str]) -> dict[str, Vocabulary]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path, columns=["column", "value", "count"])
+        of = table.column("column").cast(pa.string())
+        parts = {name: table.filter(pc.equal(of, name)) for name in names}
+        if sum(part.num_rows for part in parts.values()) != table.num_rows:
+            raise FormatError(f"{path} holds values of columns that the schema does not have; write the folder again.")
+        return {name: _vocabulary(part) for name, part in parts.items()}
+    except FormatError:
+        raise
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0][:200] or type(error).__name__
+        raise FormatError(f"{path} cannot be read as values of columns ({reason}); write the folder again.") from error
+
+
+def _vocabulary(table: Any) -> Vocabulary:
+    import pyarrow as pa
+
+    values = pa.chunked_array(table.column("value").chunks, table.schema.field("value").type)
+    values = values.cast(pa.large_binary()).combine_chunks()
+    values.validate(full=True)
+    if values.null_count or table.column("count").null_count:
+        raise ValueError("a value is missing")
+    return Vocabulary(keys_of(values), table.column("count").to_numpy().astype(np.int64))

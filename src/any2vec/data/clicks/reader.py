@@ -1,0 +1,276 @@
+"""Files of clicks as blocks of columns: TSV and CSV (plain, gz, zst, xz, standard input), Parquet, Arrow and Feather.
+
+A block is some MiB of text, or some ten thousand rows of a table: memory O(block), whatever the file's length.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from any2vec.data.clicks.schema import DELIMITERS, ClickSchema, nearest
+from any2vec.data.io.arrow import column_names, read_batches
+from any2vec.data.io.files import content_hash, display, is_regular, prefetch, read_blocks
+from any2vec.data.text.encoding import Meter, form_of
+from any2vec.errors import DataError
+
+BLOCK_BYTES = 1 << 22
+BLOCK_ROWS = 1 << 15
+_MAX_LINE = 1 << 26
+
+
+@dataclass(frozen=True)
+class RawRows:
+    """Some rows of one file, column by column, as they stand there."""
+
+    name: str
+    """the file, for messages"""
+    columns: dict[str, Any]
+    """pyarrow arrays of `num_rows` values; text as large_binary"""
+    num_rows: int
+    first: int
+    """rows of the file before these; lines, where it is text"""
+    text: bytes | None = None
+    """the lines that the rows were read from"""
+
+    def where(self, row: int) -> str:
+        """File and line (of text) or row (of a table), counted from 1, of one of these rows."""
+        if self.text is None:
+            return f"{self.name}, row {self.first + row + 1:,}"
+        return f"{self.name}, line {self.first + _line_of(self.text, row) + 1:,}"
+
+
+def read_rows(
+    names: list[str],
+    schema: ClickSchema,
+    *,
+    needs_label: bool = True,
+    meter: Meter | None = None,
+    block_bytes: int = BLOCK_BYTES,
+    block_rows: int = BLOCK_ROWS,
+) -> Iterator[RawRows]:
+    """The needed columns of the files `names`, one after the other; the label too, unless it may be absent and is.
+
+    meter: counts and hashes what is read. block_bytes: of unpacked text; block_rows: of a table.
+
+    Raises:
+        DataError: a file is missing, empty, damaged, lacks a column, a line has too few or many, or there are no rows.
+    """
+    meter = meter or Meter(None, None)
+    num_rows = done = 0
+    for name in names:
+        form = form_of(name)
+        if meter.digest is not None:  # a stream among the files: each counts with its form and its bounds
+            meter.digest.update(f"\0{form}\0{'' if form == 'text' else content_hash(name)}\0".encode())
+        if form == "array":
+            raise DataError(f"{name} is a NumPy file; clicks are read from TSV, CSV, Parquet or Arrow.")
+        if form == "text":
+            rows = _TextFile(name, schema, needs_label).rows(meter, block_bytes)
+        else:
+            rows = _table_rows(name, form, schema, needs_label, block_rows)
+        with closing(rows):  # type: ignore[type-var]
+            for block in rows:
+                num_rows += block.num_rows
+                yield block
+                meter.tell()
+        if form != "text":
+            meter.done = done + Path(name).stat().st_size
+        done = meter.done
+        meter.tell()
+    if num_rows == 0:
+        raise DataError(f"{', '.join(map(display, names[:3]))} holds no rows; give a file with at least one.")
+
+
+def _table_rows(name: str, form: str, schema: ClickSchema, needs_label: bool, block_rows: int) -> Iterator[RawRows]:
+    wanted = _wanted(name, column_names(name, form), schema, needs_label)
+    first = 0
+    for columns in read_batches(name, form, wanted, block_rows):
+        num_rows = len(columns[wanted[0]])
+        yield RawRows(name, columns, num_rows, first)
+        first += num_rows
+
+
+def _wanted(name: str, found: list[str], schema: ClickSchema, needs_label: bool) -> list[str]:
+    """The columns to be read, each of which is there once."""
+    wanted = [*schema.needed, *([schema.label] if needs_label or schema.label in found else [])]
+    for column in wanted:
+        if column not in found:
+            raise DataError(
+                f"{display(name)} has no column {column!r}; {nearest(column, found)} "
+                f"{_other_delimiter(found) or 'Name the columns in the schema as the file does.'}"
+            )
+        if found.count(column) > 1:
+            raise DataError(f"{display(name)} has two columns named {column!r}; rename one.")
+    return wanted
+
+
+def _other_delimiter(found: list[str]) -> str:
+    """What to write in the schema where the only column of a file holds what looks like another delimiter."""
+    names = [name for name in ("semicolon", "pipe", "tab") if DELIMITERS[name] in found[0]] if len(found) == 1 else []
+    return f'Its columns seem to have another delimiter: write delimiter = "{names[0]}" in the schema.' if names else ""
+
+
+# ---- text -----------------------------------------------------------------------------------------------------------
+
+
+class _TextFile:
+    """One file of delimited lines; its form is settled by its first line."""
+
+    def __init__(self, name: str, schema: ClickSchema, needs_label: bool) -> None:
+        self.name, self.schema, self.needs_label = name, schema, needs_label
+        self.delimiter = ","
+        self.num_columns = 0
+        self.positions: dict[str, int] = {}
+        self._wrong: list[Any] = []
+
+    def rows(self, meter: Meter, block_bytes: int) -> Iterator[RawRows]:
+        blocks = read_blocks(self.name, block_bytes=block_bytes, on_read=meter.read)
+        is_small = is_regular(self.name) and Path(self.name).stat().st_size < block_bytes
+        lines = 0
+        with closing(blocks if is_small else prefetch(blocks)) as blocks:  # type: ignore[type-var]
+            for piece in _whole_lines(display(self.name), blocks):
+                if piece.strip(b"\r\n"):
+                    _check_text(display(self.name), piece, lines)
+                    skipped = 0 if self.positions else self._settle(piece)
+                    text = piece[skipped:] if skipped else piece
+                    lines += piece.count(b"\n", 0, skipped)
+                    if text.strip(b"\r\n"):
+                        yield self._parse(text, lines)
+                    lines += text.count(b"\n")
+                else:
+                    lines += piece.count(b"\n")
+
+    def _settle(self, piece: bytes) -> int:
+        """Delimiter and columns by the first line that is not blank; returns the bytes of what is no data."""
+        begin = len(piece) - len(piece.lstrip(b"\r\n"))
+        end = piece.find(b"\n", begin) + 1 or len(piece)
+        line = piece[begin:end].decode("utf-8", "replace").rstrip("\r\n")
+        named = self.schema.delimiter
+        self.delimiter = DELIMITERS.get(named, named) if named else "\t" if "\t" in line else ","
+        is_quoted = self.delimiter != "\t"
+        cells = next(csv.reader([line], delimiter=self.delimiter)) if is_quoted else line.split("\t")
+        self.num_columns = len(cells)
+        names = [cell.strip() for cell in cells]
+        is_header = self.schema.header
+        if is_header is None:
+            is_header = not self.schema.column_names or bool({*self.schema.needed, self.schema.label} & {*names})
+        if not is_header:
+            names = self._names(len(cells))
+        wanted = _wanted(self.name, names, self.schema, self.needs_label)
+        self.positions = {column: names.index(column) for column in wanted}
+        return end if is_header else 0
+
+    def _names(self, found: int) -> list[str]:
+        """The schema's names of a file without a header; the label's column may be missing in rows to be scored."""
+        names = list(self.schema.column_names)
+        if found == len(names) - 1 and not self.needs_label:
+            names.remove(self.schema.label)
+        if found != len(names):
+            columns = "column" if found == 1 else "columns"
+            raise DataError(
+                f"{display(self.name)} has {found} {columns} in its first line, but the schema names {len(names)}; "
+                "name each column of the file in column_names, or check the delimiter."
+            )
+        return names
+
+    def _parse(self, text: bytes, lines: int) -> RawRows:
+        import pyarrow as pa
+        from pyarrow import csv as arrow
+
+        labels = [str(position) for position in range(self.num_columns)]
+        chosen = [str(position) for position in self.positions.values()]
+        self._wrong = []
+        try:
+            table = arrow.read_csv(
+                pa.BufferReader(text),
+                read_options=arrow.ReadOptions(column_names=labels, use_threads=False, block_size=len(text) + 1),
+                parse_options=arrow.ParseOptions(
+                    delimiter=self.delimiter,
+                    quote_char=False if self.delimiter == "\t" else '"',
+                    invalid_row_handler=self._on_wrong,
+                ),
+                convert_options=arrow.ConvertOptions(
+                    include_columns=chosen, column_types=dict.fromkeys(chosen, pa.large_binary())
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            raise self._damage(text, lines, error) from error
+        columns = {name: table.column(str(position)).combine_chunks() for name, position in self.positions.items()}
+        rows = RawRows(display(self.name), columns, table.num_rows, lines, text)
+        if self.delimiter != "\t" and b'"' in text:
+            self._check_quotes(rows, text)
+        return rows
+
+    def _on_wrong(self, row: Any) -> str:
+        self._wrong.append(row)
+        return "error"
+
+    def _damage(self, text: bytes, lines: int, error: Exception) -> DataError:
+        name = display(self.name)
+        if self._wrong and self._wrong[0].number is not None:
+            row = self._wrong[0]
+            where = RawRows(name, {}, 0, lines, text).where(row.number - 1)
+            return DataError(
+                f"{where}: {row.actual_columns} columns, but the first line has {row.expected_columns}; give every "
+                "line the same (a value may hold no line end)."
+            )
+        reason = str(error).strip().split("\n")[0][:200]
+        return DataError(f"{name} cannot be read from line {lines + 1:,} on: {reason}")
+
+    def _check_quotes(self, rows: RawRows, text: bytes) -> None:
+        """A quoted value with a line end would be cut where a block ends: refused everywhere."""
+        is_each_a_row = rows.num_rows == text.count(b"\n") + (text[-1:] != b"\n")
+        if not is_each_a_row and rows.num_rows != sum(1 for line in text.split(b"\n") if line.strip(b"\r")):
+            raise DataError(f"{rows.name} holds a quoted value with a line end in it; write each row on one line.")
+        if text.count(b'"') % 2:
+            last = text.rstrip(b"\r\n").rpartition(b"\n")[2].decode("utf-8", "replace")
+            try:
+                next(csv.reader([last], delimiter=self.delimiter, strict=True))
+            except csv.Error as error:
+                if "end of data" in str(error):
+                    where = rows.where(rows.num_rows - 1)
+                    raise DataError(f"{where}: a quoted value does not end; close the quotes.") from None
+
+
+def _whole_lines(name: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Pieces that end with a line feed, the last one perhaps not; a byte-order mark is dropped."""
+    carry: list[bytes] = []
+    mark = codecs.BOM_UTF8
+    for block in blocks:
+        end = block.rfind(b"\n") + 1
+        if end == 0:
+            carry.append(block)
+            if sum(map(len, carry)) > _MAX_LINE:
+                raise DataError(f"{name} has a line of more than {_MAX_LINE >> 20} MiB; it is no text of rows.")
+            continue
+        yield b"".join([*carry, block[:end]]).removeprefix(mark)
+        carry, mark = [block[end:]], b""
+    if last := b"".join(carry).removeprefix(mark):
+        yield last
+
+
+def _check_text(name: str, piece: bytes, lines: int) -> None:
+    """DataError where a piece, which has so many lines before it, is not UTF-8: its values would be no text."""
+    try:
+        piece.isascii() or piece.decode()
+    except UnicodeDecodeError as error:
+        line = lines + piece.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{name}, line {line:,}: the byte 0x{piece[error.start]:02x} is not UTF-8, {error.reason}; convert the "
+            "file to UTF-8."
+        ) from error
+
+
+def _line_of(text: bytes, row: int) -> int:
+    """The line, from 0, of a row: blank lines are no rows."""
+    rows = -1
+    for line, content in enumerate(text.split(b"\n")):
+        rows += bool(content.strip(b"\r"))
+        if rows == row:
+            return line
+    return 0

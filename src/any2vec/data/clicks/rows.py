@@ -1,0 +1,104 @@
+"""Texts of one categorical column become its rows: 0 missing, 1 rare or unseen, from 2 on values or hash buckets."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from any2vec.data.vocab.found_texts import FoundTexts, buffers_of
+from any2vec.data.vocab.vocabulary import Keys, Vocabulary
+from any2vec.kernels.text import hash_strings
+
+MISSING, RARE, FIRST = 0, 1, 2
+"""rows of a column: of missing values, of rare or unseen ones, and the first of the others"""
+_FORGET = 1 << 20
+
+
+class ColumnRows(Protocol):
+    """What gives rows to the texts of one column."""
+
+    def rows_of(self, texts: Any) -> np.ndarray:
+        """int32 (N,) of a pyarrow large_binary array (N,) without nulls; an empty text is missing."""
+        ...
+
+
+class HashedRows:
+    """Rows by the hash of the text; `counts` int64 (V,) says how often each was given."""
+
+    def __init__(self, num_rows: int) -> None:
+        self.counts = np.zeros(num_rows, np.int64)
+
+    def rows_of(self, texts: Any) -> np.ndarray:
+        data, offsets = buffers_of(texts)
+        rows = np.empty(len(texts), np.int32)
+        hash_strings.hash_rows(data, offsets, self.counts, rows)
+        return rows
+
+
+class FoundRows:
+    """The different values of a column that is read for the first time: rows are provisional until `rank`.
+
+    A provisional row is `FIRST` + the number of values that appeared before; memory O(different values).
+    """
+
+    def __init__(self) -> None:
+        self._found = FoundTexts("A column", "use ids = 'hash'")
+        self.num_missing = 0
+
+    @property
+    def num_values(self) -> int:
+        """Different values so far."""
+        return self._found.num_texts
+
+    def rows_of(self, texts: Any) -> np.ndarray:
+        """Raises DataError: a value holds a NUL byte, is longer than 1 MiB, or there are too many different ones."""
+        out = self._found.rows_of(texts)
+        is_missing = out < 0
+        self.num_missing += int(np.count_nonzero(is_missing))
+        out += FIRST
+        out[is_missing] = MISSING
+        return out
+
+    def rank(self, min_count: int) -> tuple[np.ndarray, Vocabulary, np.ndarray]:
+        """(final row by provisional row, int32; the values kept; how often each final row occurs, int64).
+
+        Values are ranked by descending count, ties by first appearance; fewer than `min_count`: the row of rare ones.
+        """
+        counts = self._found.counts[: self.num_values]
+        order = np.argsort(-counts, kind="stable")
+        order = order[: int(np.count_nonzero(counts >= min_count))]
+        rank = np.full(FIRST + len(counts), RARE, np.int32)
+        rank[MISSING] = MISSING
+        rank[FIRST + order] = FIRST + np.arange(len(order), dtype=np.int32)
+        kept = counts[order]
+        rare = int(counts.sum() - kept.sum())
+        vocabulary = Vocabulary(self._found.keys(order), kept)
+        return rank, vocabulary, np.concatenate([[self.num_missing, rare], kept])
+
+
+class KnownRows:
+    """Rows by a vocabulary that is settled; what it does not hold is `RARE`."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self._learn()
+
+    def _learn(self) -> None:
+        self._found = FoundRows()
+        self._found.rows_of(texts_of_keys(self.vocabulary.keys))
+
+    def rows_of(self, texts: Any) -> np.ndarray:
+        rows = self._found.rows_of(texts)
+        rows[rows >= FIRST + len(self.vocabulary)] = RARE
+        if self._found.num_values > 2 * len(self.vocabulary) + _FORGET:
+            self._learn()  # forgets the unseen values: memory O(vocabulary), however long the stream
+        return rows
+
+
+def texts_of_keys(keys: Keys) -> Any:
+    """Keys as a pyarrow large_binary array, no copy."""
+    import pyarrow as pa
+
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(keys.offsets)), pa.py_buffer(np.ascontiguousarray(keys.arena))]
+    return pa.Array.from_buffers(pa.large_binary(), len(keys), buffers)

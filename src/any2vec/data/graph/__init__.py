@@ -1,0 +1,1 @@
+"""Edge lists and their kin become graphs in compressed sparse rows."""

@@ -1,0 +1,314 @@
+"""Edge lists: bytes become two id columns and a weight column, a chunk of lines at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.graph.graph import Graph, build_graph
+from any2vec.data.graph.options import DELIMITERS, GraphOptions, ProgressCall
+from any2vec.data.io.files import display, is_regular, read_blocks
+from any2vec.data.vocab.identifiers import integer_rows, string_rows
+from any2vec.errors import DataError
+
+_CHUNK_LINES = 1 << 16
+_SAMPLE_LINES = 64
+_SAMPLE_BYTES = 1 << 18
+_SHOWN_BYTES = 40
+_POWERS = 10.0 ** np.arange(23)
+_WORDS_OF_SRC = {"src", "source", "from", "fromnodeid", "node1", "node_1", "id1", "id_1", "head", "head_id"}
+_WORDS_OF_DST = {"dst", "target", "to", "tonodeid", "node2", "node_2", "id2", "id_2", "tail", "tail_id", "destination"}
+
+
+def text_blocks(name: str, progress: ProgressCall | None) -> Iterator[bytes]:
+    """The unpacked bytes of `name` in blocks, without a byte-order mark.
+
+    Raises:
+        DataError: it cannot be read, is empty, or holds NUL bytes.
+    """
+    total = Path(name).stat().st_size if is_regular(name) else None
+    done = size = 0
+
+    def read(chunk: bytes) -> None:
+        nonlocal done
+        done += len(chunk)
+        if progress is not None:
+            progress(done, total)
+
+    for block in read_blocks(name, on_read=read):
+        if (place := block.find(b"\0")) >= 0:
+            raise DataError(
+                f"{display(name)} holds a NUL byte (byte {size + place}), so it is binary; give a list of edges or "
+                "triples as text, or a table (Parquet, Arrow, Matrix Market) with its usual suffix."
+            )
+        yield block[3:] if not size and block[:3] == b"\xef\xbb\xbf" else block
+        size += len(block)
+
+
+def read_text(name: str, progress: ProgressCall | None) -> np.ndarray:
+    """The unpacked bytes of `name`, uint8, without a byte-order mark.
+
+    Raises:
+        DataError: it cannot be read, is empty, or holds NUL bytes.
+    """
+    content = bytearray()
+    for block in text_blocks(name, progress):
+        content += block
+    return np.frombuffer(content, np.uint8)
+
+
+@dataclass
+class EdgeForm:
+    """How the lines of one file are to be read."""
+
+    delimiter: int
+    is_comment: np.ndarray
+    start: int
+    """byte where the edges begin: behind a header"""
+    num_columns: int
+    has_weights: bool
+    header: str = ""
+    """the line that was taken as one"""
+
+
+def read_edge_list(text: np.ndarray, name: str, options: GraphOptions) -> Graph:
+    """The graph of an edge list's bytes, uint8 (B,).
+
+    Raises:
+        DataError: a line is not an edge; the message has file and line.
+    """
+    form = _guess(text, display(name), options)
+    reader = EdgeReader(text, display(name), form)
+    columns = reader.read(as_integers=True) or reader.read(as_integers=False)
+    assert columns is not None
+    src, dst, keys = columns
+    weights = np.concatenate(reader.weights) if form.has_weights else None
+    return build_graph(
+        src,
+        dst,
+        weights,
+        keys,
+        is_directed=options.directed,
+        name=display(name),
+        ignored_columns=form.num_columns - (3 if form.has_weights else 2),
+        header=form.header,
+    )
+
+
+class EdgeReader:
+    """Reads the data lines of a text; `weights` holds float32 arrays, one behind the other, after a read."""
+
+    def __init__(self, text: np.ndarray, name: str, form: EdgeForm) -> None:
+        self.text, self.name, self.form = text, name, form
+        self.weights: list[np.ndarray] = []
+
+    def read(self, as_integers: bool) -> tuple[np.ndarray, np.ndarray, Any] | None:
+        """(src rows, dst rows, keys); None when ids were to be integers and one is not."""
+        if as_integers:
+            ids = self.integers()
+            return None if ids is None else _split(*integer_rows(ids))
+        parts = [self._strings(begins, ends, lines) for begins, ends, lines in self._chunks()]
+        return _split(*string_rows(parts))
+
+    def integers(self) -> np.ndarray | None:
+        """src, dst, src, dst, ...: int64 (2 * num_edges,); None when one is no integer."""
+        from any2vec.kernels.graph.edges import parse_integers
+
+        parts = []
+        for begins, ends, _ in self._chunks():
+            values = np.empty(len(begins), np.int64)
+            if parse_integers(self.text, begins, ends, values) >= 0:
+                return None
+            parts.append(values)
+        return np.concatenate(parts)
+
+    def _chunks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """(begins, ends) int64 (2 * lines,) of the ids, and the lines' first bytes; collects the weights on the way."""
+        from any2vec.kernels.graph.edges import find_fields
+
+        self.weights = []
+        has_edges = False
+        form = self.form
+        begins, ends = np.empty((_CHUNK_LINES, 3), np.int64), np.empty((_CHUNK_LINES, 3), np.int64)
+        counts, lines = np.empty(_CHUNK_LINES, np.int64), np.empty(_CHUNK_LINES, np.int64)
+        at = form.start
+        while at < len(self.text):
+            found, at = find_fields(self.text, at, form.delimiter, form.is_comment, begins, ends, counts, lines)
+            if found == 0:
+                continue
+            self._check_columns(counts[:found], lines)
+            has_edges = True
+            if form.has_weights:
+                self.weights.append(self._floats(begins[:found, 2], ends[:found, 2], lines))
+            yield begins[:found, :2].ravel(), ends[:found, :2].ravel(), lines
+        if not has_edges:
+            raise DataError(f"{self.name} holds no edges; give at least one line with two ids.")
+
+    def _where(self, byte: int) -> str:
+        """File and line of a byte."""
+        return f"{self.name}, line {1 + int(np.count_nonzero(self.text[:byte] == 10))}"
+
+    def _shown(self, begin: int, end: int) -> str:
+        return repr(self.text[begin : min(end, begin + _SHOWN_BYTES)].tobytes().decode("utf-8", "replace"))
+
+    def _check_columns(self, counts: np.ndarray, lines: np.ndarray) -> None:
+        wrong = counts != self.form.num_columns
+        if not wrong.any():
+            return
+        first = int(np.argmax(wrong))
+        where, count = self._where(int(lines[first])), int(counts[first])
+        if count == 1:
+            raise DataError(
+                f"{where}: one column where an edge needs two ids; put both on the line, or name the delimiter."
+            )
+        raise DataError(
+            f"{where}: {count} columns, but the first edge has {self.form.num_columns}; give every line the same."
+        )
+
+    def _strings(self, begins: np.ndarray, ends: np.ndarray, lines: np.ndarray) -> Any:
+        import pyarrow as pa
+
+        from any2vec.kernels.graph.edges import copy_fields
+
+        lengths = ends - begins
+        if (lengths <= 0).any():
+            line = lines[int(np.argmax(lengths <= 0)) // 2]
+            raise DataError(f"{self._where(int(line))}: an empty id; every edge needs two.")
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        arena = np.empty(int(offsets[-1]), np.uint8)
+        copy_fields(self.text, begins, ends, offsets, arena)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(arena)]
+        strings = pa.Array.from_buffers(pa.large_string(), len(lengths), buffers)
+        try:
+            strings.validate(full=True)
+        except pa.ArrowInvalid:
+            for field, (begin, end) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
+                try:
+                    self.text[begin:end].tobytes().decode("utf-8")
+                except UnicodeDecodeError:
+                    line = lines[field // 2]
+                    raise DataError(
+                        f"{self._where(int(line))}: the id {self._shown(begin, end)} is not UTF-8; convert the file to "
+                        "UTF-8."
+                    ) from None
+            raise
+        return strings
+
+    def _floats(self, begins: np.ndarray, ends: np.ndarray, lines: np.ndarray) -> np.ndarray:
+        from any2vec.kernels.graph.edges import PARSED, parse_floats
+
+        values, status = np.empty(len(begins)), np.empty(len(begins), np.uint8)
+        parse_floats(self.text, begins, ends, _POWERS, values, status)
+        for field in np.flatnonzero(status != PARSED).tolist():
+            values[field] = self._float(int(begins[field]), int(ends[field]), int(lines[field]))
+        with np.errstate(over="ignore", under="ignore"):
+            narrow = values.astype(np.float32)
+        wrong = ~(np.isfinite(narrow) & (narrow > 0))
+        if wrong.any():
+            field = int(np.argmax(wrong))
+            raise DataError(
+                f"{self._where(int(lines[field]))}: the weight {self._shown(int(begins[field]), int(ends[field]))} is "
+                "not a finite number above 0 (in float32); drop the edge or give it another weight, or pass "
+                "--no-weighted (weighted=False)."
+            )
+        return narrow
+
+    def _float(self, begin: int, end: int, line: int) -> float:
+        spelled = self.text[begin:end].tobytes()
+        try:
+            if b"_" in spelled:
+                raise ValueError
+            return float(spelled)
+        except ValueError:
+            raise DataError(
+                f"{self._where(line)}: the weight {self._shown(begin, end)} is not a number; pass --no-weighted "
+                "(weighted=False) to leave the third column out."
+            ) from None
+
+
+def _split(rows: np.ndarray, keys: Any) -> tuple[np.ndarray, np.ndarray, Any]:
+    return rows[::2], rows[1::2], keys
+
+
+def _guess(text: np.ndarray, name: str, options: GraphOptions) -> EdgeForm:
+    """Delimiter, header and columns, from the first lines."""
+    from any2vec.kernels.graph.edges import find_fields
+
+    is_comment = np.zeros(256, np.uint8)
+    is_comment[list(options.comment.encode())] = 1
+    sample = [line.strip() for line in first_lines(text, options.comment)]
+    if not sample:
+        raise DataError(f"{name} holds no edges; give at least one line with two ids.")
+    mark = DELIMITERS.get(options.delimiter, options.delimiter) if options.delimiter else guess_delimiter(sample)
+    delimiter = 0 if mark == " " else ord(mark)
+    begins, ends = np.empty((len(sample), 3), np.int64), np.empty((len(sample), 3), np.int64)
+    counts, lines = np.empty(len(sample), np.int64), np.empty(len(sample), np.int64)
+    found, _ = find_fields(text, 0, delimiter, is_comment, begins, ends, counts, lines)
+    rows = [
+        [text[begins[line, field] : ends[line, field]].tobytes() for field in range(min(3, int(counts[line])))]
+        for line in range(found)
+    ]
+    if not rows:
+        raise DataError(f"{name} holds no edges; give at least one line with two ids.")
+    has_header = _guess_header(rows) if options.header is None else options.header
+    if has_header and found < 2:
+        raise DataError(f"{name} holds a header but no edges; give at least one.")
+    first = 1 if has_header else 0
+    columns = int(counts[first])
+    if options.weighted and columns == 2:
+        where = 1 + int(np.count_nonzero(text[: int(lines[first])] == 10))
+        raise DataError(f"{name}, line {where}: no third column for the weight; add one or pass --no-weighted.")
+    has_weights = columns >= 3 and options.weighted is not False
+    header = sample[0].decode("utf-8", "replace")[:80] if has_header else ""
+    return EdgeForm(delimiter, is_comment, int(lines[first]), max(2, columns), has_weights, header)
+
+
+def first_lines(text: np.ndarray, comment: str) -> list[bytes]:
+    """The first lines that are neither blank nor comments, which begin with a character of `comment`."""
+    size = _SAMPLE_BYTES
+    while True:
+        lines = text[:size].tobytes().split(b"\n")
+        if size < len(text):
+            lines.pop()
+        sample = [line for line in lines if line.strip() and line.strip()[0] not in comment.encode()]
+        if len(sample) >= 2 or size >= len(text):
+            return sample[:_SAMPLE_LINES]
+        size *= 16
+
+
+def guess_delimiter(sample: list[bytes]) -> str:
+    """Tab, comma or semicolon where every line has one, in the first between two ids; else white space."""
+    for mark in (b"\t", b",", b";"):
+        if all(part.strip() for part in [*sample[0].split(mark), b""][:2]) and all(mark in line for line in sample):
+            return mark.decode()
+    return " "
+
+
+def _guess_header(rows: list[list[bytes]]) -> bool:
+    if len(rows) < 2 or len(rows[0]) < 2:
+        return False
+    first, second = rows[0], rows[1:]
+    if not any(map(_is_number, first[:2])) and all(all(map(_is_number, row[:2])) for row in second):
+        return True
+    if (
+        not any(map(_is_number, first))
+        and len(first) > 2
+        and all(len(row) > 2 and _is_number(row[2]) for row in second)
+    ):
+        return True
+    names = [word.strip(b'"').decode("utf-8", "replace").lower() for word in first[:2]]
+    comes_again = any(field in first[:2] for row in second for field in row[:2])  # then it is the name of a node
+    return names[0] in _WORDS_OF_SRC and names[1] in _WORDS_OF_DST and not comes_again
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True

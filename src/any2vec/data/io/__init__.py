@@ -1,0 +1,1 @@
+"""Files: read, unpacked, locked, written whole or not at all."""

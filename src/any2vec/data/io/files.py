@@ -1,0 +1,246 @@
+"""Inputs: which files are meant, and their bytes (plain, gz, zst, xz, standard input) as a stream of blocks."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import queue
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+from any2vec.data.io.unpack import packing_of, unpack
+from any2vec.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+BLOCK_BYTES = 1 << 20
+"""bytes in a block of unpacked input"""
+STDIN = "-"
+_RAW_BYTES = 1 << 18
+_T = TypeVar("_T")
+
+
+# ---- naming inputs ----------------------------------------------------------------------------------------------
+
+
+def expand_inputs(source: str | Path | Iterable[str | Path]) -> list[str]:
+    """The files that `source` names: a path, a folder (its files at any depth), a glob, `-`, or a list of those.
+
+    Files of a folder or glob come in sorted order, hidden ones left out; a list keeps its order.
+
+    Raises:
+        DataError: a name matches no file, or a folder holds none.
+    """
+    if not isinstance(source, (str, Path)):
+        return [name for item in source for name in expand_inputs(item)]
+    name = str(source)
+    if name == STDIN:
+        return [name]
+    with _reading(name if len(name) < 200 else name[:80] + "..."):
+        return _expand(name)
+
+
+def _expand(name: str) -> list[str]:
+    path = Path(name)
+    if path.is_dir():
+        files = [item for item in path.rglob("*") if not _is_hidden(item.relative_to(path)) and item.is_file()]
+        if not files:
+            raise DataError(f"The folder {name} holds no files; give a folder with text files in it.")
+        return [str(item) for item in sorted(files)]
+    if path.exists() or not glob.has_magic(name):
+        if not path.exists():
+            raise DataError(f"There is no file {name}; check the path.")
+        return [name]
+    found = [item for item in sorted(glob.glob(name, recursive=True)) if Path(item).is_file()]  # noqa: PTH207
+    if not found:
+        raise DataError(f"No file matches {name}; check the pattern.")
+    return found
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def is_regular(path: str) -> bool:
+    """Whether `path` is a regular file, which can be read twice (unlike a pipe or standard input)."""
+    return path != STDIN and stat.S_ISREG(Path(path).stat().st_mode)
+
+
+def content_hash(path: str | Path, start: int = 0, stop: int | None = None) -> str:
+    """BLAKE2b (128 bits, hex) of the file's bytes [start, stop) as they lie on the disk; None: to its end.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for chunk in _raw_chunks(str(path), start, stop):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def fingerprint(*arrays: np.ndarray) -> str:
+    """BLAKE2b (128 bits, hex) of the bytes of arrays, one after the other."""
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(array.reshape(-1).data)
+    return digest.hexdigest()
+
+
+# ---- reading ----------------------------------------------------------------------------------------------------
+
+
+def read_head(path: str, size: int = 16) -> bytes:
+    """The first bytes of a regular file, unpacked or not: as they lie on the disk."""
+    with _reading(path), Path(path).open("rb") as file:
+        return file.read(size)
+
+
+def read_blocks(
+    path: str | Path,
+    *,
+    block_bytes: int = BLOCK_BYTES,
+    on_read: Callable[[bytes], None] | None = None,
+    allow_empty: bool = False,
+    span: tuple[int, int] | None = None,
+) -> Iterator[bytes]:
+    """Yield the unpacked bytes of `path` (`-`: standard input) in blocks of `block_bytes`, the last one shorter.
+
+    gz, zst (window log up to 31) and xz are told by their first bytes, members and frames may follow one another.
+    `on_read` gets every chunk of packed bytes (progress, hashing). Memory O(block) + the decompressor's window.
+    span: only the bytes [start, stop) of the file, which are taken as they are.
+
+    Raises:
+        DataError: the file is missing, unreadable, truncated, damaged, or (unless `allow_empty`) empty.
+    """
+    name = str(path)
+    buffer = bytearray()
+    is_empty = True
+    for chunk in _unpacked_chunks(name, on_read, span):
+        buffer += chunk
+        if len(buffer) >= block_bytes:
+            start = 0
+            while len(buffer) - start >= block_bytes:
+                yield bytes(memoryview(buffer)[start : start + block_bytes])
+                start += block_bytes
+            is_empty = False
+            del buffer[:start]
+    if buffer:
+        yield bytes(buffer)
+    elif is_empty and not allow_empty:
+        raise DataError(f"{display(name)} is empty; give a file with content.")
+
+
+def display(path: str) -> str:
+    """The name of an input in messages."""
+    return "Standard input" if path == STDIN else path
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError(f"There is no file {name}; check the path.") from error
+    except IsADirectoryError as error:
+        raise DataError(f"{name} is a folder; give a file.") from error
+    except PermissionError as error:
+        raise DataError(f"Cannot read {name}: permission denied.") from error
+    except OSError as error:
+        raise DataError(f"Cannot read {display(name)}: {error.strerror or error}.") from error
+
+
+def _open_raw(name: str) -> BinaryIO:
+    if name != STDIN:
+        return Path(name).open("rb", buffering=0)
+    if sys.stdin is None:
+        raise DataError("Standard input is closed; give a file.")
+    return sys.stdin.buffer
+
+
+def _raw_chunks(name: str, start: int = 0, stop: int | None = None) -> Iterator[bytes]:
+    with _reading(name):
+        file = _open_raw(name)
+        if start:
+            file.seek(start)
+    left = None if stop is None else stop - start
+    try:
+        while left is None or left > 0:
+            with _reading(name):
+                chunk = file.read(_RAW_BYTES if left is None else min(_RAW_BYTES, left))
+            if not chunk:
+                return
+            left = None if left is None else left - len(chunk)
+            yield chunk
+    finally:
+        if name != STDIN:
+            file.close()
+
+
+def _unpacked_chunks(
+    name: str, on_read: Callable[[bytes], None] | None, span: tuple[int, int] | None
+) -> Iterator[bytes]:
+    chunks = _raw_chunks(name, *(span or (0, None)))
+    if on_read is not None:
+        chunks = _tell(chunks, on_read)
+    if span is not None:
+        return chunks
+    head = b""
+    for chunk in chunks:
+        head += chunk
+        if len(head) >= 6:
+            break
+    packing = packing_of(name, head)
+    first = iter([head] if head else [])
+    stream = (chunk for part in (first, chunks) for chunk in part)
+    if packing is None:
+        return stream
+    return unpack(display(name), packing, stream)
+
+
+def _tell(chunks: Iterator[bytes], on_read: Callable[[bytes], None]) -> Iterator[bytes]:
+    for chunk in chunks:
+        on_read(chunk)
+        yield chunk
+
+
+def prefetch(items: Iterable[_T], depth: int = 4) -> Iterator[_T]:
+    """Yield `items` in order while a thread computes up to `depth` of them ahead; its exceptions come out here."""
+    ready: queue.Queue[tuple[bool, Any]] = queue.Queue(maxsize=depth)
+    stop = threading.Event()
+
+    def put(entry: tuple[bool, Any]) -> bool:
+        while not stop.is_set():
+            with suppress(queue.Full):
+                ready.put(entry, timeout=0.1)
+                return True
+        return False
+
+    def work() -> None:
+        try:
+            for item in items:
+                if not put((True, item)):
+                    return
+            put((False, None))
+        except BaseException as error:
+            put((False, error))
+
+    thread = threading.Thread(target=work, name="any2vec-reader", daemon=True)
+    thread.start()
+    try:
+        while True:
+            is_item, value = ready.get()
+            if is_item:
+                yield value
+            elif value is None:
+                return
+            else:
+                raise value
+    finally:
+        stop.set()
+        thread.join(timeout=1.0)

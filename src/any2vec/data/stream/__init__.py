@@ -1,0 +1,1 @@
+"""Vocabulary and pair counts of text that never ends."""

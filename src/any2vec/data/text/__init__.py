@@ -1,0 +1,1 @@
+"""Text becomes a corpus of token ids."""

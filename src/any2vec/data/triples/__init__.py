@@ -1,0 +1,1 @@
+"""Triples of a knowledge graph: read, split, bucketed."""

@@ -1,0 +1,217 @@
+"""Triples as text, TSV, CSV, or N-Triples, become three columns of strings.
+
+Lines may end in CR LF. Blank lines and lines that begin with # are skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from any2vec.data.graph.edge_list import first_lines, guess_delimiter, text_blocks
+from any2vec.data.graph.options import DELIMITERS, ProgressCall
+from any2vec.data.io.files import display
+from any2vec.errors import DataError
+
+COMMENT = "#"
+_HEADS = {"head", "subject", "src", "source", "h", "s", "from", "entity1", "head_id"}
+_TAILS = {"tail", "object", "dst", "target", "t", "o", "to", "entity2", "tail_id"}
+_SHOWN = 60
+_BLOCK = 1 << 24
+_PIECE = 1 << 24
+"""bytes of text that are read at a time"""
+_TERM = r"<[^>]*>|_:[^\s<>]+"
+_LITERAL = r'"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^>]*>)?'
+_STATEMENT = rf"^\s*(?P<head>{_TERM})\s+(?P<relation><[^>]*>)\s+(?P<tail>{_TERM}|{_LITERAL})\s*\.\s*(?:#.*)?$"
+
+
+class TripleColumns(NamedTuple):
+    """Arrow arrays of large strings, of one length, without nulls or empty strings."""
+
+    columns: list[Any]
+    """head, relation, tail; head and tail where the file has two columns"""
+    ignored_columns: int = 0
+    literals: int = 0
+    """statements of N-Triples whose object is no entity, left out"""
+
+
+def read_triple_text(
+    name: str, delimiter: str | None, header: bool | None, progress: ProgressCall | None
+) -> Iterator[TripleColumns]:
+    """The columns of a file, plain or gz, zst, xz, a piece of its lines at a time. Memory O(piece).
+
+    Args:
+        delimiter: one of DELIMITERS, or one character; None: guess.
+        header: whether the first line names the columns; None: guess.
+
+    Raises:
+        DataError: the file is missing, empty, cut, binary, or a line is no triple: which one.
+    """
+    read: Callable[[_Piece], TripleColumns] | None = None
+    found = 0
+    for piece in _pieces(name, progress):
+        if read is None:
+            if not (said := first_lines(piece.text, COMMENT)):
+                continue
+            read, has_header = _reader(said[:1], delimiter, header, name)
+        columns = read(piece)
+        if has_header and not piece.rows:
+            columns = columns._replace(columns=[column.slice(1) for column in columns.columns])
+        _check_full(columns.columns, name, piece.rows or int(has_header))
+        piece.read += len(columns.columns[0]) + has_header * (not piece.rows)
+        found += len(columns.columns[0])
+        yield columns
+    if not found:
+        of = " of entities" if read is _statements else ""
+        raise DataError(f"{display(name)} holds no triples{of}; give at least one.")
+
+
+def _reader(
+    said: list[bytes], delimiter: str | None, header: bool | None, name: str
+) -> tuple[Callable[[_Piece], TripleColumns], bool]:
+    """What reads pieces of a text with this first line, and whether that is a header."""
+    first = said[0].decode("utf-8", "replace").strip("\r")
+    if first.lstrip()[:1] == "<" or first.lstrip()[:2] == "_:":
+        return _statements, False
+    mark = guess_delimiter(said) if delimiter is None else DELIMITERS.get(delimiter, delimiter)
+    fields = first.split() if mark == " " else first.split(mark)
+    if len(fields) < 2:
+        raise DataError(
+            f"{display(name)} has one column in its first line ({_shown(first)}); a triple has three: head, relation "
+            "and tail, split by tab, comma, semicolon or space."
+        )
+    has_header = _is_header(fields) if header is None else header
+    if mark == " ":
+        return _spaced, has_header
+    return partial(_separated, mark=mark, num_columns=len(fields)), has_header
+
+
+@dataclass
+class _Piece:
+    """Whole lines of a file."""
+
+    text: np.ndarray
+    """uint8"""
+    name: str
+    lines: int
+    """before it"""
+    rows: int
+    """before it, a header among them"""
+    read: int = 0
+    """rows of its own"""
+
+
+def _pieces(name: str, progress: ProgressCall | None) -> Iterator[_Piece]:
+    waiting: list[bytes] = []
+    lines = rows = 0
+    for block in chain(text_blocks(name, progress), [b""]):
+        waiting.append(block)
+        if block and sum(map(len, waiting)) < _PIECE:
+            continue
+        text = b"".join(waiting)
+        cut = text.rfind(b"\n") + 1 if block else len(text)
+        waiting = [text[cut:]]
+        if cut:
+            piece = _Piece(np.frombuffer(text, np.uint8)[:cut], name, lines, rows)
+            yield piece
+            lines, rows = lines + text.count(b"\n", 0, cut), rows + piece.read
+
+
+def _is_header(fields: list[str]) -> bool:
+    named = [field.strip().strip('"').lower() for field in fields]
+    return named[0] in _HEADS and (named[min(2, len(named) - 1)] in _TAILS or named[1] in _TAILS)
+
+
+def _separated(piece: _Piece, mark: str, num_columns: int) -> TripleColumns:
+    """Columns of TSV, CSV and their kin, as pyarrow reads them."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    bad: list[str] = []
+
+    def wrong(row: Any) -> str:
+        if row.text.lstrip().startswith(COMMENT):
+            return "skip"
+        where = f"line {piece.lines + row.number}" if row.number is not None else "a line"
+        bad.append(f"{where} has {row.actual_columns} columns, not {num_columns}: {_shown(row.text)}")
+        return "error"
+
+    names = [str(number) for number in range(num_columns)]
+    kinds = dict.fromkeys(names, pa.large_string())
+    quote = '"' if mark in ",;" else False
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(pa.py_buffer(piece.text)),
+            csv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=names),
+            csv.ParseOptions(delimiter=mark, quote_char=quote, invalid_row_handler=wrong),
+            csv.ConvertOptions(include_columns=names[:3], column_types=kinds, strings_can_be_null=False),
+        )
+    except pa.ArrowInvalid as error:
+        reason = bad[0] if bad else str(error).split("\n")[0][:200]
+        raise DataError(f"{display(piece.name)}: {reason}.") from error
+    columns = [table.column(column).combine_chunks() for column in table.column_names]
+    return TripleColumns(columns, ignored_columns=max(0, num_columns - 3))
+
+
+def _spaced(piece: _Piece) -> TripleColumns:
+    """Columns split by any run of spaces and tabs."""
+    return TripleColumns(_matched(piece, r"^\s*(?P<head>\S+)\s+(?P<relation>\S+)\s+(?P<tail>\S+)\s*$", "three columns"))
+
+
+def _statements(piece: _Piece) -> TripleColumns:
+    """N-Triples: terms without their angle brackets; literals are no entities."""
+    import pyarrow.compute as pc
+
+    columns = _matched(piece, _STATEMENT, "a statement of N-Triples: <head> <relation> <tail> .")
+    is_entity = pc.invert(pc.starts_with(columns[2], '"'))
+    literals = len(columns[0]) - (pc.sum(is_entity).as_py() or 0)
+    columns = [pc.utf8_trim(column.filter(is_entity), characters="<>") for column in columns]
+    return TripleColumns(columns, literals=literals)
+
+
+def _matched(piece: _Piece, pattern: str, wanted: str) -> list[Any]:
+    """The groups head, relation and tail of every line that says something."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text, name = piece.text, display(piece.name)
+    ends = np.flatnonzero(text == 10) + 1
+    offsets = np.concatenate([[0], ends, [len(text)] if not len(ends) or ends[-1] != len(text) else []]).astype(
+        np.int64
+    )
+    lines = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text))
+    try:
+        lines.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{name} is no UTF-8 text; convert it, or give another file.") from error
+    lines = pc.utf8_trim_whitespace(lines)
+    says = pc.and_(pc.greater(pc.utf8_length(lines), 0), pc.invert(pc.starts_with(lines, COMMENT)))
+    found = pc.extract_regex(lines.filter(says), pattern)
+    if found.null_count:
+        place = int(np.flatnonzero(says.to_numpy(zero_copy_only=False))[np.argmax(found.is_null().to_numpy(False))])
+        number = piece.lines + place + 1
+        raise DataError(f"{name}: line {number} is not {wanted}: {_shown(lines[place].as_py())}.")
+    return [found.field(number).cast(pa.large_string()) for number in range(3)]
+
+
+def _check_full(columns: list[Any], name: str, before: int) -> None:
+    """Raise DataError for an empty name; before: rows of the file before these."""
+    import pyarrow.compute as pc
+
+    for number, column in enumerate(columns):
+        is_empty = pc.equal(pc.utf8_length(column), 0).to_numpy(zero_copy_only=False)
+        if is_empty.any():
+            place = before + int(np.argmax(is_empty)) + 1
+            raise DataError(
+                f"{display(name)}: row {place} has nothing in column {number + 1}; a triple has three names."
+            )
+
+
+def _shown(line: str) -> str:
+    line = line.rstrip("\r\n")
+    return repr(line if len(line) <= _SHOWN else line[:_SHOWN] + "…")

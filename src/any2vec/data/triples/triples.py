@@ -1,0 +1,231 @@
+"""Knowledge graphs: triples of head, relation and tail by row, with the users' names beside them.
+
+On disk, a folder:
+    meta.json                                {"format": "any2vec-triples", "version": 1, "report": {...}}
+    head.npy, relation.npy, tail.npy         int32 (num_triples,)
+    entity-words.npy, entity-offsets.npy     the entities' names: UTF-8 bytes, and int64 (num_entities + 1,)
+    relation-words.npy, relation-offsets.npy the relations', likewise
+
+Letters: M triples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.graph.options import ProgressCall
+from any2vec.data.io.arrow import column_names, read_batches
+from any2vec.data.io.files import STDIN, expand_inputs, is_regular, read_head
+from any2vec.data.io.storage import atomic_folder, read_meta, write_json
+from any2vec.data.io.text_columns import table_format
+from any2vec.data.triples.options import TripleOptions
+from any2vec.data.triples.rows import KnownRows, NewRows, TripleStack, num_duplicates
+from any2vec.data.triples.text import TripleColumns, read_triple_text
+from any2vec.data.vocab.vocabulary import Keys
+from any2vec.errors import DataError, FormatError, InputError
+from any2vec.machine import cache_root
+
+FORMAT = "any2vec-triples"
+VERSION = 1
+LINK = "linked"
+"""the relation of edges that have none"""
+_NAMES = (("head", "relation", "tail"), ("subject", "predicate", "object"), ("src", "rel", "dst"))
+_COLUMNS = ("head", "relation", "tail")
+_KEYS = ("entity", "relation")
+_TABLE_ROWS = 1 << 20
+"""of a table that are read at a time"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TripleReport:
+    """What was found while reading triples."""
+
+    num_triples: int
+    num_entities: int
+    num_relations: int
+    duplicates: int = 0
+    """triples given more than once; they are kept, and count as often"""
+    ignored_columns: int = 0
+    literals: int = 0
+    """statements of N-Triples whose object is no entity, left out"""
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Triples:
+    """Triple m is (entities[head_M[m]], relations[relation_M[m]], entities[tail_M[m]]); rows int32."""
+
+    def __init__(
+        self, head_M: np.ndarray, relation_M: np.ndarray, tail_M: np.ndarray, entities: Keys, relations: Keys,
+        report: TripleReport,
+    ) -> None:  # fmt: skip
+        self.head, self.relation, self.tail = head_M, relation_M, tail_M
+        self.entities, self.relations = entities, relations
+        self.report = report
+
+    def __repr__(self) -> str:
+        found = self.report
+        return f"Triples({found.num_triples:,} of {found.num_entities:,} entities, {found.num_relations:,} relations)"
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+    def rows(self) -> np.ndarray:
+        """int64 (M, 3): head, relation, tail."""
+        return np.stack([self.head, self.relation, self.tail], axis=1).astype(np.int64)
+
+    def save(self, folder: Path | str, overwrite: bool = False) -> None:
+        """Write the triples to `folder`, atomically.
+
+        Raises:
+            StorageError: the folder is taken or cannot be written.
+        """
+        with atomic_folder(folder, overwrite, FORMAT) as made:
+            for name in _COLUMNS:
+                np.save(made / f"{name}.npy", np.ascontiguousarray(getattr(self, name), np.int32))
+            for name, keys in zip(_KEYS, (self.entities, self.relations), strict=True):
+                np.save(made / f"{name}-words.npy", np.ascontiguousarray(keys.arena, np.uint8))
+                np.save(made / f"{name}-offsets.npy", np.ascontiguousarray(keys.offsets, np.int64))
+            write_json(made / "meta.json", {"format": FORMAT, "version": VERSION, "report": self.report.as_dict()})
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Triples:
+        """Open a folder of triples, memory-mapped.
+
+        Raises:
+            FormatError: the folder holds no triples, is newer than this version reads, or is damaged.
+        """
+        folder = Path(folder)
+        meta = read_meta(folder, FORMAT, VERSION, "a folder of any2vec triples")
+        damaged = FormatError(f"{folder} is damaged; write it again.")
+        try:
+            columns = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in _COLUMNS]
+            arrays = [
+                (np.load(folder / f"{name}-words.npy", mmap_mode="r"), np.load(folder / f"{name}-offsets.npy"))
+                for name in _KEYS
+            ]
+            known = {field.name for field in fields(TripleReport)}
+            report = TripleReport(**{name: value for name, value in meta["report"].items() if name in known})
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            raise damaged from None
+        sizes = (report.num_entities, report.num_relations)
+        is_whole = all(
+            column.shape == (report.num_triples,) and column.dtype == np.int32 for column in columns
+        ) and all(
+            len(offsets) == size + 1 and offsets[0] == 0 and offsets[-1] == len(words)
+            for size, (words, offsets) in zip(sizes, arrays, strict=True)
+        )
+        if not is_whole:
+            raise damaged
+        entities, relations = (Keys(words, offsets) for words, offsets in arrays)
+        head_M, relation_M, tail_M = columns
+        return cls(head_M, relation_M, tail_M, entities, relations, report)
+
+
+def read_triples(
+    source: Any, options: TripleOptions | None = None, *, known: Triples | None = None,
+    progress: ProgressCall | None = None, cache_dir: Path | str | None = None,
+) -> Triples:  # fmt: skip
+    """Read triples.
+
+    source: a file: TSV, CSV or N-Triples (plain, gz, zst, xz; `-`: standard input), Parquet, Arrow or Feather (columns
+    head, relation, tail or their usual names, else the first three); a folder that `Triples.save` wrote; a list of
+    (head, relation, tail). Files and lists with two columns hold edges of one relation. Rows are in order of first
+    appearance, heads before tails in each piece that is read.
+
+    Args:
+        known: take the rows of these: names that it lacks get row -1 (of a test set, say).
+        progress: called with (bytes read, bytes in all or None).
+        cache_dir: where rows of many triples are put, in files without a name; by default the cache of any2vec.
+
+    Memory: O(names), some 80 bytes each and the text; of triples beyond some millions the rows are mapped.
+
+    Raises:
+        DataError: the source is missing, empty, damaged, binary, or a line is no triple: file and line.
+        InputError: the source is of no known kind.
+        FormatError: a folder holds no triples, or is damaged.
+        StorageError: the disk is full.
+    """
+    options = options or TripleOptions()
+    if isinstance(source, Triples):
+        return source
+    if isinstance(source, str | Path) and Path(source).is_dir():
+        return Triples.open(source)
+    with TripleStack(cache_root(cache_dir) / "triples") as stack:
+        return _encoded(_columns(source, options, progress), known, stack)
+
+
+def _columns(source: Any, options: TripleOptions, progress: ProgressCall | None) -> Iterator[TripleColumns]:
+    if isinstance(source, str | Path):
+        names = expand_inputs(str(source))
+        if len(names) != 1:
+            raise InputError(f"{source} names {len(names)} files; triples are read from one, so join them first.")
+        form = table_format(names[0], read_head(names[0])) if names[0] != STDIN and is_regular(names[0]) else None
+        if form in ("parquet", "arrow"):
+            return _table_columns(names[0], form)
+        return read_triple_text(names[0], options.delimiter, options.header, progress)
+    return _list_columns(source)
+
+
+def _table_columns(name: str, form: str) -> Iterator[TripleColumns]:
+    import pyarrow as pa
+
+    names = column_names(name, form)
+    chosen = next((wanted for wanted in _NAMES if set(wanted) <= set(names)), tuple(names[:3]))
+    if len(chosen) < 2:
+        raise DataError(f"{name} has {len(names)} column; a triple has three: head, relation and tail.")
+    is_empty = True
+    for batch in read_batches(name, form, list(chosen), _TABLE_ROWS):
+        columns = []
+        for column, found in batch.items():
+            if found.null_count:
+                raise DataError(f"{name} has empty values in column {column}; fill or drop them.")
+            if not (pa.types.is_integer(found.type) or pa.types.is_large_binary(found.type)):
+                raise DataError(f"{name} has {found.type} in column {column}; names are strings or integers.")
+            columns.append(found.cast(pa.large_string()))
+        is_empty &= not len(columns[0])
+        yield TripleColumns(columns, len(names) - len(chosen))
+    if is_empty:
+        raise DataError(f"{name} holds no triples; give at least one.")
+
+
+def _list_columns(source: Any) -> Iterator[TripleColumns]:
+    import pyarrow as pa
+
+    try:
+        rows = [tuple(map(str, row)) for row in source]
+    except TypeError:
+        raise InputError(
+            f"Triples are a file, a folder, or a list of (head, relation, tail), got {type(source).__name__}."
+        ) from None
+    sizes = {len(row) for row in rows}
+    if len(sizes) > 1 or not sizes <= {2, 3}:
+        raise DataError(f"Triples have three names each, edges two; got rows of {sorted(sizes)}.")
+    if not rows:
+        raise DataError("There are no triples; give at least one.")
+    yield TripleColumns([pa.array(column, pa.large_string()) for column in zip(*rows, strict=True)])
+
+
+def _encoded(pieces: Iterable[TripleColumns], known: Triples | None, stack: TripleStack) -> Triples:
+    """Names become rows."""
+    names: tuple[NewRows, NewRows] | tuple[KnownRows, KnownRows]
+    names = (NewRows(), NewRows()) if known is None else (KnownRows(known.entities), KnownRows(known.relations))
+    ignored = literals = 0
+    for found in pieces:
+        head, tail, size = found.columns[0], found.columns[-1], len(found.columns[0])
+        relation_M = names[1].rows_of(found.columns[1]) if len(found.columns) == 3 else names[1].all_of(LINK, size)
+        stack.add(names[0].rows_of(head), relation_M, names[0].rows_of(tail))
+        ignored, literals = max(ignored, found.ignored_columns), literals + found.literals
+    entities, relations = (rows.keys() for rows in names)
+    columns = stack.columns()
+    report = TripleReport(
+        num_triples=len(columns[0]), num_entities=len(entities), num_relations=len(relations),
+        duplicates=num_duplicates(*columns), ignored_columns=ignored, literals=literals,
+    )  # fmt: skip
+    return Triples(*columns, entities, relations, report)

@@ -1,0 +1,126 @@
+"""Texts that come in pieces become rows, in order of first appearance: no list of all of them is ever made.
+
+Letters: N texts of a piece, T different texts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.vocab.vocabulary import MAX_WORD_BYTES, Keys
+from any2vec.errors import DataError
+from any2vec.kernels.text import hash_strings
+from any2vec.kernels.text import tokens as kernel
+
+_FIRST_SLOTS = 1 << 10
+_MAX_TYPES = (1 << 31) - 4
+
+
+class FoundTexts:
+    """The different texts so far, and their rows. Memory O(T): some 70 bytes each, and the text.
+
+    Args:
+        what, advice: of what there are too many texts, and what to do where one cannot be taken, for messages.
+    """
+
+    def __init__(self, what: str, advice: str) -> None:
+        self.counts = np.zeros(_FIRST_SLOTS // 2, np.int64)
+        """of texts; those beyond `num_texts` mean nothing"""
+        self._what, self._advice = what, advice
+        self._state = np.zeros(kernel.STATE_SIZE, np.int64)
+        self._table = np.zeros(2 * _FIRST_SLOTS, np.uint64)
+        self._arena = np.zeros(2 * _FIRST_SLOTS, np.uint64)
+        self._lengths = np.zeros(_FIRST_SLOTS // 2, np.int32)
+
+    @property
+    def num_texts(self) -> int:
+        """Different texts so far."""
+        return int(self._state[kernel.NUM_TYPES])
+
+    def rows_of(self, texts: Any) -> np.ndarray:
+        """int32 (N,) of a pyarrow large_binary (or large_string) array without nulls; -1: the text is empty.
+
+        Raises:
+            DataError: a text holds a NUL byte, is longer than 1 MiB, or there are too many different ones.
+        """
+        block, offsets = _padded(*buffers_of(texts))
+        size = len(texts)
+        if size and int(np.diff(offsets).max()) > MAX_WORD_BYTES:
+            raise DataError(f"A value is longer than {MAX_WORD_BYTES >> 20} MiB; {self._advice}.")
+        tags, begins, lengths = np.empty(size, np.uint64), np.empty(size, np.int64), np.empty(size, np.int32)
+        if (done := hash_strings.tag_texts(block, offsets, tags, begins, lengths)) < size:
+            value = texts[done].as_py()[:40]
+            shown = value if isinstance(value, str) else value.decode("utf-8", "replace")
+            raise DataError(f"The value {shown!r} holds a NUL byte; {self._advice}.")
+        out = np.empty(size, np.int32)
+        self._state[kernel.ENTRIES], self._state[kernel.OUT_USED] = size, 0
+        done = 0
+        while True:
+            done = kernel.encode_words(
+                block, tags, begins, lengths, done, self._table, self._arena, self._lengths, self.counts, out,
+                self._state,
+            )  # fmt: skip
+            if done >= size:
+                return out
+            self._grow()
+
+    def keys(self, order_N: np.ndarray | None = None) -> Keys:
+        """The texts, by row, or those of some rows, int64 (N,)."""
+        lengths = self._lengths[: self.num_texts]
+        starts = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(8 * (lengths.astype(np.int64) // 8 + 1), out=starts[1:])
+        if order_N is not None:
+            starts, lengths = starts[order_N], lengths[order_N]
+        packed = np.empty(int(lengths.sum(dtype=np.int64)), np.uint8)
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        kernel.pack_words(self._arena.view(np.uint8), starts[: len(lengths)], lengths, packed, offsets)
+        return Keys(packed, offsets)
+
+    def release(self) -> None:
+        """Let go of what finds rows; the keys can still be had."""
+        self._table = np.zeros(0, np.uint64)
+
+    def _grow(self) -> None:
+        if self.num_texts < len(self.counts):
+            self._arena = _grown(self._arena, max(2 * len(self._arena), len(self._arena) + MAX_WORD_BYTES // 4))
+            if len(self._arena) >= 1 << 32:
+                raise DataError(f"{self._what} has different values of more than 16 GiB; {self._advice}.")
+            return
+        if self.num_texts >= _MAX_TYPES // 2:
+            raise DataError(f"{self._what} has more than {_MAX_TYPES // 2:,} different values; {self._advice}.")
+        table = np.zeros(2 * len(self._table), np.uint64)
+        kernel.rehash(self._table, table, self.num_texts)
+        self._table = table
+        self.counts = _grown(self.counts, 2 * len(self.counts))
+        self._lengths = _grown(self._lengths, 2 * len(self._lengths))
+
+
+def buffers_of(texts: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(bytes uint8, offsets int64 (N + 1,) into them) of a large_binary array, read-only."""
+    _, offsets, data = texts.buffers()
+    if not len(texts):
+        return _frozen(np.zeros(0, np.uint8)), _frozen(np.zeros(1, np.int64))
+    at = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return _frozen(np.frombuffer(data or b"", np.uint8)), _frozen(at)
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    """Read-only, so that kernels are compiled for one kind of array whoever owns the memory."""
+    array.flags.writeable = False
+    return array
+
+
+def _padded(data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The texts' bytes alone, aligned and with the room behind them that the kernels of words need."""
+    used = data[offsets[0] : offsets[-1]]
+    block = np.zeros((len(used) + 16 + 7) // 8, np.uint64).view(np.uint8)
+    block[: len(used)] = used
+    return block, offsets - offsets[0]
+
+
+def _grown(array: np.ndarray, size: int) -> np.ndarray:
+    larger = np.zeros(size, array.dtype)
+    larger[: len(array)] = array
+    return larger

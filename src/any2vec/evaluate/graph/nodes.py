@@ -1,0 +1,192 @@
+"""Node classification: how well do rows tell the labels of nodes?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from any2vec.checks import MAX_SEED, check_whole
+from any2vec.embeddings import Embeddings
+from any2vec.errors import DataError, InputError
+from any2vec.evaluate.graph.logistic import fit_logistic
+from any2vec.evaluate.reading import read_lines
+
+FRACTIONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+_HEADER_FIRST = {"node", "id", "node_id", "nodeid", "vertex", "user", "name", "key"}
+_HEADER_LAST = {"label", "labels", "class", "classes", "group", "groups", "target", "category"}
+
+
+@dataclass(frozen=True)
+class NodesScore:
+    """Scores at one share of training nodes: mean and sample standard deviation over the shuffles, F1 in 0..1."""
+
+    fraction: float
+    micro_f1: float
+    micro_f1_std: float
+    macro_f1: float
+    macro_f1_std: float
+    micro_f1_runs: tuple[float, ...]
+    macro_f1_runs: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class NodesResult:
+    """Scores at every share, and what they are about."""
+
+    scores: tuple[NodesScore, ...]
+    num_nodes: int
+    """labelled nodes"""
+    num_missing: int
+    """labelled nodes without a row"""
+    num_labels: int
+    shuffles: int
+    seed: int
+    protocol: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"task": "nodes", **asdict(self)}
+
+
+def read_labels(path: Path, known: Embeddings | None = None) -> tuple[list[str], list[str], np.ndarray]:
+    """Nodes in order of appearance, label names sorted (as numbers where all are), and who has which, bool (N, L).
+
+    Lines `node label`, `node label label …`, or several lines a node; tab, comma or blanks as on the first line;
+    `#` comments and a header (`id,label`) skipped. A first node of `known` embeddings is no header.
+    """
+    pairs: list[tuple[str, str]] = []
+    split = None
+    for number, line in read_lines(path):
+        if line.startswith("#"):
+            continue
+        is_first = split is None
+        if split is None:
+            split = re.compile("\t" if "\t" in line else "," if "," in line else r"\s+").split
+        node, *labels = [field.strip() for field in split(line.strip(" \n"))]
+        labels = [label for label in labels if label]
+        looks_named = node.lower() in _HEADER_FIRST or (labels and labels[-1].lower() in _HEADER_LAST)
+        if is_first and looks_named and (known is None or node not in known):
+            continue
+        if not node or not labels:
+            raise DataError(f"{path.name}, line {number:,}: expected `node label` (or more labels), got {line[:60]!r}.")
+        pairs += [(node, label) for label in labels]
+    if not pairs:
+        raise DataError(f"{path.name}: there are no labels in it.")
+    nodes = {node: row for row, node in enumerate(dict.fromkeys(node for node, _ in pairs))}
+    found = {label for _, label in pairs}
+    names = sorted(found, key=int) if all(re.fullmatch(r"-?\d{1,18}", name) for name in found) else sorted(found)
+    column = {name: index for index, name in enumerate(names)}
+    truth = np.zeros((len(nodes), len(names)), dtype=bool)
+    for node, label in pairs:
+        truth[nodes[node], column[label]] = True
+    return list(nodes), names, truth
+
+
+def f1_scores(truth_NL: np.ndarray, predicted_NL: np.ndarray) -> tuple[float, float]:
+    """(micro, macro) F1 of two bool matrices. Macro is the mean over all L labels; 0 / 0 is 0, as in scikit-learn."""
+    hits = (truth_NL & predicted_NL).sum(axis=0).astype(np.float64)
+    total = (truth_NL.sum(axis=0) + predicted_NL.sum(axis=0)).astype(np.float64)
+    each = np.divide(2 * hits, total, out=np.zeros_like(hits), where=total > 0)
+    return float(2 * hits.sum() / total.sum()) if total.sum() else 0.0, float(each.mean())
+
+
+def predict(margins_NL: np.ndarray, counts_N: np.ndarray | None) -> np.ndarray:
+    """Labels as bool (N, L): the counts_N[n] highest of each row (ties: lower label), or without counts all above 0."""
+    if counts_N is None:
+        return margins_NL > 0
+    order = np.argsort(-margins_NL, axis=1, kind="stable")
+    predicted = np.zeros(margins_NL.shape, dtype=bool)
+    np.put_along_axis(predicted, order, np.arange(margins_NL.shape[1]) < counts_N[:, None], axis=1)
+    return predicted
+
+
+def _run(rows: np.ndarray, vectors: np.ndarray, truth: np.ndarray, cut: int, known_counts: bool) -> tuple[float, float]:
+    """One split: `rows` (N,) in shuffled order, -1 for nodes without a row; the first `cut` train."""
+    trained = np.flatnonzero(rows[:cut] >= 0)
+    weights, intercepts = fit_logistic(vectors[rows[trained]], truth[trained])
+    tested = np.flatnonzero(rows[cut:] >= 0) + cut
+    margins = vectors[rows[tested]].astype(np.float64) @ weights + intercepts
+    predicted = np.zeros((len(rows) - cut, truth.shape[1]), dtype=bool)
+    predicted[tested - cut] = predict(margins, truth[tested].sum(axis=1) if known_counts else None)
+    return f1_scores(truth[cut:], predicted)
+
+
+def evaluate_nodes(
+    embeddings: Embeddings,
+    labels_path: str | Path,
+    *,
+    fractions: Sequence[float] = FRACTIONS,
+    shuffles: int = 10,
+    seed: int = 1,
+    known_counts: bool = True,
+    missing: Literal["wrong", "excluded"] = "wrong",
+) -> NodesResult:
+    """One-vs-rest L2 logistic regression (C = 1, as scikit-learn's default) on the raw rows.
+
+    Args:
+        embeddings: rows of nodes.
+        labels_path: `node label` pairs or `node label label …` lines (see `read_labels`).
+        fractions: shares of the labelled nodes that train, each in (0, 1); the rest is scored.
+        shuffles: random splits for each share, >= 1; shuffle s orders the nodes alike at every share.
+        seed: of the shuffles.
+        known_counts: the published protocol (DeepWalk, node2vec): each node is given its true number of labels, the
+            highest ranked so many are predicted. False: the labels of probability above 0.5.
+        missing: nodes without a row stay in the split, train nothing and are scored as wrong (no label predicted), or
+            are "excluded" from it. The result says how many.
+
+    Raises:
+        InputError: an option is not legal, or no labelled node has a row.
+        DataError: the file cannot be read.
+    """
+    if not fractions or not all(0 < fraction < 1 for fraction in fractions):
+        raise InputError(f"fractions must lie within (0, 1), got {list(fractions)}.")
+    if shuffles < 1:
+        raise InputError(f"shuffles must be at least 1, got {shuffles}.")
+    check_whole("seed", seed, 0, MAX_SEED)
+    if missing not in ("wrong", "excluded"):
+        raise InputError(f"missing must be 'wrong' or 'excluded', not {missing!r}.")
+    nodes, names, truth = read_labels(Path(labels_path), embeddings)
+    rows = embeddings.rows(nodes)
+    num_missing = int((rows < 0).sum())
+    if num_missing == len(rows):
+        raise InputError(f"none of the {len(rows):,} labelled nodes (first: {nodes[0]!r}) is a key of the embeddings.")
+    if missing == "excluded":
+        rows, truth = rows[rows >= 0], truth[rows >= 0]
+    scores = []
+    for fraction in fractions:
+        cut = int(fraction * len(rows))
+        if not 1 <= cut < len(rows):
+            raise InputError(
+                f"fraction {fraction} of {len(rows):,} labelled nodes leaves nothing to train or to score."
+            )
+        runs = []
+        for shuffle in range(shuffles):
+            order = np.random.default_rng((seed, shuffle)).permutation(len(rows))
+            if not (rows[order[:cut]] >= 0).any():
+                raise InputError(f"at fraction {fraction} no training node has a row; {num_missing:,} are missing.")
+            runs.append(_run(rows[order], embeddings.vectors, truth[order], cut, known_counts))
+        scores.append(_summary(float(fraction), runs))
+    counts = "each node given its true number of labels" if known_counts else "labels of probability above 0.5"
+    protocol = (
+        f"one-vs-rest logistic regression (L2, C=1), {counts}; nodes without a row {missing}; macro F1 over all labels"
+    )
+    return NodesResult(tuple(scores), len(nodes), num_missing, len(names), shuffles, seed, protocol)
+
+
+def _summary(fraction: float, runs: list[tuple[float, float]]) -> NodesScore:
+    micro, macro = (np.array(values) for values in zip(*runs, strict=True))
+    spread = [float(values.std(ddof=1)) if len(values) > 1 else 0.0 for values in (micro, macro)]
+    return NodesScore(
+        fraction,
+        float(micro.mean()),
+        spread[0],
+        float(macro.mean()),
+        spread[1],
+        tuple(micro.tolist()),
+        tuple(macro.tolist()),
+    )

@@ -1,0 +1,312 @@
+"""A graph cut for link prediction: edges to train on, edges to find again, and non-edges fixed for every method.
+
+The folder `any2vec-split`, version 1:
+    meta.json       {"format", "version", counts, options, the rules in words}
+    train.edges     `src<TAB>dst[<TAB>weight]` a line: what methods are trained on
+    nodes.tsv       the keys of all nodes; row numbers below are lines of this file
+    test.npy        int32 (T, 2) edges held out
+    negatives.npy   int32 (T, 2) pairs that are no edge of the whole graph, one a test edge: AUC, AP
+    ranking.npy     int32 (T, K) nodes w with no edge from the test edge's source: MRR, Hits@k
+
+Letters: N nodes, E edges, T test edges, K ranking negatives a test edge.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from any2vec.checks import MAX_SEED, check_whole
+from any2vec.data.graph.options import GraphOptions
+from any2vec.data.io.storage import atomic_folder, check_folder_free, write_json
+from any2vec.errors import DataError, FormatError, InputError
+from any2vec.formats.vocabulary import LineKeys, read_vocabulary, write_vocabulary
+from any2vec.types import Csr
+
+if TYPE_CHECKING:
+    from any2vec.data.graph.graph import Graph
+
+FORMAT = "any2vec-split"
+VERSION = 1
+RULE = (
+    "test edges are drawn uniformly from the edges outside a random spanning forest, so that every node with an edge "
+    "keeps one in train; negatives are no edge of the whole graph and no self-loop; self-loops stay in train"
+)
+_TRIES = 50
+
+
+@dataclass(frozen=True)
+class Split:
+    """An opened split folder."""
+
+    path: Path
+    meta: dict[str, Any]
+    keys: LineKeys
+    test: np.ndarray
+    """int32 (T, 2)"""
+    negatives: np.ndarray
+    """int32 (T, 2)"""
+    ranking: np.ndarray
+    """int32 (T, K)"""
+
+    @property
+    def train_edges(self) -> Path:
+        """The edge list to train on."""
+        return self.path / "train.edges"
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready: the meta and where the training edges stand."""
+        return {**self.meta, "path": str(self.path), "train_edges": str(self.train_edges)}
+
+    @classmethod
+    def open(cls, path: str | Path) -> Split:
+        """Open a folder that `split_graph` wrote. FormatError when it is another thing, newer or damaged."""
+        path = Path(path)
+        try:
+            meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+            keys, _ = read_vocabulary(path / "nodes.tsv")
+            arrays = [np.load(path / f"{name}.npy", allow_pickle=False) for name in ("test", "negatives", "ranking")]
+        except FormatError:
+            raise
+        except (OSError, ValueError, RecursionError, EOFError) as error:
+            raise FormatError(f"{path.name}: not a split folder, or damaged ({type(error).__name__}).") from None
+        if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+            raise FormatError(f"{path.name}: meta.json does not say format {FORMAT!r}; make one with `any2vec split`.")
+        if type(meta.get("version")) is not int or not 1 <= meta["version"] <= VERSION:
+            raise FormatError(
+                f"{path.name}: split version {meta.get('version')!r}; this any2vec reads up to {VERSION}."
+            )
+        tests = meta.get("num_test_edges")
+        for array, width in zip(arrays, (2, 2, meta.get("num_ranking_negatives")), strict=True):
+            if array.shape != (tests, width) or array.dtype != np.int32:
+                raise FormatError(
+                    f"{path.name}: an array has shape {array.shape} where ({tests}, {width}) belongs; damaged."
+                )
+            if array.size and not 0 <= array.min() <= array.max() < len(keys):
+                raise FormatError(f"{path.name}: a row number is beyond the {len(keys):,} nodes; damaged.")
+        return cls(path, meta, keys, *arrays)
+
+
+class _NonEdges:
+    """Answers whether pairs are edges, and draws pairs that are none."""
+
+    def __init__(self, csr: Csr, is_directed: bool) -> None:
+        self.num_nodes = len(csr.indptr) - 1
+        self._csr, self._is_directed = csr, is_directed
+        src = np.repeat(np.arange(self.num_nodes, dtype=np.int64), np.diff(csr.indptr))
+        self._codes = np.sort(src * self.num_nodes + csr.indices)
+
+    def are_free(self, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
+        """bool: neither an edge nor a self-loop."""
+        codes = src.astype(np.int64) * self.num_nodes + dst
+        at = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
+        return (self._codes[at] != codes) & (src != dst)
+
+    def pairs(self, count: int, rng: np.random.Generator) -> np.ndarray:
+        """`count` distinct pairs, uniform, int32 (count, 2), undirected ones with src < dst."""
+        n = self.num_nodes
+        off_diagonal = n * (n - 1) // (1 if self._is_directed else 2)
+        loops = int((self._codes // n == self._codes % n).sum())
+        edges = (len(self._codes) - loops) // (1 if self._is_directed else 2)
+        if off_diagonal - edges < count:
+            raise InputError(f"the graph has {off_diagonal - edges:,} pairs that are no edge; {count:,} are needed.")
+        found = np.empty(0, dtype=np.int64)
+        if (off_diagonal - edges) < 4 * count and n <= 5000:  # so dense that drawing would miss: list them all
+            src, dst = np.divmod(np.arange(n * n, dtype=np.int64), n)
+            free = self.are_free(src, dst) & (self._is_directed | (src < dst))
+            found = rng.permutation(np.flatnonzero(free))[:count]
+        while len(found) < count:
+            src, dst = rng.integers(0, n, (2, 2 * (count - len(found)) + 64))
+            if not self._is_directed:
+                src, dst = np.minimum(src, dst), np.maximum(src, dst)
+            codes = (src * n + dst)[self.are_free(src, dst)]
+            joined = np.concatenate([found, codes])
+            _, first = np.unique(joined, return_index=True)
+            found = joined[np.sort(first)][:count]  # in the order drawn: sorted order would favour low rows
+        return np.stack(np.divmod(found, n), axis=1).astype(np.int32)
+
+    def partners(self, src_T: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
+        """For each source k nodes without an edge from it, int32 (T, K); drawn with replacement. -1 where none is."""
+        partners = rng.integers(0, self.num_nodes, (len(src_T), k))
+        for _ in range(_TRIES):
+            bad = np.nonzero(~self.are_free(np.broadcast_to(src_T[:, None], partners.shape), partners))
+            if len(bad[0]) == 0:
+                return partners.astype(np.int32)
+            partners[bad] = rng.integers(0, self.num_nodes, len(bad[0]))
+        for row in np.unique(bad[0]):  # a source with hardly a non-neighbour: choose among those there are
+            src = int(src_T[row])
+            taken = self._csr.indices[self._csr.indptr[src] : self._csr.indptr[src + 1]]
+            free = np.setdiff1d(np.arange(self.num_nodes), np.append(taken, src))
+            partners[row] = rng.choice(free, k) if len(free) else -1
+        return partners.astype(np.int32)
+
+
+def _edges(csr: Csr, is_directed: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(src, dst, position in the CSR) of every edge once: of an undirected one the direction src <= dst."""
+    src = np.repeat(np.arange(len(csr.indptr) - 1, dtype=np.int32), np.diff(csr.indptr))
+    at = np.arange(len(csr.indices))
+    if not is_directed:
+        at = at[src <= csr.indices]
+    return src[at], csr.indices[at], at
+
+
+def _forest(src: np.ndarray, dst: np.ndarray, num_nodes: int, rng: np.random.Generator) -> np.ndarray:
+    """bool (E,): edges of a random spanning forest (directions ignored): the lightest one under random weights."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    low, high = np.minimum(src, dst).astype(np.int64), np.maximum(src, dst)
+    codes, first = np.unique(low * num_nodes + high, return_index=True)  # u → v and v → u are one edge here
+    proper = codes // num_nodes != codes % num_nodes
+    codes, first = codes[proper], first[proper]
+    weights = rng.permutation(len(codes)).astype(np.float64) + 1
+    graph = coo_array((weights, np.divmod(codes, num_nodes)), shape=(num_nodes, num_nodes)).tocsr()
+    tree = minimum_spanning_tree(graph).tocoo()
+    kept = np.zeros(len(src), dtype=bool)
+    tree_codes = tree.coords[0].astype(np.int64) * num_nodes + tree.coords[1]
+    kept[first[np.searchsorted(codes, tree_codes)]] = True
+    return kept
+
+
+def _stands_in_a_line(key: str) -> bool:
+    return (
+        bool(key)
+        and key == key.strip()
+        and key[0] not in GraphOptions.comment
+        and not any(mark in key for mark in "\t\n\r")
+    )
+
+
+def _edge_lines(graph: Graph, src: np.ndarray, dst: np.ndarray, weights: np.ndarray | None) -> Iterator[bytes]:
+    keys = list(graph.keys)
+    bad = next((key for key in keys if not _stands_in_a_line(key)), None)
+    if bad is not None:
+        raise InputError(
+            f"node {bad!r} cannot stand in an edge list (empty, a tab, a line end, or # or % in front); rename it."
+        )
+    for start in range(0, len(src), 65536):
+        part = slice(start, start + 65536)
+        columns = [[keys[row] for row in src[part].tolist()], [keys[row] for row in dst[part].tolist()]]
+        if weights is not None:
+            columns.append([f"{weight:.9g}" for weight in weights[part].tolist()])
+        yield "".join("\t".join(line) + "\n" for line in zip(*columns, strict=True)).encode()
+
+
+def split_graph(
+    graph: Graph | str | Path,
+    out: str | Path,
+    *,
+    test_share: float = 0.1,
+    negatives: int = 100,
+    seed: int = 1,
+    overwrite: bool = False,
+    graph_options: Any = None,
+) -> Split:
+    """Cut a graph into training edges, test edges and fixed negatives, and write them to the folder `out`.
+
+    Edges of a random spanning forest stay in train, so that every node with an edge keeps one; where that leaves too
+    few, fewer are held out and the meta says so. Of an undirected test edge a random end is the source to rank from.
+
+    Args:
+        graph: a Graph, or what `read_graph` reads.
+        out: the folder to make.
+        test_share: share of the edges (self-loops apart) to hold out, in (0, 1).
+        negatives: non-neighbours to rank each test edge's target among, >= 1.
+        seed: same graph, options and seed, same split.
+        overwrite: whether an older split at `out` may be replaced.
+        graph_options: a GraphOptions for `read_graph`.
+
+    Raises:
+        InputError: an option is not legal, no edge can be held out, or the graph has too few non-edges.
+        StorageError: `out` exists or cannot be written.
+    """
+    if not 0 < test_share < 1:
+        raise InputError(f"test_share must lie within (0, 1), got {test_share}.")
+    if negatives < 1:
+        raise InputError(f"negatives must be at least 1, got {negatives}.")
+    check_whole("seed", seed, 0, MAX_SEED)
+    check_folder_free(Path(out), overwrite, FORMAT)
+    graph = _opened(graph, graph_options)
+    rng = np.random.default_rng(seed)
+    src, dst, at = _edges(graph.csr, graph.is_directed)
+    proper = src != dst
+    wanted = max(1, round(test_share * int(proper.sum())))
+    spare = np.flatnonzero(~_forest(src, dst, len(graph.keys), rng) & proper)
+    if len(spare) == 0:
+        raise InputError("every edge of the graph is needed to keep its nodes connected; none can be held out.")
+    chosen = np.sort(rng.permutation(spare)[:wanted])
+    in_train = np.ones(len(src), dtype=bool)
+    in_train[chosen] = False
+    free = _NonEdges(graph.csr, graph.is_directed)
+    test, ranking = _sources(np.stack([src[chosen], dst[chosen]], axis=1), free, graph.is_directed, negatives, rng)
+    pairs = free.pairs(len(test), rng)
+    weights = graph.csr.weights[at][in_train] if len(graph.csr.weights) else None
+    meta = {
+        "format": FORMAT,
+        "version": VERSION,
+        "num_nodes": len(graph.keys),
+        "num_edges": len(src),
+        "num_train_edges": int(in_train.sum()),
+        "num_test_edges": len(test),
+        "num_test_edges_wanted": wanted,
+        "num_ranking_negatives": negatives,
+        "is_directed": graph.is_directed,
+        "is_weighted": weights is not None,
+        "test_share": test_share,
+        "seed": seed,
+        "rule": RULE,
+    }
+    with atomic_folder(Path(out), overwrite, FORMAT) as folder:
+        with (folder / "train.edges").open("wb") as file:
+            file.writelines(_edge_lines(graph, src[in_train], dst[in_train], weights))
+        with (folder / "nodes.tsv").open("wb") as file:
+            write_vocabulary(file, graph.keys, None)
+        for name, array in (("test", test), ("negatives", pairs), ("ranking", ranking)):
+            np.save(folder / f"{name}.npy", array)
+        write_json(folder / "meta.json", meta)
+    return Split.open(out)
+
+
+def _opened(graph: Graph | str | Path, options: Any) -> Graph:
+    if not isinstance(graph, str | Path):
+        return graph
+    from any2vec.data.graph.options import GraphOptions
+    from any2vec.data.graph.reader import read_graph
+
+    return read_graph(graph, options or GraphOptions())
+
+
+def _sources(
+    test_T2: np.ndarray, free: _NonEdges, is_directed: bool, negatives: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Test edges as (source, target) and their ranking negatives; a source that is everyone's neighbour is turned."""
+    test = test_T2.astype(np.int32)
+    if not is_directed:
+        turned = rng.integers(0, 2, len(test)).astype(bool)
+        test[turned] = test[turned, ::-1]
+    ranking = free.partners(test[:, 0], negatives, rng)
+    stuck = ranking[:, 0] < 0
+    if stuck.any() and not is_directed:
+        test[stuck] = test[stuck, ::-1]
+        ranking[stuck] = free.partners(test[stuck, 0], negatives, rng)
+    if (ranking < 0).any():
+        raise InputError("the graph is too dense: a node of a test edge is a neighbour of every other node.")
+    return test, ranking
+
+
+def read_train_pairs(split: Split) -> np.ndarray:
+    """The training edges as rows of nodes.tsv, int64 (E, 2). DataError for a line that names another node."""
+    row = {key: index for index, key in enumerate(split.keys)}
+    pairs = []
+    with split.train_edges.open(encoding="utf-8", newline="\n") as file:
+        for number, line in enumerate(file, 1):
+            fields = line.rstrip("\n").split("\t")
+            if len(fields) < 2 or fields[0] not in row or fields[1] not in row:
+                raise DataError(f"train.edges, line {number:,}: not an edge between nodes of nodes.tsv.")
+            pairs.append((row[fields[0]], row[fields[1]]))
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)

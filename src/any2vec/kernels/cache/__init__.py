@@ -1,0 +1,1 @@
+"""Which rows a cache holds, and their values."""

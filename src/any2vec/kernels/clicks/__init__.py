@@ -1,0 +1,1 @@
+"""Sums of bags, dot products of fields, planted clicks."""

@@ -1,0 +1,1 @@
+"""Kernels over edges and graphs in compressed sparse rows: reading, walking, cutting."""

@@ -1,0 +1,1 @@
+"""Replicas of dense parameters: optimizer steps and synchronization, without a lock."""

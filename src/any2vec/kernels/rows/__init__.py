@@ -1,0 +1,1 @@
+"""Kernels over rows of a table: start values, optimizer steps, merging, rounding."""

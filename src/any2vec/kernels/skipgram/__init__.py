@@ -1,0 +1,1 @@
+"""Skip-gram and CBOW, and what a stretch of tokens touches."""

@@ -1,0 +1,1 @@
+"""Kernels over bytes, tokens, windows and counts."""

@@ -1,0 +1,1 @@
+"""Queries of knowledge-graph models and the losses of their candidates."""

@@ -1,0 +1,1 @@
+"""Click models: configs, networks, learner, scorer."""

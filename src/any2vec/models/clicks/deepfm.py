@@ -1,0 +1,28 @@
+"""DeepFM, a model of clicks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from any2vec.models.clicks.config import ClickModel, layer_sizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepFM(ClickModel):
+    """DeepFM (Guo et al. 2017): a factorisation machine and a network over the same vectors, added up.
+
+    Raises:
+        InputError: an option is not legal.
+    """
+
+    name: ClassVar[str] = "deepfm"
+
+    learning_rate: float = 0.01
+    """learning rate of the rows, in (0, 10]"""
+    layers: str = "128-64"
+    """hidden layers over vectors and numbers, like 400-400; a last one of 1 number follows"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        layer_sizes("layers", self.layers)

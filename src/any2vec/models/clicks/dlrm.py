@@ -1,0 +1,30 @@
+"""The deep learning recommendation model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from any2vec.models.clicks.config import ClickModel, layer_sizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class DLRM(ClickModel):
+    """DLRM (Naumov et al. 2019): rows and a network over the numbers meet in dot products, a second network judges.
+
+    Raises:
+        InputError: an option is not legal.
+    """
+
+    name: ClassVar[str] = "dlrm"
+    has_weights: ClassVar[bool] = False
+
+    bottom: str = "128-64"
+    """hidden layers over the numbers, like 512-256-64; a last one of dim numbers follows"""
+    top: str = "128-64"
+    """hidden layers over the dot products, like 512-256; a last one of 1 number follows"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        layer_sizes("bottom", self.bottom)
+        layer_sizes("top", self.top)

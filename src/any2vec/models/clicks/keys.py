@@ -1,0 +1,24 @@
+"""Which keys of a model of clicks have learned: those that its examples have held."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from any2vec.embeddings import Embeddings
+from any2vec.models.clicks.config import CLICK_MODELS
+
+
+def trained_keys(embeddings: Embeddings) -> Embeddings:
+    """Those of a model of clicks without the keys that no example had (`column=<rare>` where nothing was rare, say).
+
+    Their rows are as they were drawn: the scorer needs them, who asks for neighbours does not. Embeddings of other
+    models are returned as they are. O(V).
+    """
+    model = embeddings.meta.get("model")
+    name = model.get("model") if isinstance(model, dict) else None
+    if name not in CLICK_MODELS or embeddings.counts is None or embeddings.counts.all():
+        return embeddings
+    rows = np.flatnonzero(embeddings.counts)
+    keys = [embeddings.keys[row] for row in rows.tolist()]
+    output = None if embeddings.output is None else embeddings.output[rows]
+    return Embeddings(keys, embeddings.vectors[rows], output, embeddings.counts[rows], embeddings.meta)

@@ -1,0 +1,1 @@
+"""GA-MLP: its config, its classifier, its layers on hosts."""

@@ -1,0 +1,1 @@
+"""Layers trained by pdADMM-G and pdADMM-G-Q."""

@@ -1,0 +1,1 @@
+"""Layers trained by back-propagation, on one host or pipelined over several."""

@@ -1,0 +1,250 @@
+"""The character model over a stream: two generators that read the bytes of words, and no table at all. PyTorch.
+
+Legend: M pairs, X distinct centres, Y distinct contexts and negatives, C negatives, D dim, V rows of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from any2vec.data.stream.vocabulary import StreamVocabulary
+from any2vec.data.vocab.vocabulary import Keys
+from any2vec.embeddings import Embeddings
+from any2vec.errors import InputError
+from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
+from any2vec.kernels.skipgram.pairs import list_pairs
+from any2vec.makers.spelling import READINGS, SYMBOLS, spell, tries
+from any2vec.models.stream.char_generator import CharGenerator
+from any2vec.models.stream.char_step import BatchWords, Step, make_step
+from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.models.stream.word_config import StreamCharLstm
+from any2vec.types import Stats
+
+_ENCODED = 4096
+"""words of a snapshot that are encoded together"""
+
+
+def step_loss(centre_XD: torch.Tensor, other_YD: torch.Tensor, step: Step) -> torch.Tensor:
+    """Sum over the pairs of -log sigmoid(x . y) - share sum over shared negatives n but y of log sigmoid(-x . n).
+
+    Mikolov et al. 2013, arXiv 1310.4546, equation 4.
+    """
+    device = centre_XD.device
+    centre_M, context_M, negative_C, weight_XC = (
+        torch.from_numpy(array).to(device) for array in (step.centre_M, step.context_M, step.negative_C, step.weight_XC)
+    )
+    dot_M = (centre_XD.index_select(0, centre_M) * other_YD.index_select(0, context_M)).sum(dim=1)
+    dot_XC = centre_XD @ other_YD.index_select(0, negative_C).T
+    return functional.softplus(-dot_M).sum() + (weight_XC * functional.softplus(dot_XC)).sum()
+
+
+class StreamedCharLstm:
+    """Trains the generators "centre" and "context" by Adam (Kingma and Ba 2015), one step after the other.
+
+    With one thread on a CPU the result depends on the batches alone.
+
+    Args:
+        max_rows: V of the vocabulary; the model has no rows of its own.
+        threads: PyTorch's, 1 or more.
+
+    Raises:
+        InputError: the device is not there.
+    """
+
+    def __init__(self, config: StreamCharLstm, *, max_rows: int, threads: int, seed: int) -> None:
+        if config.device == "cuda" and not torch.cuda.is_available():
+            raise InputError("device is cuda, and PyTorch finds no GPU here; use cpu or auto.")
+        is_gpu = config.device == "cuda" or (config.device == "auto" and torch.cuda.is_available())
+        self.config, self.seed = config, seed
+        self.device = torch.device("cuda" if is_gpu else "cpu")
+        shape = (config.dim, config.hidden, config.byte_dim, config.reading)
+        self.centre = CharGenerator(*shape, seed).to(self.device)
+        self.context = CharGenerator(*shape, seed + 1).to(self.device)
+        self._optimiser = torch.optim.Adam(self._parameters().values(), lr=config.learning_rate)
+        self.agree: Callable[[np.ndarray], None] | None = None
+        """sees to it that all hosts `step` by the gradients of all; None: this one is alone"""
+        self.share = 1.0
+        """of this host's gradient in a step"""
+        self._own_V = np.arange(max_rows, dtype=np.int32)
+        self._token_key = stream_key(seed, PURPOSE_TOKEN)
+        self._threads_before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+
+    @staticmethod
+    def row_bytes(config: StreamCharLstm) -> int:
+        """Memory that a row takes: its vector while a snapshot is written, and its number."""
+        return 4 * config.dim + 4
+
+    @staticmethod
+    def fixed_bytes(config: StreamCharLstm) -> int:
+        """Memory that is taken whatever comes: weights, moments and gradients."""
+        way = 4 * config.hidden * (config.hidden + config.byte_dim + 1) + config.dim * config.hidden
+        numbers = len(READINGS[config.reading]) * way + SYMBOLS * config.byte_dim + config.dim
+        return 2 * 4 * 4 * numbers
+
+    def compile(self) -> None:
+        """Load the kernel that lists pairs."""
+        tokens = np.zeros(0, np.int32)
+        tokens.flags.writeable = False
+        self._pairs(TokenBatch(0, tokens, 0, keep_V=np.zeros(1, np.uint64)), 0, 0)
+
+    def prepare(self, tokens: np.ndarray, vocabulary: StreamVocabulary) -> BatchWords | None:
+        """The words of a batch and of the negatives of its steps, spelled out; None: there is nothing to train."""
+        config = self.config
+        row_R = np.unique(tokens[(tokens >= 0) & (tokens < len(self._own_V))])
+        if not len(row_R):
+            return None
+        kept = float(vocabulary.keep(config.subsample)[tokens[(tokens >= 0) & (tokens < len(self._own_V))]].sum())
+        steps = max(1, round(kept * (config.window + 1) / config.batch_pairs))
+        # The draws depend on the tokens alone, so that a batch is the same whenever it is prepared.
+        draws = np.random.Generator(np.random.Philox(key=[self.seed, zlib.crc32(tokens.tobytes())]))
+        negatives = _drawn(draws, vocabulary.noise(), (steps, config.shared_negatives))
+        used_V = vocabulary.counts_V > 0
+        negatives = np.where(used_V[negatives], negatives, row_R[0])  # a word may have gone since the noise was made
+        row_R = np.union1d(row_R, negatives).astype(np.int64)
+        cuts = np.arange(steps + 1, dtype=np.int64) * tokens.size // steps
+        return BatchWords(row_R, *spell(vocabulary.keys(row_R)), cuts, negatives)
+
+    def run(self, work: TokenBatch) -> Stats:
+        """A step for each part of the batch; the loss of each is that before it."""
+        words: BatchWords | None = work.prepared
+        items = int(np.count_nonzero((work.tokens >= 0) & (work.tokens < len(self._own_V))))
+        if words is None:
+            return Stats(items, 0.0, 0)
+        loss_sum, examples, before = 0.0, 0, time.process_time()
+        for number, negative_S in enumerate(words.negatives):
+            pair_M2 = self._pairs(work, int(words.cuts[number]), int(words.cuts[number + 1]))
+            if not len(pair_M2):
+                continue
+            step = make_step(pair_M2, negative_S, self.config.num_negatives / self.config.shared_negatives)
+            loss_sum += self._learn(step, words)
+            examples += len(pair_M2)
+        return Stats(items, loss_sum, examples, time.process_time() - before)
+
+    def learning_rate(self, words: int) -> float:
+        return self.config.learning_rate
+
+    def values(self) -> np.ndarray:
+        """All parameters one after the other, float32 (Q,), a copy."""
+        return np.concatenate([_array(value).reshape(-1) for value in self._parameters().values()])
+
+    def step(self, gradient_Q: np.ndarray) -> None:
+        """One step of the optimiser by a gradient, float32 (Q,), in the order of `values`."""
+        at = 0
+        for value in self._parameters().values():
+            piece = torch.from_numpy(gradient_Q[at : at + value.numel()].reshape(tuple(value.shape)))
+            if value.grad is None:
+                value.grad = torch.zeros_like(value)
+            value.grad.copy_(piece)
+            at += value.numel()
+        self._optimiser.step()
+
+    @property
+    def state(self) -> dict[str, np.ndarray]:
+        found: dict[str, np.ndarray] = {}
+        for name, value in self._parameters().items():
+            moments = self._optimiser.state.get(value, {})
+            found[name] = _array(value)
+            for kind in ("exp_avg", "exp_avg_sq"):
+                found[f"{name}.{kind}"] = _array(moments[kind]) if moments else np.zeros_like(found[name])
+            found[f"{name}.step"] = np.array([float(moments["step"]) if moments else 0.0], np.float32)
+        return found
+
+    def recall(self, state: Mapping[str, np.ndarray]) -> None:
+        with torch.no_grad():
+            for name, value in self._parameters().items():
+                value.copy_(torch.from_numpy(np.array(state[name])))
+                self._optimiser.state[value] = {
+                    "step": torch.tensor(float(state[f"{name}.step"][0])),
+                    **{
+                        kind: torch.from_numpy(np.array(state[f"{name}.{kind}"])).to(self.device)
+                        for kind in ("exp_avg", "exp_avg_sq")
+                    },
+                }
+
+    def embeddings(self, vocabulary: StreamVocabulary) -> Embeddings:
+        counts_V, rows = vocabulary.counts_V, vocabulary.rows()
+        rows = rows[np.argsort(-counts_V[rows], kind="stable")]
+        counts = np.maximum(1, np.rint(counts_V[rows])).astype(np.int64)
+        meta = {"model": self.config.name, "options": self.config.as_dict()}
+        keys = vocabulary.keys(rows)
+        return Embeddings(keys, self.encode(keys), None, counts, meta, self.centre.maker())
+
+    def encode(self, keys: Keys) -> np.ndarray:
+        """The vectors of words, float32 (N, D)."""
+        vectors = np.empty((len(keys), self.config.dim), np.float32)
+        symbol_NS, size_N = spell(keys)
+        order = np.lexsort(symbol_NS.T[::-1])  # neighbours begin alike
+        with torch.no_grad():
+            for first in range(0, len(order), _ENCODED):
+                own = order[first : first + _ENCODED]
+                found = tries(symbol_NS[own], size_N[own], self.config.reading)
+                vectors[own] = _array(self.centre(found, len(own)))
+        return vectors
+
+    def parts(self) -> Mapping[str, Any]:
+        return {}
+
+    def close(self) -> None:
+        torch.set_num_threads(self._threads_before)
+
+    def _parameters(self) -> dict[str, torch.nn.Parameter]:
+        sides = (("centre", self.centre), ("context", self.context))
+        return {f"{side}.{name}": value for side, net in sides for name, value in net.named_parameters()}
+
+    def _pairs(self, work: TokenBatch, start: int, stop: int) -> np.ndarray:
+        """(context, centre) rows of the pairs whose centres are at these positions, int32 (M, 2)."""
+        pair_M2 = np.empty((2 * self.config.window * (stop - start), 2), np.int32)
+        size = list_pairs(
+            work.tokens,
+            start,
+            stop,
+            work.offset,
+            work.keep_V,
+            self._token_key,
+            self.config.window,
+            self._own_V,
+            pair_M2,
+        )
+        return pair_M2[:size]
+
+    def _learn(self, step: Step, words: BatchWords) -> float:
+        """One step; the sum of the losses of its pairs before it."""
+        centre_XD = self.centre(words.tries(step.row_X, self.config.reading), len(step.row_X))
+        other_YD = self.context(words.tries(step.row_Y, self.config.reading), len(step.row_Y))
+        loss = step_loss(centre_XD, other_YD, step)
+        self._optimiser.zero_grad()
+        (loss / len(step.centre_M)).backward()
+        if self.agree is None:
+            self._optimiser.step()
+        else:
+            self.agree(self._gradient())
+        return float(loss.detach())
+
+    def _gradient(self) -> np.ndarray:
+        """This host's share of the gradient, in the order of `values`."""
+        parts = [
+            np.zeros(value.numel(), np.float32) if value.grad is None else _array(value.grad).reshape(-1)
+            for value in self._parameters().values()
+        ]
+        return np.concatenate(parts) * np.float32(self.share)
+
+
+def _drawn(draws: np.random.Generator, noise: tuple[np.ndarray, np.ndarray], shape: tuple[int, int]) -> np.ndarray:
+    """Rows by a noise distribution as `kernels.common.alias` has it, int64."""
+    threshold_V, alias_V = noise
+    place = draws.integers(0, len(threshold_V), shape)
+    is_own = draws.integers(0, 2**32, shape, np.uint64) < threshold_V[place]
+    return np.where(is_own, place, alias_V[place]).astype(np.int64)
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray:
+    """On a CPU a view."""
+    return np.asarray(tensor.detach().cpu().numpy())

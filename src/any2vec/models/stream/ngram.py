@@ -1,0 +1,110 @@
+"""Skip-gram over a stream of words that are made of n-grams: rows for words, and for all buckets from the start.
+
+Legend: V rows of words (capacity), H buckets, D dim, R words of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.stream.vocabulary import StreamVocabulary
+from any2vec.data.vocab.vocabulary import Keys
+from any2vec.embeddings import Embeddings
+from any2vec.kernels.skipgram.subwords import Subwords, compose_all, mark_buckets
+from any2vec.makers.ngrams import NGramMaker, bounds, start_grams
+from any2vec.models.stream.skipgram import StreamedSkipGram
+from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.models.stream.word_config import StreamNGram
+from any2vec.models.words.ngram import NGram
+from any2vec.types import Stats
+
+
+class StreamedNGram:
+    """Trains rows of words as `StreamedSkipGram` does, and with them those of the buckets that their n-grams fall into.
+
+    A word that comes back after its row was taken away begins where its n-grams are by then.
+
+    Args:
+        max_rows: V.
+        threads: 1 or more; several are Hogwild.
+    """
+
+    def __init__(self, config: StreamNGram, *, max_rows: int, threads: int, seed: int) -> None:
+        self.config, self.seed = config, seed
+        self._spread = NGram.start_spread / config.dim
+        self._words = StreamedSkipGram(config, max_rows=max_rows, threads=threads, seed=seed, spread=NGram.start_spread)
+        self._gram_HD = start_grams(np.arange(config.buckets), config.dim, seed, self._spread)
+        self._row_H = np.arange(config.buckets, dtype=np.int32)
+        self._met_H = np.zeros(config.buckets, np.uint8)
+        self._begin_V, self._end_V = np.zeros(max_rows, np.int64), np.zeros(max_rows, np.int64)
+
+    @staticmethod
+    def row_bytes(config: StreamNGram) -> int:
+        """Memory that a row takes: as of skip-gram, and where its letters are."""
+        return StreamedSkipGram.row_bytes(config) + 16
+
+    @staticmethod
+    def fixed_bytes(config: StreamNGram) -> int:
+        """Memory that is taken whatever comes: the buckets' rows, and their copies while a snapshot is written."""
+        return config.buckets * (2 * 4 * config.dim + 5)
+
+    def compile(self) -> None:
+        self._spell(np.zeros(0, np.int64), Keys.of([]))
+        self._words.compile()
+
+    def prepare(self, tokens: np.ndarray, vocabulary: StreamVocabulary) -> tuple[np.ndarray, Keys]:
+        """(rows int64 (R,), ascending; their words)."""
+        row_R = np.unique(tokens[(tokens >= 0) & (tokens < len(self._begin_V))]).astype(np.int64)
+        return row_R, vocabulary.keys(row_R)
+
+    def run(self, work: TokenBatch) -> Stats:
+        if work.prepared is not None:
+            self._spell(*work.prepared)
+        return self._words.run(work)
+
+    def learning_rate(self, words: int) -> float:
+        return self._words.learning_rate(words)
+
+    @property
+    def state(self) -> dict[str, np.ndarray]:
+        return self._words.state | {"grams": self._gram_HD, "met": self._met_H}
+
+    def recall(self, state: Mapping[str, np.ndarray]) -> None:
+        self._words.recall(state)
+        self._gram_HD[:] = state["grams"]
+        self._met_H[:] = state["met"]
+
+    def embeddings(self, vocabulary: StreamVocabulary) -> Embeddings:
+        found = self._words.embeddings(vocabulary)
+        keys = Keys.of(found.keys)
+        subwords = self._subwords(np.array(keys.arena), *bounds(keys))
+        vectors = np.empty_like(found.vectors)
+        compose_all(subwords, found.vectors, np.arange(len(keys), dtype=np.int32), vectors)
+        return Embeddings(found.keys, vectors, found.output, found.counts, found.meta, self._maker())
+
+    def parts(self) -> Mapping[str, Any]:
+        return {}
+
+    def close(self) -> None:
+        self._words.close()
+
+    def _maker(self) -> NGramMaker:
+        config, bucket_G = self.config, np.flatnonzero(self._met_H)
+        return NGramMaker(
+            bucket_G, self._gram_HD[bucket_G], min_n=config.min_n, max_n=config.max_n, buckets=config.buckets,
+            seed=self.seed, spread=self._spread,
+        )  # fmt: skip
+
+    def _spell(self, row_R: np.ndarray, keys: Keys) -> None:
+        """These are the rows of the batch at hand, and their words."""
+        text_B = np.array(keys.arena)
+        begin_R, end_R = bounds(keys)
+        self._begin_V[row_R], self._end_V[row_R] = begin_R, end_R
+        mark_buckets(text_B, begin_R, end_R, self.config.min_n, self.config.max_n, self._met_H)
+        self._words.subwords = (self._subwords(text_B, self._begin_V, self._end_V),)
+
+    def _subwords(self, text_B: np.ndarray, begin_V: np.ndarray, end_V: np.ndarray) -> Subwords:
+        return Subwords(text_B, begin_V, end_V, self._row_H, self._gram_HD, self.config.min_n, self.config.max_n)

@@ -1,0 +1,166 @@
+"""Skip-gram over a stream: the block kernel on token batches, rows that are reserved once and start with their words.
+
+Legend: V rows of the tables (capacity), D dim, R rows, T tokens.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.stream.vocabulary import StreamVocabulary
+from any2vec.embeddings import Embeddings
+from any2vec.kernels.clicks.row_start import start_rows
+from any2vec.kernels.common.rng import PURPOSE_INIT, PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
+from any2vec.kernels.skipgram.skipgram import MAX_CENTRES, train_skipgram_block
+from any2vec.kernels.skipgram.subwords import Subwords
+from any2vec.kernels.skipgram.touch import touch_block
+from any2vec.models.stream.config import StreamSkipGram
+from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.models.words.learner import block_positions, shared_negatives
+from any2vec.models.words.rates import endless_rate
+from any2vec.models.words.skipgram import SkipGram
+from any2vec.types import Stats
+
+LOSS_EVERY = 64
+"""the loss is measured on one block of so many"""
+PIECE = 4096
+"""positions that a thread takes at a time, about"""
+
+
+class StreamedSkipGram:
+    """Trains tables "input" and "output" of `max_rows` rows; pages of rows that no word ever had take no memory.
+
+    With one thread the result depends on the batches alone; several are Hogwild.
+
+    Args:
+        max_rows: V, rows of each table.
+        threads: 1 or more.
+        spread: input rows start uniform in +-spread / dim; None: as skip-gram's.
+
+    `subwords` is what input vectors are made of besides their rows, for the kernel: nothing, or one `Subwords`.
+    """
+
+    def __init__(
+        self, config: StreamSkipGram, *, max_rows: int, threads: int, seed: int, spread: float | None = None
+    ) -> None:
+        self.config = config
+        self.threads = threads
+        self.input_VD = np.zeros((max_rows, config.dim), np.float32)
+        self.output_VD = np.zeros((max_rows, config.dim), np.float32)
+        self._blocks = SkipGram(dim=config.dim, window=config.window, num_negatives=config.num_negatives)
+        self._keys = stream_key(seed, PURPOSE_TOKEN), stream_key(seed, PURPOSE_NEGATIVE)
+        self._start_key = stream_key(seed, PURPOSE_INIT)
+        self._spread = self._blocks.start_spread if spread is None else spread
+        self.subwords: tuple[Subwords, ...] = ()
+        self._high = 0
+        """no row from here on has ever been used"""
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    @staticmethod
+    def row_bytes(config: StreamSkipGram) -> int:
+        """Memory that a row takes: two tables, and their copies while a snapshot is written."""
+        return 4 * 4 * config.dim
+
+    @staticmethod
+    def fixed_bytes(config: StreamSkipGram) -> int:
+        """Memory that is taken whatever comes."""
+        return 0
+
+    def compile(self) -> None:
+        self.start(np.zeros(0, np.int64))
+        tokens = np.zeros(0, np.int32)
+        tokens.flags.writeable = False
+        noise = np.full(1, 2**32 - 1, np.uint32), np.zeros(1, np.int32)
+        self._kernel(TokenBatch(0, tokens, 0, np.zeros(0, np.int64), *noise, np.zeros(1, np.uint64)), 16, 0, 0)
+
+    def prepare(self, tokens: np.ndarray, vocabulary: StreamVocabulary) -> None:
+        return None
+
+    def run(self, work: TokenBatch) -> Stats:
+        self.start(work.born)
+        block = block_positions(self._blocks, work.keep_rate)
+        piece = max(1, PIECE // block) * block
+        pieces = iter([(start, min(start + piece, work.tokens.size)) for start in range(0, work.tokens.size, piece)])
+        if self._pool is None:
+            return self._run_pieces(work, block, pieces)
+        # The iterator is shared: each thread takes the next piece when it is ready for one.
+        parts = self._pool.map(lambda _: self._run_pieces(work, block, pieces), range(self.threads))
+        return sum(parts, Stats(0, 0.0, 0))
+
+    @property
+    def tables(self) -> dict[str, np.ndarray]:
+        """The tables by name, float32 (V, D): what hosts that train together hold of them is a copy of these rows."""
+        return {"input": self.input_VD, "output": self.output_VD}
+
+    def start_values(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """What rows of a table begin with, float32 (R, D): input uniform as word2vec's, by their numbers; output 0."""
+        fresh = np.zeros((rows.size, self.config.dim), np.float32)
+        if name == "input":
+            start_rows(fresh, rows, self.config.dim, self._start_key, self._spread / self.config.dim)
+        return fresh
+
+    def start(self, born: np.ndarray) -> None:
+        """Rows of new words."""
+        for name, table_VD in self.tables.items():
+            table_VD[born] = self.start_values(name, born)
+        self._high = max(self._high, int(born.max(initial=-1)) + 1)
+
+    def touch(self, work: TokenBatch, marks: Mapping[str, np.ndarray]) -> None:
+        """Put 1 into uint8 (V,) marks of "input" and "output" for each row that `run` reads or writes."""
+        block = block_positions(self._blocks, work.keep_rate)
+        touch_block(
+            work.tokens, 0, work.tokens.size, -(-work.offset // block) * block, work.keep_V, self._keys[0],
+            self._keys[1], work.threshold_V, work.alias_V, self.config.window, block, MAX_CENTRES,
+            shared_negatives(self._blocks), marks["input"], marks["output"],
+        )  # fmt: skip
+
+    def learning_rate(self, words: int) -> float:
+        config = self.config
+        return endless_rate(config.learning_rate, config.min_learning_rate, words, config.rate_words)
+
+    @property
+    def state(self) -> dict[str, np.ndarray]:
+        return {"input": self.input_VD[: self._high], "output": self.output_VD[: self._high]}
+
+    def recall(self, state: Mapping[str, np.ndarray]) -> None:
+        self._high = len(state["input"])
+        self.input_VD[: self._high] = state["input"]
+        self.output_VD[: self._high] = state["output"]
+
+    def embeddings(self, vocabulary: StreamVocabulary) -> Embeddings:
+        counts_V, rows = vocabulary.counts_V, vocabulary.rows()
+        rows = rows[np.argsort(-counts_V[rows], kind="stable")]
+        counts = np.maximum(1, np.rint(counts_V[rows])).astype(np.int64)
+        meta = {"model": self.config.name, "options": self.config.as_dict()}
+        return Embeddings(vocabulary.keys(rows), self.input_VD[rows], self.output_VD[rows], counts, meta)
+
+    def parts(self) -> Mapping[str, Any]:
+        return {}
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _run_pieces(self, work: TokenBatch, block: int, pieces: Iterator[tuple[int, int]]) -> Stats:
+        items, loss_sum, loss_examples = 0, 0.0, 0
+        before = time.thread_time()
+        for start, stop in pieces:
+            seen, loss, examples = self._kernel(work, block, start, stop)
+            items, loss_sum, loss_examples = items + seen, loss_sum + loss, loss_examples + examples
+        return Stats(items, loss_sum, loss_examples, time.thread_time() - before)
+
+    def _kernel(self, work: TokenBatch, block: int, start: int, stop: int) -> tuple[int, float, int]:
+        token_key, negative_key = self._keys
+        offset = -(-work.offset // block) * block  # blocks are cut where the stream's are, and so is the batch
+        items, loss_sum, examples = train_skipgram_block(
+            work.tokens, start, stop, offset, work.keep_V, token_key, negative_key, work.threshold_V,
+            work.alias_V, self.input_VD, self.output_VD, self.config.window, self.config.num_negatives,
+            self.learning_rate(work.words_before), 0.0, LOSS_EVERY, block, shared_negatives(self._blocks),
+            *self.subwords,
+        )  # fmt: skip
+        return int(items), float(loss_sum), int(examples)

@@ -1,0 +1,114 @@
+"""What all models of triples share: the options of training, checked at the door. Light: no numba, no NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal
+
+from any2vec.checks import check_choice, check_number, check_whole
+from any2vec.errors import InputError
+
+TRIPLE_MODELS = {
+    "complex": "ComplEx", "distmult": "DistMult", "transe": "TransE", "rotate": "RotatE", "dot": "DotProduct",
+}  # fmt: skip
+"""name on the command line, and of its module -> its class, also its name in `any2vec`"""
+MOST_WHOLE = 65_536
+"""entities up to which all of them are candidates, where nobody says how many negatives there are"""
+FEW_NEGATIVES = 2_000
+"""negatives of a batch where there are more entities than that"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TripleModel:
+    """Options of a model that learns from triples (abstract).
+
+    Each triple asks two questions: what its tail is, given head and relation, and what its head is, given the others.
+    """
+
+    name: ClassVar[str] = ""
+    default_epochs: ClassVar[int] = 24
+    default_order: ClassVar[str] = "comet"
+    """of buckets, where the table is larger than memory: in BETA the same partitions stay together for long, and meet
+    the same negatives"""
+    query: ClassVar[str] = ""
+    """how an entity's row and a relation's become a query, as kernels/triples/queries.py names it"""
+    is_near: ClassVar[bool] = False
+    """answers lie near their queries, score gamma - distance; else scores are dot products"""
+    has_relations: ClassVar[bool] = True
+    start_spread: ClassVar[float] = 0.01
+    """rows start uniform within this, but for angles"""
+
+    dim: int = 192
+    """numbers per vector, 1..4096; of complex numbers half as many"""
+    learning_rate: float = 0.4
+    """learning rate of row-wise Adagrad at the start, in (0, 10]; it falls in a line"""
+    min_learning_rate: float = 1e-4
+    """learning rate at the end, 0 or more; never above learning_rate"""
+    batch_size: int = 1000
+    """questions of a step, two a triple, 1..1,048,576; those with the same entity and relation come together"""
+    loss: Literal["softmax", "logistic", "margin"] = "softmax"
+    """of an answer against its negatives: softmax, logistic (self-adversarial) or margin"""
+    num_negatives: int | None = None
+    """negatives that the questions of a batch share, 0: all entities; by default all up to 65,536, else 2,000"""
+    degree_share: float = 0.0
+    """share of the negatives that are drawn by how often entities are answers, in [0, 1]; the others are uniform"""
+    batch_negatives: bool = False
+    """the answers of a batch are negatives of its other questions, too"""
+    reciprocal: bool = True
+    """each relation has a second row for questions about heads; else its own is read the other way round"""
+    n3: float = 0.0
+    """weight of the sum of cubes of the rows of each triple (nuclear 3-norm), 0 and up"""
+    l2: float = 0.0
+    """weight of the sum of squares of the rows of each triple, 0 and up"""
+    relation_weight: float = 0.0
+    """complex, distmult: weight of a second loss, of guessing the relation from both entities, 0 and up"""
+    margin: float = 1.0
+    """margin loss: by how much answers should be ahead, in (0, 1000]"""
+    gamma: float = 9.0
+    """transe, rotate: scores are gamma less the distance, in [0, 1000]"""
+    temperature: float = 1.0
+    """logistic loss: how far hard negatives weigh more, 0 and up; 0: all alike"""
+
+    def __post_init__(self) -> None:
+        check_whole("dim", self.dim, 1, 4096)
+        if self.query in ("complex", "turn") and self.dim % 2:
+            raise InputError(f"dim of {self.name} must be even, real and imaginary parts, got {self.dim}.")
+        check_number("learning_rate", self.learning_rate, 0, 10, open_low=True)
+        check_number("min_learning_rate", self.min_learning_rate, 0, 10)
+        check_whole("batch_size", self.batch_size, 1, 1 << 20)
+        check_choice("loss", self.loss, ("softmax", "logistic", "margin"))
+        if self.num_negatives is not None:
+            check_whole("num_negatives", self.num_negatives, 0, 1 << 20)
+        check_number("degree_share", self.degree_share, 0, 1)
+        check_number("n3", self.n3, 0, 1000)
+        check_number("l2", self.l2, 0, 1000)
+        check_number("relation_weight", self.relation_weight, 0, 1000)
+        if self.relation_weight and self.query not in ("real", "complex"):
+            raise InputError(f"relation_weight is for complex and distmult, not {self.name}; leave it out.")
+        check_number("margin", self.margin, 0, 1000, open_low=True)
+        check_number("gamma", self.gamma, 0, 1000)
+        check_number("temperature", self.temperature, 0, 1000)
+
+    @property
+    def relation_width(self) -> int:
+        """Numbers of a relation's row."""
+        return {"plain": 0, "turn": self.dim // 2}.get(self.query, self.dim)
+
+    @property
+    def is_complex(self) -> bool:
+        return self.query in ("complex", "turn")
+
+    def negatives_of(self, num_entities: int) -> int:
+        """Negatives of a batch among so many entities; 0: all of them."""
+        if self.num_negatives is not None:
+            return self.num_negatives
+        return 0 if num_entities <= MOST_WHOLE else FEW_NEGATIVES
+
+    def num_relation_rows(self, num_relations: int) -> int:
+        """Rows of the table of relations."""
+        if not self.has_relations:
+            return 1
+        return 2 * num_relations if self.reciprocal else num_relations
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"model": self.name} | asdict(self)

@@ -1,0 +1,71 @@
+"""The learner of every model of triples: worker threads that take batches of questions in turn."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from any2vec.models.triples.config import TripleModel
+from any2vec.models.triples.questions import Questions
+from any2vec.models.triples.worker import Negatives, Range, TripleWorker
+from any2vec.models.words.rates import linear_rate
+from any2vec.types import Stats, Work
+
+
+class TripleLearner:
+    """Trains on all questions of some triples, in an order of its own in each epoch.
+
+    Args:
+        entity_SC: float32, rows of entities, values and state; relation_RC: those of relations.
+        questions: of triples whose heads and tails are slots of entity_SC.
+        resident: ranges of slots from which negatives are drawn.
+        threads: Hogwild (Recht et al. 2011) beyond 1; they multiply matrices each for itself, so the caller keeps the
+            threads of BLAS to 1.
+    """
+
+    def __init__(
+        self, model: TripleModel, entity_SC: np.ndarray, relation_RC: np.ndarray, questions: Questions,
+        resident: Sequence[Range], threads: int, seed: int,
+    ) -> None:  # fmt: skip
+        self.model, self.questions = model, questions
+        number = model.negatives_of(sum(stop - start for start, stop in resident))
+        self.negatives = Negatives(model, resident, questions.answer_N, number, seed)
+        self.workers = [TripleWorker(model, entity_SC, relation_RC) for _ in range(threads)]
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    def run(self, work: Work) -> Stats:
+        """Train questions [work.start, work.stop) of the epoch; deterministic with one worker."""
+        self.questions.begin(work.epoch)
+        batches = iter(range(work.start, work.stop, self.model.batch_size))
+        if self._pool is None:
+            return self._take(self.workers[0], work, batches)
+        parts = self._pool.map(lambda worker: self._take(worker, work, batches), self.workers)
+        return sum(parts, Stats(0, 0.0, 0))
+
+    def learning_rate(self, progress: float) -> float:
+        """Learning rate at a share of the whole run, 0..1."""
+        return linear_rate(self.model, progress)
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _take(self, worker: TripleWorker, work: Work, batches: Iterator[int]) -> Stats:
+        """Train the batches that this worker gets: each takes the next one when it is ready for it."""
+        stats, before = Stats(0, 0.0, 0), time.thread_time()
+        while True:
+            with self._lock:
+                at = next(batches, None)
+            if at is None:
+                return stats + Stats(0, 0.0, 0, time.thread_time() - before)
+            stop = min(at + self.model.batch_size, work.stop)
+            batch = self.questions.batch(at, stop)
+            rate = self.learning_rate(work.stretch.progress(at))
+            loss = worker.step(batch, self.negatives.of(batch, work.epoch, at), rate)
+            stats += Stats(stop // 2 - at // 2, loss, stop - at)  # a triple has two questions

@@ -1,0 +1,196 @@
+"""A trained model of triples, ready to score: rows of entities and relations, and the triples that it has seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.triples.buckets import blocks_of
+from any2vec.embeddings import Embeddings, Neighbours
+from any2vec.errors import FormatError, InputError
+from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
+from any2vec.formats.vocabulary import read_vocabulary, write_vocabulary
+from any2vec.kernels.triples.queries import make_queries, near_scores
+from any2vec.models.by_name import model_of
+from any2vec.models.triples.config import TRIPLE_MODELS, TripleModel
+from any2vec.models.triples.questions import ways_of
+from any2vec.models.triples.worker import KINDS
+
+RELATIONS, RELATION_NAMES, SEEN_TRIPLES = "relations.safetensors", "relations.tsv", "triples.npy"
+"""files in the run folder: the rows of relations, their names, and the triples of training, int32 (M, 3) by row"""
+_BLOCK = 4096
+
+
+class TripleScorer:
+    """Says how likely triples are: scores are comparable among answers to one question, and higher is better.
+
+    Args:
+        entities: their names, and relations: theirs, by row.
+        entity_VW: float32 (V, W); relation_RP: float32, the rows that the model has for relations.
+        triple_M3: int (M, 3): head, relation, tail by row, what it was trained on.
+    """
+
+    def __init__(
+        self, model: TripleModel, entities: Sequence[str], relations: Sequence[str], entity_VW: np.ndarray,
+        relation_RP: np.ndarray, triple_M3: np.ndarray,
+    ) -> None:  # fmt: skip
+        self.model = model
+        self.entities, self.relations = entities, relations
+        self.vectors, self.relation_vectors = entity_VW, relation_RP
+        self.triples = triple_M3
+        self._ways = ways_of(model, len(relations))
+        self._rows: tuple[dict[str, int], dict[str, int]] | None = None
+
+    def tail_scores(self, head_B: np.ndarray, relation_B: np.ndarray) -> np.ndarray:
+        """Of all entities as tails of (head, relation), rows int64 (B,): float32 (B, V)."""
+        return self._scores(head_B, np.asarray(relation_B, np.int64))
+
+    def head_scores(self, tail_B: np.ndarray, relation_B: np.ndarray) -> np.ndarray:
+        """Of all entities as heads of (relation, tail), rows int64 (B,): float32 (B, V)."""
+        return self._scores(tail_B, np.asarray(relation_B, np.int64) + len(self.relations))
+
+    def score(self, triple_M3: np.ndarray) -> np.ndarray:
+        """Of each triple as an answer to the question for its tail, float32 (M,); rows int (M, 3)."""
+        found = [np.empty(0, np.float32)]
+        for start in range(0, len(triple_M3), _BLOCK):
+            head_B, relation_B, tail_B = np.asarray(triple_M3[start : start + _BLOCK], np.int64).T
+            query_BW, answer_BW = self._queries(head_B, relation_B), self.vectors[tail_B]
+            if self.model.is_near:
+                found.append(np.float32(self.model.gamma) - np.linalg.norm(query_BW - answer_BW, axis=1))
+            else:
+                found.append((query_BW * answer_BW).sum(axis=1))
+        return np.concatenate(found)
+
+    def tails(self, head: str, relation: str, k: int = 10) -> Neighbours:
+        """The k likeliest tails of (head, relation), known ones among them: (name, score), best first.
+
+        Raises:
+            InputError: a name is unknown.
+        """
+        row, way = self._row(0, head), self._row(1, relation)
+        return self._best(self.tail_scores(np.array([row]), np.array([way]))[0], k)
+
+    def heads(self, relation: str, tail: str, k: int = 10) -> Neighbours:
+        """The k likeliest heads of (relation, tail); as `tails`."""
+        way, row = self._row(1, relation), self._row(0, tail)
+        return self._best(self.head_scores(np.array([row]), np.array([way]))[0], k)
+
+    def _best(self, score_V: np.ndarray, k: int) -> Neighbours:
+        order = np.argsort(-score_V, kind="stable")[: max(1, k)]
+        return [(self.entities[int(row)], float(score_V[row])) for row in order]
+
+    def _row(self, side: int, name: str) -> int:
+        if self._rows is None:
+            self._rows = tuple({key: row for row, key in enumerate(keys)} for keys in (self.entities, self.relations))  # type: ignore[assignment]
+        assert self._rows is not None
+        row = self._rows[side].get(name)
+        if row is None:
+            what, known = ("relation", self.relations) if side else ("entity", self.entities)
+            raise InputError(f"{what} {name!r} is not among the {len(known):,} of the training triples.")
+        return row
+
+    def _scores(self, given_B: np.ndarray, way_B: np.ndarray) -> np.ndarray:
+        query_BW = self._queries(given_B, way_B)
+        score_BV = np.matmul(query_BW, self.vectors.T)
+        if self.model.is_near:
+            near_scores(score_BV, query_BW, self.vectors, self.model.gamma)
+        return score_BV
+
+    def _queries(self, given_B: np.ndarray, way_B: np.ndarray) -> np.ndarray:
+        relation_of_way, is_turned_way = self._ways
+        query_BW = np.empty((len(given_B), self.model.dim), np.float32)
+        make_queries(
+            KINDS[self.model.query], self.vectors, np.ascontiguousarray(given_B, np.int64), self.relation_vectors,
+            relation_of_way[way_B], is_turned_way[way_B], query_BW,
+        )  # fmt: skip
+        return query_BW
+
+    # ---- on disk
+
+    def parts(self) -> Mapping[str, Any]:
+        """What stands in the run folder besides the vectors: file name -> something with `write(path)`."""
+        head_M, relation_M, tail_M = self.triples.T
+        return parts_of(self.model, self.relations, self.relation_vectors, (head_M, relation_M, tail_M))
+
+    @classmethod
+    def load(cls, folder: Path | str, embeddings: Embeddings | None = None) -> TripleScorer:
+        """Open the folder of a finished run, its rows memory-mapped.
+
+        Args:
+            embeddings: of that folder, where they are open already.
+
+        Raises:
+            FormatError: it is none of a model of triples, or damaged.
+        """
+        folder = Path(folder)
+        if not (folder / RELATIONS).exists():
+            raise FormatError(f"{folder} holds no model of triples; give the folder of a finished run of one.")
+        embeddings = Embeddings.load(folder) if embeddings is None else embeddings
+        try:
+            tensors, metadata = read_safetensors(folder / RELATIONS, mmap=False)
+            model: TripleModel = model_of(json.loads(metadata["any2vec"])["model"], TRIPLE_MODELS, "triples")
+            relations, _ = read_vocabulary(folder / RELATION_NAMES)
+            triple_M3 = np.load(folder / SEEN_TRIPLES, mmap_mode="r")
+            relation_RP = tensors["relations"]
+        except (FormatError, InputError, OSError, ValueError, TypeError) as error:
+            raise FormatError(f"{folder} is damaged: {error}; train again.") from error
+        except KeyError as error:
+            raise FormatError(f"{folder / RELATIONS} is damaged: it lacks {error}; train again.") from error
+        rows = model.num_relation_rows(len(relations)), max(1, model.relation_width)
+        sizes = {"relations": (relation_RP.shape, rows), "vectors": (embeddings.vectors.shape[1], model.dim)}
+        sizes |= {"triples": (triple_M3.shape[1:], (3,))}
+        for name, (found, wanted) in sizes.items():
+            if found != wanted:
+                raise FormatError(f"{folder} is damaged: {name} of shape {found} where {wanted} belong; train again.")
+        vectors = np.ascontiguousarray(embeddings.vectors)
+        return cls(model, embeddings.keys, relations, vectors, relation_RP, triple_M3)
+
+
+def parts_of(
+    model: TripleModel, relations: Sequence[str], relation_RP: np.ndarray,
+    column_3M: tuple[np.ndarray, np.ndarray, np.ndarray],
+) -> dict[str, Any]:  # fmt: skip
+    """What a scorer's folder has besides the vectors: file name -> something with `write(path)`.
+
+    column_3M: heads, relations and tails by row, integers (M,), which may be memory-mapped.
+    """
+    return {
+        RELATIONS: _Relations(model, relation_RP), RELATION_NAMES: _Names(relations), SEEN_TRIPLES: _Seen(column_3M),
+    }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Relations:
+    model: TripleModel
+    relation_RP: np.ndarray
+
+    def write(self, path: Path) -> None:
+        about = {"any2vec": json.dumps({"model": self.model.as_dict()})}
+        with path.open("wb") as file:
+            write_safetensors(file, {"relations": self.relation_RP}, "float32", about)
+
+
+@dataclass(frozen=True)
+class _Names:
+    relations: Sequence[str]
+
+    def write(self, path: Path) -> None:
+        with path.open("wb") as file:
+            write_vocabulary(file, self.relations, None)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    column_3M: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    def write(self, path: Path) -> None:
+        with path.open("wb") as file:
+            about = {"descr": "<i4", "fortran_order": False, "shape": (len(self.column_3M[0]), 3)}
+            np.lib.format.write_array_header_1_0(file, about)
+            for triple_M3 in blocks_of(*self.column_3M)():
+                file.write(np.ascontiguousarray(triple_M3, "<i4").data)

@@ -1,0 +1,1 @@
+"""Models of sequences: words and the nodes of walks."""

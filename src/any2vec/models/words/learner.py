@@ -1,0 +1,206 @@
+"""The learner of every model over sequences: what one host does with one piece of work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from any2vec.errors import DataError
+from any2vec.kernels.common.alias import build_alias
+from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
+from any2vec.kernels.skipgram.cbow import MAX_CENTRES as CBOW_CENTRES
+from any2vec.kernels.skipgram.cbow import train_cbow_block
+from any2vec.kernels.skipgram.classic import train_cbow_classic, train_skipgram_classic
+from any2vec.kernels.skipgram.hierarchical import train_cbow_hierarchical, train_skipgram_hierarchical
+from any2vec.kernels.skipgram.skipgram import MAX_CENTRES as SKIPGRAM_CENTRES
+from any2vec.kernels.skipgram.skipgram import train_skipgram_block
+from any2vec.kernels.skipgram.subwords import Subwords
+from any2vec.kernels.skipgram.touch import touch_block, touch_classic, touch_hierarchical
+from any2vec.kernels.text.huffman import huffman_codes
+from any2vec.models.words.config import SequenceModel
+from any2vec.models.words.rates import linear_rate
+from any2vec.models.words.source import TokenSource
+from any2vec.plan.cost.occupancy import NOISE_POWER
+from any2vec.tables.memory import MemoryTable
+from any2vec.types import Stats, Stretch, Work
+
+LOSS_EVERY = 256
+"""the loss is measured on one block (or centre) of so many"""
+
+
+def shared_negatives(model: SequenceModel) -> int:
+    """How many negatives a block shares: `shared_for_five` for five, rounded up to a multiple of 4, 4..1024."""
+    return min(1024, 4 * -(-model.num_negatives * model.shared_for_five // 20))
+
+
+def block_positions(model: SequenceModel, keep_rate: float) -> int:
+    """Positions of the stream that keep `model.block_centres` tokens on average, at most 1024."""
+    return min(1024, max(1, round(model.block_centres / max(keep_rate, 1e-6))))
+
+
+class SequenceLearner:
+    """Trains the tables "input" and "output" on pieces of a token stream with `threads` Hogwild threads.
+
+    Args:
+        config: the model's options.
+        counts: int64 (V,), occurrences of each row; rows of the tables beyond V are carried, not trained.
+        keep: float64 (V,), probability that an occurrence is kept (subsampling).
+        source: the token stream; tokens >= V are out of the vocabulary.
+        tables: "input" and "output", both (>= V, dim); others are kept in `state` alone.
+        subwords: what input vectors are made of besides the rows of "input"; None: nothing.
+    """
+
+    def __init__(
+        self,
+        config: SequenceModel,
+        counts: np.ndarray,
+        keep: np.ndarray,
+        source: TokenSource,
+        tables: dict[str, MemoryTable],
+        *,
+        block: int,
+        piece: int,
+        threads: int,
+        seed: int,
+        subwords: Subwords | None = None,
+    ) -> None:
+        self.config = config
+        self.source = source
+        self.tables = tables
+        self.block = block
+        self.piece = piece
+        self.threads = threads
+        self.seed = seed
+        self._subwords = () if subwords is None else (subwords,)
+        self._keep_V = np.minimum(keep * 2.0**32, 2.0**32).astype(np.uint64)
+        self._distribution = self._output_side(counts)
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    @property
+    def state(self) -> dict[str, np.ndarray]:
+        """Named arrays that a checkpoint holds."""
+        return {name: table.rows for name, table in self.tables.items()}
+
+    def compile(self, for_hosts: bool = False) -> float:
+        """Compile the kernel (and the inspection), or load it from the cache, by an empty call; seconds it took."""
+        start = time.perf_counter()
+        tokens, begin, _, offset = self.source.piece(0, 0, 0)
+        self._kernel(tokens, begin, begin, offset, 0, (0.0, 0.0))
+        if for_hosts:
+            self._touch(tokens, begin, begin, offset, 0, np.zeros(1, np.uint8), np.zeros(1, np.uint8))
+        return time.perf_counter() - start
+
+    def run(self, work: Work) -> Stats:
+        """Train one piece of work; threads take its pieces in turn. Deterministic with one thread."""
+        pieces = iter(self._pieces(work.start, work.stop))
+        if self._pool is None:
+            return self._run_pieces(work, pieces)
+        # The iterator is shared: each thread takes the next piece when it is ready for one.
+        parts = list(self._pool.map(lambda _: self._run_pieces(work, pieces), range(self.threads)))
+        return sum(parts, Stats(0, 0.0, 0))
+
+    def inspect(self, epoch: int, start: int, stop: int, input_V: np.ndarray, output_V: np.ndarray) -> None:
+        """Put 1 into uint8 (>= V,) marks for each row that `run` reads or writes on these positions of an epoch."""
+
+        def touch(piece: tuple[int, int]) -> None:
+            tokens, first, last, offset = self.source.piece(epoch, *piece)
+            self._touch(tokens, first, last, offset, epoch, input_V, output_V)
+
+        # Threads may put the same 1 at the same place.
+        pieces = self._pieces(start, stop)
+        for _ in map(touch, pieces) if self._pool is None else self._pool.map(touch, pieces):
+            pass
+
+    def learning_rate(self, progress: float) -> float:
+        """Learning rate at a share of the whole run, 0..1."""
+        return linear_rate(self.config, progress)
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def _pieces(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """[start, stop) cut at multiples of the piece, and behind a first part of a block: where a host begins.
+
+        Kernels cut blocks at multiples of the block from wherever a call starts, so calls start there, too.
+        """
+        aligned = min(stop, -(-start // self.source.unit) * self.source.unit)
+        cuts = [
+            start,
+            *([aligned] if aligned > start else []),
+            *range(-(-(aligned + 1) // self.piece) * self.piece, stop, self.piece),
+        ]
+        return [(begin, end) for begin, end in zip(cuts, [*cuts[1:], stop], strict=True) if begin < end]
+
+    def _rates(self, stretch: Stretch) -> tuple[float, float]:
+        """(learning rate at position 0, change per position) of the line over a stretch."""
+        at_start, at_stop = self.learning_rate(stretch.progress_from), self.learning_rate(stretch.progress_to)
+        step = (at_stop - at_start) / (stretch.stop - stretch.start)
+        return at_start - step * stretch.start, step
+
+    def _run_pieces(self, work: Work, pieces: Iterator[tuple[int, int]]) -> Stats:
+        items, loss_sum, loss_examples = 0, 0.0, 0
+        before = time.thread_time()
+        for start, stop in pieces:
+            tokens, begin, end, offset = self.source.piece(work.epoch, start, stop)
+            seen, loss, examples = self._kernel(tokens, begin, end, offset, work.epoch, self._rates(work.stretch))
+            items, loss_sum, loss_examples = items + seen, loss_sum + loss, loss_examples + examples
+        return Stats(items, loss_sum, loss_examples, time.thread_time() - before)
+
+    def _output_side(self, counts: np.ndarray) -> tuple[Any, ...]:
+        """The noise distribution as an alias table, or the Huffman codes."""
+        if self.config.objective == "hierarchical":
+            return tuple(huffman_codes(counts))
+        weights = counts.astype(np.float64) ** NOISE_POWER
+        if not weights.sum() > 0:
+            raise DataError("No item of the vocabulary occurs in the data; check min_count and the input.")
+        return tuple(build_alias(weights))
+
+    def _touch(
+        self, tokens: np.ndarray, begin: int, end: int, offset: int, epoch: int, input_V: np.ndarray,
+        output_V: np.ndarray,
+    ) -> None:  # fmt: skip
+        config, marks = self.config, (input_V, output_V)
+        skipgram = config.architecture == "skipgram"
+        where = (tokens, begin, end, offset, self._keep_V, stream_key(self.seed, PURPOSE_TOKEN, epoch))
+        noise = (stream_key(self.seed, PURPOSE_NEGATIVE, epoch), *self._distribution)
+        if config.objective == "hierarchical":
+            touch_hierarchical(*where, *self._distribution[:2], config.window, *marks)
+        elif config.kernel == "classic":
+            touch_classic(*where, *noise, config.window, config.num_negatives, not skipgram, *marks)
+        else:
+            most = SKIPGRAM_CENTRES if skipgram else CBOW_CENTRES
+            touch_block(*where, *noise, config.window, self.block, most, shared_negatives(config), *marks)
+
+    def _kernel(
+        self, tokens: np.ndarray, begin: int, end: int, offset: int, epoch: int, line: tuple[float, float]
+    ) -> tuple[int, float, int]:
+        config = self.config
+        input_VD, _ = self.tables["input"].pin()
+        output_VD, _ = self.tables["output"].pin()
+        token_key = stream_key(self.seed, PURPOSE_TOKEN, epoch)
+        where = (tokens, begin, end, offset, self._keep_V, token_key)
+        rates = (*line, LOSS_EVERY)
+        skipgram = config.architecture == "skipgram"
+        if config.objective == "hierarchical":
+            train = train_skipgram_hierarchical if skipgram else train_cbow_hierarchical
+            result = train(*where, *self._distribution, input_VD, output_VD, config.window, *rates)
+        else:
+            noise = (stream_key(self.seed, PURPOSE_NEGATIVE, epoch), *self._distribution, input_VD, output_VD)
+            width = (config.window, config.num_negatives)
+            if config.kernel == "classic":
+                train = train_skipgram_classic if skipgram else train_cbow_classic
+                result = train(*where, *noise, *width, *rates)
+            else:
+                train = train_skipgram_block if skipgram else train_cbow_block
+                shared = shared_negatives(config)
+                result = train(*where, *noise, *width, *rates, self.block, shared, *self._subwords)
+        for table in self.tables.values():
+            table.unpin()
+        items, loss_sum, examples = result
+        return int(items), float(loss_sum), int(examples)

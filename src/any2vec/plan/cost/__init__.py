@@ -1,0 +1,1 @@
+"""What a run will need: memory, bytes, time. Modeled, never measured."""

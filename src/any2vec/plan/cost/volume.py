@@ -1,0 +1,213 @@
+"""Bytes on the wire of an agreement, exactly: by phase, by kind and by host, from how many rows each host deals with.
+
+Given the true numbers of rows this equals what the transport counts, byte for byte; given expected ones
+(plan/cost/occupancy.py) it is a forecast. The schemes are GraphAny2Vec's (Gill et al., IPDPS 2021, section 4); the
+messages are those of sync/exchange/replicated.py and sync/exchange/pulled.py.
+
+Legend: T tables, H hosts (owners of blocks), A askers: H, or 1 where every host is alike.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from any2vec.cluster.codec import ids_size, rows_parts, rows_size
+from any2vec.cluster.message import KINDS, overhead
+from any2vec.plan.sharding.graph import contiguous_bounds
+
+TABLES = ("input", "output")
+NEWS_BYTES, VERDICT_BYTES, RANGE_BYTES = 40, 24, 16
+"""of a report: five numbers to rank 0, its answer of three, and each range of positions that a host has left"""
+
+_ids_size = np.vectorize(ids_size, otypes=[np.int64])
+_rows_parts = np.vectorize(rows_parts, otypes=[np.int64])
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The messages of one phase: between askers and the owners of blocks, one for each pair of two hosts."""
+
+    phase: str
+    to_owner: bool
+    """whether askers send and owners receive; else the other way round"""
+    kinds: dict[str, np.ndarray]
+    """kind -> int64 (A, H), bytes between asker and owner; what a host would send itself is not counted"""
+
+    def bytes_by_kind(self) -> dict[str, int]:
+        return {kind: int(self._of_owners(size).sum()) for kind, size in self.kinds.items()}
+
+    def sent(self) -> np.ndarray:
+        """int64 (H,): bytes that each host sends."""
+        return self._of_askers(self._all) if self.to_owner else self._of_owners(self._all)
+
+    def received(self) -> np.ndarray:
+        """int64 (H,): bytes that each host receives."""
+        return self._of_owners(self._all) if self.to_owner else self._of_askers(self._all)
+
+    def busiest(self) -> int:
+        """Bytes that go over the busiest line, in its busier direction."""
+        return int(max(self.sent().max(), self.received().max()))
+
+    @cached_property
+    def _all(self) -> np.ndarray:
+        return np.sum(list(self.kinds.values()), axis=0)
+
+    @staticmethod
+    def _of_askers(size: np.ndarray) -> np.ndarray:
+        return size.sum(1) - (size[0] if len(size) == 1 else size.diagonal())
+
+    @staticmethod
+    def _of_owners(size: np.ndarray) -> np.ndarray:
+        return size[0] * (size.shape[1] - 1) if len(size) == 1 else size.sum(0) - size.diagonal()
+
+
+@dataclass(frozen=True)
+class Volume:
+    """What travels in one round."""
+
+    hosts: int
+    flows: tuple[Flow, ...]
+    """phases, in their order; each ends before the next begins"""
+
+    def bytes_by_phase(self) -> dict[str, int]:
+        """Bytes that all hosts send, by phase."""
+        return {flow.phase: sum(flow.bytes_by_kind().values()) for flow in self.flows}
+
+    def bytes_by_kind(self) -> dict[str, int]:
+        """Bytes that all hosts send, by kind."""
+        return added([dict.fromkeys(KINDS, 0), *(flow.bytes_by_kind() for flow in self.flows)])
+
+    def total(self) -> int:
+        """Bytes that all hosts send."""
+        return sum(self.bytes_by_kind().values())
+
+    def per_host(self) -> np.ndarray:
+        """int64 (H,): bytes that each host sends."""
+        return np.sum([flow.sent() for flow in self.flows], axis=0)
+
+    def busiest(self) -> int:
+        """Bytes over the busiest line of each phase, added up: what a round has to wait for."""
+        return sum(flow.busiest() for flow in self.flows)
+
+
+@dataclass(frozen=True)
+class RoundSets:
+    """How many rows hosts deal with in one round, by table and by the owner's block.
+
+    tracked: int64 (T, A, H), rows that a host asks for (PullModel) or has changed (RepModel-Opt); for PullModel-Base
+    both tables have the same. merged: int64 (T, H), rows that any host has changed; only RepModel-Opt needs it.
+    """
+
+    tracked: np.ndarray
+    merged: np.ndarray | None = None
+
+
+def block_sizes(num_rows: int, hosts: int) -> np.ndarray:
+    """int64 (H,): rows of each host's block of a table."""
+    return np.diff(contiguous_bounds(num_rows, hosts))
+
+
+def all_rows(num_rows: int, hosts: int) -> RoundSets:
+    """The sets of RepModel-Base: every row, everywhere."""
+    size_TH = np.tile(block_sizes(num_rows, hosts), (len(TABLES), 1))
+    return RoundSets(size_TH[:, None, :], size_TH)
+
+
+def round_volume(scheme: str, num_rows: int, hosts: int, dim: int, bits: int, sets: RoundSets | None = None) -> Volume:
+    """What one round sends. sets: may be left out for rep-base, which sends every row."""
+    size_H = block_sizes(num_rows, hosts)
+    model, _, form = scheme.partition("-")
+    if scheme == "rep-base" or sets is None:
+        sets = all_rows(num_rows, hosts)
+    if model == "rep":
+        assert sets.merged is not None
+        merged_TAH = sets.merged[:, None, :]
+        has_ids = form == "opt"
+        return Volume(hosts, (
+            _flow("reduce", True, sets.tracked, size_H, dim, bits, has_ids, by_table=True),
+            _flow("broadcast", False, merged_TAH, size_H, dim, bits, has_ids, by_table=True),
+        ))  # fmt: skip
+    told = sets.tracked if form == "opt" else sets.tracked[:1]
+    return Volume(hosts, (
+        _flow("inspect", True, told, size_H, dim, bits, True, has_rows=False),
+        _flow("pull", False, sets.tracked, size_H, dim, bits, False),
+        _flow("reduce", True, sets.tracked, size_H, dim, bits, False),
+    ))  # fmt: skip
+
+
+def base_rows_bytes(num_rows: int, hosts: int, dim: int) -> float:
+    """Bytes of rows of RepModel-Base, on average of a host, in a round of 32 bits: 2 (H - 1) / H of the model."""
+    return 2 * (hosts - 1) / hosts * len(TABLES) * rows_size(num_rows, dim)
+
+
+def report_bytes(hosts: int, unfinished: int) -> int:
+    """Control bytes of the report after a round; unfinished: hosts but rank 0 with positions left of the epoch."""
+    return (hosts - 1) * (overhead(2) + NEWS_BYTES + overhead(1) + VERDICT_BYTES) + unfinished * RANGE_BYTES
+
+
+def gather_bytes(scheme: str, num_rows: int, hosts: int, dim: int, bits: int) -> dict[str, int]:
+    """Bytes by kind of bringing the agreed rows to rank 0: at the end, and for each checkpoint."""
+    if scheme.startswith("rep") and bits == 32:
+        return {}  # rank 0 has them
+    rows = int(block_sizes(num_rows, hosts)[1:].sum())
+    return {"rows": len(TABLES) * rows_size(rows, dim), "control": (hosts - 1) * overhead(len(TABLES))}
+
+
+def memory_bytes(num_rows: int, hosts: int, dim: int, bits: int) -> dict[str, int]:
+    """Bytes by kind of bringing what rounding has left out to rank 0, for each checkpoint."""
+    if bits == 32:
+        return {}
+    return {
+        "dense": (hosts - 1) * len(TABLES) * rows_size(num_rows, dim),
+        "control": (hosts - 1) * overhead(len(TABLES)),
+    }
+
+
+def run_bytes(
+    rounds: Sequence[Volume], unfinished: Sequence[int], gathered: Sequence[dict[str, int]]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """(bytes by phase, bytes by kind) that all hosts send in a run.
+
+    unfinished: of each round, as `report_bytes` has it; gathered: what came to rank 0, as `gather_bytes` and
+    `memory_bytes` say, once for each time.
+    """
+    hosts = rounds[0].hosts
+    reports = sum(report_bytes(hosts, left) for left in unfinished)
+    gather = added(gathered)
+    phases = added(
+        [*(volume.bytes_by_phase() for volume in rounds), {"report": reports, "gather": sum(gather.values())}]
+    )
+    kinds = added([*(volume.bytes_by_kind() for volume in rounds), {"control": reports}, gather])
+    return phases, kinds
+
+
+def added(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    """The sum of several counts."""
+    total: Counter[str] = Counter()
+    for count in counts:
+        total.update(count)
+    return dict(total)
+
+
+def _flow(
+    phase: str, to_owner: bool, count_TAH: np.ndarray, size_H: np.ndarray, dim: int, bits: int, has_ids: bool,
+    has_rows: bool = True, by_table: bool = False,
+) -> Flow:  # fmt: skip
+    """Messages that carry, for each table, the set of its rows (if has_ids) and their values (if has_rows).
+
+    by_table: each table has a message of its own.
+    """
+    parts, kinds = np.zeros(count_TAH.shape[1:], np.int64), {}
+    if has_ids:
+        parts = parts + len(count_TAH)
+        kinds["ids"] = _ids_size(count_TAH, size_H).sum(0)
+    if has_rows:
+        parts = parts + _rows_parts(count_TAH, bits).sum(0)
+        kinds["rows"] = rows_size(count_TAH, dim, bits).sum(0)  # type: ignore[arg-type, attr-defined]
+    more = (len(count_TAH) - 1) * overhead(0) if by_table else 0
+    return Flow(phase, to_owner, kinds | {"control": overhead(parts) + more})  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""Next uses of rows and what caches do with them."""

@@ -1,0 +1,1 @@
+"""In which order work is done, and by whom."""

@@ -1,0 +1,59 @@
+"""What a negative counts where negatives come only from those partitions that are in memory.
+
+With all rows in memory each of the n questions whose given row is u (of skip-gram: pairs whose input it is) has k
+negatives of the noise P: row v is expected n k P(v) times. With some partitions there, v can only come while its
+partition is: always, where that is u's own, in few states else. So negatives are weighted: let N(i) be the questions of
+an epoch whose given row is of partition i, and A(i, q) those of them that are trained while q is there. A negative of q
+counts, to such a question,
+
+    w(i, q) = N(i) / A(i, q)
+
+where all rows that are there are negatives, each once; and P(there) times as much where k are drawn of the noise
+restricted to what is there, P made 1 again over it. Over the epoch each row v of q is then expected
+
+    sum over states of N(i, state) k P(v) / P(there) P(there) w(i, q) = k P(v) N(i) / A(i, q) A(i, q) = N(i) k P(v)
+
+times, as in memory, for each partition of given rows exactly; all weights are 1 where all partitions are there.
+
+Source: ours; the restricted noise itself is what PyTorch-BigGraph (Lerer et al., MLSys 2019, section 3.1) and Marius
+(Mohoney et al., OSDI 2021, section 5.1) draw from, unweighted.
+
+Legend: P partitions, H those that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from any2vec.plan.order.bucket_orders import State
+
+
+def meetings(states: Iterable[State], count_PP: np.ndarray) -> np.ndarray:
+    """A: float64 (P, P), questions with their given row in partition i that are trained while partition q is there.
+
+    Args:
+        states: all of an epoch, those of every host.
+        count_PP: questions of each bucket (the given row's partition, the answer's).
+    """
+    found_PP = np.zeros(count_PP.shape)
+    for state in states:
+        held = list(state.held)
+        for i, j in state.buckets:
+            found_PP[i, held] += count_PP[i, j]
+    return found_PP
+
+
+def noise_weights(held: Sequence[int], asked_P: np.ndarray, meeting_PP: np.ndarray) -> np.ndarray:
+    """w of the partitions that are there, float32 (H, H): given row's partition, negative's.
+
+    asked_P: N. A partition that the questions of another never meet has no weight for them.
+    """
+    asked_H, met_HH = asked_P[list(held)].astype(np.float64), meeting_PP[np.ix_(held, held)]
+    return np.divide(asked_H[:, None], met_HH, out=np.zeros_like(met_HH), where=met_HH > 0).astype(np.float32)
+
+
+def noise_there(held: Sequence[int], mass_P: np.ndarray) -> float:
+    """P(there); mass_P: noise of each partition, of any sum."""
+    return float(mass_P[list(held)].sum() / mass_P.sum())

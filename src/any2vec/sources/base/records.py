@@ -1,0 +1,151 @@
+"""Texts with ids of their own (JSON objects, messages, entries of a feed) become batches of lines.
+
+Legend: N lines.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from any2vec.kernels.text import lines as kernels
+from any2vec.sources.base.cutter import source_key
+from any2vec.sources.base.line_batch import LineBatch, Position
+from any2vec.sources.base.options import MOST_LINE, SourceOptions
+from any2vec.sources.base.tally import Tally
+
+_SPACES = bytes.maketrans(b"\r\n\v\f", b"    ")
+_LONGEST_ID = 256
+_ZERO = np.uint64(0)
+
+
+class BadRecordError(ValueError):
+    """A record cannot be taken; the message is what `Tally.bad` counts it as."""
+
+
+class Records:
+    """Collects texts until `take`; what cannot be taken is counted and left out.
+
+    A text becomes one line: its line ends become spaces. A line's key is its text's hash, or its id's, as `dedup` says;
+    where a record has no id, its number's; or its text's, where the same may come again under another number (polled).
+    """
+
+    def __init__(self, number: int, options: SourceOptions, tally: Tally, is_polled: bool = False) -> None:
+        self._number, self._options, self._tally, self._is_polled = number, options, tally, is_polled
+        self._key = source_key(number)
+        self._texts: list[bytes] = []
+        self._names: list[str] = []
+        self._keys: list[bytes | None] = []
+        self._offsets: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @property
+    def is_full(self) -> bool:
+        """`take` before more is added."""
+        return len(self._texts) >= self._options.most_lines
+
+    def add(self, offset: int, text: bytes | str, id: str | None = None, name: str | None = None) -> None:
+        """One record.
+
+        offset: its number, ascending; id: what is the same where it comes again; name: what it is called, where it has
+        no id (by default its number).
+        """
+        line = (text.encode("utf-8", "replace") if isinstance(text, str) else text).translate(_SPACES)
+        if b"\0" in line:
+            self._tally.bad("NUL bytes")
+        elif len(line) > MOST_LINE:
+            self._tally.bad("line too long")
+        elif line and not line.isspace():
+            self._texts.append(line)
+            self._names.append(_printable(id if id is not None else name if name is not None else str(offset)))
+            by_text = self._options.dedup == "text" or (id is None and self._is_polled and self._options.dedup == "id")
+            self._keys.append(line if by_text else id.encode("utf-8", "replace") if self._has_key(id) else None)  # type: ignore[union-attr]
+            self._offsets.append(offset)
+
+    def add_json(self, offset: int, line: bytes, name: str | None = None) -> str | None:
+        """One record as JSON; counted where it is none. Returns its id."""
+        try:
+            id, text = read_object(line, self._options)
+            self.add(offset, text, id, name)
+        except BadRecordError as error:
+            self._tally.bad(str(error))
+            return None
+        return id
+
+    def take(self, position: Position) -> LineBatch | None:
+        """What was added, if anything. position: where the source goes on behind it."""
+        if not self._texts:
+            return None
+        texts = [text + b"\n" for text in self._texts]
+        stop_N = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+        offset_N = np.array(self._offsets, np.int64)
+        batch = LineBatch(
+            self._number, np.frombuffer(b"".join(texts), np.uint8), stop_N, self._hash(offset_N), offset_N, position,
+            self._names,
+        )  # fmt: skip
+        self._texts, self._names, self._keys, self._offsets = [], [], [], []
+        return batch
+
+    def _has_key(self, id: str | None) -> bool:
+        return id is not None and self._options.dedup == "id"
+
+    def _hash(self, offset_N: np.ndarray) -> np.ndarray:
+        keys = [key or b"" for key in self._keys]
+        stop_N = np.cumsum(np.fromiter(map(len, keys), np.int64, len(keys)))
+        key_N, own_N = np.empty(len(keys), np.uint64), np.empty(len(keys), np.uint64)
+        salt = _ZERO if self._options.dedup == "text" else self._key
+        kernels.hash_lines(np.frombuffer(b"".join(keys), np.uint8), stop_N, salt, key_N)
+        kernels.hash_numbers(offset_N, self._key, own_N)
+        return np.where([key is None for key in self._keys], own_N, key_N)
+
+
+def read_object(line: bytes, options: SourceOptions) -> tuple[str | None, str]:
+    """(id or None, text) of a JSON object.
+
+    Raises:
+        BadRecordError: it is not JSON, no object, or has no such text.
+    """
+    try:
+        found = json.loads(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError) as error:
+        raise BadRecordError("not JSON") from error
+    if not isinstance(found, dict):
+        raise BadRecordError("no JSON object")
+    text, id = _at(found, options.field), _at(found, options.id_field)
+    if not isinstance(text, str):
+        raise BadRecordError(f"no text {options.field}")
+    return str(id) if isinstance(id, str | int) and not isinstance(id, bool) else None, text
+
+
+def from_json(batch: LineBatch, options: SourceOptions, tally: Tally) -> LineBatch | None:
+    """The texts of a batch whose lines are JSON objects; None where none of them has one."""
+    records = Records(batch.source, options, tally)
+    text, begin = batch.text_B.tobytes(), 0
+    for offset, stop in zip(batch.offset_N.tolist(), batch.stop_N.tolist(), strict=True):
+        records.add_json(offset, text[begin : stop - 1])
+        begin = stop
+    return records.take(batch.position)
+
+
+def _at(found: Any, name: str) -> Any:
+    for part in name.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
+
+
+def is_utf8(text: bytes) -> bool:
+    """Whether it is; such a text is counted by its source, and kept."""
+    try:
+        return text.isascii() or bool(text.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+def _printable(name: str) -> str:
+    """An id that takes one word of a line: what is not printable, or white, is escaped."""
+    name = name[:_LONGEST_ID]
+    return name if name.isprintable() and " " not in name else ascii(name)[1:-1].replace(" ", "\\x20")

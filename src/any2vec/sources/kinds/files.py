@@ -1,0 +1,247 @@
+"""A file, followed as it grows: lines that are added, the file that takes its place, and what happens to both.
+
+Delivery is exactly once: a file can be asked again for what follows a position.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from any2vec.sources.base.cutter import LineCutter
+from any2vec.sources.base.line_batch import Position
+from any2vec.sources.base.options import SourceOptions
+from any2vec.sources.base.paced import PacedSource
+from any2vec.sources.base.pump import MOMENT, Batches, cut_all, idle, pump
+
+_LOOK_BACK = 64
+_PACKED = (".gz", ".zst", ".zstd", ".xz", ".bz2", ".lz4", ".zip")
+_NUMBERED = re.compile(r"\.(\d{1,6})$")
+
+
+class _Sibling(NamedTuple):
+    """A file that is, or once was, the followed one: told by its name."""
+
+    changed: int
+    """when it was last written, ns"""
+    is_newest: bool
+    """it has the name itself"""
+    minus_number: int
+    """log.2 is older than log.1"""
+    name: str
+    path: str
+    identity: tuple[int, int]
+    size: int
+
+
+class FollowedFile(PacedSource):
+    """Lines of a file and of those that follow it under its name.
+
+    - Rotation: where the name has come to stand for another file that is not empty, the old one is read to its end,
+      then the next one (of those whose names begin with its name, by the time of their last change) from its beginning.
+      So a job that was down while files were rotated finds its own one by inode, and those between.
+    - Truncation: where the file is shorter than what was read of it, or the up to 64 bytes before that place are no
+      longer the same, it is read from its beginning. What stood there unread is gone, which is counted. A file that is
+      rewritten with the same bytes before that place is taken for one that has grown.
+    - The end of a line is a line feed; what stands behind the last one waits for its end while the file is followed.
+    - Compressed siblings are left alone.
+
+    A line's number is its first byte's, the bytes of earlier files counted in. Position: `offset` (bytes of lines read,
+    earlier files counted in), `at` (the same in this file), `device`, `inode`, `mark` and `marked` (hash and number of
+    the bytes before), `changed` (ns).
+    """
+
+    def __init__(self, path: str, name: str, number: int, options: SourceOptions, is_json: bool) -> None:
+        super().__init__(name, options.rate)
+        self._path, self._options, self._is_json = path, options, is_json
+        self._cutter = LineCutter(number, options, self._tally)
+        self._file = -1
+        self._start = 0
+        """the number of the file's first byte"""
+        self._at = 0
+        """bytes of the file that were read"""
+        self._before = b""
+        """the last of them, up to 64"""
+        self._is_cut_short = False
+        self._scratch = bytearray(_LOOK_BACK)
+
+    def _batches(self, position: Position | None) -> Batches:
+        try:
+            yield from self._find(position)
+            while not self._is_closed:
+                for batch in pump(self._read, self._cutter, self._position, self._is_json, self._options, self._tally):
+                    if self._is_closed:
+                        break
+                    yield batch
+                if self._is_cut_short:
+                    self._rewind()
+                    continue
+                self._cutter.finish()
+                yield from cut_all(self._cutter, self._position, self._is_json, self._options, self._tally)
+                if not self._options.follow:
+                    break
+                following = self._following()
+                if following is not None:
+                    self._enter(following.path, self._start + self._at, following.identity)
+            self._tally.state = "closed" if self._is_closed else "ended"
+        finally:
+            self._leave()
+
+    # ---- one file ---------------------------------------------------------------------------------------------------
+
+    def _read(self, room: memoryview, seconds: float) -> int | None:
+        """Bytes behind those that were read; 0: this file is over, or is to be read anew; None: wait."""
+        if self._is_closed:
+            return 0
+        is_over = self._options.follow and self._has_follower()  # asked before reading: so nothing comes behind the end
+        size = self._read_on(room)
+        self._is_cut_short = size is None
+        if size or size is None:
+            return size or 0
+        if is_over or not self._options.follow:
+            return 0
+        time.sleep(seconds)
+        return None
+
+    def _read_on(self, room: memoryview) -> int | None:
+        """None: what was read is no longer there."""
+        known = len(self._before)
+        scratch = memoryview(self._scratch)[:known]
+        size = os.preadv(self._file, [scratch, room] if known else [room], self._at - known) - known
+        if size < 0 or scratch != self._before:
+            return None
+        self._at += size
+        self._before = (self._before + bytes(room[max(0, size - _LOOK_BACK) : size]))[-_LOOK_BACK:]
+        return size
+
+    def _rewind(self) -> None:
+        """The file was cut short, or rewritten."""
+        self._is_cut_short = False
+        self._tally.bad("file cut short")
+        self._tally.trouble = f"{self._path} was cut short or rewritten; it is read from its beginning."
+        self._start, self._at, self._before = self._cutter.offset, 0, b""
+        self._cutter.restart(self._start)
+
+    def _position(self) -> Position:
+        status = os.fstat(self._file)
+        tail = self._cutter.tail
+        return {
+            "offset": self._cutter.offset,
+            "at": self._cutter.offset - self._start,
+            "device": status.st_dev,
+            "inode": status.st_ino,
+            "mark": _mark(tail),
+            "marked": len(tail),
+            "changed": status.st_mtime_ns,
+        }
+
+    def _enter(self, path: str, start: int, identity: tuple[int, int] | None) -> bool:
+        """Open a file, to be read from its beginning; False: it is gone, or its name stands for another by now."""
+        try:
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            self._tally.trouble = f"Cannot read {path}: {error.strerror}."
+            return False
+        if identity not in (None, _identity(os.fstat(file))):
+            os.close(file)
+            return False
+        self._leave()
+        self._file = file
+        self._start, self._at, self._before = start, 0, b""
+        self._cutter.restart(start)
+        return True
+
+    def _leave(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    # ---- which file -------------------------------------------------------------------------------------------------
+
+    def _find(self, position: Position | None) -> Iterator[None]:
+        """Open the file that a position is in, at its place; None while there is none."""
+        start = 0 if position is None else int(position["offset"])
+        while not self._is_closed:
+            found = self._found(position) if position is not None and self._options.follow else None
+            if self._enter(found.path, start, found.identity) if found else self._enter(self._path, start, None):
+                if position is not None:
+                    self._go_to(position)
+                return
+            self._tally.state = "waiting"
+            yield from idle(MOMENT, lambda: self._is_closed)  # type: ignore[misc]
+
+    def _found(self, position: Position) -> _Sibling | None:
+        """The file of a position, or the first one behind it."""
+        siblings = self._siblings()
+        for sibling in siblings:
+            if sibling.identity == (position["device"], position["inode"]):
+                return sibling
+        return next((sibling for sibling in siblings if sibling.changed > position["changed"]), None)
+
+    def _go_to(self, position: Position) -> None:
+        """The place in the file that was opened; its beginning, where the bytes before it are others."""
+        at, marked = int(position["at"]), int(position["marked"])
+        before = os.pread(self._file, marked, at - marked)
+        status = os.fstat(self._file)
+        is_own = _identity(status) == (position["device"], position["inode"])
+        if _mark(before) == position["mark"] and len(before) == marked:
+            self._start, self._at, self._before = int(position["offset"]) - at, at, before
+            self._cutter.tail = before
+        elif is_own:
+            self._rewind()
+        else:
+            self._tally.bad("file gone")
+            self._tally.trouble = f"The file that {self._path} was is gone; the next one is read from its beginning."
+
+    def _siblings(self) -> list[_Sibling]:
+        """The file and those that were it, the oldest first."""
+        found = []
+        folder, own = os.path.split(self._path)
+        try:
+            with os.scandir(folder or ".") as entries:
+                for entry in entries:
+                    if entry.name.startswith(own) and not entry.name.lower().endswith(_PACKED) and entry.is_file():
+                        status = entry.stat()
+                        number = _NUMBERED.search(entry.name)
+                        found.append(
+                            _Sibling(
+                                status.st_mtime_ns, entry.name == own, -int(number[1]) if number else 0, entry.name,
+                                entry.path, _identity(status), status.st_size,
+                            )
+                        )  # fmt: skip
+        except OSError as error:
+            self._tally.trouble = f"Cannot look into {folder or '.'}: {error.strerror}."
+        newest = [sibling for sibling in found if sibling.is_newest]
+        return sorted(sibling for sibling in found if not sibling.is_newest) + newest
+
+    def _has_follower(self) -> bool:
+        """Whether the name stands for another file, in which something is written: then the old one gets no more."""
+        try:
+            status = Path(self._path).stat()
+        except OSError:
+            return False
+        return _identity(status) != _identity(os.fstat(self._file)) and status.st_size > 0
+
+    def _following(self) -> _Sibling | None:
+        """The file behind this one."""
+        own = os.fstat(self._file)
+        siblings = self._siblings()
+        places = [place for place, s in enumerate(siblings) if s.identity == _identity(own)]
+        if places:
+            behind = siblings[places[0] + 1 :]
+        else:
+            behind = [sibling for sibling in siblings if sibling.is_newest or sibling.changed > own.st_mtime_ns]
+        return next((sibling for sibling in behind if sibling.size), None)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _mark(tail: bytes) -> str:
+    return hashlib.blake2b(tail, digest_size=8).hexdigest()

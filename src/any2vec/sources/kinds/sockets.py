@@ -1,0 +1,100 @@
+"""TCP and Unix sockets: a server that sends lines.
+
+Delivery is at most once: what a server sent is gone when the job is. With `?resume=1` it is exactly once: behind each
+connection the client says `RESUME OFFSET` and a line feed, and the server goes on at that byte of its stream.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+
+from any2vec.errors import InputError
+from any2vec.sources.base.address import Address
+from any2vec.sources.base.cutter import LineCutter
+from any2vec.sources.base.line_batch import Position
+from any2vec.sources.base.options import SourceOptions
+from any2vec.sources.base.paced import PacedSource
+from any2vec.sources.base.pump import Attempts, Batches, cut_all, pump
+from any2vec.sources.base.source import Delivery
+
+_PROBES = 3
+
+
+class SocketLines(PacedSource):
+    """Lines of a socket that we connect to, again where it breaks. A line's number is its first byte's.
+
+    Position: `offset`, bytes of lines read, those of earlier connections counted in. A line that a connection breaks in
+    is dropped and counted. Where the server closes in order, the source ends, unless it is followed: then it connects
+    again. A silent connection stands as long as the other machine answers the kernel's probes (`patience` seconds).
+    """
+
+    def __init__(self, address: Address, number: int, options: SourceOptions, seed: int) -> None:
+        super().__init__(address.name, options.rate)
+        self._address, self._options = address, options
+        resume = address.options.get("resume", "0")
+        if resume not in ("0", "1"):
+            raise InputError(f"resume must be 0 or 1, got {resume!r} in {address.name}.")
+        self._resumes = resume == "1"
+        self.delivery: Delivery = "exactly once" if self._resumes else "at most once"
+        self._cutter = LineCutter(number, options, self._tally)
+        self._attempts = Attempts(options.retries, seed, number, self._tally, lambda: self._is_closed)
+        self._socket: socket.socket | None = None
+
+    def _batches(self, position: Position | None) -> Batches:
+        self._cutter.restart(0 if position is None else int(position["offset"]))
+        return self._attempts.repeat(self._attempt, (OSError,), self._told)
+
+    def _attempt(self) -> Batches:
+        is_json = self._options.form == "ndjson"
+        offset = self._cutter.offset
+        with self._connect() as self._socket:
+            try:
+                if self._resumes:
+                    self._socket.sendall(b"RESUME %d\n" % offset)
+                for batch in pump(self._read, self._cutter, self._position, is_json, self._options, self._tally):
+                    if batch is not None:
+                        self._attempts.succeeded()
+                    yield batch
+                if not self._options.follow and not self._is_closed:
+                    self._cutter.finish()
+                    yield from cut_all(self._cutter, self._position, is_json, self._options, self._tally)
+            finally:
+                if self._cutter.held:
+                    self._tally.bad("half a line")
+                self._cutter.restart(self._cutter.offset)
+        if self._options.follow and not self._is_closed:
+            raise ConnectionResetError("the server has closed the connection")
+
+    def _connect(self) -> socket.socket:
+        patience = self._options.patience
+        if self._address.kind == "unix":
+            connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                connected.settimeout(patience)
+                connected.connect(self._address.path)
+            except BaseException:
+                connected.close()
+                raise
+        else:
+            connected = socket.create_connection((self._address.host, self._address.port), patience)
+            seconds = max(1, int(patience / (_PROBES + 1)))
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            for option, value in (("TCP_KEEPIDLE", seconds), ("TCP_KEEPINTVL", seconds), ("TCP_KEEPCNT", _PROBES)):
+                if hasattr(socket, option):
+                    connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        return connected
+
+    def _read(self, room: memoryview, seconds: float) -> int | None:
+        assert self._socket is not None
+        if self._is_closed:
+            return 0
+        if not select.select([self._socket], [], [], seconds)[0]:
+            return None
+        return self._socket.recv_into(room)
+
+    def _position(self) -> Position:
+        return {"offset": self._cutter.offset}
+
+    def _told(self, error: BaseException) -> str:
+        return f"{self.name}: {getattr(error, 'strerror', None) or str(error) or 'no answer'}."

@@ -1,0 +1,1 @@
+"""What rules, exchanges and drivers share: the trainers' channel, threads, copies."""

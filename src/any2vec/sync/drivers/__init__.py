@@ -1,0 +1,1 @@
+"""When hosts agree: between rounds, at each step, behind the training."""

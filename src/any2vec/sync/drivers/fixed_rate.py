@@ -1,0 +1,66 @@
+"""Synchronisation in the foreground: the worker that does every k-th iteration of its trainer does a sync, too."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from any2vec.sync.drivers.syncing import Syncing
+from any2vec.sync.rules.replica_rule import ReplicaRule
+
+
+class FixedRate:
+    """One trainer's `DenseAgreement`: FR-k of a rule. Other workers go on; one that reaches its turn meanwhile waits.
+
+    Args:
+        every: k, iterations of this trainer, 1 or more.
+        is_watched: as `Syncing`.
+    """
+
+    def __init__(self, rule: ReplicaRule, every: int, is_watched: bool = True) -> None:
+        self.replica = rule.replica
+        self.rule = rule
+        self.every = every
+        self.syncing = Syncing(rule, is_watched)
+        self._turn = threading.Lock()
+        """held during a sync"""
+        self._numbers = itertools.count(1)
+
+    def start(self) -> None:
+        self.syncing.start()
+
+    def begin(self, worker: int, index: int) -> int:
+        return index
+
+    def apply(self, worker: int, step: int, gradient_Q: np.ndarray) -> None:
+        self.replica.step(gradient_Q)
+        self.syncing.iterate(worker)
+        if next(self._numbers) % self.every == 0:
+            with self._turn:
+                self.syncing.sync()
+
+    def settle(self) -> None:
+        with self._turn:
+            self.syncing.settle()
+
+    def finish(self) -> None:
+        with self._turn:
+            self.syncing.finish()
+
+    def model(self) -> np.ndarray | None:
+        return self.rule.model()
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        return self.rule.memory
+
+    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+        self.rule.recall(memories)
+
+    def facts(self) -> dict[str, Any]:
+        """As `Syncing`."""
+        return self.syncing.facts()

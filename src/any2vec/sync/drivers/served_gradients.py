@@ -1,0 +1,234 @@
+"""Gradients go to servers of the dense parameters, which step, and every batch begins with what they have."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from any2vec.cluster.transport import Transport
+from any2vec.errors import FormatError
+from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.sync.drivers.gradient_server import (
+    FETCH,
+    FINISH,
+    GIVE,
+    OPEN,
+    SETTLE,
+    GradientServer,
+    answers_on,
+    read_answer,
+    request,
+)
+from any2vec.sync.rules.first_gradients import FirstGradients, Told
+from any2vec.sync.rules.gradient_rule import ACCEPTED, DROPPED, UNKNOWN, GradientRule
+from any2vec.sync.rules.gradients_as_they_come import GradientsAsTheyCome
+from any2vec.tables.replica import Replica
+from any2vec.types import LEFT_OUT
+
+RuleOf = Callable[[Replica], GradientRule]
+"""from what a server is to hold, its rule"""
+
+
+def as_they_come(trainers: Sequence[int], bound: int | None) -> RuleOf:
+    """`async` (None) or `bounded`, for `ServedGradients`."""
+    return lambda replica: GradientsAsTheyCome(replica, trainers, bound)
+
+
+def first_of(trainers: Sequence[int], needed: int, told: Told | None = None) -> RuleOf:
+    """`m-of-n`, for `ServedGradients` with one server. told: on the server's host, learns whose gradients counted."""
+    return lambda replica: FirstGradients(replica, trainers, needed, told)
+
+
+class ServedGradients:
+    """A `DenseAgreement`: one on every trainer, and one on every server that trains nothing (its `start`, `settle`,
+    `finish`, `memory`, `recall` and `facts`).
+
+    In a step, Q parameters come to each trainer and its Q gradients leave it, in as many messages as there are servers.
+
+    Args:
+        replica: of the same size and optimiser everywhere; the values of the first trainer's are what all start from.
+        trainers: their ranks, ascending.
+        servers: ranks, each with a slice of the parameters; trainers or others.
+        rule_of: makes the rule of a server.
+        is_stepped: whether trainers count their batches together (all rules but `async`): one worker thread each.
+        examples: how many examples batch `index` of this trainer has, for the count of those that were dropped.
+        name: of the channels.
+    """
+
+    def __init__(
+        self, transport: Transport, replica: Replica, trainers: Sequence[int], servers: Sequence[int], rule_of: RuleOf,
+        is_stepped: bool, examples: Callable[[int], int] | None = None, name: str = "gradients",
+    ) -> None:  # fmt: skip
+        self.transport = transport
+        self.replica = replica
+        self.trainers = tuple(trainers)
+        self.servers = tuple(sorted(servers))
+        self.name = name
+        self.verdicts: Counter[int] = Counter()
+        """gradients of this trainer by what became of them"""
+        self.left_out = 0
+        """batches of this trainer that came too late to begin"""
+        self.examples_dropped = 0
+        self.wait_seconds = 0.0
+        """that this trainer has waited for parameters"""
+        self._is_stepped = is_stepped
+        self._examples = examples
+        self._position = 0
+        self._step = 0
+        """of the others, as it was told last"""
+        self._given = 0
+        """index of the batch of the last gradient"""
+        self._meetings = 0
+        bounds = contiguous_bounds(len(replica.value), len(self.servers))
+        self._slices = {rank: slice(*ends) for rank, ends in zip(self.servers, pairwise(bounds), strict=True)}
+        self.server: GradientServer | None = None
+        """this host's own"""
+        if transport.rank in self.servers:
+            held = Replica(self._own(replica.value).copy(), replica.kind, replica.rate, replica.epsilon)
+            self.server = GradientServer(transport, rule_of(held), self.trainers, name)
+
+    @property
+    def _trains(self) -> bool:
+        return self.transport.rank in self.trainers
+
+    def start(self) -> None:
+        """Raises HostError when the server is lost."""
+        if self.server is not None:
+            self.server.start()
+        if self.transport.rank == self.trainers[0]:
+            self._tell_all(OPEN, 0, 0, self.replica.value)
+
+    def begin(self, worker: int, index: int) -> int:
+        """Raises InputError where a server refuses, HostError where trainers are too far behind for too long."""
+        position = self._position if self._is_stepped else index
+        self._position += 1
+        if position < self._step:
+            return self._leave_out(index)
+        started = time.perf_counter()
+        self._tell_all(FETCH, worker, position)
+        step = self._hear_all(worker)
+        self.wait_seconds += time.perf_counter() - started
+        if step > position:
+            self._step = step
+            return self._leave_out(index)
+        self._given = index
+        return step
+
+    def apply(self, worker: int, step: int, gradient_Q: np.ndarray) -> None:
+        self._tell_all(GIVE, worker, step, gradient_Q)
+
+    def settle(self) -> None:
+        """Raises HostError when somebody is lost."""
+        self._meetings += 1
+        if self._trains:
+            self._meet(SETTLE)
+        elif self.server is not None:
+            self.server.wait_settled(self._meetings)
+
+    def finish(self) -> None:
+        """Raises HostError when somebody is lost."""
+        if self._trains:
+            self._meet(FINISH)
+        if self.server is not None:
+            self.server.join()
+
+    def model(self) -> np.ndarray | None:
+        return self.replica.value if self.transport.rank == self.trainers[0] else None
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        """Of a server: its slice of the parameters and their optimiser's state, float32; how often it stepped."""
+        return {} if self.server is None else self.server.state()
+
+    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+        """Before `start`, and after the replica has what it goes on with. The number of servers may be another one.
+
+        Raises:
+            FormatError: the memories are not those of servers of so many parameters.
+        """
+        told = [memory for memory in memories if "value" in memory]
+        if self.server is None:
+            return
+        held = self.server.rule.replica
+        if not told:  # trainers have stepped for themselves
+            held.count = self.replica.count
+            for name, array in held.state.items():
+                array[:] = self._own(self.replica.state[name])
+            return
+        arrays = {"value": held.value, **held.state}
+        for name, array in arrays.items():
+            whole = np.concatenate([memory.get(name, np.empty(0, np.float32)) for memory in told])
+            if whole.shape != self.replica.value.shape:
+                raise FormatError(
+                    f"A checkpoint has {len(whole)} numbers {name!r} of the servers of dense parameters, not "
+                    f"{len(self.replica.value)}: it was made by another model or optimiser."
+                )
+            array[:] = self._own(whole)
+        held.count = int(told[0]["count"][0])
+
+    def facts(self) -> dict[str, Any]:
+        """The first server: its rule's. A trainer: wait_seconds; m-of-n: accepted, dropped, left_out {rank: count}.
+
+        examples_dropped, where their numbers are known: of gradients that were dropped, and of batches left out.
+        """
+        found: dict[str, Any] = {}
+        if self.server is not None and self.transport.rank == self.servers[0]:
+            found = self.server.rule.facts()
+        if not self._trains:
+            return found
+        found["wait_seconds"] = self.wait_seconds
+        if self.verdicts or self.left_out:
+            own = str(self.transport.rank)
+            found |= {"accepted": {own: self.verdicts[ACCEPTED]}, "dropped": {own: self.verdicts[DROPPED]}}
+            found |= {"left_out": {own: self.left_out}}
+            if self._examples is not None:
+                found["examples_dropped"] = self.examples_dropped
+        return found
+
+    def _leave_out(self, index: int) -> int:
+        self.left_out += 1
+        self._lose(index)
+        return LEFT_OUT
+
+    def _lose(self, index: int) -> None:
+        if self._examples is not None:
+            self.examples_dropped += self._examples(index)
+
+    def _meet(self, verb: str) -> None:
+        self._tell_all(verb, 0, 0)
+        self._position = self._step = self._hear_all(0)
+
+    def _own(self, array_Q: np.ndarray) -> np.ndarray:
+        return array_Q[self._slices[self.transport.rank]]
+
+    def _tell_all(self, verb: str, lane: int, number: int, dense_Q: np.ndarray | None = None) -> None:
+        """Ask every server; an array is cut into their slices, copied."""
+        for rank, part in self._slices.items():
+            parts = request(verb, lane, number, None if dense_Q is None else dense_Q[part].copy())
+            if self.server is not None and rank == self.transport.rank:
+                self.server.take(rank, parts)
+            else:
+                self.transport.send(rank, parts, verb, self.name + "?")
+
+    def _hear_all(self, lane: int) -> int:
+        """Take every server's answer into the replica; the number that they say."""
+        number = 0
+        for rank, part in self._slices.items():
+            if self.server is not None and rank == self.transport.rank:
+                phase, parts = self.server.hear_own(lane)
+            else:
+                message = self.transport.recv(rank, None, answers_on(self.name, lane))
+                phase, parts = message.phase, message.parts
+            number, verdict, value_Q = read_answer(rank, phase, parts)
+            if value_Q is not None:
+                self.replica.value[part] = value_Q
+            if verdict != UNKNOWN:
+                self.verdicts[verdict] += 1
+                if verdict == DROPPED:
+                    self._lose(self._given)
+        return number

@@ -1,0 +1,155 @@
+"""Where the rows of a stream's tables are: on row servers that start them as words are born, dealt out like cards.
+
+Legend: V rows of a table, D dim, K rows asked for, R rows of all hosts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from any2vec.cluster.message import Part
+from any2vec.cluster.transport import LONG_WORK, Transport, text_of
+from any2vec.plan.order.roles import StreamRoles
+from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.striped import Deal
+from any2vec.sync.rules.block import Block
+from any2vec.tables.server.blocks.growing_block import FACTS, START, GrowingBlock
+from any2vec.tables.server.blocks.row_block import Added
+from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.request import ANY_TIME
+from any2vec.tables.server.server import RowServer
+
+IN_FLIGHT = 16
+"""pushes that a trainer may have under way: few, for a stream never pauses and what is under way is in memory"""
+_READ_ROWS = 1 << 16
+"""rows that are asked for at once where a whole table is read"""
+
+StartValues = Callable[[np.ndarray], np.ndarray]
+"""from rows, int64 (K,), to what they begin with, float32 (K, D)"""
+
+
+class StreamTables:
+    """One host's way to the tables, and the server of what it owns of them. Every host makes one, in the same way.
+
+    Args:
+        start: name of a table -> the start values of its rows.
+        shape: (V, D).
+        bound: batches that a trainer may be ahead of the slowest; None: any number.
+        in_step: with bound 0: what the trainers of a round make of a row takes effect together, summed in rank order.
+        patience: seconds that a trainer may be late; None: the transport's.
+    """
+
+    def __init__(
+        self, transport: Transport, roles: StreamRoles, start: Mapping[str, StartValues], shape: tuple[int, int],
+        bound: int | None, in_step: bool, patience: float | None = None,
+    ) -> None:  # fmt: skip
+        self.names = tuple(start)
+        self.shape = shape
+        self.in_step = in_step
+        owners = roles.row_owners
+        cuts = contiguous_bounds(shape[0], len(owners))
+        self.bounds = [cuts[min(max(rank - owners.start, 0), len(owners))] for rank in range(transport.hosts + 1)]
+        self._deal = Deal(shape[0], len(owners))
+        first, last = self.bounds[transport.rank], self.bounds[transport.rank + 1]
+
+        def block(values: StartValues) -> GrowingBlock:
+            rows = np.zeros((last - first, shape[1]), np.float32)
+            merger = Block(rows, "sum") if self.in_step else Added(rows)
+            return GrowingBlock(
+                merger, self.in_step, lambda slots: values(self._deal.rows(first + slots)), lambda: server.facts()
+            )
+
+        self.blocks = {name: block(values) for name, values in start.items()}
+        server = RowServer(
+            transport, self.blocks, bound=bound, in_step=self.in_step, trainers=roles.training, patience=patience
+        )
+        self.client = RowClient(server, self.bounds, IN_FLIGHT)
+        server.start()
+
+    def places(self, mark_V: np.ndarray) -> np.ndarray:
+        """Where rows with a mark, uint8 (V,), stand in the dealt order, int64 (K,) ascending."""
+        return np.flatnonzero(self._deal.flags(mark_V))
+
+    def rows(self, places: np.ndarray) -> np.ndarray:
+        """The rows at places, int64 (K,)."""
+        return self._deal.rows(places)
+
+    def begin(self, rows: np.ndarray, birth: int, clock: int = ANY_TIME) -> None:
+        """Start rows, int64 (K,), afresh in all tables; returns when every owner has.
+
+        Args:
+            birth: number of the birth, from 1.
+            clock: in step, the round before which it happens; waits for the rounds before.
+
+        Raises:
+            HostError: a trainer is too far behind for too long, or a server is lost.
+        """
+        for name in self.names:
+            self._begin(name, self._sorted(rows)[0], birth, clock)
+
+    def write(self, name: str, value_RD: np.ndarray) -> None:
+        """Put float32 (R, D) in the place of the first R rows of a table."""
+        places, order = self._sorted(np.arange(len(value_RD)))
+        for at in range(0, len(places), _READ_ROWS):
+            piece = slice(at, at + _READ_ROWS)
+            self._begin(name, places[piece], 0, ANY_TIME, value_RD[order[piece]])
+
+    def read(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """The values of rows, int64 (K,), none twice, as they are now: float32 (K, D)."""
+        places, order = self._sorted(rows)
+        value_KD = np.empty((len(rows), self.shape[1]), np.float32)
+        for at in range(0, len(places), _READ_ROWS):
+            piece = slice(at, at + _READ_ROWS)
+            value_KD[order[piece]] = self.client.pull({name: places[piece]})[name]
+        return value_KD
+
+    def leave(self) -> None:
+        """This host asks for nothing more; returns when no host does.
+
+        Raises:
+            HostError: a host is lost.
+        """
+        self.client.leave(LONG_WORK)
+
+    def facts(self) -> dict[str, Any]:
+        """What the owners tell: "dropped", changes of rows that came after their rows had gone to other words;
+        "updates" of rows; "staleness", how many batches of others took effect between a batch's pull and its push, by
+        how many batches.
+
+        Raises:
+            HostError: a server is lost.
+        """
+        owners: dict[int, list[Part]] = {
+            host: [] for host in range(len(self.bounds) - 1) if self.bounds[host] < self.bounds[host + 1]
+        }
+        told = [
+            json.loads(text_of(parts[0]))
+            for name in self.names
+            for parts in self.client.call(name, FACTS, owners).values()
+        ]
+        # Every batch ends at every owner: the first one's histogram has each once.
+        counts = {name: sum(one[name] for one in told) for name in ("dropped", "updates")}
+        return counts | {"staleness": told[0]["overtaken"]}
+
+    def _begin(self, name: str, places: np.ndarray, birth: int, clock: int, value_KD: np.ndarray | None = None) -> None:
+        """Start the rows at ascending places, with given values or their own."""
+        outgoing = {}
+        cuts = np.searchsorted(places, self.bounds)
+        for host, (low, high) in enumerate(itertools.pairwise(cuts)):
+            if high > low:
+                parts = [Part("ids", places[low:high] - self.bounds[host]), Part("control", np.array([birth]))]
+                if value_KD is not None:
+                    parts.append(Part("rows", np.ascontiguousarray(value_KD[low:high])))
+                outgoing[host] = parts
+        self.client.call(name, START, outgoing, clock)
+
+    def _sorted(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(places of rows ascending, which of the rows stands at each)."""
+        place_K = self._deal.places(rows)
+        order = np.argsort(place_K, kind="stable")
+        return place_K[order], order

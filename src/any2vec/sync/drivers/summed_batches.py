@@ -1,0 +1,68 @@
+"""A trainer of a stream whose model is dense: at every step all trainers step once, by the mean of their gradients.
+
+Legend: Q parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from any2vec.cluster.transport import Transport
+from any2vec.sync.drivers.summed_gradients import SummedGradients
+from any2vec.types import Stats
+
+
+class SteppedLearner:
+    """The parameters of a learner, as an agreement steps them.
+
+    Args:
+        value_Q: float32 (Q,), what they begin with.
+        step: takes a step by a gradient.
+    """
+
+    def __init__(self, value_Q: np.ndarray, step: Callable[[np.ndarray], None]) -> None:
+        self.value = value_Q
+        self.state: dict[str, np.ndarray] = {}
+        self._step = step
+
+    def step(self, gradient_Q: np.ndarray) -> None:
+        self._step(gradient_Q)
+
+
+class SummedBatches:
+    """The driver of one trainer. A round has a batch for each; who has fewer steps in it takes those of the others.
+
+    Args:
+        members: ranks of the trainers, ascending.
+        value_Q: float32 (Q,), what the parameters begin with, the same on all trainers.
+        step: takes a step by the sum of the gradients of all.
+    """
+
+    def __init__(
+        self, transport: Transport, members: Sequence[int], value_Q: np.ndarray, step: Callable[[np.ndarray], None]
+    ) -> None:
+        self.agreement = SummedGradients(transport, SteppedLearner(value_Q, step), members)
+
+    def start(self) -> None:
+        """All trainers call it together.
+
+        Raises:
+            JobError: they do not begin with the same parameters.
+        """
+        self.agreement.start()
+
+    def agree(self, gradient_Q: np.ndarray) -> None:
+        """Step by the sum of this gradient, float32 (Q,), and those of the others."""
+        self.agreement.apply(0, 0, gradient_Q)
+
+    def before(self, work: object) -> None:
+        """All parameters are here."""
+
+    def after(self, work: object, stats: Stats) -> None:
+        """Take the steps of the others until the round is over."""
+        self.agreement.settle()
+
+    def is_settled(self, work: object) -> bool:
+        return False

@@ -1,0 +1,1 @@
+"""Which rows travel between hosts, and to whom."""

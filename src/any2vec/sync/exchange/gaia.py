@@ -1,0 +1,276 @@
+"""Gaia's approximate synchronous parallel (Hsieh et al. 2017, NSDI), row by row: hosts in several sites.
+
+The hosts of a site merge each round, as those of GraphAny2Vec do. What a site has made of a row, u, adds up until it is
+significant, |u| > v |w|, w being the site's row; then it is told to the other sites, which add it to theirs, and starts
+from zero. Nothing is ever dropped, and a site uses its own changes at once. With v = 0 sites merge by addition.
+
+Owners keep w as base + own changes: the base is the sum of what has been told, which every site adds up in the order
+of sites, so it is the same everywhere to the bit, and once everything is told the sites are. With `clock` = c, what is
+told in round t counts in round t + c at all sites (Gaia's mirror clock, with the largest lag that it allows always
+taken, so that results do not depend on who was fast): a site waits only for sites that are more than c rounds behind.
+
+The result is what a full flush would make of all sites; to form it changes nothing. The threshold of a round is v over
+the root of its number (as in the proof), or falls as the learning rate does (as in the code), or stays. A controller,
+where it is asked for, raises v by 0.005 when a host has sent other sites more than 1.1 times `limit` bytes in a round,
+and lowers it below 0.9 times: bytes are counted, not timed, so that results do not depend on the clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from any2vec.cluster.codec import pack_ids, pack_rows, unpack_ids, unpack_rows
+from any2vec.cluster.message import Part, size_of
+from any2vec.cluster.transport import Transport
+from any2vec.errors import InputError
+from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.sync.base.members import Watch, exchange_among
+from any2vec.sync.exchange.site_rows import Change, SiteRows, add_changes
+from any2vec.sync.options.names import Gaia
+from any2vec.sync.rules.block import Block
+from any2vec.types import Work
+
+_STEP, _HIGH, _LOW = 0.005, 1.1, 0.9
+_CHANNEL = "sites"
+"""what sites tell each other may stay unread while hosts talk of other things"""
+
+
+def num_sites(hosts: int, asked: int | None, of_link: int = 1) -> int:
+    """Sites of a run: as asked for, as the link has, or the least divisor of hosts above 1.
+
+    Raises:
+        InputError: sites cannot have equally many hosts.
+    """
+    least = next((number for number in range(2, hosts + 1) if hosts % number == 0), 1)
+    sites = asked or (of_link if of_link > 1 else least)
+    if hosts % sites:
+        raise InputError(f"{hosts} hosts do not make {sites} sites of equally many; take a number that divides them.")
+    return sites
+
+
+class ApproximatelySynchronous:
+    """The agreement of one host.
+
+    Args:
+        tables: name -> float32 (V, D), trained in place; the same values on every host at the start.
+        bits: of a number between sites; what rounding leaves out is told later. Within a site rows travel as they are.
+
+    Raises:
+        InputError: sites cannot have equally many hosts.
+    """
+
+    def __init__(self, transport: Transport, tables: dict[str, np.ndarray], how: Gaia, bits: int) -> None:
+        self.transport = transport
+        self.tables = tables
+        self.how = how
+        self.bits = bits
+        hosts, rank, link = transport.hosts, transport.rank, transport.link
+        self.sites = num_sites(hosts, how.sites, 1 if link is None else link.num_sites)
+        inside = hosts // self.sites
+        self.members = [rank // inside * inside + place for place in range(inside)]
+        self.twins = [site * inside + rank % inside for site in range(self.sites)]
+        """owners of the same rows in all sites, this host one of them"""
+        self.threshold = how.threshold
+        """v before it shrinks; the controller moves it"""
+        self.settle_every = how.clock + 1
+        """rounds after which all hosts meet for reports; in between sites wait for none that the clock does not bind"""
+        place = rank % inside
+        self._cut = {name: contiguous_bounds(len(table), inside) for name, table in tables.items()}
+        own = {name: table[slice(*self._cut[name][place : place + 2])] for name, table in tables.items()}
+        self._blocks = {name: Block(rows, how.rule) for name, rows in own.items()}
+        self.told = {name: SiteRows(rows) for name, rows in own.items()} if self.sites > 1 else {}
+        self._watch = Watch(tables)
+        self._number, self._progress = 0, 0.0
+
+    def open(self, work: Work) -> None:
+        """Every row is here already."""
+        self._number, self._progress = work.round.number, work.stretch.progress(work.start)
+
+    def close(self) -> None:
+        """Merge in the site, tell other sites what is significant, take what they tell."""
+        changed = self._reduce()
+        if self.told:
+            for name, told in self.told.items():
+                block, slots = self._blocks[name], changed[name]
+                told.untold[slots] += block.rows[slots] - told.rows(slots)
+            news = [changed, self._tell()]
+            if len(next(iter(self.told.values())).flights) > self.how.clock:
+                news.append(self._count())
+            changed = {name: np.unique(np.concatenate([slots[name] for slots in news])) for name in changed}
+            for name, told in self.told.items():
+                self._blocks[name].rows[changed[name]] = told.rows(changed[name])
+        self._broadcast(changed)
+
+    def finish(self) -> None:
+        """Nothing runs in the background."""
+
+    def collect(self) -> dict[str, np.ndarray] | None:
+        """What a full flush would make of all sites, at rank 0."""
+        rank = self.transport.rank
+        blocks = {name: self._flushed(name) for name in self.tables}
+        inside = len(self.members)
+        if rank < inside:  # the first site: its owners have all rows
+            parts = [Part("rows", rows) for rows in blocks.values()]
+            found = exchange_among(self.transport, self.members, {0: parts}, "gather") | {rank: tuple(parts)}
+            if rank == 0:
+                names = enumerate(self.tables)
+                return {name: np.concatenate([found[host][i].array for host in self.members]) for i, name in names}
+        return None
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        """The base of this host's rows, and what its site has not told, or told too lately to count."""
+        kept = {"gaia.threshold": np.array([[self.threshold]], np.float32)} if self.told else {}
+        for name, told in self.told.items():
+            kept |= {f"gaia.{name}.base": told.base, f"gaia.{name}.untold": told.untold}
+            for index, (slots, change) in enumerate(told.flights):
+                flags = np.zeros((1, len(told.base)), np.float32)
+                flags[0, slots] = 1
+                kept |= {f"gaia.{name}.slots{index}": flags, f"gaia.{name}.change{index}": change}
+        return kept
+
+    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+        """Go on as this host was; on another number of hosts or sites all go on from the full flush."""
+        mine = memories[self.transport.rank] if self._fits(memories) else {}
+        place = self.members.index(self.transport.rank)
+        for name, table in self.tables.items():
+            own = table[slice(*self._cut[name][place : place + 2])]
+            self._blocks[name].rows[:] = own
+            if name in self.told:
+                self.told[name].base[:] = own
+                if mine:
+                    self._blocks[name].rows[:] = self._recalled(name, mine)
+        if self.told and mine:
+            self.threshold = float(mine["gaia.threshold"][0, 0])
+            for index in range(len(next(iter(self.told.values())).flights)):
+                flights = {name: told.flights[index] for name, told in self.told.items()}
+                self._send({name: (slots, pack_rows(change)) for name, (slots, change) in flights.items()})
+            self._broadcast({name: np.arange(len(block.rows)) for name, block in self._blocks.items()})
+        self._watch.look_again()
+
+    def _fits(self, memories: Sequence[dict[str, np.ndarray]]) -> bool:
+        """Whether a former run had as many hosts and sites; all hosts find the same."""
+        if len(memories) != self.transport.hosts:
+            return False
+        return all(
+            sum(len(memory.get(f"gaia.{name}.base", ())) for memory in memories) == self.sites * len(self.tables[name])
+            for name in self.told
+        )
+
+    def _recalled(self, name: str, mine: dict[str, np.ndarray]) -> np.ndarray:
+        """Take up a table's memory; the site's rows of this host's block."""
+        told = self.told[name]
+        told.base[:], told.untold[:] = mine[f"gaia.{name}.base"], mine[f"gaia.{name}.untold"]
+        while (flags := mine.get(f"gaia.{name}.slots{len(told.flights)}")) is not None:
+            slots = np.flatnonzero(flags[0])
+            empty = np.empty((0, told.base.shape[1]), np.float32)  # a file has no arrays without numbers
+            change = np.array(mine[f"gaia.{name}.change{len(told.flights)}"]) if len(slots) else empty
+            told.flights.append((slots, change))
+        return told.rows(np.arange(len(told.base)))
+
+    def _reduce(self) -> dict[str, np.ndarray]:
+        """Merge what the hosts of the site have changed. Returns the changed slots of this host's blocks."""
+        rank, place = self.transport.rank, self.members.index(self.transport.rank)
+        outgoing: dict[int, list[Part]] = {member: [] for member in self.members}
+        for name, table in self.tables.items():
+            ids = self._watch.changed(name)
+            for index, member in enumerate(self.members):
+                low, high = self._cut[name][index : index + 2]
+                here = ids[slice(*np.searchsorted(ids, (low, high)))]
+                outgoing[member] += [pack_ids(here - low, high - low), Part("rows", table[here])]
+        own = outgoing.pop(rank)
+        received = exchange_among(self.transport, self.members, outgoing, "reduce") | {rank: tuple(own)}
+        changed = {}
+        for index, (name, block) in enumerate(self._blocks.items()):
+            low, high = self._cut[name][place : place + 2]
+            for member in self.members:
+                ids_part, rows_part = received[member][2 * index : 2 * index + 2]
+                block.merge(unpack_ids(ids_part, high - low), rows_part.array, False)
+            changed[name] = block.finish(False)
+        return changed
+
+    def _broadcast(self, changed: dict[str, np.ndarray]) -> None:
+        """All hosts of the site take the rows that have changed."""
+        rank = self.transport.rank
+        parts: list[Part] = []
+        for name, block in self._blocks.items():
+            parts += [pack_ids(changed[name], len(block.rows)), Part("rows", block.rows[changed[name]])]
+        everyone = dict.fromkeys(self.members, parts)
+        received = exchange_among(self.transport, self.members, everyone, "broadcast") | {rank: tuple(parts)}
+        for place, member in enumerate(self.members):
+            for index, name in enumerate(self.tables):
+                low, high = self._cut[name][place : place + 2]
+                ids = low + unpack_ids(received[member][2 * index], high - low)
+                self.tables[name][ids] = received[member][2 * index + 1].array
+                self._watch.look(name, ids)
+
+    def _tell(self) -> dict[str, np.ndarray]:
+        """Tell the twins what is significant, and steer the threshold. Returns the slots that were told."""
+        threshold = self._threshold()
+        picked: dict[str, tuple[np.ndarray, list[Part]]] = {}
+        for name, told in self.told.items():
+            slots, change = told.significant(threshold, self.how.filter == "element")
+            packed = pack_rows(change, self.bits)
+            change = unpack_rows(packed)
+            told.untold[slots] -= change
+            told.flights.append((slots, change))
+            picked[name] = slots, packed
+        num_bytes = self._send(picked)
+        if self.how.limit:
+            if num_bytes > _HIGH * self.how.limit:
+                self.threshold += _STEP
+            elif num_bytes < _LOW * self.how.limit:
+                self.threshold = max(0.0, self.threshold - _STEP)
+            self.threshold = float(np.float32(self.threshold))  # as a checkpoint keeps it
+        return {name: slots for name, (slots, _) in picked.items()}
+
+    def _threshold(self) -> float:
+        """v of this round."""
+        if self.how.flush and (self._number + 1) % self.how.flush == 0:
+            return 0.0
+        if self.how.shrink == "sqrt":
+            return self.threshold / math.sqrt(self._number + 1)
+        return self.threshold * (1 - self._progress) if self.how.shrink == "rate" else self.threshold
+
+    def _send(self, changes: dict[str, tuple[np.ndarray, list[Part]]]) -> int:
+        """Send packed changes of slots to the owners of these rows in other sites; bytes of it."""
+        parts: list[Part] = []
+        for name, (slots, packed) in changes.items():
+            parts += [pack_ids(slots, len(self.told[name].base)), *packed]
+        others = [twin for twin in self.twins if twin != self.transport.rank]
+        for twin in others:
+            self.transport.send(twin, parts, "significant", _CHANNEL)
+        return size_of(parts) * len(others)
+
+    def _count(self) -> dict[str, np.ndarray]:
+        """Let the oldest round of what sites have told count; the slots that it changes."""
+        others = [twin for twin in self.twins if twin != self.transport.rank]
+        received = {twin: list(self.transport.recv(twin, "significant", _CHANNEL).parts) for twin in others}
+        found = {}
+        for name, told in self.told.items():
+            own = told.flights.popleft()
+            changes = [own if twin == self.transport.rank else _change(received[twin], told) for twin in self.twins]
+            found[name] = add_changes(told.base, changes)
+        return found
+
+    def _flushed(self, name: str) -> np.ndarray:
+        """This host's block of a table as it would be if everything counted."""
+        if not self.told:
+            return self._blocks[name].rows.copy()
+        told = self.told[name]
+        slots, change = told.everything()
+        parts = [pack_ids(slots, len(told.base)), Part("rows", change)]
+        received = exchange_among(self.transport, self.twins, dict.fromkeys(self.twins, parts), "flush")
+        received[self.transport.rank] = tuple(parts)
+        rows = told.base.copy()
+        add_changes(rows, [(unpack_ids(received[twin][0], len(rows)), received[twin][1].array) for twin in self.twins])
+        return rows
+
+
+def _change(parts: list[Part], told: SiteRows) -> Change:
+    """One table's changes off the front of a message."""
+    slots, first = unpack_ids(parts.pop(0), len(told.base)), parts.pop(0)
+    return slots, unpack_rows([first] if first.array.dtype == np.float32 else [first, parts.pop(0)])

@@ -1,0 +1,175 @@
+"""DS-Sync: hosts average their rows in small groups, and meet other members in the next round.
+
+Divide-and-Shuffle Synchronization (arXiv 2007.03298), row by row. There all parameters change in each step; here most
+rows do not, so a copy of a row has news for a while: from the round in which its host trained it, for as many rounds
+as news need to come to everyone (`plan.order.groups.mixing_rounds`). A row is averaged in a group when any member has
+news of it, over the members that have, by their weights, and then all members have the news and an equal share of the
+weights: push-sum (Kempe et al. 2003), so a rare row is not pulled back to where it started, and what is agreed in the
+end is the mean over the hosts that trained it. A weight is 1 for a round of training, and halves each round.
+
+With changes everywhere all weights are equal, groups average all rows, and the variance between hosts shrinks by
+(N - s) / (s (N - 1)) in a round, as published. A row without news in a group stays as it is: after a butterfly, or the
+two schedules of a topology, it is the same at all hosts; after random groups it may differ, with low probability, until
+it is trained again. The result is the weighted mean over all hosts; to form it changes nothing, so a checkpoint may.
+There are no optimiser moments to care for: rows are trained by plain SGD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from any2vec.cluster.codec import pack_ids, unpack_ids
+from any2vec.cluster.message import Part
+from any2vec.cluster.transport import Transport
+from any2vec.plan.order import groups as plan
+from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.sync.base.members import FAINT, Watch, average, exchange_among, weighted_mean
+from any2vec.sync.options.names import Groups
+from any2vec.types import Work
+
+_FADE = np.float32(0.5)
+
+News = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""ids of rows that have news, their values, weights, and rounds that the news still travel"""
+
+
+class DivideAndShuffle:
+    """The agreement of one host; tables: name -> float32 (V, D), the same values on every host at the start.
+
+    Raises:
+        InputError: the schedule does not go with the number of hosts.
+    """
+
+    def __init__(self, transport: Transport, tables: dict[str, np.ndarray], how: Groups) -> None:
+        self.transport = transport
+        self.tables = tables
+        self.how = how
+        hosts, link = transport.hosts, transport.link
+        self.size = how.size or plan.group_size(hosts)
+        self.sites = link.num_sites if link is not None and link.num_sites > 1 else max(1, hosts // self.size)
+        self._life = plan.mixing_rounds(how.schedule, hosts, self.size)
+        self._watch = Watch(tables)
+        self._weight = {name: np.zeros(len(table), np.float32) for name, table in tables.items()}
+        self._life_left = {name: np.zeros(len(table), np.uint8) for name, table in tables.items()}
+        self._moved = {name: np.zeros(len(table), np.uint8) for name, table in tables.items()}
+        """whether this host's copy has ever changed"""
+        self._number = 0
+        self.groups(0)
+
+    def groups(self, number: int) -> list[list[int]]:
+        """The groups of a round."""
+        hosts, how = self.transport.hosts, self.how
+        if how.schedule == "butterfly":
+            return plan.butterfly_groups(hosts, self.size, number)
+        if how.schedule == "topology":
+            return plan.topology_groups(hosts, self.sites, number)
+        return plan.random_groups(hosts, self.size, how.seed, number)
+
+    def open(self, work: Work) -> None:
+        """Every row is here already."""
+        self._number = work.round.number
+
+    def close(self) -> None:
+        """Average with this round's group."""
+        members = next(group for group in self.groups(self._number) if self.transport.rank in group)
+        for name in self.tables:
+            self._mark(name)
+        self._share(members, self._reduce(members))
+
+    def collect(self) -> dict[str, np.ndarray] | None:
+        """The weighted mean over all hosts, at rank 0."""
+        say = {name: np.maximum(self._weight[name], FAINT * moved) for name, moved in self._moved.items()}
+        return average(self.transport, self.tables, say)
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        """This host's rows and their news."""
+        news = {
+            f"ds-sync.{name}.news": np.stack([self._weight[name], self._life_left[name], self._moved[name]])
+            for name in self.tables
+        }
+        return news | {f"ds-sync.{name}": table for name, table in self.tables.items()}
+
+    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+        """Go on with the rows that this host had; on another number of hosts all go on from the mean."""
+        mine = memories[self.transport.rank] if len(memories) == self.transport.hosts else {}
+        for name, table in self.tables.items():
+            if f"ds-sync.{name}.news" in mine:
+                table[:] = mine[f"ds-sync.{name}"]
+                self._weight[name][:], self._life_left[name][:], self._moved[name][:] = mine[f"ds-sync.{name}.news"]
+        self._watch.look_again()
+
+    def _mark(self, name: str) -> None:
+        """Let news fade, and add those of the round."""
+        changed = self._watch.changed(name)
+        self._weight[name] *= _FADE
+        self._weight[name][changed] += 1
+        self._life_left[name][changed] = self._life
+        self._moved[name][changed] = 1
+
+    def _reduce(self, members: list[int]) -> dict[str, News]:
+        """Each member averages its share of the rows. Returns this host's share."""
+        rank, place = self.transport.rank, members.index(self.transport.rank)
+        outgoing: dict[int, list[Part]] = {member: [] for member in members}
+        for name in self.tables:
+            hot = np.flatnonzero(self._life_left[name])
+            cuts = contiguous_bounds(len(self.tables[name]), len(members))
+            for index, member in enumerate(members):
+                ids = hot[slice(*np.searchsorted(hot, cuts[index : index + 2]))]
+                told = (ids, self.tables[name][ids], self._weight[name][ids], self._life_left[name][ids])
+                outgoing[member] += _pack(told, cuts[index], cuts[index + 1])
+        own = outgoing.pop(rank)
+        received = exchange_among(self.transport, members, outgoing, "reduce") | {rank: tuple(own)}
+        every = [list(received[member]) for member in members]
+        agreed = {}
+        for name, table in self.tables.items():
+            low, high = contiguous_bounds(len(table), len(members))[place : place + 2]
+            agreed[name] = _merge([_unpack(parts, 0, high - low) for parts in every], high - low, len(members))
+        return agreed
+
+    def _share(self, members: list[int], agreed: dict[str, News]) -> None:
+        """Everyone in the group takes what its members have averaged."""
+        rank, place = self.transport.rank, members.index(self.transport.rank)
+        parts: list[Part] = []
+        for name, told in agreed.items():
+            low, high = contiguous_bounds(len(self.tables[name]), len(members))[place : place + 2]
+            parts += _pack(told, 0, high - low)
+        received = exchange_among(self.transport, members, dict.fromkeys(members, parts), "broadcast")
+        received[rank] = tuple(parts)
+        for index, member in enumerate(members):
+            rest = list(received[member])
+            for name, table in self.tables.items():
+                low, high = contiguous_bounds(len(table), len(members))[index : index + 2]
+                self._take(name, *_unpack(rest, low, high))
+
+    def _take(self, name: str, ids: np.ndarray, rows: np.ndarray, weights: np.ndarray, left: np.ndarray) -> None:
+        self.tables[name][ids] = rows
+        self._weight[name][ids] = weights
+        self._life_left[name][ids] = left
+        self._moved[name][ids] = 1
+        self._watch.look(name, ids)
+
+
+def _merge(told: Sequence[News], size: int, members: int) -> News:
+    """What a group agrees on for a block of `size` rows; news that have travelled long enough have no weight left."""
+    ids, rows, mass = weighted_mean(size, [part[:3] for part in told])
+    left = np.zeros(len(ids), np.uint8)
+    for part in told:
+        slots = np.searchsorted(ids, part[0])
+        left[slots] = np.maximum(left[slots], part[3])
+    left -= 1  # whoever tells of a row has news of it
+    return ids, rows, np.where(left > 0, mass / members, 0).astype(np.float32), left
+
+
+def _pack(told: News, low: int, high: int) -> list[Part]:
+    """ids from `low` on, below `high`."""
+    ids, rows, weights, left = told
+    return [pack_ids(ids - low, high - low), Part("rows", rows), Part("dense", weights), Part("dense", left)]
+
+
+def _unpack(parts: list[Part], low: int, high: int) -> News:
+    """What `_pack` put in, off the front of a message."""
+    ids, rows, weights, left = (parts.pop(0) for _ in range(4))
+    return low + unpack_ids(ids, high - low), rows.array, weights.array, left.array

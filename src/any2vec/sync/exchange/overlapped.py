@@ -1,0 +1,129 @@
+"""PullModel-Opt behind the work: while a round is trained, the last one is pushed and the next one's rows are pulled.
+
+What hosts made of round r counts for the others from round r + 2 on, one round later than without overlap; a host's own
+changes count for itself at once. In the background of round r runs, in this order: push and merge the changes of round
+r - 1, inspect round r + 1, pull its rows. Round r + 1 then starts from what was pulled plus this host's changes of r.
+All that travels are changes (value at the end less value at the start), which owners merge as ever; so there is no row
+whose value is taken over as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+
+from any2vec.cluster.transport import Transport
+from any2vec.sync.base.copying import put_rows, rows_of
+from any2vec.sync.exchange.tracking import Inspector, Tracked, Tracker
+from any2vec.sync.rules.block import Rule
+from any2vec.types import Round, Work
+
+_CHANNEL = "behind"
+_KEPT = "now."
+"""before the name of a table: its tracked rows at the start of a round, in a checkpoint"""
+
+
+class Overlapped:
+    """The agreement of one host by PullModel-Opt with overlap.
+
+    Args:
+        tables: name -> float32 (V, D), trained in place.
+        coming: (epoch, round) after round of this host, from the first one that it will train.
+    """
+
+    def __init__(
+        self, transport: Transport, tables: dict[str, np.ndarray], rule: Rule, bits: int, inspector: Inspector,
+        coming: Iterator[tuple[int, Round]], threads: int = 1,
+    ) -> None:  # fmt: skip
+        self.tables = tables
+        self.transport = transport
+        self._tracker = Tracker(transport, tables, rule, bits, True, inspector, _CHANNEL, threads)
+        self._coming = coming
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="agree")
+        self._behind: Future[Tracked | None] | None = None
+        self._now: Tracked | None = None
+        """the rows of the round at hand"""
+        self._start: dict[str, list[np.ndarray]] = {}
+        """what it started from"""
+        self._recalled: dict[str, np.ndarray] = {}
+
+    def open(self, work: Work) -> None:
+        """Nothing, but for the first round, whose rows nobody has pulled yet."""
+        if self._now is None:
+            self._begin(self._fetch_next())
+            for name, rows in self._recalled.items():
+                self._replace(name, rows)
+            self._behind = self._thread.submit(self._step, None, {})
+
+    def close(self) -> None:
+        """Wait for what ran behind the round; go over to the next one's rows; leave this one's to the background."""
+        done = self._now
+        assert done is not None and self._behind is not None, "a round closes that was not opened"
+        coming = self._behind.result()
+        changes = self._tracker.changes(self.tables, done, self._start)
+        if coming is None:  # this was the last round
+            self._behind = self._thread.submit(self._step, done, changes)
+            self._now = None
+            self._behind.result()
+            self._thread.shutdown()
+            return
+        own = {name: (done.mine[name], changes[name]) for name in changes}
+        self._begin(coming)
+        for name, (owned, moved) in own.items():
+            self._add_own(name, np.concatenate(owned), np.concatenate(moved))
+        self._behind = self._thread.submit(self._step, done, changes)
+
+    def collect(self) -> dict[str, np.ndarray] | None:
+        """The agreed tables at rank 0, every round that has closed included."""
+        if self._behind is not None:
+            self._behind.result()
+        return self._tracker.collect()
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        """What rounding has left out, and the rows from which the next round starts."""
+        kept = {} if self._now is None else {_KEPT + name: np.concatenate(rows) for name, rows in self._start.items()}
+        return self._tracker.residuals.tables | kept
+
+    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+        """Take up what a former run left; with another number of hosts the next round starts from the agreed rows."""
+        self._tracker.residuals.recall(memories, self.transport.rank, self.transport.hosts)
+        if len(memories) == self.transport.hosts:
+            own = memories[self.transport.rank]
+            self._recalled = {name: own[_KEPT + name] for name in self.tables if _KEPT + name in own}
+
+    def _step(self, done: Tracked | None, changes: dict[str, list[np.ndarray]]) -> Tracked | None:
+        """What runs behind a round; the rows of the one after it, None where there is none."""
+        if done is not None:
+            self._tracker.push(done, changes, True)
+        return self._fetch_next()
+
+    def _fetch_next(self) -> Tracked | None:
+        found = next(self._coming, None)
+        return None if found is None else self._tracker.fetch(*found)
+
+    def _begin(self, tracked: Tracked | None) -> None:
+        """Go over to the rows of the next round."""
+        assert tracked is not None
+        self._now, self._start = tracked, {name: list(values) for name, values in tracked.values.items()}
+        self._tracker.put(self.tables, tracked)
+
+    def _add_own(self, name: str, ids: np.ndarray, changes_KD: np.ndarray) -> None:
+        """Add this host's latest changes, which the owners do not know yet, to the rows of the round that begins."""
+        assert self._now is not None
+        coming = np.concatenate(self._now.mine[name])
+        _, old, new = np.intersect1d(ids, coming, assume_unique=True, return_indices=True)
+        rows = rows_of(self.tables[name], coming)
+        rows[new] += changes_KD[old]
+        self._replace(name, rows)
+
+    def _replace(self, name: str, rows_KD: np.ndarray) -> None:
+        """Let the round that begins start from other values of its rows of a table, in the order of their ids."""
+        assert self._now is not None
+        owned = self._now.mine[name]
+        if len(rows_KD) != sum(len(ids) for ids in owned):
+            return  # of a run with another schedule: the agreed rows are as good
+        put_rows(self.tables[name], np.concatenate(owned), rows_KD)
+        self._start[name] = np.split(rows_KD, np.cumsum([len(ids) for ids in owned])[:-1])

@@ -1,0 +1,127 @@
+"""Agreements by row servers: every host owns a block of the rows and serves it, and trains copies of what it needs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from any2vec.cluster.codec import pack_rows, unpack_rows
+from any2vec.cluster.transport import Transport
+from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.striped import Deal
+from any2vec.sync.exchange.tracking import Inspector
+from any2vec.sync.rules.block import Block, gather_blocks
+from any2vec.sync.rules.residual import Residuals
+from any2vec.tables.server.blocks.row_block import Added, RowBlock
+from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.server import RowServer
+from any2vec.types import Work
+
+SETTLE_EVERY = 16
+"""trainers that do not wait for each other meet after so many rounds, and at the end of an epoch"""
+
+
+class Served(ABC):
+    """The agreement of one host with row servers; what is pushed at the end of a round, and how, is a subclass's.
+
+    A trainer's clock is its number of rounds in this run. No host waits for another at the end of a round; checkpoints
+    and stops are possible where `settle_every` lets all meet, with no push under way.
+
+    Args:
+        tables: name -> float32 (V, D), trained in place; rows that no round asked for are stale.
+        bound: staleness in rounds, as of `RowServer`; with 0, pushes of a round are summed in rank order.
+        bits: of a number that travels; what 16 or 8 leave out of a push waits for the next push of the row.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        tables: dict[str, np.ndarray],
+        bits: int,
+        inspector: Inspector,
+        bound: int | None = None,
+    ) -> None:
+        self.transport = transport
+        self.tables = tables
+        self.bits = bits
+        self.settle_every = 1 if bound == 0 else SETTLE_EVERY
+        self.residuals = Residuals(tables if bits < 32 else {})
+        self.clock = 0
+        self._inspector = inspector
+        self._deal = Deal(len(tables["input"]), transport.hosts)
+        cuts = contiguous_bounds(len(tables["input"]), transport.hosts)
+        owned = self._deal.rows(np.arange(*cuts[transport.rank : transport.rank + 2]))
+        self._in_step = bound == 0
+        self._blocks = {
+            name: RowBlock(Block(table[owned], "sum") if self._in_step else Added(table[owned]), self._in_step)
+            for name, table in tables.items()
+        }
+        server = RowServer(transport, self._blocks, bound=bound, in_step=self._in_step)
+        self.client = RowClient(server, cuts)
+        self._needed: dict[str, np.ndarray] = {}
+        """rows that the round reads, by name"""
+        self._places: dict[str, np.ndarray] = {}
+        """where they stand in the dealt order, by which servers know them, ascending"""
+        self._start: dict[str, np.ndarray] = {}
+        """the values that they had when they were pulled"""
+        server.start()
+
+    def open(self, work: Work) -> None:
+        """Find out which rows the round needs, and pull them."""
+        marks = {name: np.zeros(len(table), np.uint8) for name, table in self.tables.items()}
+        for start, stop in work.round.parts:
+            self._inspector.inspect(work.epoch, start, stop, marks["input"], marks["output"])
+        self._places = {name: np.flatnonzero(self._deal.flags(mark)) for name, mark in marks.items()}
+        self._needed = {name: self._deal.rows(places) for name, places in self._places.items()}
+        self._start = self.client.pull(self._places, self.clock, self.bits)
+        for name, ids in self._needed.items():
+            self.tables[name][ids] = self._start[name]
+
+    def close(self) -> None:
+        """Push what the round made of its rows; nobody is waited for."""
+        self._push_round()
+        self.client.tick(self.clock)
+        self.clock += 1
+
+    def collect(self) -> dict[str, np.ndarray] | None:
+        """The rows of all servers, at rank 0, with every push in them."""
+        self.client.drain()
+        self.transport.barrier("drain")
+        tables = gather_blocks(self.transport, {name: block.copy() for name, block in self._blocks.items()}, self._deal)
+        self.transport.barrier("drain")  # before it, no host may push again
+        return tables
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        """What rounding has left out."""
+        return self.residuals.tables
+
+    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+        """Take up what rounding left out of a former run."""
+        self.residuals.recall(memories, self.transport.rank, self.transport.hosts)
+
+    def facts(self) -> dict[str, dict[str, int]]:
+        """Histograms of this host's server, as `RowServer.facts`."""
+        return self.client.server.facts()
+
+    def finish(self) -> None:
+        """End the server, once all hosts have come here."""
+        self.client.leave()
+
+    @abstractmethod
+    def _push_round(self) -> None:
+        """Push every table's rows of the round."""
+
+    def _push_change(self, name: str, change_KD: np.ndarray) -> None:
+        """Push changes of the rows of the round, rounded, with what rounding owed; rows without a change stay here."""
+        ids = self._needed[name]
+        if self.bits < 32:
+            change_KD = self.residuals.outgoing(name, ids, change_KD)
+        is_changed = change_KD.any(axis=1)
+        ids, places, change_KD = ids[is_changed], self._places[name][is_changed], change_KD[is_changed]
+        if self.bits < 32:
+            change_KD = unpack_rows(pack_rows(change_KD, self.bits))
+            self.residuals.sent(name, ids, change_KD)
+        self.client.push(name, places, change_KD, self.clock, True, self.bits)

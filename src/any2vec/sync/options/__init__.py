@@ -1,0 +1,1 @@
+"""How a run is spread over hosts and how they agree, as users say it. Light: no numba, no NumPy."""

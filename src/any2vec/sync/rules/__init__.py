@@ -1,0 +1,1 @@
+"""What hosts make of each other's changes: arithmetic in rank order."""

@@ -1,0 +1,189 @@
+"""Replicas that all trainers average, and what they make of the mean: model averaging, and what extends it.
+
+Each trainer owns a slice of the parameters: it gets the slice of all snapshots, adds them up in rank order in float64,
+and tells all of the result. Trainers wait for each other, their workers do not. How a replica, which they have moved
+meanwhile, then goes over to the result:
+
+    blend  (1 - share) replica + share result      ShadowSync (Zheng et al. 2020): takes back a share of what they did;
+                                                   with share 1 it is the foreground algorithm, which assigns
+    shift  replica + share (result - snapshot)     ours: takes back nothing; the same where workers stand still
+
+A slow sync spans most of the workers' time, so a blend takes back about `share` of all that they learn.
+
+Each message to an owner says whether its sender works, stands still or has finished, so all know the same of a round.
+
+Legend: Q parameters, N trainers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from any2vec.cluster.message import Part, size_of
+from any2vec.cluster.transport import control
+from any2vec.kernels.replicas.replicas import add_replica, copy_replica, mean_replica, merge_shift, merge_towards
+from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.sync.base.circle import Circle
+from any2vec.sync.rules.replica_rule import FINISHED, STANDING, WORKING, Phase
+from any2vec.tables.replica import Replica
+
+
+class Averaged(ABC):
+    """One trainer's side of a round of averages.
+
+    Args:
+        share: how far a replica goes over to the result in a sync, (0, 1]; in the last one it goes all the way.
+    """
+
+    def __init__(
+        self, replica: Replica, circle: Circle, share: float = 0.5, how: Literal["shift", "blend"] = "shift"
+    ) -> None:
+        self.rank = circle.rank
+        self.replica = replica
+        self.circle = circle
+        self.share = share
+        self.how = how
+        self.seen = replica.value.copy()
+        self.target = replica.value.copy()
+        """the last result, float32 (Q,)"""
+        self.is_recalled = False
+        self.sent = self.received = 0
+        """bytes of syncs, heads of messages included"""
+        self._bounds = contiguous_bounds(len(replica.value), circle.trainers)
+        self._standing = self._agreed = WORKING
+
+    @property
+    def takes_back(self) -> float:
+        return 0.0 if self.how == "shift" else self.share
+
+    @property
+    def communicate(self) -> tuple[Phase, ...]:
+        return self.scatter, self.reduce, self.gather
+
+    @property
+    def agreed(self) -> int:
+        return self._agreed
+
+    def start(self) -> None:
+        """Trainers meet in every sync; until the first, and unless another is recalled, the result is the replica."""
+        if not self.is_recalled:
+            self.target = self.replica.value.copy()
+
+    def snapshot(self, standing: int) -> None:
+        self._standing = standing
+        self.seen = np.empty_like(self.replica.value)  # a new one each time: what was sent may still be on its way
+        copy_replica(self.replica.value, self.seen)
+
+    def scatter(self) -> None:
+        """Send each owner its slice."""
+        for peer in self.circle.others:
+            self._tell(peer, [control(self._standing), Part("dense", self.seen[self.slice_of(peer)])], "scatter")
+
+    def reduce(self) -> None:
+        """Add up the own slice, agree on the result, and tell all."""
+        own = self.slice_of(self.rank)
+        total_S = np.zeros(own.stop - own.start, np.float64)
+        said = [self._standing]
+        for rank in range(self.circle.trainers):
+            if rank == self.rank:
+                add_replica(total_S, self.seen[own])
+                continue
+            standing, values = self._hear(rank, "scatter")
+            said.append(int(standing.array[0]))
+            add_replica(total_S, self.circle.numbers(rank, values, len(total_S)))
+        self._agreed = min(said)
+        if self._agreed == STANDING:
+            return
+        result_S = self._result(total_S)
+        self.target = self.target.copy()
+        self.target[own] = result_S
+        for peer in self.circle.others:
+            self._tell(peer, [Part("dense", result_S)], "gather")
+
+    def gather(self) -> None:
+        """Hear the other slices of the result."""
+        if self._agreed == STANDING:
+            return
+        for rank in self.circle.others:
+            where = self.slice_of(rank)
+            (part,) = self._hear(rank, "gather")
+            self.target[where] = self.circle.numbers(rank, part, where.stop - where.start)
+
+    def merge(self) -> None:
+        value, is_last = self.replica.value, self._agreed == FINISHED
+        if self.how == "shift" and not is_last:
+            merge_shift(value, self.target, self.seen, self.share)
+        else:
+            merge_towards(value, self.target, 1.0 if is_last else self.share)
+
+    def stand(self) -> None:
+        """All have heard of it in the round before."""
+        assert self._agreed >= STANDING, "a trainer works"
+
+    def part(self) -> None:
+        """All have heard of it in the round before."""
+        assert self._agreed == FINISHED, "a trainer has batches left"
+
+    def slice_of(self, rank: int) -> slice:
+        """The parameters that a trainer owns."""
+        return slice(self._bounds[rank], self._bounds[rank + 1])
+
+    def _tell(self, peer: int, parts: Sequence[Part], phase: str) -> None:
+        self.sent += size_of(parts)
+        self.circle.send(peer, parts, phase)
+
+    def _hear(self, peer: int, phase: str) -> tuple[Part, ...]:
+        parts = self.circle.recv(peer, phase)
+        self.received += size_of(parts)
+        return parts
+
+    @abstractmethod
+    def model(self) -> np.ndarray | None:
+        """The parameters that count as the model, at rank 0, after `stand` or `part`. Collective."""
+
+    @property
+    @abstractmethod
+    def memory(self) -> dict[str, np.ndarray]:
+        """What must be remembered beside the replica: float32 with two dimensions."""
+
+    @abstractmethod
+    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+        """Take up memories of a former run, by rank, before `start`."""
+
+    @abstractmethod
+    def _result(self, total_S: np.ndarray) -> np.ndarray:
+        """What the sum of all snapshots of the own slice, float64 (S,), makes of it: float32 (S,), a new array."""
+
+
+class ModelAveraging(Averaged):
+    """S-MA, and FR-MA with a blend of share 1: the result is the mean. The model is the mean of the replicas."""
+
+    def model(self) -> np.ndarray | None:
+        if self.rank:
+            self.circle.send(0, [Part("dense", self.replica.value.copy())], "model")
+            return None
+        total_Q = np.zeros(len(self.replica.value), np.float64)
+        add_replica(total_Q, self.replica.value)
+        for rank in range(1, self.circle.trainers):
+            (part,) = self.circle.recv(rank, "model")
+            add_replica(total_Q, self.circle.numbers(rank, part, len(total_Q)))
+        return self._mean(total_Q)
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+        """The replicas are all there is."""
+
+    def _result(self, total_S: np.ndarray) -> np.ndarray:
+        return self._mean(total_S)
+
+    def _mean(self, total_S: np.ndarray) -> np.ndarray:
+        mean_S = np.empty(len(total_S), np.float32)
+        mean_replica(total_S, self.circle.trainers, mean_S)
+        return mean_S

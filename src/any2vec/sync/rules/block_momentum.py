@@ -1,0 +1,57 @@
+"""Blockwise model-update filtering (BMUF; Chen, Huo 2016): a global model follows the mean of the replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from any2vec.kernels.replicas.replicas import block_momentum
+from any2vec.sync.base.circle import Circle
+from any2vec.sync.rules.averaged_replica import Averaged
+from any2vec.sync.rules.replica_rule import from_slices
+from any2vec.tables.replica import Replica
+
+
+class BlockMomentum(Averaged):
+    """S-BMUF, and FR-BMUF with a blend of share 1.
+
+    velocity = momentum velocity + rate (mean - global); global += velocity.
+    All replicas start from the global model, and it is the model. Each trainer keeps its slice of the velocity.
+
+    Args:
+        rate: (0, 2]; momentum: [0, 1).
+    """
+
+    def __init__(
+        self, replica: Replica, circle: Circle, share: float = 0.5, how: Literal["shift", "blend"] = "shift",
+        rate: float = 1.0, momentum: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__(replica, circle, share, how)
+        self.rate = rate
+        self.momentum = momentum
+        own = self.slice_of(self.rank)
+        self.velocity = np.zeros(own.stop - own.start, np.float32)
+
+    def model(self) -> np.ndarray | None:
+        return None if self.rank else self.target.copy()
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        own = self.slice_of(self.rank)
+        return {"bmuf.global": self.target[own][None].copy(), "bmuf.velocity": self.velocity[None].copy()}
+
+    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+        """Of any number of trainers: their slices, one behind the other, are the whole."""
+        known, velocity = (from_slices(name, memories, len(self.target)) for name in ("bmuf.global", "bmuf.velocity"))
+        if known is not None:
+            self.target[:] = known
+            self.is_recalled = True
+        if velocity is not None:
+            self.velocity[:] = velocity[self.slice_of(self.rank)]
+
+    def _result(self, total_S: np.ndarray) -> np.ndarray:
+        global_S = self.target[self.slice_of(self.rank)].copy()
+        block_momentum(total_S, self.circle.trainers, self.rate, self.momentum, self.velocity, global_S)
+        return global_S

@@ -1,0 +1,123 @@
+"""Elastic averaging of replicas with a centre (EASGD; Zhang, Choromanska, LeCun 2015), one trainer at a time.
+
+The centre's owners compute d = share * (replica - centre) once, move the centre by it, and the trainer moves its
+replica by as much the other way: centre + sum of replicas stays. Trainers do not wait for each other, and what workers
+do while a sync runs is kept. The model is the centre.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from any2vec.errors import HostError
+from any2vec.kernels.replicas.replicas import copy_replica, merge_difference
+from any2vec.sync.base.circle import Circle
+from any2vec.sync.rules.centre import Centre
+from any2vec.sync.rules.replica_rule import STANDING, WORKING, Phase, from_slices
+from any2vec.tables.replica import Replica
+
+_KEPT = "easgd.centre"
+
+
+class ElasticReplica:
+    """One trainer's side of S-EASGD or FR-EASGD.
+
+    Args:
+        patience: seconds without a sync of any trainer after which one that has finished gives the others up; None:
+            the transport's.
+    """
+
+    def __init__(self, replica: Replica, circle: Circle, centre: Centre, patience: float | None = None) -> None:
+        self.rank = circle.rank
+        self.replica = replica
+        self.circle = circle
+        self.centre = centre
+        self.patience = circle.transport.patience if patience is None else patience
+        self.seen = replica.value.copy()
+        self.difference = np.zeros_like(replica.value)
+        self._standing = WORKING
+        self._kept: np.ndarray | None = None
+        """the centre while all stand still, or from a former run, at rank 0"""
+
+    takes_back = 0.0
+
+    @property
+    def communicate(self) -> tuple[Phase, ...]:
+        return (self.exchange,)
+
+    @property
+    def agreed(self) -> int:
+        return self._standing
+
+    @property
+    def sent(self) -> int:
+        return self.centre.sent
+
+    @property
+    def received(self) -> int:
+        return self.centre.received
+
+    def start(self) -> None:
+        """The centre begins where rank 0 does, or where it had come to."""
+        if self.rank == 0:
+            self.centre.write(self.replica.value if self._kept is None else self._kept)
+        self.circle.meet()
+
+    def snapshot(self, standing: int) -> None:
+        self._standing = standing
+        self.seen = np.empty_like(self.replica.value)  # a new one each time: what was sent may still be on its way
+        copy_replica(self.replica.value, self.seen)
+
+    def exchange(self) -> None:
+        """Have the centre move, and hear by how much; where this trainer stands still there is nothing to say."""
+        if self._standing != STANDING:
+            self.difference = self.centre.pull(self.seen)
+
+    def merge(self) -> None:
+        merge_difference(self.replica.value, self.difference)
+
+    def stand(self) -> None:
+        """Rank 0 reads the centre, before and after which all stand still."""
+        self.circle.meet()
+        self._keep()
+        self.circle.meet()
+
+    def part(self) -> None:
+        """Wait for the others at the centre, as long as any of them goes on.
+
+        Raises:
+            HostError: a trainer has neither finished nor synchronised for `patience` seconds.
+        """
+        before, until, pause = -1, 0.0, 0.002
+        while True:
+            pulls_T, is_done_T = self.centre.progress(True)
+            if is_done_T.all():
+                break
+            now = time.monotonic()
+            if before != (before := int(pulls_T.sum() + is_done_T.sum())):
+                until = now + self.patience
+            if now > until:
+                slow = int(np.flatnonzero(~is_done_T)[0])
+                raise HostError(
+                    f"Rank {slow} has neither finished nor synchronised for {self.patience:g} s: it hangs, or is lost."
+                )
+            time.sleep(pause)
+            pause = min(2 * pause, 0.5)
+        self._keep()
+
+    def model(self) -> np.ndarray | None:
+        return self._kept
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        return {} if self._kept is None else {_KEPT: self._kept[None].copy()}
+
+    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+        self._kept = from_slices(_KEPT, memories, len(self.replica.value)) if self.rank == 0 else None
+
+    def _keep(self) -> None:
+        if self.rank == 0:
+            self._kept = self.centre.read()

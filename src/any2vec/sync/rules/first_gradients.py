@@ -1,0 +1,122 @@
+"""The first M of N gradients of a step count, the late ones do not: synchronous training with backup workers.
+
+Abadi et al. 2016, "TensorFlow: a system for large-scale machine learning", section 4.4; Chen et al. 2016, "Revisiting
+distributed synchronous SGD", algorithms 3 and 4. Ours: batches belong to steps by their numbers, so a trainer that came
+too late for a step leaves out its batches up to the step of the others, and all end together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from any2vec.errors import InputError
+from any2vec.sync.rules.gradient_rule import ACCEPTED, DROPPED, UNKNOWN, sum_in_rank_order
+from any2vec.tables.replica import Replica
+
+
+class Told(Protocol):
+    """Who holds what else of a step takes effect with it: the rows of the trainers that were accepted."""
+
+    def tell(self, step: int, trainers: Sequence[int]) -> None:
+        """These trainers, ascending, and no others, are accepted for a step. Step by step, from 0."""
+
+    def settle(self) -> None:
+        """Wait until what was told has taken effect."""
+
+
+class FirstGradients:
+    """A `GradientRule`.
+
+    The sum of a step's first `needed` gradients, in rank order in float32, times N / `needed`: where trainers scale
+    theirs by 1 / N, the mean over the accepted. Where fewer trainers are left than are needed, all of them are needed,
+    and those that have none count as zero. A gradient that belongs to an earlier step is dropped, so none counts twice,
+    or for another step.
+
+    Args:
+        needed: M, 1..N.
+        told: learns who was accepted, step by step; None: nobody.
+    """
+
+    def __init__(self, replica: Replica, trainers: Iterable[int], needed: int, told: Told | None = None) -> None:
+        self.replica = replica
+        self.trainers = tuple(trainers)
+        self.needed = needed
+        self.told = told
+        self.step = 0
+        """the one whose gradients are collected"""
+        self._active = set(self.trainers)
+        self._left: set[int] = set()
+        self._gave: dict[int, np.ndarray] = {}
+        self._verdict: dict[int, int] = {}
+        self._closed: list[tuple[int, list[int]]] = []
+        """steps of which nobody was told yet"""
+        if not 1 <= needed <= len(self.trainers):
+            raise InputError(
+                f"M of m-of-n must be from 1 to the number of trainers, {len(self.trainers)}; got {needed}."
+            )
+
+    def may_read(self, trainer: int, position: int) -> bool:
+        return self.step >= position
+
+    def read(self, trainer: int, position: int) -> int:
+        return self.step
+
+    def take(self, trainer: int, step: int, gradient_Q: np.ndarray) -> None:
+        if gradient_Q.shape != self.replica.value.shape:
+            raise InputError(f"A gradient has shape {self.replica.value.shape}, got {gradient_Q.shape}.")
+        if step < self.step:
+            self._verdict[trainer] = DROPPED
+            return
+        if step > self.step or trainer in self._gave:
+            raise InputError(
+                f"Rank {trainer} sent a gradient for step {step}; step {self.step} takes one of each trainer, and no "
+                "later one is open."
+            )
+        self._gave[trainer] = gradient_Q
+        self._close()
+
+    def verdict(self, trainer: int) -> int:
+        return self._verdict.pop(trainer, UNKNOWN)
+
+    def rest(self, trainer: int) -> None:
+        self._active.discard(trainer)
+        self._close()
+        if not self._active:
+            self._active = set(self.trainers) - self._left
+
+    def leave(self, trainer: int) -> None:
+        self._left.add(trainer)
+        self.rest(trainer)
+
+    def position(self, trainer: int) -> int:
+        return self.step
+
+    def publish(self) -> None:
+        closed, self._closed = self._closed, []
+        for step, trainers in closed:
+            if self.told is not None:
+                self.told.tell(step, trainers)
+
+    def settle(self) -> None:
+        self.publish()
+        if self.told is not None:
+            self.told.settle()
+
+    def facts(self) -> dict[str, Any]:
+        return {"steps": self.step}
+
+    def _close(self) -> None:
+        """Take the step if enough have come, of those who may."""
+        if not self._gave or len(self._gave) < min(self.needed, len(self._active | self._gave.keys())):
+            return
+        total = sum_in_rank_order(self._gave)
+        if self.needed < len(self.trainers):
+            total *= np.float32(len(self.trainers) / self.needed)
+        self.replica.step(total)
+        self._verdict.update(dict.fromkeys(self._gave, ACCEPTED))
+        self._closed.append((self.step, sorted(self._gave)))
+        self._gave = {}
+        self.step += 1

@@ -1,0 +1,81 @@
+"""The contract of a rule by which replicas of dense parameters synchronise: snapshot, communicate, merge.
+
+What calls it is a driver's business: a thread behind the workers (any2vec.sync.drivers.shadow), the workers themselves
+every k iterations (any2vec.sync.drivers.fixed_rate), or a schedule (any2vec.sync.replay).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from any2vec.tables.replica import Replica
+
+WORKING, STANDING, FINISHED = 0, 1, 2
+"""what a trainer says of itself in a sync: its workers run, they stand still for a while, or it has no batch left"""
+Phase = Callable[[], None]
+
+
+class ReplicaRule(Protocol):
+    """One trainer's side of a rule; one sync at a time."""
+
+    rank: int
+    replica: Replica
+    seen: np.ndarray
+    """the last snapshot, float32 (Q,)"""
+
+    @property
+    def sent(self) -> int:
+        """Bytes that syncs have sent, heads of messages included."""
+
+    @property
+    def received(self) -> int: ...
+
+    @property
+    def takes_back(self) -> float:
+        """Share of what workers do while a sync runs that its merge takes back; 1 where it overwrites."""
+
+    @property
+    def communicate(self) -> tuple[Phase, ...]:
+        """What follows a snapshot, in its order; each phase may wait for the others' phases before it, no more."""
+
+    @property
+    def agreed(self) -> int:
+        """The least that any trainer has said of itself in the last sync, for which this rule waits for it.
+
+        Where all stand still the sync was nothing but that word: there is nothing to merge.
+        """
+
+    def start(self) -> None:
+        """All trainers are here, with equal replicas or recalled ones. Collective."""
+
+    def snapshot(self, standing: int) -> None:
+        """Begin a sync with the replica of this moment, while workers run."""
+
+    def merge(self) -> None:
+        """End a sync: bring what was communicated into the replica, while workers run."""
+
+    def stand(self) -> None:
+        """All trainers stand still, and no sync is under way. Collective."""
+
+    def part(self) -> None:
+        """The last sync is done; returns when that is so of all trainers."""
+
+    def model(self) -> np.ndarray | None:
+        """The parameters that count as the model, at rank 0, after `stand` or `part`. Collective."""
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        """What must be remembered beside the replica, after `stand`: float32 with two dimensions."""
+
+    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+        """Take up memories of a former run, by rank, before `start`."""
+
+
+def from_slices(name: str, memories: Sequence[dict[str, np.ndarray]], size: int) -> np.ndarray | None:
+    """An array of `size` numbers whose slices ranks remembered in their order; None where they do not make it up."""
+    slices = [np.asarray(memory[name], np.float32).reshape(-1) for memory in memories if name in memory]
+    whole = np.concatenate(slices) if slices else np.empty(0, np.float32)
+    return whole if whole.size == size else None

@@ -1,0 +1,159 @@
+"""HET's worker side: rows come from a cache whose changes reach their owners late, within bounds.
+
+Legend: U rows of a batch, N pushes, A questions, C columns, W values, P bags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from any2vec.cluster.message import Part
+from any2vec.errors import InputError
+from any2vec.tables.batch_rows import BatchRows
+from any2vec.tables.cache.versioned_cache import BatchExchange, HetCache
+from any2vec.tables.server.blocks.versioned_block import EXCHANGE
+from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.versioned_message import Question, bytes_of, pack_question, unpack_answer
+
+FLUSHED_AT_ONCE = 1 << 16
+"""rows whose changes go into one message of a flush"""
+
+
+class HetRows:
+    """One worker's RowAccess through the trainer's cache: one message a step and owner.
+
+    The message before a batch is read carries what the batches before have left to push, and the questions of this one.
+    The row optimiser steps at once, on the rows as they were read, and its changes are what is added up. With bound 0
+    the result is that of no cache (capacity 0), to the last bit, for whatever order in which messages come; against
+    training in the table itself each change of a number is rounded once more, by half a unit in the last place of the
+    largest of the change, the number before and the number after.
+
+    Args:
+        cache: one for all workers of this host.
+        client: this worker's own (its lane); ids are in the order in which its owners have them.
+        name: of the table; its blocks are `HetBlock`s.
+    """
+
+    def __init__(self, cache: HetCache, client: RowClient, name: str) -> None:
+        self.cache = cache
+        self.client = client
+        self.name = name
+        self._has_finished = False
+        cache.join()
+        self._exchange: BatchExchange | None = None
+        """of the batch that was read and is not pushed yet"""
+        self._row_UC = np.empty((0, cache.optimiser.num_columns), np.float32)
+
+    def pooled(self, rows: BatchRows, step: int) -> np.ndarray:
+        """Sums of the values over the bags, float32 (P, W).
+
+        Raises:
+            InputError: an id is not of the table.
+            HostError: an owner is lost, or another worker could not reach one.
+        """
+        self._let_go()
+        if rows.row_U.size and (rows.row_U[0] < 0 or rows.row_U[-1] >= self.client.bounds[-1]):
+            raise InputError(
+                f"Rows of table {self.name!r} have ids from 0 to {self.client.bounds[-1] - 1}; got ids from "
+                f"{rows.row_U[0]} to {rows.row_U[-1]}."
+            )
+        self._exchange = self.cache.begin(rows.row_U)
+        self._row_UC = self._carry_out(self._exchange)
+        return rows.pool(self._row_UC, self.cache.optimiser.width)
+
+    def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
+        """Step with the gradients of the bags' sums, float32 (P, W), of the batch that was read last."""
+        exchange = self._exchange
+        if exchange is None or len(rows.row_U) != len(exchange.slot_U):
+            raise InputError("Gradients belong to the batch that was read last, and come once.")
+        optimiser = self.cache.optimiser
+        if optimiser.kind == "adagrad" and self.cache.others:
+            self._row_UC[:, optimiser.width] += self.cache.unheard(exchange)
+        changed_UC = self._row_UC.copy()
+        optimiser.step(changed_UC, np.arange(len(changed_UC)), rows.gradients(gradient_PW))
+        changed_UC -= self._row_UC
+        self.cache.change(exchange, changed_UC)
+        self._exchange = None
+
+    def rest(self) -> None:
+        """Changes reach the owners within their bounds; where trainers meet is no bound."""
+
+    def flush(self) -> None:
+        """Bring the changes of this host to the rows' owners; returns when they are there.
+
+        What is pushed later, and how it is rounded, depends on when that was: after a checkpoint the last bits of a run
+        may be others.
+
+        What other workers have in hand at this moment stays with them, so a checkpoint is taken while they rest.
+        """
+        self._let_go()
+        for first in range(0, max(1, self.cache.capacity), FLUSHED_AT_ONCE):
+            self._carry_out(self.cache.begin_flush(first, first + FLUSHED_AT_ONCE))
+
+    def finish(self) -> None:
+        """No batch follows. The last worker of the host to say so brings all that is left to the owners."""
+        self._let_go()
+        if not self._has_finished:
+            self._has_finished = True
+            if self.cache.leave():
+                self.flush()
+
+    def facts(self) -> dict[str, int]:
+        """Of the whole cache, all workers.
+
+        Rows that batches read, by what became of them: "hits", "refreshes" (too old), "misses" (cached from now on) and
+        "passed" (not cached), of these two "fresh" (made here), and "shared" (another worker had asked). Rows sent:
+        "pushes", "updates" in them. "evictions", "dirty_evictions" of these. Bytes, heads of messages not counted:
+        "rows_up", "rows_down", "metadata_up", "metadata_down"; "own" of all these stayed on this host.
+        """
+        return dict(sorted(self.cache.counts.items()))
+
+    def _carry_out(self, exchange: BatchExchange) -> np.ndarray:
+        """Ask the owners; the batch's rows, float32 (U, C)."""
+        try:
+            outgoing, asked = self._questions(exchange)
+            found = self.client.call(self.name, EXCHANGE, outgoing)
+            columns = self.cache.optimiser.num_columns
+            answers = [unpack_answer(found[host], asked[host], columns) for host in outgoing]
+            for host in outgoing:
+                self._count(host, outgoing[host], found[host])
+            empty = np.empty(0, bool), np.empty(0, np.int64), np.empty((0, columns), np.float32)
+            pieces = [empty, *answers]
+            return self.cache.end(exchange, *(np.concatenate([piece[at] for piece in pieces]) for at in range(3)))
+        except Exception as error:
+            self.cache.fail(error)  # or other workers would wait for these rows
+            raise
+
+    def _questions(self, exchange: BatchExchange) -> tuple[dict[int, list[Part]], dict[int, int]]:
+        """What to send to each owner, and how many rows each is asked about."""
+        bounds = self.client.bounds
+        push_cut, ask_cut = np.searchsorted(exchange.push_N, bounds), np.searchsorted(exchange.ask_A, bounds)
+        outgoing, asked = {}, {}
+        for host in range(len(bounds) - 1):
+            push, ask = slice(*push_cut[host : host + 2]), slice(*ask_cut[host : host + 2])
+            if push.start < push.stop or ask.start < ask.stop:
+                question = Question(
+                    self.cache.pull_bound, exchange.push_N[push] - bounds[host], exchange.updates_N[push],
+                    exchange.change_NC[push], exchange.ask_A[ask] - bounds[host], exchange.known_A[ask],
+                    self.cache.fresh_rows is not None,
+                )  # fmt: skip
+                outgoing[host] = pack_question(question)
+                asked[host] = int(ask.stop - ask.start)
+        return outgoing, asked
+
+    def _count(self, host: int, question: list[Part], answer: Sequence[Part]) -> None:
+        (rows_up, metadata_up), (rows_down, metadata_down) = bytes_of(question), bytes_of(answer)
+        is_own = host == self.client.transport.rank
+        total = rows_up + metadata_up + rows_down + metadata_down
+        self.cache.count(
+            rows_up=rows_up, metadata_up=metadata_up, rows_down=rows_down, metadata_down=metadata_down,
+            own=total if is_own else 0,
+        )  # fmt: skip
+
+    def _let_go(self) -> None:
+        """A batch that was read and never pushed changes nothing."""
+        if self._exchange is not None:
+            self.cache.let_go(self._exchange)
+            self._exchange = None

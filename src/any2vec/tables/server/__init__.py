@@ -1,0 +1,1 @@
+"""Row servers and their requests."""

@@ -1,0 +1,1 @@
+"""What a row server does with the rows that it owns."""

@@ -1,0 +1,1 @@
+"""Rows of servers, as a trainer uses them."""

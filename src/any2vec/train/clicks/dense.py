@@ -1,0 +1,158 @@
+"""The dense layers of a run of a model of clicks, as one host has them: its replica, and how it agrees with others'."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from any2vec.cluster.transport import LONG_WORK, Transport
+from any2vec.models.clicks.config import ClickModel
+from any2vec.plan.order.roles import Roles
+from any2vec.sync.base.circle import Circle
+from any2vec.sync.base.dense import DenseAgreement, NoAgreement
+from any2vec.sync.drivers.shadow import ShadowSync
+from any2vec.sync.gradient_make import make_gradients
+from any2vec.sync.options.replica_names import (
+    Async,
+    Bounded,
+    Bsp,
+    ClickSync,
+    Fixed,
+    FixedEasgd,
+    MOfN,
+    NoSync,
+    Shadow,
+    ShadowEasgd,
+)
+from any2vec.sync.options.trainers import TrainerOptions
+from any2vec.sync.replica_make import make_replicated
+from any2vec.sync.rules.centre import ServedCentre
+from any2vec.sync.rules.first_gradients import Told
+from any2vec.sync.rules.replica_rule import from_slices
+from any2vec.tables.replica import Replica
+
+
+class Served(Protocol):
+    """What serves a common copy, on every host."""
+
+    def start(self) -> None: ...
+
+    def leave(self, timeout: float | None = None) -> None: ...
+
+
+class HostDense:
+    """One host's side; its agreement is None where it has nothing to say.
+
+    Args:
+        served: what this host has of a common copy, beside the agreement.
+        starts_alike: all trainers start from the same parameters, those that were agreed.
+    """
+
+    def __init__(
+        self, agreement: DenseAgreement | None, replica: Replica, is_trainer: bool, served: Served | None = None,
+        starts_alike: bool = False,
+    ) -> None:  # fmt: skip
+        self.agreement = agreement
+        self.replica = replica
+        self._is_trainer = is_trainer
+        self._served = served
+        self._starts_alike = starts_alike
+
+    def start(self) -> None:
+        if self._served is not None:
+            self._served.start()
+        if self.agreement is not None:
+            self.agreement.start()
+
+    def settle(self) -> None:
+        """Nothing is on its way. Collective."""
+        if self.agreement is not None:
+            self.agreement.settle()
+
+    def end(self) -> None:
+        """No batch follows."""
+        if self.agreement is not None:
+            self.agreement.finish()
+
+    def abandon(self) -> None:
+        """Whatever works behind the training ends."""
+        if isinstance(self.agreement, ShadowSync):
+            self.agreement.abandon()
+
+    def model(self) -> np.ndarray | None:
+        """The parameters that count, at rank 0. Collective."""
+        return self.agreement.model() if self.agreement is not None and self._is_trainer else None
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        """Replica, state of its optimiser, and what the agreement remembers: (1, n) each."""
+        if self.agreement is None:
+            return {}
+        own = {"replica": self.replica.value, "replica.count": np.array([self.replica.count], np.float32)}
+        own |= {f"replica.{name}": state for name, state in self.replica.state.items()} | self.agreement.memory
+        return {name: array.reshape(1, -1) for name, array in own.items() if array.size}
+
+    def recall(self, memories: list[dict[str, np.ndarray]], agreed_Q: np.ndarray, rank: int) -> None:
+        """Go on from what a former run had, by rank.
+
+        agreed_Q: its parameters, float32 (Q,), for a trainer that is new, or where all are to be alike.
+        """
+        if self.agreement is None or not memories:
+            return
+        known = [{name: array[0] for name, array in one.items()} for one in memories]
+        has_own = not self._starts_alike and rank < len(known) and "replica" in known[rank]
+        mine = known[rank if has_own else 0]
+        self.replica.value[:] = mine["replica"] if has_own else agreed_Q
+        count = mine["replica.count"]
+        is_served = not count[0]  # servers have made the steps, and have the state
+        if is_served:
+            count = next((one["count"] for one in known if "count" in one), count)
+        self.replica.count = int(count[0])
+        for name, array in self.replica.state.items():
+            served = from_slices(name, known, len(agreed_Q)) if is_served else None
+            array[:] = mine[f"replica.{name}"] if served is None else served
+        self.agreement.recall(known)
+
+    def facts(self) -> dict[str, Any]:
+        return {} if self.agreement is None else self.agreement.facts()
+
+    def finish(self) -> None:
+        """Nobody asks for anything more. Collective."""
+        if self._served is not None:
+            self._served.leave(LONG_WORK)
+
+
+def make_dense(
+    model: ClickModel, value_Q: np.ndarray, transport: Transport, roles: Roles, options: TrainerOptions | None,
+    told: Told | None, examples: Callable[[int], int],
+) -> HostDense:  # fmt: skip
+    """This host's side of the dense layers.
+
+    Args:
+        value_Q: as they start, float32 (Q,), kept.
+        told: m-of-n, on the host that decides: who holds the rows' gradients.
+        examples: how many examples batch `index` of this trainer has.
+
+    Raises:
+        InputError: the agreement does not go with so many hosts.
+    """
+    replica = Replica(value_Q, model.optimiser, model.dense_rate)
+    how: ClickSync = NoSync() if options is None else options.agreement
+    rank, trainers, owners = transport.rank, roles.trainers, list(roles.dense_owners)
+    is_trainer = roles.is_trainer(rank)
+    if isinstance(how, Shadow | Fixed):
+        centre = None
+        if isinstance(how, ShadowEasgd | FixedEasgd):
+            centre = ServedCentre(transport, len(value_Q), owners, trainers, how.alpha)
+        agreement = make_replicated(how, replica, Circle(transport, trainers), centre) if is_trainer else None
+        return HostDense(agreement, replica, is_trainer, centre)
+    if isinstance(how, Bsp | Bounded | Async | MOfN):
+        servers = owners[:1] if isinstance(how, MOfN) else [] if isinstance(how, Bsp) else owners
+        if not is_trainer and rank not in servers:
+            return HostDense(None, replica, False)
+        by_gradients = make_gradients(how, transport, replica, list(range(trainers)), owners, told, examples)
+        return HostDense(by_gradients, replica, is_trainer, starts_alike=True)
+    alone = NoAgreement(replica, rank) if is_trainer else None
+    return HostDense(alone, replica, is_trainer, starts_alike=options is None)

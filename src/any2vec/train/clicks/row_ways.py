@@ -1,0 +1,186 @@
+"""From the options to the way that rows take between trainers and the hosts that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from any2vec.cluster.transport import Transport
+from any2vec.plan.order.roles import Roles
+from any2vec.plan.sharding.columns import Placement
+from any2vec.sync.options.replica_names import Bounded, Bsp, MOfN, needed_of
+from any2vec.sync.options.trainers import TrainerOptions
+from any2vec.tables.access import RowAccess
+from any2vec.tables.batch_rows import BatchRows
+from any2vec.tables.cache.lookahead_rows import BagpipeRows
+from any2vec.tables.cache.versioned_cache import HetCache
+from any2vec.tables.cache.versioned_rows import HetRows
+from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.server.blocks.held_block import HeldBlock
+from any2vec.tables.server.blocks.in_step_block import InStepBlock
+from any2vec.tables.server.blocks.trained_block import StoredBlock, TrainedBlock
+from any2vec.tables.server.blocks.versioned_block import HetBlock
+from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.clients.clocked_rows import ClockedRows
+from any2vec.tables.server.clients.held_rows import HeldRows, HeldRowsTold
+from any2vec.tables.server.clients.remote_rows import RemoteRows
+from any2vec.tables.server.server import RowServer
+
+_NAME = "rows"
+_LANE_OF_TOLD = 1 << 20
+"""lane of who tells which trainers count; workers have the small numbers"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowSetting:
+    """Where rows stand, and who trains: the same on every host but for `table`."""
+
+    optimiser: RowOptimiser
+    placement: Placement
+    roles: Roles
+    options: TrainerOptions
+    workers: int
+    """of this host; 0: it trains nothing"""
+    table: np.ndarray
+    """float32 (B, C), this host's block in placed order"""
+    fresh: Callable[[np.ndarray], np.ndarray] | None
+    """makes rows by placed number as they start, float32 (N, C); None: they have been trained before"""
+    busiest: Callable[[int], np.ndarray]
+    """so many placed rows (or all) that occur most in the data, ascending"""
+    batch_rows: Callable[[int, int], np.ndarray]
+    """(trainer, step) -> the distinct placed rows of that batch, ascending"""
+    num_steps: int
+    """of all trainers together, in the whole run"""
+    first_step: int
+
+
+@dataclass
+class RowWay:
+    """One host's end."""
+
+    server: RowServer
+    main: RowClient
+    """lane 0"""
+    accesses: Sequence[RowAccess]
+    is_placed: bool
+    """the accesses want placed rows"""
+    told: HeldRowsTold | None = None
+    """on the host that decides which trainers count"""
+    facts: Callable[[], dict[str, Any]] = field(default=dict)
+    abandon: Callable[[], None] = lambda: None
+    """ends whatever works behind the accesses"""
+
+
+class OwnSteps:
+    """Rows that go step by step on their own: the agreement about the dense layers may count otherwise."""
+
+    def __init__(self, access: RowAccess, first_step: int) -> None:
+        self.access = access
+        self.step = first_step
+
+    def pooled(self, rows: BatchRows, step: int) -> np.ndarray:
+        return self.access.pooled(rows, self.step)
+
+    def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
+        self.access.push(rows, self.step, gradient_PW)
+        self.step += 1
+
+    def rest(self) -> None:
+        self.access.rest()
+
+    def flush(self) -> None:
+        self.access.flush()
+
+    def finish(self) -> None:
+        self.access.finish()
+
+
+def make_way(setting: RowSetting, transport: Transport) -> RowWay:
+    """This host's end of the way that the options name. Every host makes one."""
+    how, cache = setting.options.agreement, setting.options.row_cache
+    if cache.kind == "het":
+        return _het(setting, transport)
+    if cache.kind == "bagpipe":
+        return _bagpipe(setting, transport)
+    if isinstance(how, Bsp | Bounded):
+        return _clocked(setting, transport, 0 if isinstance(how, Bsp) else how.bound)
+    if isinstance(how, MOfN):
+        return _held(setting, transport, how)
+    server = _server(setting, transport, TrainedBlock(setting.table, setting.optimiser))
+    is_pooled = np.array([column.is_pooled for column in setting.placement.columns])
+    width = setting.optimiser.width
+    lanes = _lanes(setting, server)
+    accesses = [RemoteRows(client, setting.placement, width, is_pooled) for client in lanes[: setting.workers]]
+    return RowWay(server, lanes[0], accesses, is_placed=False)
+
+
+def _het(setting: RowSetting, transport: Transport) -> RowWay:
+    options = setting.options
+    block = HetBlock(setting.table, setting.optimiser, is_fresh=setting.fresh is not None)
+    server = _server(setting, transport, block)
+    lanes = _lanes(setting, server)
+    if not setting.workers:
+        return RowWay(server, lanes[0], [], is_placed=True)
+    capacity = max(1, round(options.cache_rows * setting.placement.num_rows))
+    bound, policy = options.row_cache.number, options.row_cache.policy
+    cache = HetCache(
+        capacity, setting.optimiser, bound, policy=policy, fresh_rows=setting.fresh,
+        kept=setting.busiest(capacity) if policy == "static" else None, others=setting.roles.trainers - 1,
+    )  # fmt: skip
+    accesses = [HetRows(cache, client, _NAME) for client in lanes]
+    return RowWay(server, lanes[0], accesses, is_placed=True, facts=accesses[0].facts)
+
+
+def _bagpipe(setting: RowSetting, transport: Transport) -> RowWay:
+    server = _server(setting, transport, StoredBlock(setting.table, setting.optimiser))
+    client = RowClient(server, _bounds(setting))
+    if not setting.workers:
+        return RowWay(server, client, [], is_placed=True)
+    rows = BagpipeRows(
+        client, _NAME, setting.optimiser, setting.batch_rows, setting.num_steps, trainers=setting.roles.trainers,
+        look_ahead=setting.options.row_cache.number, first_step=setting.first_step,
+    )  # fmt: skip
+    return RowWay(
+        server, client, [OwnSteps(rows, setting.first_step)], is_placed=True, facts=rows.facts, abandon=rows.end
+    )
+
+
+def _clocked(setting: RowSetting, transport: Transport, bound: int) -> RowWay:
+    table, optimiser, trainers = setting.table, setting.optimiser, range(setting.roles.trainers)
+    if isinstance(setting.options.agreement, Bsp):
+        blocks = {_NAME: InStepBlock(table, optimiser)}
+        server = RowServer(transport, blocks, bound=0, in_step=True, trainers=trainers)
+    else:
+        server = RowServer(transport, {_NAME: TrainedBlock(table, optimiser)}, bound=bound, trainers=trainers)
+    client = RowClient(server, _bounds(setting))
+    return RowWay(server, client, [ClockedRows(client)] * bool(setting.workers), is_placed=True, facts=server.facts)
+
+
+def _held(setting: RowSetting, transport: Transport, how: MOfN) -> RowWay:
+    trainers, decider = setting.roles.trainers, setting.roles.dense_owners[0]
+    block = HeldBlock(setting.table, setting.optimiser, trainers / needed_of(how, trainers))
+    server = RowServer(transport, {_NAME: block}, bound=0, trainers=[decider])
+    block.applied = partial(server.tick, trainer=decider)
+    client = RowClient(server, _bounds(setting))
+    told = None
+    if transport.rank == decider:
+        told = HeldRowsTold(RowClient(server, _bounds(setting), lane=_LANE_OF_TOLD))
+    accesses = [HeldRows(client)] * bool(setting.workers)
+    return RowWay(server, client, accesses, is_placed=True, told=told)
+
+
+def _server(setting: RowSetting, transport: Transport, block: TrainedBlock) -> RowServer:
+    return RowServer(transport, {_NAME: block}, trainers=range(setting.roles.trainers))
+
+
+def _lanes(setting: RowSetting, server: RowServer) -> list[RowClient]:
+    """A client for each worker; one at least, which leaves for all."""
+    return [RowClient(server, _bounds(setting), lane=lane) for lane in range(max(1, setting.workers))]
+
+
+def _bounds(setting: RowSetting) -> list[int]:
+    return setting.placement.bounds(setting.roles.ranks, setting.roles.row_owners[0])

@@ -1,0 +1,195 @@
+"""The rows of a run of a model of clicks, as one host has them: its own, or those of servers, through a cache or not.
+
+Legend: V rows of the table, C columns (values and state), B rows of this host's block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from any2vec.cluster.message import Part
+from any2vec.cluster.transport import LONG_WORK, Transport
+from any2vec.kernels.clicks.row_start import start_rows
+from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
+from any2vec.models.clicks.config import ClickModel
+from any2vec.models.clicks.learner import ClickSource, Steps
+from any2vec.plan.cost.lookups import measure_columns
+from any2vec.plan.order.roles import Roles
+from any2vec.plan.sharding.columns import Column
+from any2vec.plan.sharding.placing import place_columns
+from any2vec.sync.options.trainers import TrainerOptions
+from any2vec.tables.access import LocalRows, RowAccess
+from any2vec.tables.batch_rows import BatchRows
+from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.server.blocks.serving import served_facts
+from any2vec.train.clicks.row_ways import RowSetting, make_way
+
+START_SPREAD = 0.05
+"""numbers of vectors start uniform within this"""
+_SAMPLE = 16
+"""batches from which look-up costs are measured"""
+
+
+class ClickData(ClickSource, Protocol):
+    """What a run needs to know of examples besides themselves, as `Clicks` has it."""
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+    num_rows_F: np.ndarray
+    offset_F: np.ndarray
+    is_mean_F: np.ndarray
+    counts_V: np.ndarray
+
+    @property
+    def num_rows(self) -> int: ...
+
+
+class HostRows(Protocol):
+    """This host's side of the rows of a run. What is marked collective, all hosts call together."""
+
+    @property
+    def accesses(self) -> Sequence[RowAccess]:
+        """One for each worker of this host."""
+
+    way: Any
+    """how the rows travel; None where they do not"""
+
+    @property
+    def place(self) -> Callable[[np.ndarray], np.ndarray] | None:
+        """From rows of the table to those that the accesses know; None: they are the same."""
+
+    def start(self) -> None:
+        """Begin to serve."""
+
+    def settle(self) -> None:
+        """All hosts' accesses have flushed. Collective."""
+
+    def collect(self) -> np.ndarray | None:
+        """The table, float32 (V, C), at rank 0. Collective, after `settle`."""
+
+    def facts(self) -> dict[str, Any]:
+        """Counts of this host."""
+
+    def abandon(self) -> None:
+        """Whatever works behind the accesses ends, whatever is left to do."""
+
+    def finish(self) -> None:
+        """Nobody asks for anything more. Collective."""
+
+
+def row_optimiser(model: ClickModel) -> RowOptimiser:
+    return RowOptimiser(model.width, model.optimiser, model.learning_rate)
+
+
+def fresh_rows(model: ClickModel, row_B: np.ndarray, seed: int) -> np.ndarray:
+    """Rows as they start, float32 (B, C): vectors uniform, weights and state 0; row_B int64: their numbers."""
+    table_BC = np.empty((len(row_B), row_optimiser(model).num_columns), np.float32)
+    start_rows(table_BC, row_B, model.vector_dim, stream_key(seed, PURPOSE_INIT), START_SPREAD)
+    return table_BC
+
+
+class OwnRows:
+    """A single host: the whole table."""
+
+    place: Callable[[np.ndarray], np.ndarray] | None = None
+    way = None
+
+    def __init__(self, model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int) -> None:
+        self.table = fresh_rows(model, np.arange(data.num_rows), seed) if stored is None else stored.copy()
+        self.accesses: list[RowAccess] = [LocalRows(self.table, row_optimiser(model))] * workers
+
+    def start(self) -> None:
+        """There is nobody to serve."""
+
+    def settle(self) -> None:
+        """All changes are in the table."""
+
+    def collect(self) -> np.ndarray | None:
+        return self.table
+
+    def facts(self) -> dict[str, Any]:
+        return {}
+
+    def abandon(self) -> None:
+        """Nothing works behind."""
+
+    def finish(self) -> None:
+        """There is nobody to wait for."""
+
+
+class ServedRows:
+    """One host of several: the block that it owns, its server, and its workers' ways to all of them."""
+
+    def __init__(
+        self, model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int,
+        transport: Transport, roles: Roles, options: TrainerOptions, steps: Steps,
+    ) -> None:  # fmt: skip
+        self.transport = transport
+        optimiser = row_optimiser(model)
+        columns = measured_columns(data, model.batch_size)
+        self.placement = placement = place_columns(columns, len(roles.row_owners), 4 * optimiser.num_columns)
+        own = np.arange(*placement.bounds(transport.hosts, roles.row_owners[0])[transport.rank :][:2])
+        row_B = placement.unplace(own)
+        self.table = fresh_rows(model, row_B, seed) if stored is None else stored[row_B]
+
+        def fresh(placed_N: np.ndarray) -> np.ndarray:
+            return fresh_rows(model, placement.unplace(placed_N), seed)
+
+        def busiest(number: int) -> np.ndarray:
+            return np.sort(placement.place(np.argsort(-np.asarray(data.counts_V), kind="stable")[:number]))
+
+        def batch_rows(trainer: int, step: int) -> np.ndarray:
+            batch = steps.batch(data, trainer, step)
+            return BatchRows.of(placement.place(batch.id_M), batch.start_P).row_U
+
+        setting = RowSetting(
+            optimiser=optimiser, placement=placement, roles=roles, options=options, workers=workers, table=self.table,
+            fresh=fresh if stored is None else None, busiest=busiest, batch_rows=batch_rows, num_steps=steps.num_steps,
+            first_step=steps.first,
+        )  # fmt: skip
+        self.way = make_way(setting, transport)
+        self.accesses = self.way.accesses
+        self.place: Callable[[np.ndarray], np.ndarray] | None = placement.place if self.way.is_placed else None
+
+    def start(self) -> None:
+        self.way.server.start()
+
+    def settle(self) -> None:
+        self.transport.barrier("settle")
+
+    def collect(self) -> np.ndarray | None:
+        found = self.transport.gather([Part("rows", self.table.copy())] if len(self.table) else [], "gather")
+        if not found:
+            return None
+        placed_VC = np.concatenate([part.array for rank in sorted(found) for part in found[rank]])
+        return placed_VC[self.placement.place(np.arange(len(placed_VC)))]
+
+    def facts(self) -> dict[str, Any]:
+        return {**served_facts(self.way.server), **self.way.facts()}
+
+    def abandon(self) -> None:
+        self.way.abandon()
+
+    def finish(self) -> None:
+        self.way.main.leave(LONG_WORK)
+
+
+def measured_columns(data: ClickData, batch_size: int) -> list[Column]:
+    """What each column costs, measured on batches spread over the data; the same on every host."""
+    starts = np.unique(np.linspace(0, max(0, data.num_examples - batch_size), _SAMPLE).astype(np.int64)).tolist()
+    batches = (data.batch(start, min(start + batch_size, data.num_examples)) for start in starts)
+    return measure_columns(data.columns, data.offset_F, ((batch.id_M, batch.start_P) for batch in batches))
+
+
+def make_rows(
+    model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int,
+    transport: Transport, roles: Roles, options: TrainerOptions | None, steps: Steps,
+) -> HostRows:  # fmt: skip
+    """This host's side of the rows, as the options say. stored: the table to go on with; workers: 0 for a server."""
+    if options is None:
+        return OwnRows(model, data, seed, stored, workers)
+    return ServedRows(model, data, seed, stored, workers, transport, roles, options, steps)

@@ -1,0 +1,282 @@
+"""From a graph, features, classes and a split to what a node classifier trains on.
+
+Legend: N nodes, D features, T training nodes, X columns of the augmented features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
+
+import numpy as np
+from scipy import sparse
+
+from any2vec.cluster.launch.join import check_torch, joined
+from any2vec.data.graph.augment import Features, augment, normalised_adjacency
+from any2vec.data.graph.node_options import NodeOptions
+from any2vec.data.io.files import fingerprint
+from any2vec.embeddings import Embeddings
+from any2vec.errors import DataError, FormatError, InputError
+from any2vec.evaluate.graph.nodes import read_labels
+from any2vec.evaluate.reading import read_lines
+from any2vec.models.layers.classifier import NodeClassifier, psi_of, row_sums_to_one
+from any2vec.models.layers.ga_mlp import GAMLP
+from any2vec.models.layers.options import LayerOptions
+from any2vec.train.words.prepare import Stage, open_graph
+
+if TYPE_CHECKING:
+    from any2vec.data.graph.graph import Graph
+    from any2vec.data.graph.options import GraphOptions
+
+SPLITS = ("train", "val", "test")
+_SQUARE = 25.0
+"""mean |x|^2 of the training nodes' augmented features after scaling: about that of Cora's as they come"""
+
+
+@dataclass(frozen=True)
+class PreparedNodes:
+    """Nodes, ready to be trained on."""
+
+    model: GAMLP
+    options: NodeOptions
+    keys: Sequence[str]
+    adjacency: sparse.csr_array
+    features: Features
+    label_N: np.ndarray
+    """int64 (N,): the class, -1 where there is none"""
+    classes: list[str]
+    rows: dict[str, np.ndarray]
+    """rows of the nodes of each part of the split: train, val, test"""
+    facts: dict[str, Any]
+
+    @cached_property
+    def scaled(self) -> tuple[np.ndarray, float]:
+        """(the training nodes' augmented features, float32 (T, X), scaled; the factor).
+
+        Raises:
+            DataError: they are all 0.
+        """
+        features = row_sums_to_one(self.features) if self.model.normalise == "row" else self.features
+        x_TX = augment(self.adjacency, features, psi_of(self.model, self.options.psi), self.rows["train"])
+        mean = float(np.einsum("ij,ij->i", x_TX, x_TX).mean(dtype=np.float64))
+        if mean == 0:
+            raise DataError(
+                "All features of the training nodes and of their neighbours are 0: there is nothing to tell."
+            )
+        if self.model.normalise == "none":
+            return x_TX, 1.0
+        factor = np.float32((_SQUARE / mean) ** 0.5)
+        return x_TX * factor, float(factor)
+
+    def accuracies(self, told_N: np.ndarray) -> dict[str, float | None]:
+        """Share of the nodes of each part of the split whose class is the one told; None without nodes."""
+        return {
+            f"{name}_accuracy": float((told_N[rows] == self.label_N[rows]).mean()) if len(rows) else None
+            for name, rows in self.rows.items()
+        }
+
+
+def prepare_nodes(
+    model: GAMLP, data: Any, nodes: NodeOptions | None, graph: GraphOptions | None, cache_dir: Path | None,
+    stage: Stage | None,
+) -> PreparedNodes:  # fmt: skip
+    """Read graph, features, classes and split.
+
+    Raises:
+        InputError: something is missing.
+        DataError: they cannot be read, or do not go together.
+    """
+    options = nodes or NodeOptions()
+    for name in ("features", "labels"):
+        if getattr(options, name) is None:
+            raise InputError(f"{model.name} learns classes of nodes from features: say where {name} are, --{name}.")
+    opened = open_graph(data, graph, cache_dir, stage)
+    keys, features = read_features(options.features)
+    row_of = {key: row for row, key in enumerate(keys)}
+    adjacency = adjacency_of(opened, row_of)
+    label_N, classes = _labels(options.labels, row_of)
+    rows = _split(options.split, row_of, label_N)
+    if not len(rows["train"]):
+        raise DataError("The training split is empty: no node that has a class is to train; give some nodes `train`.")
+    if len(trained := np.unique(label_N[rows["train"]])) == 1:
+        raise DataError(
+            f"All {len(rows['train']):,} training nodes have the class {classes[trained[0]]!r}; let nodes of two or "
+            "more classes train."
+        )
+    num_features = features.shape[1]
+    dense = features.data if sparse.issparse(features) else np.ascontiguousarray(features)
+    facts = {
+        "kind": "nodes", "num_nodes": len(keys), "num_edges": opened.report.num_edges, "num_features": num_features,
+        "num_classes": len(classes), **{f"num_{name}": len(rows[name]) for name in SPLITS},
+        "digest": fingerprint(
+            np.asarray(adjacency.indptr), np.asarray(adjacency.indices), np.asarray(adjacency.data), np.asarray(dense),
+            label_N, *(rows[name] for name in SPLITS),
+        ),
+    }  # fmt: skip
+    prepared = PreparedNodes(model, options, keys, adjacency, features, label_N, classes, rows, facts)
+    _ = prepared.scaled  # now, for logical hosts share it
+    return prepared
+
+
+def adjacency_of(graph: Graph, row_of: dict[str, int]) -> sparse.csr_array:
+    """The normalised adjacency over rows of features; a node that the graph lacks has no edges.
+
+    Raises:
+        DataError: a node of the graph has no features.
+    """
+    row_V = np.fromiter((row_of.get(key, -1) for key in graph.keys), np.int64, len(graph.keys))
+    if (row_V < 0).any():
+        missing = int((row_V < 0).sum())
+        first = graph.keys[int((row_V < 0).argmax())]
+        raise DataError(
+            f"{missing:,} of the graph's {len(row_V):,} nodes have no features (first: {first!r}; there are "
+            f"{len(row_of):,} rows of features); give every node a row."
+        )
+    return normalised_adjacency(graph.csr, row_V, len(row_of))
+
+
+def read_features(source: Any) -> tuple[Sequence[str], Features]:
+    """(keys, float32 (N, D)): of arrays the rows' numbers as text, of embeddings their keys.
+
+    Raises:
+        DataError: it cannot be read, is no matrix, or holds a NaN or an infinite number.
+    """
+    keys: Sequence[str] | None = None
+    name = str(source) if isinstance(source, str | Path) else "features"
+    if isinstance(source, str | Path) and Path(source).suffix in (".npy", ".npz"):
+        source = _load(Path(source))
+    elif isinstance(source, str | Path):
+        if not Path(source).exists():
+            raise DataError(f"There are no features {source}; give a .npy or .npz file, or vectors of any2vec.")
+        try:
+            source = Embeddings.load(source)
+        except FormatError as error:
+            raise DataError(f"Features are a .npy or .npz file, or vectors that any2vec reads. {error}") from error
+    if isinstance(source, Embeddings):
+        keys, source = source.keys, source.vectors
+    features = sparse.csr_array(source) if sparse.issparse(source) else np.asarray(source)
+    if features.ndim != 2 or features.dtype.kind not in "fiub" or 0 in features.shape:
+        raise DataError(f"{name}: features must be a matrix of numbers, got {features.dtype} of {features.shape}.")
+    with np.errstate(over="ignore"):
+        features = features.astype(np.float32)
+    if not np.isfinite(features.data if sparse.issparse(features) else features).all():
+        raise DataError(f"{name} holds NaN or an infinite number (in float32); clean the features first.")
+    return [str(row) for row in range(features.shape[0])] if keys is None else list(keys), features
+
+
+def _load(path: Path) -> Any:
+    """The array in a .npy file, the sparse one or the only one in a .npz file. Nothing is unpickled."""
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        with np.load(path, allow_pickle=False) as stored:
+            names = stored.files
+            if "format" in names:
+                return sparse.load_npz(path)
+            if len(names) == 1:
+                return stored[names[0]]
+    except FileNotFoundError:
+        raise DataError(f"There are no features {path}; check the name.") from None
+    except (OSError, ValueError, EOFError, KeyError, AttributeError, BadZipFile) as error:
+        why = "it holds no numbers" if "pickle" in str(error) else str(error).rstrip(".")
+        raise DataError(f"{path.name} cannot be read as features: {why}; give a matrix of numbers.") from error
+    raise DataError(f"{path.name} holds {len(names)} arrays; features are one matrix.")
+
+
+def _labels(source: Any, row_of: dict[str, int]) -> tuple[np.ndarray, list[str]]:
+    """(class of each node, -1 for none; names of the classes)."""
+    label_N = np.full(len(row_of), -1, np.int64)
+    if not isinstance(source, str | Path):
+        found = np.asarray(source)
+        if found.shape != label_N.shape or found.dtype.kind not in "iu" or (found < -1).any():
+            raise DataError(
+                f"labels must be whole numbers from 0, or -1 for none, one for each of {len(label_N):,} nodes, got "
+                f"{found.dtype} of {found.shape}."
+            )
+        names, label = np.unique(found[found >= 0], return_inverse=True)
+        label_N[found >= 0] = label
+        classes = [str(name) for name in names.tolist()]
+    else:
+        nodes, classes, truth = read_labels(Path(source))
+        several = np.flatnonzero(truth.sum(axis=1) != 1)
+        if len(several):
+            raise DataError(f"{Path(source).name}: node {nodes[several[0]]!r} has several classes; give each node one.")
+        label_N[_rows(nodes, row_of, Path(source).name)] = truth.argmax(axis=1)
+    if len(classes) < 2:
+        raise DataError(f"There are {len(classes)} classes in the labels; a classifier needs two or more.")
+    return label_N, classes
+
+
+def _split(source: Any, row_of: dict[str, int], label_N: np.ndarray) -> dict[str, np.ndarray]:
+    """Rows of each part. Without a split all labelled nodes train."""
+    if source is None:
+        return {"train": np.flatnonzero(label_N >= 0), "val": np.empty(0, np.int64), "test": np.empty(0, np.int64)}
+    if isinstance(source, str | Path):
+        parts: dict[str, list[str]] = {name: [] for name in SPLITS}
+        for number, line in read_lines(source):
+            if line.startswith("#"):
+                continue
+            node, *rest = line.replace("\t", " ").replace(",", " ").split()
+            if len(rest) != 1 or rest[0] not in SPLITS:
+                raise DataError(f"{Path(source).name}, line {number:,}: expected `node train|val|test`, got {line!r}.")
+            parts[rest[0]].append(node)
+        rows = {name: _rows(nodes, row_of, Path(source).name) for name, nodes in parts.items()}
+    else:
+        rows = {name: np.asarray(source.get(name, ()), np.int64) for name in SPLITS}
+        for name, part in rows.items():
+            if part.size and not 0 <= int(part.min()) <= int(part.max()) < len(label_N):
+                raise DataError(f"The split {name} has rows beyond the {len(label_N):,} nodes.")
+    every = np.concatenate(list(rows.values()))
+    if len(np.unique(every)) != len(every):
+        raise DataError("A node is in the split twice; each belongs to train, val or test.")
+    if (label_N[every] < 0).any():
+        keys = list(row_of)
+        node = keys[int(every[(label_N[every] < 0).argmax()])]
+        raise DataError(f"Node {node!r} is in the split and has no class; label it, or leave it out of the split.")
+    return rows
+
+
+def _rows(nodes: Sequence[str], row_of: dict[str, int], name: str) -> np.ndarray:
+    found = np.fromiter((row_of.get(node, -1) for node in nodes), np.int64, len(nodes))
+    if (found < 0).any():
+        node = nodes[int((found < 0).argmax())]
+        raise DataError(f"{name}: node {node!r} has no features (there are {len(row_of):,} rows of them).")
+    return found
+
+
+def check_nodes(model: GAMLP, hosts: LayerOptions, threads: int, nodes: NodeOptions | None, **others: Any) -> None:
+    """Raise InputError for an argument of `fit` that does not go with a node classifier."""
+    for name, value in others.items():
+        if value is not None:
+            raise InputError(f"{name} does not apply to {model.name}; leave it out.")
+    if threads > 1:
+        raise InputError(f"A host of {model.name} has one thread, got threads = {threads}; start more hosts instead.")
+    if model.trainer != "pdadmm" and hosts.dual != "sent":
+        raise InputError(f"dual does nothing with trainer {model.trainer}; leave it out.")
+    if hosts.num_ranks is not None and hosts.num_ranks > model.num_layers:
+        raise InputError(
+            f"There are more hosts than layers, {hosts.num_ranks} and {model.num_layers}: each host needs a layer."
+        )
+    if nodes is not None and nodes.psi is not None and (hosts.hosts or hosts.ray or joined()):
+        raise InputError("A function psi of your own cannot be sent to processes; use logical_hosts.")
+    if model.trainer != "pdadmm":
+        check_torch("Trainers by back-propagation")
+
+
+def answer_nodes(
+    classifier: NodeClassifier, data: Any, features: Any, graph: GraphOptions | None = None
+) -> tuple[Sequence[str], np.ndarray, np.ndarray]:
+    """(keys, vectors float32 (N, width), scores of the classes (N, C)) of a graph's nodes, new ones or old.
+
+    Inductive: the graph need not be that of the training, its features mean the same.
+
+    Raises:
+        DataError, InputError: as for training.
+    """
+    opened = open_graph(data, graph, None, None)
+    keys, found = read_features(features)
+    return keys, *classifier.answer(adjacency_of(opened, {key: row for row, key in enumerate(keys)}), found)

@@ -1,0 +1,1 @@
+"""Runs whose table is larger than memory."""

@@ -1,0 +1,71 @@
+"""The vectors of a table larger than memory, written from its partitions, never whole in memory.
+
+The vectors stand in the order of entities, each partition has some of everywhere. So a stretch of entities that fits
+into memory is gathered from all partitions, written, then the next one: with c of p partitions in memory the table is
+read p / c times, always from first to last, and written once.
+
+Legend: V entities, N entities of a stretch, W values of a vector, R rows of a partition, C columns of the store.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from any2vec.data.io.direct import aligned_rows
+from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.errors import InputError
+from any2vec.formats.table import BLOCK_BYTES
+from any2vec.tables.disk.partition_exchange import AllPartitions
+from any2vec.tables.disk.partition_store import PartitionStore
+
+_GATHERED = 1 << 14
+"""rows that are copied from a partition at once"""
+
+
+class StoredVectors:
+    """The vectors in a store, as a matrix (V, W) of float32 that is sliced by rows, best from first to last.
+
+    A slice is good until the next one is asked for: all lie in the same memory.
+
+    Args:
+        num_bytes: of memory that a stretch of rows may have.
+        column: of the store, at which the vectors begin.
+    """
+
+    def __init__(
+        self, store: PartitionStore | AllPartitions, parts: EntityParts, width: int, num_bytes: int, column: int = 0
+    ) -> None:
+        self._store, self._parts, self._columns = store, parts, slice(column, column + width)
+        self.shape = parts.num_entities, width
+        self.size = parts.num_entities * width
+        self._stretch = max(1, max(num_bytes, BLOCK_BYTES) // (4 * width))
+        self._first = 0
+        self._memory_NW = self._values_NW = np.empty((0, width), np.float32)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        first, stop, _ = rows.indices(len(self))
+        if not self._first <= first <= stop <= self._first + len(self._values_NW):
+            last = min(len(self), max(stop, first + self._stretch))
+            if last - first > len(self._memory_NW):
+                self._memory_NW = np.empty((last - first, self.shape[1]), np.float32)
+            self._values_NW, self._first = self._memory_NW[: last - first], first
+            self._gather(first, last)
+        return self._values_NW[first - self._first : stop - self._first]
+
+    def _gather(self, first: int, stop: int) -> None:
+        store, values_NW = self._store, self._values_NW
+        row_N = self._parts.rows(np.arange(first, stop))
+        row_RC = aligned_rows(store.largest(), store.columns)
+        for number in range(store.num_partitions):
+            low, high = store.bounds[number : number + 2]
+            store.read(number, row_RC)
+            if not np.isfinite(row_RC[: high - low, self._columns].sum()):
+                raise InputError(
+                    "Some vectors are no numbers any more: the training has diverged; lower learning_rate."
+                )
+            place = np.flatnonzero((row_N >= low) & (row_N < high))
+            for piece in np.array_split(place, 1 + place.size // _GATHERED):
+                values_NW[piece] = row_RC[row_N[piece] - low, self._columns]

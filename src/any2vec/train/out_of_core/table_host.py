@@ -1,0 +1,254 @@
+"""The host of a run whose table is larger than memory: the frame around `OutOfCoreRun`, whatever the rows are of.
+
+In the run folder, until the result is whole: `table`, the partitions of the rows (tables/disk/partition_store.py) with
+the arrays that stand beside them, and `triples`, what is trained, by bucket (data/triples/buckets.py). `any2vec check`
+looks at both.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from any2vec.data.triples.buckets import Buckets
+from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.errors import InputError, Interrupted
+from any2vec.plan.order.buffer import BufferPlan
+from any2vec.plan.order.buffer_walk import BufferWalk
+from any2vec.plan.order.shared_walk import SharedWalk
+from any2vec.sampling.triple_windows import Window
+from any2vec.signals import name_of, stops_go_to
+from any2vec.tables.disk.partition_exchange import AllPartitions
+from any2vec.tables.disk.partition_store import PartitionStore
+from any2vec.train.host import FitRequest, Made, run_summary
+from any2vec.train.out_of_core.run import Batch, OutOfCoreOptions, OutOfCoreReport, OutOfCoreRun
+from any2vec.train.progress import Recorder, cut_log
+from any2vec.train.run_folder import TABLE, TRIPLES, Savable, has_table, remove_table, run_folder, write_result
+from any2vec.types import Round, Stats, Stretch, Work
+
+
+class TableLearner(Protocol):
+    """A learner as such a run needs it."""
+
+    items: int
+    """trained so far"""
+
+    def learning_rate(self, progress: float) -> float: ...
+
+    def arrange(self, window: Window) -> Sequence[tuple[int, Any]]:
+        """A window's batches: what `OutOfCoreRun` calls so."""
+
+    def step(self, batch: Batch) -> Stats:
+        """Train a batch; several threads may at once."""
+
+
+class StoredResult(Savable, Protocol):
+    """What goes into the run folder, written in a bounded memory."""
+
+    def parts(self) -> Mapping[str, Any]:
+        """What stands beside the vectors: file name -> something with `write(path)`."""
+
+
+class TableHost(ABC):
+    """A single host, with some partitions of the rows in memory; what is learned is a subclass's.
+
+    Args:
+        num_rows: of the table.
+        data_facts: what the data are.
+
+    Raises:
+        InputError: there is no run folder, or somebody wants to see the vectors at the end of each epoch.
+    """
+
+    learner: TableLearner
+    sweeps = 1
+    """of an epoch over all states of the buffer: what `BufferWalk` and `Buckets` call epochs"""
+
+    def __init__(self, request: FitRequest, plan: BufferPlan, num_rows: int, data_facts: dict[str, Any]) -> None:
+        if request.out is None:
+            raise InputError("A table that is larger than memory is trained in the run folder; say which one, as out.")
+        if request.on_epoch is not None:
+            raise InputError("on_epoch is called where all rows are in memory; leave it out, or memory.")
+        self.request, self.plan, self.data_facts = request, plan, data_facts
+        self.out = request.out
+        self.parts = EntityParts(num_rows, plan.partitions, request.seed)
+        self.walk: BufferWalk | SharedWalk = BufferWalk(
+            order=request.table.order_of(request.model), partitions=plan.partitions, capacity=plan.capacity,
+            epochs=request.epochs * self.sweeps, seed=request.seed,
+        )  # fmt: skip
+        self.stop_signal = 0
+        self._moment = ""
+        """what is said of a stop that is obeyed at once; "": it waits for the end of a window"""
+
+    def train(self) -> Made:
+        """Train, and write the result.
+
+        Raises:
+            Interrupted: a signal asked for it; the store in the folder has the work so far.
+            StorageError: the disk is full or does not answer; the store is as at the last commit.
+            FormatError: the store or what is trained is damaged.
+        """
+        request = self.request
+        began = time.perf_counter()
+        self.compile()
+        compile_seconds = time.perf_counter() - began
+        with run_folder(self.out, request.resume, request.settings) as log, stops_go_to(self.asked):
+            with self.stopping_at_once("before training began"):
+                store, buckets = self.opened(self.out)
+            try:
+                recorder = self.resumed(store, log)
+                report = self._run(store, buckets, recorder)
+                told = run_summary(request, self.parts.num_entities, recorder, compile_seconds, self.data_facts)
+                summary = told | self.facts() | self.moved(report)
+                with self.stopping_at_once("while the result was written"):
+                    result = self.result(store)
+                    write_result(self.out, result, summary, request.settings, result.parts())
+            finally:
+                store.close()
+            remove_table(self.out)
+        return self.made(summary, recorder)
+
+    @abstractmethod
+    def compile(self) -> None:
+        """Compile what the run needs, or load it from the cache."""
+
+    @abstractmethod
+    def buckets(self, folder: Path, is_new: bool) -> Buckets:
+        """What is trained: made in a folder, or what a former run has left there."""
+
+    @abstractmethod
+    def start(self, entity_M: np.ndarray, row_MC: np.ndarray) -> None:
+        """Write the rows (zeros) of these entities (int64) as they start."""
+
+    @abstractmethod
+    def options(self) -> OutOfCoreOptions:
+        """How what is trained is cut."""
+
+    @abstractmethod
+    def dense(self) -> dict[str, np.ndarray]:
+        """Arrays that stand beside the table: a commit keeps them."""
+
+    @abstractmethod
+    def recall(self, dense: Mapping[str, np.ndarray]) -> None:
+        """Take them as a commit has kept them."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """What the summary says of the model."""
+
+    @abstractmethod
+    def result(self, store: PartitionStore | AllPartitions) -> StoredResult:
+        """What is written at the end."""
+
+    @abstractmethod
+    def made(self, summary: dict[str, Any], recorder: Recorder) -> Made:
+        """The result, opened from the folder."""
+
+    @property
+    def spare_bytes(self) -> int:
+        """Memory that the partitions have left."""
+        return self.plan.capacity * self.plan.partition_bytes
+
+    def opened(
+        self, folder: Path, own: Collection[int] | None = None, takes_next: bool = False
+    ) -> tuple[PartitionStore, Buckets]:
+        """What a former run has left in a folder, or new ones; own, takes_next: as `PartitionStore` has them."""
+        table, triples = folder / TABLE, folder / TRIPLES
+        if (table / "meta.json").exists():
+            store = PartitionStore.open(table, takes_next)
+            try:
+                return store, self.buckets(triples, is_new=False)
+            except BaseException:
+                store.close()
+                raise
+        buckets, parts = self.buckets(triples, is_new=True), self.parts
+
+        def fill(number: int, row_RC: np.ndarray) -> None:
+            first, stop = parts.bounds[number : number + 2]
+            self.start(parts.entities(np.arange(first, stop)), row_RC)
+
+        request = self.request
+        note = {"run": request.settings, "capacity": self.plan.capacity, "threads": request.threads}
+        columns = self.plan.row_bytes // 4
+        return PartitionStore.create(table, parts.bounds.tolist(), columns, fill, True, note, own), buckets
+
+    def resumed(self, store: PartitionStore, log: Path | None) -> Recorder:
+        """Arrays and totals as at the last commit; log: of this run's progress."""
+        kept, seconds, learner = store.dense(), 0.0, self.learner
+        if kept:
+            self.recall(kept)
+            learner.items, seconds = int(kept["totals"][0]), float(kept["totals"][1])
+        if log is not None:
+            cut_log(log, learner.items)
+        request = self.request
+        return Recorder(request.epochs, learner.learning_rate, log, request.callback, learner.items, seconds)
+
+    def _run(self, store: PartitionStore, buckets: Buckets, recorder: Recorder) -> OutOfCoreReport:
+        request = self.request
+
+        def dense() -> dict[str, np.ndarray]:
+            return self.dense() | {"totals": np.array([self.learner.items, recorder.seconds], np.float64)}
+
+        def heard(window: Window, results: list[Stats]) -> None:
+            work = _work_of(window, self.sweeps, request.epochs)
+            recorder.add(work, sum(results, Stats(0, 0.0, 0)))
+            if self.stop_signal and work.progress_to < 1.0:
+                raise self._interrupted(f"at {work.progress_to:.1%}")
+
+        return OutOfCoreRun(
+            store, buckets, self.walk, self.learner.step, self.options(), dense=dense, report=heard,
+            arrange=self.learner.arrange, pause=recorder.pause,
+        ).run()  # fmt: skip
+
+    def moved(self, report: OutOfCoreReport) -> dict[str, Any]:
+        """What the summary says of the table on disk."""
+        moved = report.buffer.as_dict()
+        moved["seconds_waited"] += report.seconds_waited
+        return {
+            "partitions": self.plan.partitions, "capacity": self.plan.capacity,
+            "order": self.walk.order, "table_bytes": self.plan.num_rows * self.plan.row_bytes,
+            "triple_bytes_read": report.triple_bytes, "staleness": report.staleness, **moved,
+        }  # fmt: skip
+
+    def asked(self, number: int, frame: Any) -> None:
+        """Ctrl-C and SIGTERM ask for a stop behind the window at hand; a second Ctrl-C does not wait for a commit."""
+        if self.stop_signal and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.stop_signal = number
+        if self._moment:
+            raise self._interrupted(self._moment)
+
+    @contextmanager
+    def stopping_at_once(self, moment: str) -> Iterator[None]:
+        """Within it there is nothing to commit, and whatever is made is made aside: whoever asks for a stop gets it.
+
+        moment: "while", "before" or "behind" what.
+        """
+        self._moment = moment
+        try:
+            if self.stop_signal:
+                raise self._interrupted(moment)
+            yield
+        finally:
+            self._moment = ""
+
+    def _interrupted(self, moment: str) -> Interrupted:
+        kept = f"{self.out / TABLE} holds the work so far, --resume goes on from it"
+        if not has_table(self.out):
+            kept = "nothing was left half-written"
+        return Interrupted(f"Stopped by {name_of(self.stop_signal)} {moment}; {kept}.")
+
+
+def _work_of(window: Window, sweeps: int, epochs: int) -> Work:
+    """A window as the recorder knows it: triples [before, before + its own) of a sweep, which is a round."""
+    num_triples, sweep, stop = window.total, window.turn.epoch, window.before + len(window.slot_M3)
+    stretch = Stretch(0, num_triples, sweep / (sweeps * epochs), (sweep + 1) / (sweeps * epochs))
+    round_ = Round(sweep, (stretch,), ((0, num_triples),))
+    return Work(sweep // sweeps, window.before, stop, stretch, round_, window.before == 0, stop == num_triples)

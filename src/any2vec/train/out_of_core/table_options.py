@@ -1,0 +1,79 @@
+"""How much memory a table may take, and how it comes and goes where it is larger. Light: flags are made of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from any2vec.checks import check_choice, check_whole
+from any2vec.errors import InputError
+from any2vec.plan.order.bucket_orders import ORDERS
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kMGT])(i?))?B?", re.IGNORECASE)
+MOST_BOUND = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """Options of a table that may be larger than memory."""
+
+    memory: str | None = None
+    """bytes that the process may have, such as 2GB or 800MB; a table that does not fit is trained from the disk, some
+    of its partitions at a time; by default all of it is in memory"""
+    order: (
+        Literal["beta", "comet", "hilbert", "hilbert-symmetric", "inside-out", "affinity", "row-major", "random"] | None
+    ) = None
+    """in which order pairs of partitions are trained where the table is larger than --memory, by default comet
+    for triples, beta for words and nodes"""
+    staleness_bound: int | None = None
+    """of such a table: batches, 1 and up; none is trained on rows that so many others change meanwhile; by default 1
+    with one thread, else two for each thread"""
+
+    def __post_init__(self) -> None:
+        if self.memory is None:
+            for name in ("order", "staleness_bound"):
+                if getattr(self, name) is not None:
+                    raise InputError(f"{name} is for tables larger than memory; say how much there is, as memory 2GB.")
+            return
+        if self.memory_bytes < 1:
+            raise InputError(f"memory must be 1 byte or more, got {self.memory!r}.")
+        if self.order is not None:
+            check_choice("order", self.order, ORDERS)
+        if self.staleness_bound is not None:
+            check_whole("staleness_bound", self.staleness_bound, 1, MOST_BOUND)
+
+    @property
+    def memory_bytes(self) -> int:
+        """The budget; 0: there is none."""
+        return 0 if self.memory is None else parse_size(self.memory)
+
+    def order_of(self, model: Any) -> str:
+        """What a model's run has."""
+        return self.order or str(model.default_order)
+
+    def bound_of(self, threads: int) -> int:
+        """Batches, for so many threads."""
+        return self.staleness_bound or (1 if threads == 1 else 2 * threads)
+
+    def facts_of_whole(self) -> dict[str, int]:
+        """What the summary says of a table that fits into the budget, if there is one."""
+        return {} if self.memory is None else {"partitions": 1, "capacity": 1, "loads": 0}
+
+    def settings(self, model: Any) -> dict[str, str]:
+        """What must be the same for a model's run to go on, if there is a budget at all."""
+        return {} if self.memory is None else {"memory": self.memory, "order": self.order_of(model)}
+
+
+def parse_size(text: str) -> int:
+    """Bytes of 2GB, 1.5 GB, 800MB, 64MiB or 1000000.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise InputError(f"memory must be a number of bytes such as 2GB, 800MB or 64MiB, got {text!r}.")
+    number, prefix, is_binary = found.groups()
+    power = " KMGT".index(prefix.upper()) if prefix else 0
+    return int(float(number) * (1024 if is_binary else 1000) ** power)

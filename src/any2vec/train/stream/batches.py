@@ -1,0 +1,234 @@
+"""The schedule of a stream: sources → lines that are new → vocabulary → token batches, one batch ahead of the training.
+
+    for batch in TokenBatches(...):   # an idle one now and then while nothing comes
+        ...                           # the next is encoded in a thread meanwhile
+        batches.rest()                # ask for a batch behind which nothing is encoded: then the state may be kept
+
+How lines become batches depends on the stream alone, unless a slow source is not waited for (`linger`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from any2vec.data.stream.vocabulary import StreamVocabulary
+from any2vec.models.stream.token_batch import GAP, LinesOf, TokenBatch
+from any2vec.sampling.replay import ReplayBuffer
+from any2vec.sources.base.inflow import Inflow
+from any2vec.sources.base.line_batch import LineBatch
+from any2vec.sources.base.seen_lines import SeenLines
+from any2vec.train.stream.line_queue import Cut, LineQueue
+
+LOOK_SECONDS = 0.2
+"""while nothing comes the run is looked after so often"""
+_TAKE_SECONDS = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Where a run ends, if anywhere."""
+
+    words: int | None = None
+    """of the whole run: the batch that reaches it is the last"""
+    steps: int | None = None
+    """batches of the whole run"""
+
+    def are_reached(self, words: int, steps: int) -> bool:
+        return (self.words is not None and words >= self.words) or (self.steps is not None and steps >= self.steps)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Sentences that are trained once more."""
+
+    buffer: ReplayBuffer
+    share: float
+    """for each new sentence so many of before"""
+
+
+class TokenBatches:
+    """Iterates over token batches until the sources are over, a limit is reached, or `stop` is called.
+
+    Args:
+        seen: None: duplicates are trained, too.
+        subsample: word2vec's t.
+        batch_bytes: of the text of a batch, at least; whole lines.
+        linger: seconds of waiting for the lines of a batch after which what there is makes one; 0: it waits for all.
+        prepare: what the learner makes of a batch's tokens, beside the training of the batch before.
+        replay: behind each batch comes one of sentences of before.
+    """
+
+    def __init__(
+        self,
+        inflow: Inflow,
+        seen: SeenLines | None,
+        vocabulary: StreamVocabulary,
+        *,
+        subsample: float,
+        batch_bytes: int,
+        linger: float,
+        limits: Limits,
+        keeps_ids: bool,
+        prepare: Callable[[np.ndarray, StreamVocabulary], Any],
+        replay: Replay | None = None,
+    ) -> None:
+        self.inflow, self.seen, self.vocabulary = inflow, seen, vocabulary
+        self.subsample, self.linger, self.limits = subsample, linger, limits
+        self.prepare, self.replay = prepare, replay
+        self.lines = LineQueue(batch_bytes, keeps_ids)
+        self.number = self.offset = self.words = 0
+        """of the next batch; words of all before it"""
+        self._high = 0
+        """no row from here on has ever been used"""
+        self._waited = 0.0
+        self._is_over = self._rests = self._stops = False
+        self._keep: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __iter__(self) -> Iterator[TokenBatch]:
+        with ThreadPoolExecutor(1, "encode") as pool:
+            ahead: Future[list[TokenBatch]] | None = None
+            while not (self._stops and ahead is None):
+                batches = (ahead or pool.submit(self._next)).result()
+                ahead = None
+                if not batches and self._is_over:
+                    return
+                if not batches:
+                    self._rests = False
+                    yield self.idle()
+                    continue
+                if not (self._rests or self._stops):
+                    ahead = pool.submit(self._next)
+                self._rests = False
+                for batch in batches[:-1]:
+                    yield replace(batch, is_settled=False)
+                yield replace(batches[-1], is_settled=ahead is None)
+
+    def rest(self) -> None:
+        """Encode nothing behind the batch that comes next, until it is trained."""
+        self._rests = True
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether a limit is reached."""
+        return self.limits.are_reached(self.words, self.number)
+
+    def stop(self) -> None:
+        """End behind what is encoded already."""
+        self._stops = True
+
+    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """(arrays, JSON) to go on from; only behind a settled batch."""
+        arrays, queued = self.lines.state()
+        state = {f"lines.{name}": array for name, array in arrays.items()}
+        state |= {f"vocabulary.{name}": array for name, array in self.vocabulary.state().items()}
+        if self.seen is not None:
+            state |= {f"seen.{name}": array for name, array in self.seen.state().items()}
+        if self.replay is not None:
+            state |= {f"replay.{name}": array for name, array in self.replay.buffer.state().items()}
+        about = {"number": self.number, "offset": self.offset, "words": self.words, "queued": queued}
+        return state, about | {"positions": self.inflow.positions()}
+
+    def recall(self, state: dict[str, np.ndarray], about: dict[str, Any]) -> None:
+        """Go on from what `state` has told."""
+        self.lines.recall(_below("lines.", state), about["queued"])
+        self.vocabulary.recall(_below("vocabulary.", state))
+        if self.seen is not None:
+            self.seen.recall(_below("seen.", state))
+        if self.replay is not None:
+            self.replay.buffer.recall(_below("replay.", state))
+        self.number, self.offset, self.words = (int(about[name]) for name in ("number", "offset", "words"))
+        self._high = int(self.vocabulary.rows().max(initial=-1)) + 1
+
+    def idle(self) -> TokenBatch:
+        """Work without tokens."""
+        return TokenBatch(self.number, np.zeros(0, np.int32), self.offset, words_before=self.words)
+
+    def _next(self) -> list[TokenBatch]:
+        """The next batch, and what is replayed behind it; none where there is none so soon, or none at all."""
+        if self.has_enough:
+            self._is_over = True
+            return []
+        end = time.monotonic() + LOOK_SECONDS
+        while not self.lines.is_full and not self._stops:
+            began = time.monotonic()
+            batch = self.inflow.take(_TAKE_SECONDS)
+            self._waited += min(_TAKE_SECONDS, time.monotonic() - began)  # that this process stood still is no waiting
+            if batch is not None:
+                self._take(batch)
+            elif self.inflow.is_over:
+                self._is_over = self.lines.is_empty
+                break
+            if self.linger and self._waited >= self.linger and self.lines.num_bytes:
+                break
+            if time.monotonic() >= end and not self.lines.is_full:
+                return []
+        if self._stops or self.lines.is_empty:
+            return []
+        self._waited = 0.0
+        made = self._encode(self.lines.cut())
+        return [made] if self.replay is None else [made, *self._replayed(self.replay, made.tokens)]
+
+    def _take(self, batch: LineBatch) -> None:
+        fresh_N = None if self.seen is None or not len(batch) else self.seen.fresh(batch.key_N)
+        self.lines.put(batch, fresh_N)
+
+    def _encode(self, cut: Cut) -> TokenBatch:
+        vocabulary = self.vocabulary
+        encoded = [vocabulary.encode(part.text_B, part.stop_N) for part in cut.parts]
+        words_of = {
+            part.source: int(np.count_nonzero(tokens >= 0)) for part, tokens in zip(cut.parts, encoded, strict=True)
+        }
+        tokens = encoded[0] if len(encoded) == 1 else np.concatenate([np.zeros(0, np.int32), *encoded])
+        made = self._batch(tokens, vocabulary.born(), sum(words_of.values()), _lines_of(cut, words_of))
+        self.number += 1
+        self.words += made.words
+        return made
+
+    def _replayed(self, replay: Replay, tokens: np.ndarray) -> list[TokenBatch]:
+        """Sentences of before, in place of so many new ones; the new ones are kept for later."""
+        wanted = int(replay.share * np.count_nonzero(tokens < 0))
+        drawn = replay.buffer.draw(wanted, self.vocabulary.birth_V)
+        replay.buffer.put(tokens, self.vocabulary.births)
+        made = self._batch(drawn.tokens, np.zeros(0, np.int64), 0, ())
+        return [] if made.is_idle else [replace(made, is_replayed=True)]
+
+    def _batch(self, tokens: np.ndarray, born: np.ndarray, words: int, lines: tuple[LinesOf, ...]) -> TokenBatch:
+        tokens.flags.writeable = False  # one type for the kernels, whoever made the array
+        keep_V = self._keep_of_now(born)
+        known = tokens[(tokens >= 0) & (tokens < keep_V.size)]
+        keep_rate = float(keep_V[known].mean()) / 2.0**32 if known.size else 1.0
+        made = TokenBatch(
+            self.number, tokens, self.offset, born, *self.vocabulary.noise(), keep_V, keep_rate, words, self.words,
+            lines, self.prepare(tokens, self.vocabulary),
+        )  # fmt: skip
+        self.offset += tokens.size + GAP
+        return made
+
+    def _keep_of_now(self, born: np.ndarray) -> np.ndarray:
+        """Thresholds of the kernels, at least as many as rows were ever in use; made anew where there is news."""
+        self._high = max(self._high, int(born.max(initial=-1)) + 1)
+        keep_V = self.vocabulary.keep(self.subsample)
+        if self._keep is None or self._keep[0] is not keep_V or len(self._keep[1]) < self._high:
+            room = self._high + self._high // 4 + 1024  # or each batch would make it anew
+            self._keep = keep_V, np.minimum(keep_V[:room] * 2.0**32, 2.0**32).astype(np.uint64)
+        return self._keep[1]
+
+
+def _below(prefix: str, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in state.items() if name.startswith(prefix)}
+
+
+def _lines_of(cut: Cut, words_of: dict[int, int]) -> tuple[LinesOf, ...]:
+    """What each source has given."""
+    parts = {part.source: part for part in cut.parts}
+    found = []
+    for source in sorted({*parts, *cut.duplicates}):
+        lines, ids = (len(parts[source].stop_N), parts[source].ids) if source in parts else (0, ())
+        found.append(LinesOf(source, lines, words_of.get(source, 0), cut.duplicates[source], ids))
+    return tuple(found)

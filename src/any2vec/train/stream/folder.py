@@ -1,0 +1,135 @@
+"""The folder of a stream: `stream.json` says what it is, and what a killed process left there is gone on from."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from any2vec._version import __version__
+from any2vec.data.io.storage import atomic_file, fsync_path, storage_errors, write_json
+from any2vec.errors import StorageError
+from any2vec.formats.snapshots import FOLDER, names, remove_snapshots
+from any2vec.machine import describe
+from any2vec.train.checkpoint import FILE, remove_checkpoint
+from any2vec.train.run_folder import own_folder
+from any2vec.train.stream.progress import LOG, OLD_LOG
+
+FORMAT = "any2vec-stream"
+ABOUT, IDS = "stream.json", "trained.ids"
+_REST = ".*.tmp"
+"""what a killed process left half-written"""
+
+Recalled = TypeVar("Recalled")
+
+
+def is_stream(out: Path) -> bool:
+    """Whether a folder is that of a stream."""
+    try:
+        return json.loads((out / ABOUT).read_text(encoding="utf-8")).get("format") == FORMAT
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def check_stream_folder(out: Path, resume: bool, overwrite: bool) -> None:
+    """Before sources are opened.
+
+    Raises:
+        StorageError: `out` holds a stream and nobody said what to do with it, or something else.
+    """
+    with storage_errors(out):
+        if not out.is_dir() and (out.exists() or out.is_symlink()):
+            raise StorageError(f"{out} is a file, not a folder; choose another path.")
+        if not out.is_dir() or all(path.match(_REST) for path in out.iterdir()):
+            return
+    if not is_stream(out):
+        raise StorageError(f"{out} holds something else than a stream, so it is left alone; choose another folder.")
+    if not (resume or overwrite):
+        raise StorageError(
+            f"{out} holds a stream: go on with it with --resume (resume=True), begin anew with --overwrite "
+            "(overwrite=True), or choose another folder."
+        )
+
+
+@contextmanager
+def stream_folder(out: Path | None, about: dict[str, Any], recall: Callable[[], Recalled]) -> Iterator[Recalled | None]:
+    """Make the folder, keep other processes out of it, and empty it unless a checkpoint in it is gone on from.
+
+    recall: reads that checkpoint, once the folder is this process's; None where there is none.
+
+    Raises:
+        StorageError: another process has the folder, or it cannot be written.
+    """
+    if out is None:
+        yield None
+        return
+    with storage_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+    with own_folder(out):
+        checkpoint = recall()
+        with storage_errors(out):
+            for rest in (*out.glob(_REST), *(out / FOLDER).glob(_REST)):
+                shutil.rmtree(rest) if rest.is_dir() and not rest.is_symlink() else rest.unlink()
+        if checkpoint is None:  # stream.json stays: it says whose folder this is, wherever this is cut
+            remove_checkpoint(out / FILE)
+            remove_snapshots(out)
+            with storage_errors(out):
+                for name in (LOG, OLD_LOG, IDS):
+                    (out / name).unlink(missing_ok=True)
+        write_about(out, about)
+        yield checkpoint
+
+
+def write_about(out: Path, about: dict[str, Any]) -> None:
+    """Write stream.json: settings, sources, when this process began, and the summary when there is one."""
+    facts = {"format": FORMAT, "version": 1, "any2vec": __version__, "machine": describe()}
+    with atomic_file(out / ABOUT) as temporary:
+        write_json(temporary, facts | about)
+
+
+def forget_stream(out: Path | None) -> None:
+    """Leave nothing of a stream that has begun and come to nothing; the folder goes, if it is empty then."""
+    if out is None:
+        return
+    with storage_errors(out):
+        remove_checkpoint(out / FILE)
+        for name in (LOG, OLD_LOG, IDS, ABOUT):
+            (out / name).unlink(missing_ok=True)
+        remove_snapshots(out)
+        if not any(out.iterdir()):
+            out.rmdir()
+
+
+def snapshot_of(out: Path | None) -> str | None:
+    """The name of the latest snapshot in a folder."""
+    found = [] if out is None else names(out)
+    return found[-1] if found else None
+
+
+class TrainedIds:
+    """`trained.ids`: a line `SOURCE ID` for each trained line, SOURCE its number; as long as the checkpoint says."""
+
+    def __init__(self, path: Path, length: int) -> None:
+        """Cut the file to what a checkpoint knows of: `length` bytes."""
+        self._path = path
+        with storage_errors(path):
+            self._file: IO[bytes] = path.open("ab")
+            self._file.truncate(length)
+
+    def add(self, source: int, ids: Any) -> None:
+        with storage_errors(self._path):
+            self._file.write("".join(f"{source} {one}\n" for one in ids).encode())
+
+    def sync(self) -> int:
+        """Force what was added to the disk; the length, in bytes."""
+        with storage_errors(self._path):
+            self._file.flush()
+            fsync_path(self._path)
+            return self._path.stat().st_size
+
+    def close(self) -> None:
+        with storage_errors(self._path):
+            self._file.close()

@@ -1,0 +1,1 @@
+"""Runs over streams on several hosts."""

@@ -1,0 +1,222 @@
+"""The learner of rank 0 where a stream is trained by others: it deals batches out and keeps the account.
+
+The loop above it is that of a single process. What it holds of the tables itself are the rows that a checkpoint or a
+snapshot wants, fetched where all trainers stand still.
+
+Legend: V rows of the tables, D dim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from any2vec.cluster.dealer import Dealer, Done
+from any2vec.cluster.transport import control
+from any2vec.data.stream.vocabulary import StreamVocabulary
+from any2vec.embeddings import Embeddings
+from any2vec.errors import HostError
+from any2vec.models.stream.learner import StreamLearner
+from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.sync.drivers.stream_tables import StreamTables
+from any2vec.tables.server.request import ANY_TIME
+from any2vec.train.stream.hosts.wire import Piece, Sender, put_parts, stats_of
+from any2vec.types import Stats
+
+
+class DealtLearner:
+    """A `StreamLearner` of rank 0.
+
+    In rounds every trainer gets a batch, and the round is dealt when it is whole; otherwise a batch goes to whoever
+    holds least.
+
+    Args:
+        own: makes vectors of rows, and knows their start values; its rows are those that were fetched last.
+        tables: where the rows are; None: each trainer has the whole state, and the first one tells it.
+    """
+
+    def __init__(self, own: StreamLearner, dealer: Dealer, tables: StreamTables | None, in_rounds: bool) -> None:
+        self.own: Any = own
+        self.dealer = dealer
+        self.tables = tables
+        self.in_rounds = in_rounds
+        self.batches = 0
+        """that trainers have ended"""
+        self._senders = {peer: Sender() for peer in dealer.peers}
+        self._clock = dict.fromkeys(dealer.peers, 0)
+        """of each trainer's next batch"""
+        self._round: list[TokenBatch] = []
+        self._birth = 0
+        self._heard = Stats(0, 0.0, 0)
+        self._replayed: set[int] = set()
+        """pieces of lines that have been trained before: their loss is not that of a first meeting"""
+        self._is_settled = True
+        self._num_rows = max((len(table) for table in getattr(own, "tables", {}).values()), default=0)
+        """V; 0: batches bring what their rows stand for, and nothing is kept by row"""
+
+    def compile(self) -> None:
+        self.own.compile()
+
+    def prepare(self, tokens: np.ndarray, vocabulary: StreamVocabulary) -> Any:
+        return self.own.prepare(tokens, vocabulary)
+
+    def run(self, work: TokenBatch) -> Stats:
+        """Deal a batch, once somebody has credit; what trainers have told since the last call.
+
+        Raises:
+            HostError: a host is lost, or a trainer told nothing for too long.
+        """
+        if not work.is_idle:
+            self._is_settled = False
+            self._round.append(work)
+            if not self.in_rounds or len(self._round) == len(self.dealer.peers):
+                self._deal_round()
+        self._hear(self.dealer.done())
+        if work.is_replayed:  # nobody counts what comes with it
+            return Stats(0, 0.0, 0)
+        heard, self._heard = self._heard, Stats(0, 0.0, 0)
+        return heard
+
+    def learning_rate(self, words: int) -> float:
+        return self.own.learning_rate(words)
+
+    @property
+    def state(self) -> dict[str, np.ndarray]:
+        """What a checkpoint keeps; everything that was dealt is in it."""
+        self.settle()
+        state = self.own.state
+        if self.tables is not None:
+            for name, table in self.own.tables.items():
+                rows = np.arange(len(state[name]))
+                table[rows] = self.tables.read(name, rows)
+        return self.own.state
+
+    def recall(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from the state of a checkpoint, here and where the rows are."""
+        self.own.recall(state)
+        known = {name: np.ascontiguousarray(array) for name, array in self.own.state.items()}
+        if self.tables is not None:
+            for name, rows in known.items():
+                self.tables.write(name, rows)
+        else:
+            for peer in self.dealer.peers:
+                self.dealer.deal(put_parts([array.copy() for array in known.values()]), peer)
+            self.dealer.rest([control(0)])
+
+    def embeddings(self, vocabulary: StreamVocabulary) -> Embeddings:
+        """The vectors of the words that have a row; everything that was dealt is in them."""
+        self.settle()
+        if self.tables is not None:
+            rows = vocabulary.rows()
+            for name, table in self.own.tables.items():
+                table[rows] = self.tables.read(name, rows)
+        return self.own.embeddings(vocabulary)
+
+    def parts(self) -> Mapping[str, Any]:
+        return self.own.parts()
+
+    def close(self) -> None:
+        self.own.close()
+
+    def settle(self) -> None:
+        """Have everything trained that was dealt, and every trainer stand still.
+
+        Raises:
+            HostError: as `run`.
+        """
+        if self._is_settled:
+            return
+        if self._round:
+            self._deal_round()
+        last = max(self._clock.values())
+        self._clock = dict.fromkeys(self._clock, last)
+        told = self.dealer.rest([control(last)])
+        self._hear([done for done in told if done.number >= 0])
+        resting = {done.peer: done.parts for done in told if done.number < 0}
+        if self.tables is None:
+            state = (part.array for part in resting[self.dealer.peers[0]])
+            self.own.recall(dict(zip(self.own.state, state, strict=True)))
+        self._is_settled = True
+
+    def end(self) -> None:
+        """No batch follows: trainers end.
+
+        Raises:
+            HostError: a host is lost.
+        """
+        self.settle()
+        self.dealer.end()
+
+    def is_settled(self, work: TokenBatch) -> bool:
+        """Whether no round waits for more batches: where a state is kept anyway, it is dealt as it is."""
+        return not self._round
+
+    def facts(self) -> dict[str, Any]:
+        """What is told of the trainers: "batches" by rank, and what the owners of rows tell (`StreamTables.facts`).
+
+        Raises:
+            HostError: a host is lost.
+        """
+        dealt = {str(peer): count for peer, count in self.dealer.dealt.items()}
+        told = {"dropped": 0, "staleness": {"0": self.batches}} if self.tables is None else self.tables.facts()
+        return {"batches": dealt, **told}
+
+    def _deal_round(self) -> None:
+        """Start what was born, then deal what has come together."""
+        batches, self._round = self._round, []
+        born = [batch.born for batch in batches if batch.born.size]
+        rows = np.unique(np.concatenate(born)) if born else np.zeros(0, np.int64)
+        clock = max(self._clock.values())
+        if rows.size:
+            self._birth += 1
+            if self.tables is not None:
+                self.own.start(rows)
+                self.tables.begin(rows, self._birth, clock if self.in_rounds else ANY_TIME)
+        if not self.in_rounds:
+            self._deal(batches[0], self.dealer.idlest(), np.zeros(0, np.int64))
+            return
+        if self._num_rows:
+            batches = without_lost_rows(batches, self._num_rows)
+        # A trainer that has no batch in the last round before a rest gets an empty one, and so keeps in step.
+        batches += [replace(batches[-1], tokens=np.zeros(0, np.int32), words=0, prepared=None)] * (
+            len(self._clock) - len(batches)
+        )
+        for peer, batch in zip(self.dealer.peers, batches, strict=True):
+            self._deal(batch, peer, rows if self.tables is None else np.zeros(0, np.int64))
+
+    def _deal(self, batch: TokenBatch, peer: int, born: np.ndarray) -> None:
+        piece = Piece(replace(batch, born=born), self._clock[peer], self._birth)
+        number = self.dealer.deal(self._senders[peer].parts(piece), peer)
+        if batch.is_replayed:
+            self._replayed.add(number)
+        self._clock[peer] += 1
+
+    def _hear(self, told: list[Done]) -> None:
+        for done in told:
+            if len(done.parts) != 1:
+                raise HostError(f"Rank {done.peer} told {len(done.parts)} things of a batch, not one.")
+            self.batches += 1
+            if done.number in self._replayed:
+                self._replayed.discard(done.number)
+            else:
+                self._heard += stats_of(done.parts[0])
+
+
+def without_lost_rows(batches: list[TokenBatch], num_rows: int) -> list[TokenBatch]:
+    """The batches of a round, in which rows that a later one has given to other words stand for no word.
+
+    All births of a round take effect before any of its batches is trained.
+    """
+    lost_V1 = np.zeros(num_rows + 1, bool)
+    kept: list[TokenBatch] = []
+    for batch in reversed(batches):
+        is_lost = lost_V1[np.clip(batch.tokens, 0, num_rows)] & (batch.tokens >= 0)
+        if is_lost.any():
+            tokens = np.where(is_lost, np.int32(num_rows), batch.tokens)
+            batch = replace(batch, tokens=tokens)
+        kept.append(batch)
+        lost_V1[batch.born] = True
+    return kept[::-1]

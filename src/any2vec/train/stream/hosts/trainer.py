@@ -1,0 +1,75 @@
+"""A trainer of a stream: it takes batches as they are dealt, trains them, and tells what came of each.
+
+The loop is that of all training (loop.py); its schedule is what rank 0 deals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from any2vec.cluster.dealer import END, REST, Hand
+from any2vec.cluster.message import Part
+from any2vec.models.stream.learner import StreamLearner
+from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.sync.drivers.dense_batches import DenseBatches
+from any2vec.sync.drivers.served_batches import ServedBatches
+from any2vec.sync.drivers.summed_batches import SummedBatches
+from any2vec.train.loop import run
+from any2vec.train.stream.hosts.wire import Receiver, is_put, stats_part
+from any2vec.types import Stats
+
+TrainerDriver = ServedBatches[TokenBatch] | DenseBatches | SummedBatches
+
+
+class DealtBatches:
+    """The schedule: batches as they come, until none follows. It rests with the others in between.
+
+    Args:
+        tells_state: whether rank 0 learns the state from this trainer, each of which has all of it.
+    """
+
+    def __init__(self, hand: Hand, learner: StreamLearner, driver: TrainerDriver, tells_state: bool) -> None:
+        self.hand = hand
+        self.learner: Any = learner
+        self.driver = driver
+        self.tells_state = tells_state
+
+    def __iter__(self) -> Iterator[TokenBatch]:
+        receiver, driver, learner = Receiver(), self.driver, self.learner
+        while True:
+            phase, parts = self.hand.take()
+            if phase == END:
+                return
+            if phase == REST:
+                if isinstance(driver, ServedBatches):
+                    driver.rest(int(parts[0].array[0]))
+                told = learner.state.values() if self.tells_state else ()
+                self.hand.tell([Part("dense", array.copy()) for array in told])
+            elif is_put(parts):
+                learner.recall(dict(zip(learner.state, (part.array for part in parts[1:]), strict=True)))
+                self.hand.tell([stats_part(Stats(0, 0.0, 0))])
+            else:
+                piece = receiver.piece(parts)
+                if isinstance(driver, ServedBatches):
+                    driver.birth = piece.birth
+                elif isinstance(driver, DenseBatches):
+                    learner.start(piece.batch.born)
+                yield replace(piece.batch, born=np.zeros(0, np.int64))  # where the rows are they have begun
+
+    def told(self, work: TokenBatch, stats: Stats) -> None:
+        """A batch has ended."""
+        self.hand.tell([stats_part(stats)])
+
+
+def train_dealt(hand: Hand, learner: StreamLearner, driver: TrainerDriver, tells_state: bool) -> None:
+    """Train what is dealt until no batch follows.
+
+    Raises:
+        HostError: a host is lost.
+    """
+    batches = DealtBatches(hand, learner, driver, tells_state)
+    run(batches, learner, driver, batches.told)

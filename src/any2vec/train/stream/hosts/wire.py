@@ -1,0 +1,115 @@
+"""A token batch as a message from the host that keeps the vocabulary to a trainer.
+
+[kind, clock, birth, batch, offset, words, words before, whether news come], share of words kept, tokens, born rows,
+then the news, what the vocabulary says of all rows: noise (two arrays) and subsampling; then the words of the batch,
+where a model has them spelled out. What the vocabulary says changes seldom, and each trainer gets it once.
+
+Legend: T tokens, V rows of the tables, R rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from any2vec.cluster.message import Part
+from any2vec.errors import MessageError
+from any2vec.models.stream.char_step import BatchWords
+from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.types import Stats
+
+TRAIN, PUT = 1, 2
+"""kinds of pieces: a batch; a state to go on from"""
+_NUMBERS, _WORD_PARTS = 8, 5
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What a trainer is dealt."""
+
+    batch: TokenBatch
+    clock: int
+    """round of the trainer"""
+    birth: int
+    """the last birth of which the batch knows"""
+
+
+class Sender:
+    """One trainer's messages: it remembers what of the vocabulary the trainer has."""
+
+    def __init__(self) -> None:
+        self._last = TokenBatch(0, np.zeros(0, np.int32), 0)
+
+    def parts(self, piece: Piece) -> list[Part]:
+        """The parts of a batch."""
+        batch = piece.batch
+        has_news = batch.tokens.size > 0 and (
+            batch.alias_V is not self._last.alias_V or batch.keep_V is not self._last.keep_V
+        )
+        numbers = (
+            TRAIN, piece.clock, piece.birth, batch.number, batch.offset, batch.words, batch.words_before, has_news
+        )  # fmt: skip
+        parts = [
+            Part("control", np.array(numbers, np.int64)), Part("control", np.array([batch.keep_rate])),
+            Part("ids", batch.tokens), Part("ids", batch.born),
+        ]  # fmt: skip
+        if has_news:
+            self._last = batch
+            parts += [Part("dense", array) for array in (batch.threshold_V, batch.alias_V, batch.keep_V)]
+        if batch.prepared is not None:
+            parts += [Part("dense", array) for array in _words_of(batch.prepared)]
+        return parts
+
+
+class Receiver:
+    """The trainer's side."""
+
+    def __init__(self) -> None:
+        self._last = TokenBatch(0, np.zeros(0, np.int32), 0)
+
+    def piece(self, parts: Sequence[Part]) -> Piece:
+        """The batch of a message.
+
+        Raises:
+            MessageError: it is none.
+        """
+        numbers = parts[0].array.tolist() if parts else []
+        words_at = 7 if len(numbers) == _NUMBERS and numbers[7] else 4
+        if len(numbers) != _NUMBERS or numbers[0] != TRAIN or len(parts) not in (words_at, words_at + _WORD_PARTS):
+            raise MessageError(f"{len(parts)} parts that begin with {numbers} are no batch of a stream.")
+        _, clock, birth, number, offset, words, before, has_news = numbers
+        tokens = parts[2].array
+        tokens.flags.writeable = False  # one type for the kernels, whatever brought the array
+        if has_news:
+            threshold_V, alias_V, keep_V = (part.array for part in parts[4:7])
+            self._last = replace(self._last, threshold_V=threshold_V, alias_V=alias_V, keep_V=keep_V)
+        self._last = replace(
+            self._last, number=number, tokens=tokens, offset=offset, born=parts[3].array,
+            keep_rate=float(parts[1].array[0]), words=words, words_before=before,
+            prepared=BatchWords(*(part.array for part in parts[words_at:])) if len(parts) > words_at else None,
+        )  # fmt: skip
+        return Piece(self._last, clock, birth)
+
+
+def put_parts(state: Sequence[np.ndarray]) -> list[Part]:
+    """The parts that say what state to go on from, its arrays in their order."""
+    return [Part("control", np.array([PUT], np.int64)), *(Part("dense", array) for array in state)]
+
+
+def is_put(parts: Sequence[Part]) -> bool:
+    return bool(parts) and parts[0].array.tolist() == [PUT]
+
+
+def _words_of(prepared: BatchWords) -> list[np.ndarray]:
+    return [prepared.row_R, prepared.symbol_RS, prepared.size_R, prepared.cuts, prepared.negatives]
+
+
+def stats_part(stats: Stats) -> Part:
+    return Part("control", np.array([stats.items, stats.loss_sum, stats.loss_examples, stats.cpu_seconds], np.float64))
+
+
+def stats_of(part: Part) -> Stats:
+    items, loss, examples, seconds = part.array.tolist()
+    return Stats(int(items), loss, int(examples), seconds)

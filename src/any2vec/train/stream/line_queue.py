@@ -1,0 +1,128 @@
+"""Lines that were taken from the sources and are not trained yet: cut into batches whose size is the stream's alone.
+
+Legend: N lines, B bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from any2vec.sources.base.line_batch import LineBatch
+
+
+class Lines(NamedTuple):
+    """Lines of one source."""
+
+    source: int
+    text_B: np.ndarray
+    stop_N: np.ndarray
+    ids: Sequence[str]
+    """where they are wanted, else none"""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Lines for one batch."""
+
+    parts: list[Lines]
+    """of each source those of the batch, in their order"""
+    duplicates: Counter[int]
+    """by source: lines that were left out since the cut before"""
+
+
+class LineQueue:
+    """First in, first out; whole lines.
+
+    Args:
+        cut_bytes: a cut is the fewest lines with so many bytes.
+        keeps_ids: whether cuts tell the ids of their lines.
+    """
+
+    def __init__(self, cut_bytes: int, keeps_ids: bool) -> None:
+        self.cut_bytes = cut_bytes
+        self.keeps_ids = keeps_ids
+        self.num_bytes = 0
+        self._parts: deque[Lines] = deque()
+        self._duplicates: Counter[int] = Counter()
+
+    def put(self, batch: LineBatch, fresh_N: np.ndarray | None) -> None:
+        """fresh_N bool (N,): lines that have not come before; None: all."""
+        lines: Sequence[int] = range(len(batch))
+        text_B, stop_N = batch.text_B, batch.stop_N
+        if fresh_N is not None and not fresh_N.all():
+            self._duplicates[batch.source] += int(len(fresh_N) - np.count_nonzero(fresh_N))
+            length_N = np.diff(stop_N, prepend=0)
+            text_B = text_B[np.repeat(fresh_N, length_N)]
+            stop_N = np.cumsum(length_N[fresh_N])
+            lines = np.flatnonzero(fresh_N).tolist()
+        if len(stop_N):
+            ids = [batch.id_of(line) for line in lines] if self.keeps_ids else []
+            self._parts.append(Lines(batch.source, text_B, stop_N, ids))
+            self.num_bytes += text_B.size
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is enough for a cut."""
+        return self.num_bytes >= self.cut_bytes
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a cut would have nothing to tell, not even of duplicates."""
+        return not self.num_bytes and not self._duplicates
+
+    def cut(self) -> Cut:
+        """The lines of the next batch; all that there are where they are too few."""
+        parts: list[Lines] = []
+        wanted = self.cut_bytes
+        while wanted > 0 and self._parts:
+            part = self._parts.popleft()
+            lines = int(np.searchsorted(part.stop_N, wanted)) + 1
+            if lines < len(part.stop_N):
+                part, rest = _split(part, lines)
+                self._parts.appendleft(rest)
+            parts.append(part)
+            wanted -= part.text_B.size
+            self.num_bytes -= part.text_B.size
+        duplicates, self._duplicates = self._duplicates, Counter()
+        sources = sorted({part.source for part in parts})
+        return Cut([_joined([part for part in parts if part.source == source]) for source in sources], duplicates)
+
+    def state(self) -> tuple[dict[str, np.ndarray], list[Any]]:
+        """(arrays, JSON): what is in it, for a checkpoint."""
+        parts = list(self._parts)
+        _, text_B, stop_N, _ = _joined(parts)
+        about = [[part.source, len(part.stop_N), list(part.ids)] for part in parts]
+        return {"text": text_B, "stop": stop_N}, [about, sorted(self._duplicates.items())]
+
+    def recall(self, state: dict[str, np.ndarray], about: list[Any]) -> None:
+        """Go on from what `state` has told."""
+        self._parts.clear()
+        text_B, stop_N, line, start = np.array(state["text"]), np.array(state["stop"]), 0, 0
+        for source, lines, ids in about[0]:
+            stops = stop_N[line : line + lines]
+            self._parts.append(Lines(source, text_B[start : stops[-1]], stops - start, ids))
+            line, start = line + lines, int(stops[-1])
+        self.num_bytes = text_B.size
+        self._duplicates = Counter({int(source): int(lines) for source, lines in about[1]})
+
+
+def _split(part: Lines, lines: int) -> tuple[Lines, Lines]:
+    at = int(part.stop_N[lines - 1])
+    first = Lines(part.source, part.text_B[:at], part.stop_N[:lines], part.ids[:lines])
+    return first, Lines(part.source, part.text_B[at:], part.stop_N[lines:] - at, part.ids[lines:])
+
+
+def _joined(parts: Sequence[Lines]) -> Lines:
+    """Lines of one source, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    starts = np.cumsum([0, *(part.text_B.size for part in parts)])
+    texts = [np.zeros(0, np.uint8), *(part.text_B for part in parts)]
+    stops = [np.zeros(0, np.int64), *(part.stop_N + start for part, start in zip(parts, starts[:-1], strict=True))]
+    ids = [one for part in parts for one in part.ids]
+    return Lines(parts[0].source if parts else -1, np.concatenate(texts), np.concatenate(stops), ids)

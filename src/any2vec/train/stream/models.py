@@ -1,0 +1,81 @@
+"""The models of streams by name, and what memory they and their vocabulary may have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from any2vec.cluster.launch.join import check_torch
+from any2vec.errors import InputError
+from any2vec.models.stream.config import StreamModel
+from any2vec.models.stream.learner import StreamLearner
+
+LEARNERS = {
+    "skipgram": ("streamed_skipgram", "StreamedSkipGram"), "ngram": ("streamed_ngram", "StreamedNGram"),
+    "char-lstm": ("streamed_char_lstm", "StreamedCharLstm"),
+}  # fmt: skip
+"""model -> (module below any2vec.models, its learner)"""
+CONFIGS = {
+    "skipgram": ("stream_config", "StreamSkipGram"), "ngram": ("stream_word_config", "StreamNGram"),
+    "char-lstm": ("stream_word_config", "StreamCharLstm"),
+}  # fmt: skip
+_NEED_TORCH = ("char-lstm",)
+TYPE_BYTES = 160
+"""of a word that is counted: places in the hash table, letters, and their copies while a checkpoint is written"""
+ROW_BYTES = 100
+"""of a word that has a row, beside the model's own: its count, its part of the noise, whether it is kept"""
+TYPES_SHARE = 0.25
+"""of the budget, for words that are counted"""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How many words there may be."""
+
+    max_types: int
+    max_rows: int
+
+
+def config_of(name: str) -> type[StreamModel]:
+    """The options' class of a model of streams."""
+    if name not in CONFIGS:
+        raise InputError(f"model must be one of {', '.join(CONFIGS)}, got {name!r}.")
+    return _of(*CONFIGS[name])
+
+
+def budget(model: StreamModel, memory_bytes: int) -> Budget:
+    """How many words a budget has room for.
+
+    Raises:
+        InputError: hardly any.
+    """
+    if model.name in _NEED_TORCH:
+        check_torch(f"Trainers of {model.name}")
+    learner = _of(*LEARNERS[model.name])
+    row_bytes, fixed = learner.row_bytes(model) + ROW_BYTES, learner.fixed_bytes(model)
+    # A power of two: the hash table has just twice as many places.
+    types = 1 << max(0, (int(memory_bytes * TYPES_SHARE) // TYPE_BYTES).bit_length() - 1)
+    rows = max(0, int(memory_bytes * (1 - TYPES_SHARE)) - fixed) // row_bytes
+    if rows < 1000:
+        least = 1300 * row_bytes + fixed * 4 // 3
+        raise InputError(
+            f"memory has room for {rows:,} vectors of dim {model.dim} only; give it {least // 10**6 + 1}MB or more."
+        )
+    # Twice as many are counted as have a row: then the rarest of those that are counted have none.
+    return Budget(types, min(rows, types // 2, 2**31 - 2))
+
+
+def learner_of(model: StreamModel) -> type:
+    """The class of a model's learner."""
+    found: type = _of(*LEARNERS[model.name])
+    return found
+
+
+def make_learner(model: StreamModel, *, max_rows: int, threads: int, seed: int) -> StreamLearner:
+    learner: StreamLearner = _of(*LEARNERS[model.name])(model, max_rows=max_rows, threads=threads, seed=seed)
+    return learner
+
+
+def _of(module: str, name: str) -> Any:
+    return getattr(import_module(f"any2vec.models.{module}"), name)

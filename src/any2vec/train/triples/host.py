@@ -1,0 +1,133 @@
+"""The host of a run of a model of triples: its tables, its learner, its schedule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from any2vec.cluster.transport import Transport
+from any2vec.embeddings import Embeddings
+from any2vec.errors import FormatError
+from any2vec.kernels.clicks.row_start import start_rows
+from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
+from any2vec.models.triples.config import TripleModel
+from any2vec.models.triples.learner import TripleLearner
+from any2vec.models.triples.questions import Questions
+from any2vec.models.triples.scorer import TripleScorer
+from any2vec.models.triples.worker import relation_optimiser
+from any2vec.plan.order.schedule import EpochSchedule
+from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.train.checkpoint import FILE
+from any2vec.train.host import FitRequest, Host, Made, resumed
+from any2vec.train.loop import Alone
+from any2vec.train.progress import Recorder
+from any2vec.train.triples.prepare import PreparedTriples
+
+_RELATIONS = 1
+"""number of the stream from which relations start; that of entities is 0"""
+_TRIED = 8
+"""entities of the made-up batch that compiles the kernels"""
+
+
+class TripleHost(Host):
+    """A single host, with all rows in memory."""
+
+    learner: TripleLearner
+
+    def __init__(self, request: FitRequest, prepared: PreparedTriples, transport: Transport) -> None:
+        super().__init__(request, transport)
+        self.triples, self.data_facts = prepared.triples, prepared.facts
+        model: TripleModel = request.model
+        num_entities, num_relations = len(self.triples.entities), len(self.triples.relations)
+        self.tables = fresh_tables(model, num_entities, num_relations, request.seed)
+        if self.checkpoint is not None:
+            for name, table in self.tables.items():
+                stored = self.checkpoint.state.get(name)
+                if stored is None or stored.shape != table.shape:
+                    raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
+                table[:] = stored
+        self.rounds = 1
+        questions = Questions(model, self.triples.rows(), num_relations, request.seed)
+        self.learner = TripleLearner(
+            model, self.tables["entities"], self.tables["relations"], questions, [(0, num_entities)], request.threads,
+            request.seed,
+        )  # fmt: skip
+        schedule = EpochSchedule(
+            start=0, stop=questions.num_questions, epochs=request.epochs, unit=model.batch_size,
+            piece=model.batch_size, threads=request.threads,
+        )  # fmt: skip
+        bounds = [0, questions.num_questions]
+        self.schedule = resumed(schedule, self.checkpoint, 0, bounds, lambda rest: rest[0], questions.num_questions)
+        self.driver = Alone()
+
+    def compile(self) -> None:
+        """A batch of a few made-up triples goes through every kernel of the run."""
+        model = self.request.model
+        try_kernels(replace(model, num_negatives=2) if model.negatives_of(len(self.triples.entities)) else model)
+
+    def abandon(self, error: BaseException) -> None:
+        """The checkpoint has all that can be kept."""
+
+    def end(self) -> None:
+        """There is nobody to agree with."""
+
+    def agreed(self) -> dict[str, np.ndarray] | None:
+        return self.tables
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def made(self, agreed: dict[str, np.ndarray]) -> Made:
+        model, triples = self.request.model, self.triples
+        entity_VW = np.ascontiguousarray(agreed["entities"][:, : model.dim])
+        relation_RP = np.ascontiguousarray(agreed["relations"][:, : relation_optimiser(model).width])
+        counts = np.bincount(np.concatenate([triples.head, triples.tail]), minlength=len(triples.entities))
+        embeddings = Embeddings(triples.entities, entity_VW, None, counts, meta={"model": model.as_dict()})
+        scorer = TripleScorer(model, triples.entities, triples.relations, entity_VW, relation_RP, triples.rows())
+        return Made(embeddings, scorer=scorer, parts=scorer.parts())
+
+    def facts(self, recorder: Recorder) -> dict[str, Any]:
+        num_entities = len(self.triples.entities)
+        return {
+            "relations": len(self.triples.relations),
+            "num_negatives": self.request.model.negatives_of(num_entities) or num_entities,
+            **self.request.table.facts_of_whole(),
+        }
+
+    def finish(self) -> None:
+        """Nobody asks for anything."""
+
+
+def try_kernels(model: TripleModel) -> None:
+    """Compile what a batch needs, by one of a few made-up triples."""
+    triple_M3 = np.array([[row, 0, (row + 1) % _TRIED] for row in range(_TRIED)])
+    tables = fresh_tables(model, _TRIED, 1, 1)
+    questions = Questions(model, triple_M3, 1, 1)
+    questions.begin(0)
+    learner = TripleLearner(model, tables["entities"], tables["relations"], questions, [(0, _TRIED)], 1, 1)
+    batch = questions.batch(0, questions.num_questions)
+    learner.workers[0].step(batch, learner.negatives.of(batch, 0, 0), model.learning_rate)
+
+
+def start_entities(model: TripleModel, entity_M: np.ndarray, table_MC: np.ndarray, seed: int) -> None:
+    """Rows of these entities (int64) as they start, wherever they stand."""
+    start_rows(table_MC, entity_M, model.dim, stream_key(seed, PURPOSE_INIT, 0), model.start_spread)
+
+
+def fresh_relations(model: TripleModel, num_relations: int, seed: int) -> np.ndarray:
+    """The table of relations as it starts; angles all around."""
+    optimiser, size = relation_optimiser(model), model.num_relation_rows(num_relations)
+    table_RC = np.empty((size, optimiser.num_columns), np.float32)
+    spread = np.pi if model.query == "turn" else model.start_spread
+    start_rows(table_RC, np.arange(size), optimiser.width, stream_key(seed, PURPOSE_INIT, _RELATIONS), spread)
+    return table_RC
+
+
+def fresh_tables(model: TripleModel, num_entities: int, num_relations: int, seed: int) -> dict[str, np.ndarray]:
+    """Tables as they start, values uniform within the model's spread, state 0; angles of relations all around."""
+    entity_VC = np.empty((num_entities, RowOptimiser(model.dim).num_columns), np.float32)
+    start_entities(model, np.arange(num_entities), entity_VC, seed)
+    return {"entities": entity_VC, "relations": fresh_relations(model, num_relations, seed)}

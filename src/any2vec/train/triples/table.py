@@ -1,0 +1,149 @@
+"""The host of a run of a model of triples whose table of entities is larger than memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any2vec.checks import MAX_SEED
+from any2vec.cluster.transport import Transport
+from any2vec.data.triples.buckets import Blocks, TripleBuckets, blocks_of
+from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.embeddings import Embeddings
+from any2vec.models.triples.scorer import TripleScorer
+from any2vec.models.triples.worker import relation_optimiser
+from any2vec.plan.order.buffer import BufferPlan
+from any2vec.plan.order.shared_walk import Rounds, SharedWalk
+from any2vec.tables.disk.partition_exchange import AllPartitions
+from any2vec.tables.disk.partition_store import PartitionStore
+from any2vec.train.host import FitRequest, Host, Made
+from any2vec.train.out_of_core.run import OutOfCoreOptions
+from any2vec.train.out_of_core.shared_table import SharedTable
+from any2vec.train.out_of_core.table_host import TableHost
+from any2vec.train.progress import Recorder
+from any2vec.train.triples.batches import WindowLearner
+from any2vec.train.triples.budget import WINDOW, known_triples, plan_triples, share_triples
+from any2vec.train.triples.host import TripleHost, fresh_relations, start_entities, try_kernels
+from any2vec.train.triples.prepare import PreparedTriples
+from any2vec.train.triples.stored_triples import StoredTriples
+
+
+def triple_host(
+    request: FitRequest, prepared: PreparedTriples, transport: Transport
+) -> Host | TripleTableHost | SharedTable:
+    """The host of a run: with all rows in memory where there is room for them, else with some of them.
+
+    Raises:
+        InputError: the budget is too small, or the run in the folder had other settings.
+    """
+    if transport.hosts > 1:
+        shared = share_triples(request, prepared, transport)
+        if transport.rank:
+            request = replace(request, callback=None, stage=None)
+        return SharedTable(TripleTableHost(request, prepared, shared, transport), transport)
+    plan = known_triples(request, prepared) or plan_triples(request, prepared)
+    if plan is None:
+        return TripleHost(request, prepared, transport)
+    return TripleTableHost(request, prepared, plan, transport)
+
+
+class TripleTableHost(TableHost):
+    """Rows of entities in partitions; those of relations stand beside them."""
+
+    learner: WindowLearner
+
+    def __init__(self, request: FitRequest, prepared: PreparedTriples, plan: BufferPlan, transport: Transport) -> None:
+        self.triples = prepared.triples
+        num_entities, num_relations = len(self.triples.entities), len(self.triples.relations)
+        super().__init__(request, plan, num_entities, prepared.facts)
+        self.relation_RC = fresh_relations(request.model, num_relations, request.seed)
+        seed = host_seed(request.seed, transport.rank)
+        self.rank, self.rounds = transport.rank, None
+        if transport.hosts > 1:
+            self.walk = SharedWalk(
+                hosts=transport.hosts, rank=transport.rank, partitions=plan.partitions, capacity=plan.capacity,
+                epochs=request.epochs, seed=request.seed,
+            )  # fmt: skip
+            self.rounds = self.walk.rounds
+        self.learner = WindowLearner(request.model, self.relation_RC, self.parts, self.walk, num_relations, seed)
+
+    def compile(self) -> None:
+        try_kernels(replace(self.request.model, num_negatives=2))
+
+    def buckets(self, folder: Path, is_new: bool) -> TripleBuckets:
+        given = self.triples
+        blocks = blocks_of(given.head, given.relation, given.tail)
+        if self.rounds is not None:
+            self.learner.count_PP = count_buckets(blocks, self.parts)
+            blocks = own_blocks(blocks, self.parts, self.rounds, self.rank)
+        if is_new:
+            found = TripleBuckets.create(folder, self.parts, len(given.relations), blocks, overwrite=True)
+        else:
+            found = TripleBuckets.open(folder)
+        if self.rounds is None:
+            self.learner.count_PP = found.count_PP
+        return found
+
+    def start(self, entity_M: np.ndarray, row_MC: np.ndarray) -> None:
+        start_entities(self.request.model, entity_M, row_MC, self.request.seed)
+
+    def options(self) -> OutOfCoreOptions:
+        request = self.request
+        return OutOfCoreOptions(
+            batch_size=request.model.batch_size, window=WINDOW, is_shuffled=False, seed=self.learner.seed,
+            threads=request.threads, staleness_bound=request.table.bound_of(request.threads),
+            commit_seconds=request.checkpoint_seconds,
+        )  # fmt: skip
+
+    def dense(self) -> dict[str, np.ndarray]:
+        return {"relations": self.relation_RC}
+
+    def recall(self, dense: Mapping[str, np.ndarray]) -> None:
+        self.relation_RC[:] = dense["relations"]
+
+    def facts(self) -> dict[str, Any]:
+        resident = self.parts.num_entities * self.plan.capacity // self.plan.partitions
+        return {
+            "relations": len(self.triples.relations),
+            "num_negatives": self.learner.num_negatives or resident,
+        }
+
+    def result(self, store: PartitionStore | AllPartitions) -> StoredTriples:
+        width = relation_optimiser(self.request.model).width
+        relation_RP = np.ascontiguousarray(self.relation_RC[:, :width])
+        return StoredTriples(self.request.model, self.triples, store, self.parts, relation_RP, self.spare_bytes)
+
+    def made(self, summary: dict[str, Any], recorder: Recorder) -> Made:
+        embeddings = Embeddings.load(self.out)
+        return Made(embeddings, summary, recorder.records, TripleScorer.load(self.out, embeddings))
+
+
+def host_seed(seed: int, rank: int) -> int:
+    """Of what a host draws for itself; rank 0 draws what a single host does."""
+    return (seed + 1_000_003 * rank) % (MAX_SEED + 1)
+
+
+def count_buckets(blocks: Blocks, parts: EntityParts) -> np.ndarray:
+    """Triples of each bucket, int64 (P, P), of all hosts."""
+    count_PP = np.zeros((parts.partitions, parts.partitions), np.int64)
+    for triple_M3 in blocks():
+        head_M, tail_M = (parts.part_of(parts.rows(triple_M3[:, column])) for column in (0, 2))
+        count_PP += np.bincount(head_M * parts.partitions + tail_M, minlength=count_PP.size).reshape(count_PP.shape)
+    return count_PP
+
+
+def own_blocks(blocks: Blocks, parts: EntityParts, rounds: Rounds, rank: int) -> Blocks:
+    """Of pieces of triples, integers (M, 3), those that a host trains."""
+    size = parts.partitions
+    is_own_PP = np.array([[rounds.host_of((i, j)) == rank for j in range(size)] for i in range(size)])
+
+    def pieces() -> Iterator[np.ndarray]:
+        for triple_M3 in blocks():
+            head_M, tail_M = (parts.part_of(parts.rows(triple_M3[:, column])) for column in (0, 2))
+            yield triple_M3[is_own_PP[head_M, tail_M]]
+
+    return pieces

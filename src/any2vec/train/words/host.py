@@ -1,0 +1,159 @@
+"""One host of a run over sequences: words, or the nodes of walks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.embeddings import Embeddings
+from any2vec.errors import FormatError
+from any2vec.models.words.gram_rows import GramRows
+from any2vec.models.words.learner import SequenceLearner
+from any2vec.models.words.ngram import NGram
+from any2vec.models.words.travelled import TravelledTokens
+from any2vec.plan.order.chunks import chunk_bounds, keep_rest, share_rest
+from any2vec.plan.order.schedule import EpochSchedule, piece_positions
+from any2vec.sync.drivers.rounds import Rounds
+from any2vec.sync.make import make_agreement
+from any2vec.sync.rules.block import compile_merges
+from any2vec.train.checkpoint import FILE, Checkpoint
+from any2vec.train.host import FitRequest, Host, Made, histogram, memories, resumed, summed
+from any2vec.train.loop import Alone
+from any2vec.train.progress import Recorder
+from any2vec.train.words.prepare import Prepared
+from any2vec.train.words.start import carry_over, fresh_tables
+
+
+class SequenceHost(Host):
+    """Its tables, its learner, its schedule and its driver."""
+
+    learner: SequenceLearner
+
+    def __init__(self, request: FitRequest, prepared: Prepared, init: Embeddings | None, transport: Transport) -> None:
+        super().__init__(request, transport)
+        self.prepared = prepared
+        self.data_facts = prepared.facts
+        self.keys, self.counts = prepared.keys, prepared.counts
+        model = request.model
+        if init is None:
+            self.tables = fresh_tables(len(self.keys), model, request.seed)
+        else:
+            self.tables, self.keys, self.counts = carry_over(init, self.keys, self.counts, model, request.seed)
+        self.grams = GramRows(self.keys, model, request.seed) if isinstance(model, NGram) else None
+        if self.grams is not None:
+            self.tables["grams"] = self.grams.table
+        if self.checkpoint is not None:
+            self._restore(self.checkpoint)
+        source = prepared.source
+        self.rounds = 1 if request.agree is None else request.agree.rounds(transport.hosts)
+        self.schedule = self._schedule()
+        self.learner = SequenceLearner(
+            model, prepared.counts, prepared.keep, source, self.tables,
+            block=prepared.block, piece=self.schedule.piece, threads=request.threads, seed=request.seed,
+            subwords=None if self.grams is None else self.grams.subwords,
+        )  # fmt: skip
+        self.driver: Alone | Rounds = Alone()
+        if request.agree is not None:
+            agreement = make_agreement(
+                request.agree, transport, self.learner.state, self.learner, self._occurrences(),
+                self.schedule.all_rounds(), request.threads,
+            )  # fmt: skip
+            if self.checkpoint is not None:
+                agreement.recall(memories(self.checkpoint.state))
+            self.driver = Rounds(agreement, source.ahead if isinstance(source, TravelledTokens) else None)
+
+    def compile(self) -> None:
+        self.learner.compile(for_hosts=self.request.agree is not None)
+        if self.request.agree is not None:
+            compile_merges(self.request.model.dim, self.request.agree.bits)
+
+    def abandon(self, error: BaseException) -> None:
+        """The checkpoint has all that can be kept."""
+
+    def end(self) -> None:
+        """The last round has ended: the hosts agree."""
+
+    def agreed(self) -> dict[str, np.ndarray] | None:
+        """The agreed tables."""
+        return self.learner.state if isinstance(self.driver, Alone) else self.driver.agreement.collect()
+
+    @property
+    def memory(self) -> dict[str, np.ndarray]:
+        return {} if isinstance(self.driver, Alone) else self.driver.agreement.memory
+
+    def made(self, agreed: dict[str, np.ndarray]) -> Made:
+        model = self.request.model
+        # The output rows of hierarchical softmax belong to the inner nodes of its tree, not to keys: they stay here.
+        output = agreed["output"] if model.objective == "negative" else None
+        vectors, maker = agreed["input"], None
+        if self.grams is not None:
+            vectors, maker = self.grams.vectors(vectors), self.grams.maker()
+        return Made(Embeddings(self.keys, vectors, output, self.counts, {"model": model.as_dict()}, maker))
+
+    def facts(self, recorder: Recorder) -> dict[str, Any]:
+        """What only several hosts have to tell, or one with a budget of memory."""
+        if isinstance(self.driver, Alone):
+            return dict(self.request.table.facts_of_whole())
+        counters, driver = self.transport.counters, self.driver
+        own = {
+            "bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase(),
+            "seconds": driver.seconds, "share": driver.seconds / max(recorder.seconds, 1e-9),
+            "walk_seconds": driver.walk_seconds, "counts": driver.facts(),
+        }  # fmt: skip
+        found = self.transport.gather([text_part(json.dumps(own))], "facts")
+        if not found:
+            return {}
+        told = [json.loads(text_of(parts[0])) for parts in found.values()]
+        agree = self.request.agree
+        assert agree is not None
+
+        def mean(name: str) -> float:
+            return float(sum(host[name] for host in told) / len(told))
+
+        return {
+            "hosts": self.transport.hosts, "sync": agree.sync, "scheme": agree.form(self.transport.hosts),
+            "bits": agree.bits, "rounds": driver.rounds, "rounds_per_epoch": self.rounds,
+            "bytes_by_kind": summed([host["bytes_by_kind"] for host in told]),
+            "bytes_by_phase": summed([host["bytes_by_phase"] for host in told]),
+            "agree_seconds": mean("seconds"), "agree_share": mean("share"),
+            **({"walk_seconds": mean("walk_seconds")} if agree.partition is not None else {}),
+            **{name: histogram([host["counts"][name] for host in told]) for name in told[0]["counts"]},
+        }  # fmt: skip
+
+    def finish(self) -> None:
+        if isinstance(self.driver, Rounds):
+            self.driver.finish()
+
+    def _occurrences(self) -> dict[str, np.ndarray]:
+        """How often rows occur in an epoch. Rows that only `init` has come last and do not occur; output rows of
+        hierarchical softmax are no items, and nobody counted them.
+        """
+        both = self.request.model.objective == "negative"
+        return dict.fromkeys(("input", "output") if both else ("input",), self.prepared.counts)
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        for name, table in self.tables.items():
+            rows = checkpoint.state.get(name)
+            if rows is None or rows.shape != table.rows.shape:
+                raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
+            table.rows[:] = rows
+
+    def _schedule(self) -> EpochSchedule:
+        """This host's part of the data; where a run goes on, what is left of it."""
+        source, hosts, rank = self.prepared.source, self.transport.hosts, self.transport.rank
+        bounds = self.prepared.bounds or chunk_bounds(source.num_positions, hosts, source.boundary)
+        schedule = EpochSchedule(
+            start=bounds[rank], stop=bounds[rank + 1], epochs=self.request.epochs, unit=source.unit,
+            piece=piece_positions(source.unit, self.request.model.cost), threads=self.request.threads,
+            rounds=self.rounds, steps=1 if self.request.agree is None else self.request.agree.agreement.steps,
+        )  # fmt: skip
+
+        def share(rest: Any) -> Any:
+            if self.prepared.bounds is not None:
+                return keep_rest(rest, self.prepared.bounds)[rank]
+            return share_rest([range_ for ranges in rest for range_ in ranges], hosts, source.boundary)[rank]
+
+        return resumed(schedule, self.checkpoint, rank, bounds, share, source.num_positions)

@@ -1,0 +1,318 @@
+"""From what the user names to what a learner needs: a token stream, keys, counts, keep probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from any2vec.data.io.files import fingerprint
+from any2vec.data.text.corpus import Corpus, is_corpus
+from any2vec.data.text.text import TextOptions, encode_text
+from any2vec.data.vocab.vocabulary import Keys, Vocabulary, keep_probabilities
+from any2vec.errors import DataError, InputError
+from any2vec.models.words.config import SequenceModel, WalkModel
+from any2vec.models.words.learner import block_positions
+from any2vec.models.words.source import StoredTokens, TokenSource, WalkedTokens
+
+if TYPE_CHECKING:
+    from any2vec.cluster.transport import Transport
+    from any2vec.data.graph.graph import Graph
+    from any2vec.data.graph.options import GraphOptions
+    from any2vec.sampling.walks import WalkOptions
+
+Stage = Callable[[str, int, int | None], None]
+"""called with (what is being read, bytes done, bytes in all or None)"""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Data, ready to be trained on."""
+
+    source: TokenSource
+    keys: Sequence[str]
+    counts: np.ndarray
+    """int64 (V,)"""
+    keep: np.ndarray
+    """float64 (V,)"""
+    block: int
+    """positions of the stream that make one block"""
+    facts: dict[str, Any]
+    """what the data is, for the report and for a resumed run to compare"""
+    bounds: list[int] | None = None
+    """host h trains positions [bounds[h], bounds[h + 1]); None: nobody has cut the data yet"""
+
+
+def prepare(
+    model: SequenceModel,
+    data: Any,
+    *,
+    threads: int,
+    seed: int,
+    text: TextOptions | None,
+    graph: GraphOptions | None,
+    cache_dir: Path | None,
+    stage: Stage | None,
+) -> Prepared:
+    """Read `data` for `model`: a corpus, text, a graph, or stored walks.
+
+    Raises:
+        InputError: the model cannot be trained on such data.
+        DataError: the data cannot be read, or too little is left of it.
+    """
+    corpus = stored_corpus(data)
+    if corpus is not None:
+        _check_text_options(corpus, text)
+    elif model.is_graph:
+        assert isinstance(model, WalkModel)
+        return _prepare_walks(model, open_graph(data, graph, cache_dir, stage), threads, seed)
+    if corpus is None:
+
+        def told(done: int, total: int | None) -> None:
+            if stage is not None:
+                stage("reading", done, total)
+
+        corpus = encode_text(data, text or TextOptions(), cache_dir=cache_dir, progress=told)
+    return _prepare_corpus(model, corpus)
+
+
+def _check_text_options(corpus: Corpus, text: TextOptions | None) -> None:
+    if text is not None and text != TextOptions():
+        raise InputError(
+            f"{corpus.path} is encoded already, so the options of reading text do not apply; leave them out."
+        )
+
+
+def _check_walk_options(model: SequenceModel, corpus: Corpus) -> int:
+    """Length of the stored walks. InputError for an option that asks for other walks than these."""
+    stored = {"walk_length": 40} | corpus.meta.get("options", {})
+    for item in fields(model):
+        value = getattr(model, item.name)
+        applies = item.name not in ("min_count", "max_vocab")
+        if (item.name in stored or not applies) and value != item.default and value != stored.get(item.name):
+            why = f"made with {stored[item.name]!r}; leave it out" if applies else "where every node gets a vector"
+            raise InputError(f"{item.name} = {value!r} does not go with the walks stored in {corpus.path}, {why}.")
+    return int(stored["walk_length"])
+
+
+def stored_corpus(data: Any) -> Corpus | None:
+    """The corpus that `data` is or names, if so."""
+    if isinstance(data, Corpus):
+        return data
+    if isinstance(data, list | tuple) and len(data) == 1:
+        data = data[0]
+    if isinstance(data, str | Path) and str(data) != "-" and is_corpus(data):
+        return Corpus.open(data)
+    return None
+
+
+def open_graph(data: Any, options: GraphOptions | None, cache_dir: Path | None, stage: Stage | None) -> Graph:
+    """The graph that `data` is or names."""
+    from any2vec.data.graph.graph import Graph, is_graph
+    from any2vec.data.graph.options import GraphOptions
+    from any2vec.data.graph.reader import read_graph
+
+    opened = data if isinstance(data, Graph) else None
+    if isinstance(data, list) and len(data) == 1 and isinstance(data[0], str | Path):
+        data = data[0]
+    if isinstance(data, list) and all(isinstance(item, str | Path) for item in data):
+        raise InputError(f"A graph is read from one file, got {len(data)}; join the edge lists into one file first.")
+    if isinstance(data, str | Path) and is_graph(data):
+        opened = Graph.open(data)
+    if opened is not None:
+        if options is not None and options != GraphOptions():
+            raise InputError("The options of reading graphs do not apply to one that is read already; leave them out.")
+        return opened
+
+    def told(done: int, total: int | None) -> None:
+        if stage is not None:
+            stage("reading", done, total)
+
+    return read_graph(data, options or GraphOptions(), cache_dir=cache_dir, progress=told)
+
+
+def _prepare_corpus(model: SequenceModel, corpus: Corpus) -> Prepared:
+    if corpus.kind == "walks":
+        vocabulary = corpus.vocabulary
+        unit = _check_walk_options(model, corpus) + 1
+    else:
+        if model.is_graph:
+            raise InputError(
+                f"{model.name} trains on a graph or on stored walks, and {corpus.path} holds {corpus.kind}; "
+                "use --model skipgram or cbow."
+            )
+        vocabulary = corpus.vocabulary.truncate(model.min_count, model.max_vocab)
+        unit = 0
+    found = Counted(
+        origin={"corpus": corpus.path.name}, kind=corpus.kind, num_slots=len(corpus.tokens),
+        num_tokens=corpus.num_tokens, num_sentences=corpus.num_sentences, num_types=len(corpus.vocabulary),
+        bad_bytes=corpus.meta.get("bad_bytes", 0),
+        digest=fingerprint(corpus.vocabulary.keys.arena, corpus.vocabulary.counts),
+    )  # fmt: skip
+    return prepare_tokens(model, vocabulary, found, lambda block: StoredTokens(corpus.tokens, block), unit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """What was counted of a token stream, all of it, wherever it lies."""
+
+    origin: dict[str, Any]
+    """what tells it from other streams with the same words"""
+    kind: str
+    num_slots: int
+    """tokens and ends of sentences"""
+    num_tokens: int
+    num_sentences: int
+    num_types: int
+    bad_bytes: int
+    digest: str
+    """of all keys and counts"""
+
+
+def prepare_tokens(
+    model: SequenceModel,
+    vocabulary: Vocabulary,
+    found: Counted,
+    source: Callable[[int], TokenSource],
+    unit: int = 0,
+    bounds: list[int] | None = None,
+) -> Prepared:
+    """Of a token stream with this vocabulary, as far as it is kept. source: makes the stream of a unit.
+
+    Raises:
+        DataError: too little is left of it.
+    """
+    check_vocabulary(vocabulary, found.num_types, model)
+    keep = vocabulary.subsample_keep(model.subsample)
+    kept = float((keep * vocabulary.counts).sum())
+    block = unit or block_positions(model, kept / found.num_slots)
+    facts = found.origin | {
+        "kind": found.kind, "num_tokens": found.num_tokens, "num_sentences": found.num_sentences,
+        "num_types": found.num_types, "vocabulary": len(vocabulary),
+        "tokens_in_vocabulary": int(vocabulary.counts.sum()), "kept_per_epoch": round(kept),
+        "bad_bytes": found.bad_bytes, "digest": found.digest,
+    }  # fmt: skip
+    return Prepared(source(block), vocabulary.keys, vocabulary.counts, keep, block, facts, bounds)
+
+
+def check_vocabulary(vocabulary: Vocabulary, num_types: int, model: SequenceModel) -> None:
+    """DataError unless at least two of the `num_types` distinct items are left."""
+    if len(vocabulary) < 2:
+        raise DataError(
+            f"Only {len(vocabulary)} of {num_types:,} distinct items occur {model.min_count} times or "
+            "more, and at least 2 are needed; lower --min-count or give more data."
+        )
+
+
+def _prepare_walks(model: WalkModel, graph: Graph, threads: int, seed: int) -> Prepared:
+    from any2vec.sampling.walks import Walker, count_visits
+
+    walker = Walker(graph.csr, walk_options(model), seed)
+    return _prepared_graph(
+        model, graph, WalkedTokens(walker), graph_facts(model, graph), count_visits(walker, 0, threads)
+    )
+
+
+def check_partition(model: SequenceModel, data: Any) -> None:
+    """Raise InputError unless `data` is something that can be cut into parts of a graph, as far as its kind says."""
+    if not model.is_graph:
+        raise InputError(f"partition is for graphs, and {model.name} reads text; leave it out.")
+    if (corpus := stored_corpus(data)) is not None:
+        raise InputError(f"partition cuts a graph, and {corpus.path} holds walks that are made already; leave it out.")
+
+
+def prepare_travelling(
+    model: SequenceModel, graph: Graph, facts: dict[str, Any], transport: Transport, partition: str, seed: int
+) -> Prepared:
+    """Of a graph that is to lie on all hosts of `transport`, a part each; a collective call.
+
+    graph: whole, as it lies on disk or in memory that logical hosts share; a host keeps its part of it, and all keys.
+    facts: `graph_facts` of it.
+
+    Raises:
+        InputError: the graph cannot be cut like that.
+    """
+    from any2vec.cluster.launch.join import joined
+    from any2vec.cluster.message import Part
+    from any2vec.cluster.transport import LONG_WORK
+    from any2vec.models.words.travelled import TravelledTokens
+    from any2vec.plan.sharding.graph import metis_partition
+    from any2vec.sampling.parts import Owners, cut_part
+    from any2vec.sampling.travel import PHASE, TravellingWalker
+    from any2vec.sampling.travelled import count_visits_together
+    from any2vec.train.words.cutting import metis_apart
+
+    assert isinstance(model, WalkModel)
+    if partition == "metis":  # takes time and memory for the whole graph, so rank 0 alone calls it
+        part_N = np.empty(0, np.int32)
+        if transport.rank == 0:
+            part_N = (metis_apart if joined() else metis_partition)(graph.csr, transport.hosts)
+        told = transport.share([Part("ids", part_N.astype(np.uint16))], PHASE, timeout=LONG_WORK)
+        owners = Owners.of(told[0].array, transport.hosts)
+    else:
+        owners = Owners.make(graph.csr, transport.hosts, partition)
+    part = cut_part(graph.csr, owners, transport.rank, graph.is_directed)
+    walker = TravellingWalker(part, transport, walk_options(model), seed)
+    return _prepared_graph(model, graph, TravelledTokens(walker), facts, count_visits_together(walker))
+
+
+def graph_facts(model: SequenceModel, graph: Graph) -> dict[str, Any]:
+    """What is known of a graph before the first walk: enough to tell whether a former run was on the same."""
+    assert isinstance(model, WalkModel)
+    report = graph.report
+    return {
+        "kind": "graph", "num_nodes": report.num_nodes, "num_edges": report.num_edges,
+        "duplicates": report.duplicates, "self_loops": report.self_loops, "isolated": report.isolated,
+        "header": report.header,
+        "is_directed": graph.is_directed, "is_weighted": report.is_weighted,
+        "num_walks": len(graph) * model.walks_per_node, "digest": _digest(graph),
+    }  # fmt: skip
+
+
+def _prepared_graph(
+    model: WalkModel, graph: Graph, source: TokenSource, facts: dict[str, Any], counts: np.ndarray
+) -> Prepared:
+    facts = facts | {"visits_per_epoch": int(counts.sum())}
+    keep = keep_probabilities(counts, model.subsample)
+    return Prepared(source, graph.keys, counts, keep, source.unit, facts)
+
+
+def _digest(graph: Graph) -> str:
+    keys = Keys.of(graph.keys)
+    return fingerprint(*graph.csr, keys.arena, keys.offsets)
+
+
+def remarks(facts: dict[str, Any]) -> list[str]:
+    """What a person should hear of the data: a sentence for each thing that was mended on the way in, or is in vain."""
+    item = "triples" if facts.get("kind") == "triples" else "edges"
+    odd = {
+        "bad_bytes": "invalid bytes in the text, treated as --bad-bytes says",
+        "duplicates": f"{item} given more than once, merged",
+        "self_loops": "self-loops, kept",
+        "isolated": "nodes without edges, whose vectors stay near where they start",
+        "header": "first line taken as a header (--no-header reads it as an edge)",
+    }
+    found = ((words, facts.get(name)) for name, words in odd.items())
+    told = [f"{words}: {value if isinstance(value, str) else format(value, ',')}" for words, value in found if value]
+    if facts.get("kind") == "clicks" and facts["num_clicks"] in (0, facts["num_examples"]):
+        label = int(facts["num_clicks"] > 0)
+        told.append(
+            f"All {facts['num_examples']:,} examples have the label {label}: nothing can be learned from them; give "
+            "examples of both labels, and check the schema's label."
+        )
+    return told
+
+
+def walk_options(model: WalkModel) -> WalkOptions:
+    """The walks of a model; DeepWalk has p = q = 1."""
+    from any2vec.sampling.walks import WalkOptions
+
+    return WalkOptions(
+        walks_per_node=model.walks_per_node,
+        walk_length=model.walk_length,
+        p=getattr(model, "p", 1.0),
+        q=getattr(model, "q", 1.0),
+    )

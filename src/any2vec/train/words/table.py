@@ -1,0 +1,173 @@
+"""The host of a run of skip-gram whose table is larger than memory: words, or the nodes of walks.
+
+A row has an item's input vector and its output vector. Pairs of (context, centre) are sorted into buckets on disk,
+those of a sweep where it begins (train/words/swept_pairs.py), and trained by the state of the buffer
+(train/words/pair_batches.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from any2vec.cluster.launch.join import joined
+from any2vec.cluster.transport import Transport
+from any2vec.data.triples.entity_parts import EntityParts
+from any2vec.embeddings import Embeddings
+from any2vec.errors import InputError
+from any2vec.formats.native import write_native
+from any2vec.formats.table import Table, check_writable
+from any2vec.kernels.clicks.row_start import start_rows
+from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
+from any2vec.kernels.skipgram.pairs import list_pairs
+from any2vec.models.words.config import SequenceModel
+from any2vec.plan.order.buffer import BufferPlan
+from any2vec.sync.options.run_hosts import RunHosts
+from any2vec.tables.disk.partition_exchange import AllPartitions
+from any2vec.tables.disk.partition_store import PartitionStore
+from any2vec.train.host import FitRequest, Host, Made
+from any2vec.train.out_of_core.run import OutOfCoreOptions
+from any2vec.train.out_of_core.stored_vectors import StoredVectors
+from any2vec.train.out_of_core.table_host import TableHost
+from any2vec.train.progress import Recorder
+from any2vec.train.words.budget import WINDOW, known_words, plan_words, sweeps_of
+from any2vec.train.words.host import SequenceHost
+from any2vec.train.words.pair_batches import BATCH, PairLearner
+from any2vec.train.words.prepare import Prepared
+from any2vec.train.words.swept_pairs import SweptPairs
+
+
+def check_table(model: Any, hosts: RunHosts, init: Any) -> None:
+    """Raise InputError for an argument of `fit` that does not go with a budget of memory, models of triples apart."""
+    kinds = ("skipgram", "negative", "block")
+    if not isinstance(model, SequenceModel) or (model.architecture, model.objective, model.kernel) != kinds:
+        raise InputError(
+            "memory is for models of triples, and for skip-gram with negative sampling by blocks (skipgram, deepwalk, "
+            f"node2vec), not {model.name}{_objective(model)}; leave it out."
+        )
+    if hosts.is_spread or hosts.ray is not None or joined():
+        raise InputError("Words and nodes with a budget of memory train on one host; leave out memory, or the hosts.")
+    if init is not None:
+        raise InputError("Start vectors are held in memory whole; leave out init, or memory.")
+
+
+def _objective(model: Any) -> str:
+    """What it is that makes a model of sequences no such skip-gram."""
+    if not isinstance(model, SequenceModel) or model.architecture != "skipgram":
+        return ""
+    is_negative = model.objective == "negative"
+    return f" with {'kernel' if is_negative else 'objective'} {model.kernel if is_negative else model.objective}"
+
+
+def sequence_host(
+    request: FitRequest, prepared: Prepared, init: Embeddings | None, transport: Transport
+) -> Host | TableHost:
+    """The host of a run: with all rows in memory where there is room for them, else with some of them.
+
+    Raises:
+        InputError: the budget is too small, or the run in the folder had other settings.
+    """
+    if request.table.memory is not None:
+        plan = known_words(request, prepared) or plan_words(request, prepared)
+        if plan is not None:
+            return WordTableHost(request, prepared, plan)
+    return SequenceHost(request, prepared, init, transport)
+
+
+class WordTableHost(TableHost):
+    """Rows of words, or nodes, in partitions."""
+
+    learner: PairLearner
+
+    def __init__(self, request: FitRequest, prepared: Prepared, plan: BufferPlan) -> None:
+        self.sweeps = sweeps_of(request.model, prepared, plan, request.epochs)
+        super().__init__(request, plan, len(prepared.keys), prepared.facts)
+        self.prepared = prepared
+        self.learner = PairLearner(request.model, prepared.counts, self.parts, self.walk, self.sweeps, request.seed)
+
+    def compile(self) -> None:
+        tokens, begin, _, offset = self.prepared.source.piece(0, 0, 0)
+        none_M2 = np.empty((0, 2), np.int32)
+        list_pairs(
+            tokens, begin, begin, offset, np.zeros(1, np.uint64), np.uint64(0), 1, np.zeros(1, np.int32), none_M2
+        )
+        self.learner.compile()
+
+    def buckets(self, folder: Path, is_new: bool) -> SweptPairs:
+        prepared, tell = self.prepared, self.request.stage
+
+        def tick(done: int, total: int) -> None:
+            if self.stop_signal:
+                raise self._interrupted("while pairs were made")
+            if tell is not None and is_new:
+                tell("making pairs", done, total)
+
+        found = SweptPairs(
+            folder, prepared.source, prepared.keep, self.request.model.window, self.parts, prepared.facts["digest"],
+            self.sweeps, tick,
+        )  # fmt: skip
+        if is_new:
+            found.of(0)
+            is_new = False  # from now on there is a table to go on from
+        self.learner.buckets = found
+        return found
+
+    def start(self, entity_M: np.ndarray, row_MC: np.ndarray) -> None:
+        start_words(self.request.model, entity_M, row_MC, self.request.seed)
+
+    def options(self) -> OutOfCoreOptions:
+        request = self.request
+        return OutOfCoreOptions(
+            batch_size=BATCH, window=WINDOW, seed=request.seed, threads=request.threads,
+            staleness_bound=request.table.bound_of(request.threads), commit_seconds=request.checkpoint_seconds,
+        )  # fmt: skip
+
+    def dense(self) -> dict[str, np.ndarray]:
+        return {}
+
+    def recall(self, dense: Mapping[str, np.ndarray]) -> None:
+        pass
+
+    def facts(self) -> dict[str, Any]:
+        return {"sweeps": self.sweeps}
+
+    def result(self, store: PartitionStore | AllPartitions) -> StoredWords:
+        return StoredWords(self.request.model, self.prepared, store, self.parts, self.spare_bytes)
+
+    def made(self, summary: dict[str, Any], recorder: Recorder) -> Made:
+        return Made(Embeddings.load(self.out), summary, recorder.records)
+
+
+def start_words(model: SequenceModel, entity_M: np.ndarray, row_MC: np.ndarray, seed: int) -> None:
+    """Rows of these items (int64) as they start, wherever they stand: input vectors drawn, output vectors 0."""
+    start_rows(row_MC, entity_M, model.dim, stream_key(seed, PURPOSE_INIT), model.start_spread / model.dim)
+
+
+@dataclass(frozen=True)
+class StoredWords:
+    """What goes into the run folder; the same files that a run in memory leaves."""
+
+    model: SequenceModel
+    prepared: Prepared
+    store: PartitionStore | AllPartitions
+    items: EntityParts
+    num_bytes: int
+    """of memory that the vectors may have meanwhile"""
+
+    def save_into(self, folder: Path) -> None:
+        """Write the vectors and the names."""
+        check_writable(self.prepared.keys)
+        dim, half = self.model.dim, self.num_bytes // 2
+        vectors, output = (
+            cast(np.ndarray, StoredVectors(self.store, self.items, dim, half, column)) for column in (0, dim)
+        )
+        meta = {"model": self.model.as_dict()}
+        write_native(Path(folder), Table(self.prepared.keys, vectors, output, self.prepared.counts, meta), "float32")
+
+    def parts(self) -> Mapping[str, Any]:
+        """Nothing stands beside them."""
+        return {}
