@@ -67,27 +67,53 @@ if TYPE_CHECKING:
     from any2vec.train.stream.stream import StreamResult, stream
     from any2vec.types import Progress
 
-_HOMES = {
-    "Corpus": "data.text.corpus", "GraphOptions": "data.graph.reader", "read_graph": "data.graph.reader", "Graph":
-    "data.graph.graph", "TextOptions": "data.text.text", "encode_text": "data.text.text", "Embeddings": "embeddings",
-    "Any2VecError": "errors", "DataError": "errors", "FormatError": "errors", "InputError": "errors", "HostError":
-    "errors", "Interrupted": "errors", "StorageError": "errors", "GAMLPClassifier": "estimators", "NodeEmbedder":
-    "estimators", "WordEmbedder": "estimators", "SkipGram": "models.words.skipgram", "CBOW": "models.words.cbow",
-    "NGram": "models.words.ngram", "DeepWalk": "models.words.deepwalk", "Node2Vec": "models.words.node2vec", "DLRM":
-    "models.clicks.dlrm", "DeepFM": "models.clicks.deepfm", "FactorisationMachine": "models.clicks.fm",
-    "LogisticRegression": "models.clicks.logistic", "Clicks": "data.clicks.clicks", "ClickSchema": "data.clicks.schema",
-    "ClickScorer": "models.clicks.scorer", "ComplEx": "models.triples.complex", "DistMult": "models.triples.distmult",
-    "TransE": "models.triples.transe", "RotatE": "models.triples.rotate", "DotProduct": "models.triples.dot", "GAMLP":
-    "models.layers.ga_mlp", "NodeOptions": "data.graph.node_options", "LayerOptions": "models.layers.options",
-    "NodeClassifier": "models.layers.classifier", "Triples": "data.triples.triples", "TripleOptions":
-    "data.triples.options", "TripleScorer": "models.triples.scorer", "read_triples": "data.triples.triples",
-    "read_clicks": "data.clicks.clicks", "HostOptions": "sync.options.hosts", "TrainerOptions": "sync.options.trainers",
-    "TableHosts": "sync.options.run_hosts", "StreamSkipGram": "models.stream.config", "StreamNGram":
-    "models.stream.word_config", "StreamCharLstm": "models.stream.word_config", "SourceOptions": "sources.base.options",
-    "StreamHosts": "sync.options.stream_hosts", "StreamOptions": "train.stream.options", "StreamResult":
-    "train.stream.stream", "stream": "train.stream.stream", "FitResult": "train.fit", "fit": "train.fit", "Progress":
-    "types",
-}  # fmt: skip
+_NAMES = {
+    "data.clicks.clicks": ["Clicks", "read_clicks"],
+    "data.clicks.schema": ["ClickSchema"],
+    "data.graph.graph": ["Graph"],
+    "data.graph.node_options": ["NodeOptions"],
+    "data.graph.options": ["GraphOptions"],
+    "data.graph.reader": ["read_graph"],
+    "data.text.corpus": ["Corpus"],
+    "data.text.text": ["TextOptions", "encode_text"],
+    "data.triples.options": ["TripleOptions"],
+    "data.triples.triples": ["Triples", "read_triples"],
+    "embeddings": ["Embeddings"],
+    "errors": ["Any2VecError", "DataError", "FormatError", "HostError", "InputError", "Interrupted", "StorageError"],
+    "estimators": ["GAMLPClassifier", "NodeEmbedder", "WordEmbedder"],
+    "models.clicks.deepfm": ["DeepFM"],
+    "models.clicks.dlrm": ["DLRM"],
+    "models.clicks.fm": ["FactorisationMachine"],
+    "models.clicks.logistic": ["LogisticRegression"],
+    "models.clicks.scorer": ["ClickScorer"],
+    "models.layers.classifier": ["NodeClassifier"],
+    "models.layers.ga_mlp": ["GAMLP"],
+    "models.layers.options": ["LayerOptions"],
+    "models.stream.config": ["StreamSkipGram"],
+    "models.stream.word_config": ["StreamCharLstm", "StreamNGram"],
+    "models.triples.complex": ["ComplEx"],
+    "models.triples.distmult": ["DistMult"],
+    "models.triples.dot": ["DotProduct"],
+    "models.triples.rotate": ["RotatE"],
+    "models.triples.scorer": ["TripleScorer"],
+    "models.triples.transe": ["TransE"],
+    "models.words.cbow": ["CBOW"],
+    "models.words.deepwalk": ["DeepWalk"],
+    "models.words.ngram": ["NGram"],
+    "models.words.node2vec": ["Node2Vec"],
+    "models.words.skipgram": ["SkipGram"],
+    "sources.base.options": ["SourceOptions"],
+    "sync.options.hosts": ["HostOptions"],
+    "sync.options.run_hosts": ["TableHosts"],
+    "sync.options.stream_hosts": ["StreamHosts"],
+    "sync.options.trainers": ["TrainerOptions"],
+    "train.fit": ["FitResult", "fit"],
+    "train.stream.options": ["StreamOptions"],
+    "train.stream.stream": ["StreamResult", "stream"],
+    "types": ["Progress"],
+}
+"""module -> its public names"""
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [*sorted(_HOMES), "__version__"]
 

@@ -1,4 +1,4 @@
-"""Plain twin of `any2vec.plan.lookahead.window` and `any2vec.plan.lookahead.exact`: it sees the whole stream, and asks what each step
+"""Plain twin of `plan.lookahead.window` and `plan.lookahead.exact`: it sees the whole stream, and asks what each step
 is to do with each row."""
 
 from __future__ import annotations

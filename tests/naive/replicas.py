@@ -62,7 +62,7 @@ def _totals(replicas: Sequence[np.ndarray]) -> list[float]:
 
 
 class Trainers:
-    """The twin of `any2vec.sync.replay.Replay`, of plain SGD: what each event of a schedule does, in plain words."""
+    """The twin of `sync.replay.Replay`, of plain SGD: what each event of a schedule does, in plain words."""
 
     def __init__(self, rule: str, values: Sequence[np.ndarray], rate: float, **told: Any) -> None:
         self.rule = rule

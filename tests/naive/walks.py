@@ -1,4 +1,4 @@
-"""Plain twin of `kernels.graph.walk` and of the alias tables: one walk at a time, sets for neighbours, the same draws."""
+"""Plain twin of `kernels.graph.walk` and of the alias tables: one walk at a time, the same draws."""
 
 from __future__ import annotations
 

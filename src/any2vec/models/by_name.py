@@ -14,7 +14,7 @@ def model_of(options: Mapping[str, Any], known: Mapping[str, str], what: str) ->
     """The model whose `as_dict` this is.
 
     Args:
-        known: name, and that of its module -> its class; what: they learn from.
+        known: name, and that of its module -> its class; what: they learn from, which names their folder.
 
     Raises:
         FormatError: it is none that this version knows.
@@ -24,7 +24,7 @@ def model_of(options: Mapping[str, Any], known: Mapping[str, str], what: str) ->
     name = options.pop("model", None)
     if name not in known:
         raise FormatError(f"There is no model of {what} called {name!r}; known are {', '.join(known)}.")
-    kind = getattr(import_module(f"any2vec.models.{name}"), known[name])
+    kind = getattr(import_module(f"any2vec.models.{what}.{name}"), known[name])
     odd = options.keys() - {item.name for item in fields(kind)}
     if odd:
         raise FormatError(f"{name} has no option {min(odd)!r}; it is of another version of any2vec.")

@@ -68,12 +68,17 @@ class TrainJob:
         found = json.loads(text)
         options = dict(found["model"])
         name = options.pop("model")
-        home = import_module(f"any2vec.models.{name.replace('-', '_')}")
-        model = getattr(home, (MODELS | CLICK_MODELS | TRIPLE_MODELS | NODE_MODELS)[name])(**options)
-        kinds = ((CLICK_MODELS, TrainerOptions), (TRIPLE_MODELS, TableHosts), (NODE_MODELS, LayerOptions))
-        kind = next((own for names, own in kinds if name in names), HostOptions)
+        kinds = (
+            (MODELS, "words", HostOptions),
+            (CLICK_MODELS, "clicks", TrainerOptions),
+            (TRIPLE_MODELS, "triples", TableHosts),
+            (NODE_MODELS, "layers", LayerOptions),
+        )
+        names, folder, kind = next(own for own in kinds if name in own[0])
+        home = import_module(f"any2vec.models.{folder}.{name.replace('-', '_')}")
+        model = getattr(home, names[name])(**options)
 
-        def made(kind: Any, key: str) -> Any:
+        def made(kind: type, key: str) -> Any:
             return None if found[key] is None else kind(**found[key])
 
         return cls(

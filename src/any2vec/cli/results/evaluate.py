@@ -126,7 +126,8 @@ def function(task: str) -> Any:
     """The function of `any2vec.evaluate` behind a task; scikit-learn is imported only by those that need it."""
     if task == "triples":
         return importlib.import_module("any2vec.evaluate.triple_files").evaluate_triple_file
-    return getattr(importlib.import_module(f"any2vec.evaluate.{task}"), f"evaluate_{task}")
+    room = "graph" if task in ("nodes", "links") else "words"
+    return getattr(importlib.import_module(f"any2vec.evaluate.{room}.{task}"), f"evaluate_{task}")
 
 
 def _scorer(run: Path) -> Any:

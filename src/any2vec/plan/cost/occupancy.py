@@ -161,7 +161,7 @@ def _touched(found: Frequencies, reading: Reading, share: float, has_union: bool
 
 
 def _by_block(tables: tuple[_Steps, _Steps], hosts: int) -> np.ndarray:
-    """int64 (2, H): rows that are read of each block; rows are dealt out, so blocks are alike (plan/sharding/striped.py)."""
+    """int64 (2, H): rows that are read of each block; rows are striped, so blocks are alike."""
     found = []
     for chances, sizes, _ in tables:
         bounds = contiguous_bounds(int(sizes.sum()), hosts)

@@ -12,13 +12,13 @@ from any2vec.models.stream.config import StreamModel
 from any2vec.models.stream.learner import StreamLearner
 
 LEARNERS = {
-    "skipgram": ("streamed_skipgram", "StreamedSkipGram"), "ngram": ("streamed_ngram", "StreamedNGram"),
-    "char-lstm": ("streamed_char_lstm", "StreamedCharLstm"),
+    "skipgram": ("skipgram", "StreamedSkipGram"), "ngram": ("ngram", "StreamedNGram"),
+    "char-lstm": ("char_lstm", "StreamedCharLstm"),
 }  # fmt: skip
-"""model -> (module below any2vec.models, its learner)"""
+"""model -> (module below any2vec.models.stream, its learner)"""
 CONFIGS = {
-    "skipgram": ("stream_config", "StreamSkipGram"), "ngram": ("stream_word_config", "StreamNGram"),
-    "char-lstm": ("stream_word_config", "StreamCharLstm"),
+    "skipgram": ("config", "StreamSkipGram"), "ngram": ("word_config", "StreamNGram"),
+    "char-lstm": ("word_config", "StreamCharLstm"),
 }  # fmt: skip
 _NEED_TORCH = ("char-lstm",)
 TYPE_BYTES = 160
@@ -78,4 +78,4 @@ def make_learner(model: StreamModel, *, max_rows: int, threads: int, seed: int) 
 
 
 def _of(module: str, name: str) -> Any:
-    return getattr(import_module(f"any2vec.models.{module}"), name)
+    return getattr(import_module(f"any2vec.models.stream.{module}"), name)

@@ -1,4 +1,4 @@
-"""`python -m any2vec.train.words.cutting INDPTR INDICES MADE PARTS`: METIS, in a process of its own; see `metis_apart`."""
+"""`python -m any2vec.train.words.cutting INDPTR INDICES MADE PARTS`: METIS in its own process; see `metis_apart`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEPT = 20  # lines of standard error
 
 
 def metis_apart(csr: Csr, parts: int) -> np.ndarray:
-    """`plan.sharding.graph.metis_partition`, int32 (N,), in another process, of this one's group; no error here outlives it.
+    """`plan.sharding.graph.metis_partition`, int32 (N,), in another process of this one's group.
 
     METIS holds Python's lock for as long as it works, which is minutes for millions of edges. In a host's own process
     no thread could show the other hosts meanwhile that it is alive, and they would give it up.

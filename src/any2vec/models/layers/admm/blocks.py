@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from any2vec.cluster.grid import Grid
+from any2vec.models.layers.weights import linear
 
 _SLACK = 1.0 + 1e-6
 """a step is so much shorter than the longest that is sure to be legal"""

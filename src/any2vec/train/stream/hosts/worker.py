@@ -1,4 +1,4 @@
-"""`python -m any2vec.train.stream.hosts.worker JOB`: one host of a run over a stream that a parent has spread over processes.
+"""`python -m any2vec.train.stream.hosts.worker JOB`: one host of a run over a stream that a parent has started.
 
 JOB is what `StreamJob.to_json` made, or a file that holds it. Rank 0 tells the parent how far it is, a line of JSON at
 a time, and at the end the summary.
