@@ -173,9 +173,9 @@ def train(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
     hosts = spec.hosts
     is_several = hosts.hosts is not None and ((task.num_ranks(spec) or 1) > 1 or hosts.restarts > 0)
     if (is_several or hosts.ray is not None) and not joined():
-        check_torch()
         if hooks.on_epoch is not None:
             raise InputError("on_epoch is called where training happens: use logical_hosts, or start with torchrun.")
+        check_torch()
         embeddings, summary, records, scorer = train_in_processes(spec, hooks)
         return FitResult(embeddings, summary, records, out, scorer)
     made = run_joined(spec, hooks, started) if joined() else run_here(spec, hooks, started)

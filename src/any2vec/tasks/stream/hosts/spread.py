@@ -79,7 +79,6 @@ def _link(spec: RunSpec) -> LinkModel | None:
 
 def _in_processes(spec: RunSpec, hooks: Hooks, ranks: int) -> Made:
     """Start processes, on this machine or on a Ray cluster, hear what rank 0 reports, and open the result."""
-    check_torch()
     sources, hosts, out = spec.reading["sources"], spec.hosts, spec.run.out
     _check_addresses(spec.data)
     for source in open_sources(spec.data, sources, spec.run.seed):
@@ -99,6 +98,7 @@ def _in_processes(spec: RunSpec, hooks: Hooks, ranks: int) -> Made:
     with temporary_folder() as folder:
         result = folder / "result" if out is None else out
         threads = spec.run.threads or max(1, usable_cores() // ranks)
+        check_torch()
         own = replace(spec, run=replace(spec.run, out=result, threads=threads))
         restarts = carry_out(own, ranks, WORKER, folder, on_line)
         if not summary:
