@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from any2vec.sync.options.stream_hosts import StreamHosts
 
 from any2vec.errors import InputError
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.models.stream.word_config import StreamCharLstm, StreamNGram
-from any2vec.sync.options.stream_hosts import StreamHosts
 from any2vec.tasks.stream.hosts.crew import check_model
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.stream import stream

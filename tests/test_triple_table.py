@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
+from any2vec.train.out_of_core.table_options import TableOptions, parse_size
 from typer.testing import CliRunner
 
 import any2vec
@@ -36,7 +37,6 @@ from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train import fit, progress, run_folder
 from any2vec.train.out_of_core import table_budget
 from any2vec.train.out_of_core.stored_vectors import StoredVectors
-from any2vec.train.out_of_core.table_options import TableOptions, parse_size
 from ended_runs import fails_at, stops_after
 
 NUM_TRAIN, NUM_TEST = 6000, 400

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from any2vec.train.out_of_core.table_options import TableOptions
 from typer.testing import CliRunner
 
 import any2vec
@@ -28,7 +29,6 @@ from any2vec.tasks.words.start import fresh_tables
 from any2vec.tasks.words.swept_pairs import SweptPairs
 from any2vec.train import progress
 from any2vec.train.out_of_core import table_budget
-from any2vec.train.out_of_core.table_options import TableOptions
 from ended_runs import fails_at, stops_after
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")

@@ -11,7 +11,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -123,25 +123,37 @@ def text(data: Data) -> Any:
     return str(data.text())
 
 
-def hosts(number: int, **options: Any) -> Any:
-    return a2v.HostOptions(logical_hosts=number, **options)
+def spread(**options: Any) -> dict[str, Any]:
+    """Arguments of `fit` and `stream` for options of hosts, of their agreement and of storage."""
+    kinds = {"hosts": a2v.HostOptions, "sync": a2v.SyncOptions, "storage": a2v.StorageOptions}
+    found: dict[str, Any] = {}
+    for kind, options_class in kinds.items():
+        names = {item.name for item in fields(options_class)}
+        own = {name: options.pop(name) for name in list(options) if name in names}
+        if own:
+            found[kind] = options_class(**own)
+    return found | options
+
+
+def hosts(number: int, **options: Any) -> dict[str, Any]:
+    return spread(logical_hosts=number, **options)
 
 
 fit_run("skipgram/one", SKIPGRAM, text, **TEXT)
 fit_run("skipgram/one-in-memory", SKIPGRAM, text, out=None, **TEXT)
 fit_run("skipgram/one-classic", a2v.SkipGram(dim=10, window=3, min_count=2, kernel="classic"), text, **TEXT)
 fit_run("skipgram/one-hierarchical", a2v.SkipGram(dim=10, min_count=2, objective="hierarchical"), text, **TEXT)
-fit_run("skipgram/logical-1", SKIPGRAM, text, hosts=hosts(1), **TEXT)
-fit_run("skipgram/logical-2", SKIPGRAM, text, hosts=hosts(2), **TEXT)
-fit_run("skipgram/logical-4", SKIPGRAM, text, hosts=hosts(4), **TEXT)
+fit_run("skipgram/logical-1", SKIPGRAM, text, **hosts(1), **TEXT)
+fit_run("skipgram/logical-2", SKIPGRAM, text, **hosts(2), **TEXT)
+fit_run("skipgram/logical-4", SKIPGRAM, text, **hosts(4), **TEXT)
 fit_run(
     "skipgram/logical-adasum-8-bits", SKIPGRAM, text,
-    hosts=hosts(3, sync="adasum", scheme="pull-opt", bits=8, rounds_per_epoch=3), **TEXT,
+    **hosts(3, sync="adasum", scheme="pull-opt", bits=8, rounds_per_epoch=3), **TEXT,
 )  # fmt: skip
-fit_run("skipgram/logical-16-bits", SKIPGRAM, text, hosts=hosts(3, bits=16), **TEXT)
-fit_run("skipgram/logical-overlap", SKIPGRAM, text, hosts=hosts(3, overlap=True, rounds_per_epoch=4), **TEXT)
+fit_run("skipgram/logical-16-bits", SKIPGRAM, text, **hosts(3, bits=16), **TEXT)
+fit_run("skipgram/logical-overlap", SKIPGRAM, text, **hosts(3, overlap=True, rounds_per_epoch=4), **TEXT)
 fit_run("skipgram/logical-parts", SKIPGRAM, lambda data: [str(data.text(part)) for part in range(2)],
-        hosts=hosts(2, read="parts"), **TEXT)  # fmt: skip
+        **hosts(2, read="parts"), **TEXT)  # fmt: skip
 AGREEMENTS: dict[str, dict[str, Any]] = {
     "adasum": {"sync": "adasum", "scheme": "rep-base"},
     "adasum-symmetric": {"sync": "adasum-symmetric", "scheme": "rep-opt"},
@@ -155,11 +167,11 @@ AGREEMENTS: dict[str, dict[str, Any]] = {
     "gaia-clock": {"sync": "gaia:clock=1:0.1", "bits": 8},
 }
 for agreement, options in AGREEMENTS.items():
-    fit_run(f"skipgram/logical-{agreement}", SKIPGRAM, text, hosts=hosts(4, rounds_per_epoch=3, **options), **TEXT)
+    fit_run(f"skipgram/logical-{agreement}", SKIPGRAM, text, **hosts(4, rounds_per_epoch=3, **options), **TEXT)
 fit_run("skipgram/processes", SKIPGRAM, text, hosts=2, needs=("torch",), **TEXT)
 fit_run("cbow/one", a2v.CBOW(dim=16, window=3, min_count=2), text, **TEXT)
 fit_run("cbow/one-hierarchical", a2v.CBOW(dim=16, window=3, min_count=2, objective="hierarchical"), text, **TEXT)
-fit_run("cbow/logical-2", a2v.CBOW(dim=16, window=3, min_count=2), text, hosts=hosts(2), **TEXT)
+fit_run("cbow/logical-2", a2v.CBOW(dim=16, window=3, min_count=2), text, **hosts(2), **TEXT)
 fit_run("ngram/one", a2v.NGram(dim=12, window=3, min_count=2, buckets=500), text, **TEXT)
 
 
@@ -179,7 +191,7 @@ def resumed_words(place: Place) -> Outcome:
 
 @golden("skipgram/logical-resumed")
 def resumed_hosts(place: Place) -> Outcome:
-    return resumed(SKIPGRAM, text(place.data), place, stops_at_epoch=True, epochs=3, hosts=hosts(3, bits=8))
+    return resumed(SKIPGRAM, text(place.data), place, stops_at_epoch=True, epochs=3, **hosts(3, bits=8))
 
 
 @golden("skipgram/disk", is_alone=True)
@@ -200,14 +212,14 @@ def graph(data: Data) -> Any:
 
 
 fit_run("deepwalk/one", a2v.DeepWalk(**WALKS), graph, epochs=2)
-fit_run("deepwalk/logical-2", a2v.DeepWalk(**WALKS), graph, epochs=2, hosts=hosts(2))
-fit_run("deepwalk/logical-hash", a2v.DeepWalk(**WALKS), graph, epochs=2, hosts=hosts(3, partition="hash"))
-fit_run("deepwalk/logical-contiguous", a2v.DeepWalk(**WALKS), graph, epochs=2, hosts=hosts(2, partition="contiguous"))
+fit_run("deepwalk/logical-2", a2v.DeepWalk(**WALKS), graph, epochs=2, **hosts(2))
+fit_run("deepwalk/logical-hash", a2v.DeepWalk(**WALKS), graph, epochs=2, **hosts(3, partition="hash"))
+fit_run("deepwalk/logical-contiguous", a2v.DeepWalk(**WALKS), graph, epochs=2, **hosts(2, partition="contiguous"))
 fit_run("node2vec/one", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2)
-fit_run("node2vec/logical-2", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2, hosts=hosts(2))
-fit_run("node2vec/logical-hash", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2, hosts=hosts(3, partition="hash"))
+fit_run("node2vec/logical-2", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2, **hosts(2))
+fit_run("node2vec/logical-hash", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2, **hosts(3, partition="hash"))
 fit_run("node2vec/processes-hash", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2, needs=("torch",),
-        hosts=a2v.HostOptions(hosts=2, partition="hash"))  # fmt: skip
+        **spread(hosts=2, partition="hash"))  # fmt: skip
 
 
 @golden("node2vec/disk", is_alone=True)
@@ -231,12 +243,12 @@ fit_run("rotate/one", a2v.RotatE(num_negatives=30, loss="logistic", **TRIPLES), 
 fit_run("transe/one", a2v.TransE(loss="margin", reciprocal=False, **TRIPLES), triples, epochs=3)
 fit_run("distmult/one", a2v.DistMult(l2=0.001, **TRIPLES), triples, epochs=3)
 fit_run("dot/one", a2v.DotProduct(**TRIPLES), triples, epochs=3)
-TWO_TABLES = a2v.TableHosts(logical_hosts=2)
-SHARED: dict[str, Any] = {"memory": "4GB", "epochs": 3}
+TWO_TABLES = hosts(2)
+SHARED: dict[str, Any] = {"storage": "4GB", "epochs": 3}
 """hosts that share a table have partitions even where there is room for all of it"""
-fit_run("complex/shared", a2v.ComplEx(**TRIPLES), triples, hosts=TWO_TABLES, **SHARED)
-fit_run("rotate/shared", a2v.RotatE(num_negatives=30, degree_share=0.5, **TRIPLES), triples, hosts=TWO_TABLES, **SHARED)
-fit_run("transe/shared-3", a2v.TransE(num_negatives=30, **TRIPLES), triples, hosts=a2v.TableHosts(logical_hosts=3),
+fit_run("complex/shared", a2v.ComplEx(**TRIPLES), triples, **TWO_TABLES, **SHARED)
+fit_run("rotate/shared", a2v.RotatE(num_negatives=30, degree_share=0.5, **TRIPLES), triples, **TWO_TABLES, **SHARED)
+fit_run("transe/shared-3", a2v.TransE(num_negatives=30, **TRIPLES), triples, **hosts(3),
         **SHARED)  # fmt: skip
 fit_run("rotate/shared-processes", a2v.RotatE(num_negatives=30, degree_share=0.5, **TRIPLES), triples, hosts=2,
         needs=("torch",), **SHARED)  # fmt: skip
@@ -250,7 +262,7 @@ def resumed_triples(place: Place) -> Outcome:
 @golden("rotate/shared-resumed")
 def resumed_shared(place: Place) -> Outcome:
     model = a2v.RotatE(num_negatives=30, degree_share=0.5, **TRIPLES)
-    return resumed(model, triples(place.data), place, hosts=TWO_TABLES, **(SHARED | {"epochs": 12}))
+    return resumed(model, triples(place.data), place, **TWO_TABLES, **(SHARED | {"epochs": 12}))
 
 
 LONG: dict[str, Any] = {"dim": 4094, "batch_size": 500, "num_negatives": 20}
@@ -285,8 +297,7 @@ def clicks(data: Data) -> Any:
 def click_run(name: str, model: Any, **options: Any) -> None:
     """Register a run of a model of clicks; options: epochs, or those of its hosts."""
     epochs = options.pop("epochs", 2)
-    spread = a2v.TrainerOptions(**options) if options else None
-    fit_run(name, model, clicks, needs=TORCH, epochs=epochs, schema=SCHEMA, hosts=spread)
+    fit_run(name, model, clicks, needs=TORCH, epochs=epochs, schema=SCHEMA, **spread(**options))
 
 
 click_run("dlrm/one", DLRM)
@@ -316,8 +327,8 @@ def resumed_clicks(place: Place) -> Outcome:
 
 @golden("dlrm/logical-resumed", needs=TORCH)
 def resumed_trainers(place: Place) -> Outcome:
-    spread = a2v.TrainerOptions(logical_hosts=2, sync="bsp", rounds_per_epoch=4)
-    return resumed(DLRM, clicks(place.data), place, epochs=8, schema=SCHEMA, hosts=spread)
+    own = spread(logical_hosts=2, sync="bsp", rounds_per_epoch=4)
+    return resumed(DLRM, clicks(place.data), place, epochs=8, schema=SCHEMA, **own)
 
 
 # ---- layers
@@ -328,11 +339,10 @@ GA_MLP: dict[str, Any] = {"layers": 4, "width": 8, "growth": "2", "hops": 2}
 
 def layer_run(name: str, model: Any, **options: Any) -> None:
     """Register a run of GA-MLP; options: those of its hosts."""
-    spread = {"hosts": a2v.LayerOptions(**options)} if options else {}
 
     @golden(name, needs=TORCH)
     def call(place: Place) -> Outcome:
-        return classified(model, place, **spread)
+        return classified(model, place, **spread(**options))
 
 
 def classified(model: Any, place: Place, run: Callable[..., Outcome] | None = None, **options: Any) -> Outcome:
@@ -363,7 +373,7 @@ def resumed_layers(place: Place) -> Outcome:
 
 
 STREAM: dict[str, Any] = {
-    "threads": 1, "seed": SEED, "linger": 0, "batch_bytes": 2000, "min_count": 2, "memory": "20MB",
+    "threads": 1, "seed": SEED, "linger": 0, "batch_bytes": 2000, "min_count": 2,
     "snapshot_seconds": 1e6,
 }  # fmt: skip
 FADING = {"half_life": 4000, "replay": 0.5}
@@ -374,29 +384,29 @@ LIVE_LSTM = a2v.StreamCharLstm(
 )
 
 
-def stream_run(name: str, model: Any, *, needs: tuple[str, ...] = (), spread: Any = None, **options: Any) -> None:
+def stream_run(name: str, model: Any, *, needs: tuple[str, ...] = (), over: Any = None, **options: Any) -> None:
     """Register a run over a stream that is one call."""
 
     @golden(name, needs=needs)
     def call(place: Place) -> Outcome:
-        return streamed(model, place, spread, **options)
+        return streamed(model, place, over, **options)
 
 
 def live(number: int, **options: Any) -> Any:
-    return a2v.StreamHosts(logical_hosts=number, **({"sync": "sync"} | options))
+    return spread(logical_hosts=number, **({"sync": "sync"} | options))
 
 
 stream_run("stream-skipgram/one", LIVE_SKIPGRAM)
 stream_run("stream-skipgram/one-fading", LIVE_SKIPGRAM, **FADING)
 stream_run("stream-ngram/one", LIVE_NGRAM)
 stream_run("stream-char-lstm/one", LIVE_LSTM, needs=TORCH)
-stream_run("stream-skipgram/hosts-1", LIVE_SKIPGRAM, spread=live(1))
-stream_run("stream-skipgram/hosts-2", LIVE_SKIPGRAM, spread=live(2))
-stream_run("stream-skipgram/hosts-2-servers", LIVE_SKIPGRAM, spread=live(2, servers=2))
-stream_run("stream-skipgram/hosts-2-dense", LIVE_SKIPGRAM, spread=live(2, sync="dense"))
-stream_run("stream-char-lstm/hosts-2", LIVE_LSTM, needs=TORCH, spread=live(2))
+stream_run("stream-skipgram/hosts-1", LIVE_SKIPGRAM, over=live(1))
+stream_run("stream-skipgram/hosts-2", LIVE_SKIPGRAM, over=live(2))
+stream_run("stream-skipgram/hosts-2-servers", LIVE_SKIPGRAM, over=live(2, servers=2))
+stream_run("stream-skipgram/hosts-2-dense", LIVE_SKIPGRAM, over=live(2, sync="dense"))
+stream_run("stream-char-lstm/hosts-2", LIVE_LSTM, needs=TORCH, over=live(2))
 stream_run("stream-skipgram/hosts-processes", LIVE_SKIPGRAM, needs=TORCH,
-           spread=a2v.StreamHosts(hosts=2, servers=1, sync="sync"))  # fmt: skip
+           over=spread(hosts=2, servers=1, sync="sync"))  # fmt: skip
 
 
 @golden("stream-skipgram/one-resumed")
@@ -500,27 +510,29 @@ def from_disk(model: Any, data: Any, place: Place, megabytes: float, **options: 
     needed = 0
     for _ in range(2):
         try:
-            fitted(model, data, place, memory=1, **options)
+            fitted(model, data, place, **spread(memory="1", **options))
         except a2v.InputError as error:
             found = re.search(r"of which (\d+)MB", str(error))
             assert found is not None, error
             needed = int(found[1])
     assert needed, "a budget of one byte was enough"
-    return fitted(model, data, place, memory=int((needed + megabytes) * 1e6), **options)
+    memory = int((needed + megabytes) * 1e6)
+    return fitted(model, data, place, **spread(memory=str(memory), **options))
 
 
-def streamed(model: Any, place: Place, spread: Any = None, **options: Any) -> Outcome:
+def streamed(model: Any, place: Place, over: Any = None, **options: Any) -> Outcome:
     """One call of `stream` over a file that ends."""
     files = [str(place.data.text(0, 900))]
-    result = a2v.stream(model, files, out=place.out, options=a2v.StreamOptions(**(STREAM | options)), hosts=spread)
+    own = a2v.StreamOptions(**(STREAM | options))
+    result = a2v.stream(model, files, out=place.out, options=own, storage="20MB", **(over or {}))
     assert result is not None
     newest = max((place.out / "snapshots").iterdir())
     # How often a rank asks for rows that are not there yet depends on the clock, and so do bytes of control.
-    repeat = "all" if spread is None else "data"
+    repeat = "all" if over is None else "data"
     return Outcome(result.summary, returned(result.embeddings), newest, repeat)
 
 
-def resumed_lines(model: Any, place: Place, spread: Any, **options: Any) -> Outcome:
+def resumed_lines(model: Any, place: Place, over: Any, **options: Any) -> Outcome:
     """A run over a stream that ends behind six batches, and one that goes on."""
-    streamed(model, place, spread, steps=6, **options)
-    return replace(streamed(model, place, spread, resume=True, **options), bytes_that_repeat="none")
+    streamed(model, place, over, steps=6, **options)
+    return replace(streamed(model, place, over, resume=True, **options), bytes_that_repeat="none")
