@@ -35,7 +35,7 @@ def run(sync: str, trainers: int, batches: int) -> None:
                 step = agreement.begin(0, index)
                 agreement.apply(0, step, problem.gradient(replica.value, transport.rank, index))
             agreement.finish()
-            found, syncs = agreement.model(), agreement.facts()["syncs"]
+            found, syncs = agreement.gather_result(), agreement.facts()["syncs"]
         if centre is not None:
             centre.leave(60)
         told = transport.gather([control(syncs)], "report")

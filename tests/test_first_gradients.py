@@ -157,7 +157,7 @@ def conduct(trainers: int, needed: int, batches: int, script: Sequence[int]) -> 
         for rank in range(trainers):
             transport.send(rank, (), "end", "script")
         agreement.finish()
-        return agreement.facts(), agreement.memory["value"]
+        return agreement.facts(), agreement.state_dict()["value"]
 
     def host(transport: Transport) -> Any:
         return trainer(transport) if transport.rank < trainers else conductor(transport)
@@ -249,7 +249,7 @@ def test_n_of_n_are_the_bits_of_bsp(counts: tuple[int, ...], kind: Any, center: 
             own = range(counts[transport.rank])
             assert train(agreement, transport.rank, own, rough) == list(own)
         agreement.finish()
-        return agreement.replica.value, agreement.model()
+        return agreement.replica.value, agreement.gather_result()
 
     expected = stepped(kind, summed(counts, rough)).value
     found = run_logical(max(at + 1, trainers), work, patience=20)

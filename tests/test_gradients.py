@@ -86,7 +86,7 @@ def test_bsp_steps_by_the_sum_in_rank_order_and_all_end_together(counts: tuple[i
         steps = train(agreement, transport.rank, range(counts[transport.rank]), rough)
         assert steps == list(range(counts[transport.rank]))
         agreement.finish()
-        return agreement.replica, agreement.model(), agreement.facts()
+        return agreement.replica, agreement.gather_result(), agreement.facts()
 
     expected = stepped(kind, summed(counts, rough))
     found = run_logical(len(counts), work, patience=20)
@@ -113,7 +113,7 @@ def test_trainers_settle_after_different_numbers_of_batches(how: str) -> None:
                 agreement.apply(0, step, rough(rank, step))
                 index += 1
             agreement.settle()
-            seen.append((agreement.replica.value if rank < 3 else agreement.memory["value"]).copy())
+            seen.append((agreement.replica.value if rank < 3 else agreement.state_dict()["value"]).copy())
             transport.barrier()
         agreement.finish()
         return seen
@@ -360,7 +360,7 @@ def test_servers_go_on_from_their_memories(layout: tuple[list[int], list[int]], 
             agreement = served(transport, 2, servers, how, kind=kind)
             agreement.replica.value[:] = value
             if memories:
-                agreement.recall(memories)
+                agreement.load_state_dict(memories)
             agreement.start()
             for index in batches:
                 if transport.rank == index % 2 or how == "m-of-n":
@@ -369,7 +369,7 @@ def test_servers_go_on_from_their_memories(layout: tuple[list[int], list[int]], 
                     agreement.settle()  # one after the other
             if how == "m-of-n":
                 agreement.settle()
-            memory = agreement.memory
+            memory = agreement.state_dict()
             agreement.finish()
             return agreement.replica.value, memory
 
@@ -378,12 +378,12 @@ def test_servers_go_on_from_their_memories(layout: tuple[list[int], list[int]], 
                 return work(transport)
             agreement = served(transport, 2, servers, how, kind=kind)
             if memories:
-                agreement.recall(memories)
+                agreement.load_state_dict(memories)
             agreement.start()
             for _ in batches if how == "async" else [0]:
                 agreement.settle()
             agreement.finish()
-            return agreement.replica.value, agreement.memory
+            return agreement.replica.value, agreement.state_dict()
 
         return run_logical(4, host, patience=20)
 
@@ -396,7 +396,7 @@ def test_servers_go_on_from_their_memories(layout: tuple[list[int], list[int]], 
 def test_memories_of_another_model_are_refused() -> None:
     def work(transport: Transport) -> None:
         agreement = served(transport, 1, [0], "async", kind="adam")
-        agreement.recall([{"value": np.zeros(SIZE, np.float32), "count": np.array([3])}])
+        agreement.load_state_dict([{"value": np.zeros(SIZE, np.float32), "count": np.array([3])}])
 
     with pytest.raises(FormatError, match="0 numbers 'mean' of the servers of dense parameters, not 11"):
         run_logical(1, work, patience=20)

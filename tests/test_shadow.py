@@ -139,7 +139,7 @@ def test_workers_go_on_while_a_sync_is_held(sync: str) -> None:
             is_done.set()
         steps(agreement, transport.rank, 20)
         agreement.finish()
-        agreement.model()
+        agreement.gather_result()
         assert agreement.facts()["syncs"] > 0
         if centre is not None:
             centre.leave()
@@ -175,7 +175,7 @@ def train_through_slow_syncs(sync: str) -> tuple[float, dict[str, Any]]:
             while agreement.syncing.syncs == turn and time.monotonic() < until:
                 time.sleep(0.001)
         agreement.finish()
-        return agreement.model(), agreement.facts()
+        return agreement.gather_result(), agreement.facts()
 
     (model, facts), _ = run_logical(2, host, patience=30)
     assert model is not None and facts["sync_gap"] == {"100": 4}
@@ -264,7 +264,7 @@ def test_a_slow_trainer_is_not_given_up() -> None:
             time.sleep(0.1)
             steps(agreement, 1, 1, index)
         agreement.finish()
-        agreement.model()
+        agreement.gather_result()
         centre.leave()
         return agreement.facts()["syncs"]
 
@@ -305,12 +305,12 @@ def test_nothing_moves_while_all_stand_still(sync: str, quick_turns: None) -> No
                 done += 5
             agreement.settle()
             before = agreement.replica.value.copy(), agreement.facts()["syncs"]
-            memory, model = dict(agreement.memory), agreement.model()
+            memory, model = dict(agreement.state_dict()), agreement.gather_result()
             time.sleep(0.03)
             transport.barrier()
             assert np.array_equal(agreement.replica.value, before[0]) and agreement.facts()["syncs"] == before[1]
             assert {name: array.tobytes() for name, array in memory.items()} == {
-                name: array.tobytes() for name, array in agreement.memory.items()
+                name: array.tobytes() for name, array in agreement.state_dict().items()
             }
             if transport.rank == 0:
                 assert model is not None
@@ -319,7 +319,7 @@ def test_nothing_moves_while_all_stand_still(sync: str, quick_turns: None) -> No
                     assert centre is not None and np.array_equal(centre.read(), model)
             transport.barrier()
         agreement.finish()
-        agreement.model()
+        agreement.gather_result()
         if centre is not None:
             centre.leave()
         return models

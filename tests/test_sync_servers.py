@@ -174,7 +174,7 @@ def test_every_push_counts_once_and_what_is_collected_is_of_one_moment(bound: in
                 agreement.open(work_of(number))
                 tables["input"][transport.rank :] += transport.rank + 1
                 agreement.close()
-            found.append(agreement.collect())
+            found.append(agreement.gather_result())
         agreement.finish()
         return found
 
@@ -202,7 +202,7 @@ def test_the_averaging_server_moves_by_a_share_towards_each_host() -> None:
                 agreement.close()
                 agreement.client.drain()
             transport.barrier()
-        found = agreement.collect()
+        found = agreement.gather_result()
         agreement.finish()
         return found
 
@@ -226,7 +226,7 @@ def test_what_rounding_leaves_out_of_a_push_comes_with_the_next(kind: type[Serve
                 tables["input"] += np.linspace(0, 1, ROWS * DIM, dtype=np.float32).reshape(ROWS, DIM)
             agreement.close()
             transport.barrier()
-        found = agreement.collect()
+        found = agreement.gather_result()
         owed = np.abs(agreement.residuals.tables["input"]).max()
         assert owed < 1e-6
         agreement.finish()
@@ -299,7 +299,7 @@ def test_frequent_rows_are_averaged_and_others_are_not(has_counts: bool) -> None
             agreement.open(work_of(number))
             tables["input"] += transport.rank
             before = tables["input"].copy()
-            found = agreement.collect()
+            found = agreement.gather_result()
             assert np.array_equal(tables["input"], before)
             agreement.close()
             states.append(tables["input"].copy())
@@ -327,11 +327,11 @@ def test_a_replica_is_remembered() -> None:
             {"input replica": start_tables()["input"] + rank, "output replica": start_tables()["output"]}
             for rank in range(transport.hosts)
         ]
-        assert first.memory.keys() == memories[0].keys()
-        assert all(np.array_equal(rows, memories[transport.rank][name]) for name, rows in first.memory.items())
-        second.recall(memories)
+        assert first.state_dict().keys() == memories[0].keys()
+        assert all(np.array_equal(rows, memories[transport.rank][name]) for name, rows in first.state_dict().items())
+        second.load_state_dict(memories)
         assert np.array_equal(second.tables["input"], first.tables["input"])
-        second.recall(memories[:1])
+        second.load_state_dict(memories[:1])
         assert np.array_equal(second.tables["input"], first.tables["input"])
 
     run_logical(2, host)

@@ -99,7 +99,7 @@ def train_replicas(
         agreement.start()
         _train(problem, replica, agreement, transport.rank, counts[transport.rank], workers, longest_gap)
         agreement.finish()
-        model = agreement.model()
+        model = agreement.gather_result()
         if centre is not None:
             centre.leave()
         return model, replica.value, agreement.facts()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from any2vec.tables.replica import Replica
+from any2vec.types import ShardedStateful
 
 
-class DenseAgreement(Protocol):
+class DenseAgreement(ShardedStateful, Protocol):
     """One trainer's side. Its worker threads call `begin` and `apply` for each of their batches, at once.
 
     Embedding rows are no business of it: they have one copy, or an access of their own.
@@ -35,21 +35,14 @@ class DenseAgreement(Protocol):
     def finish(self) -> None:
         """This trainer has no batch left; returns when all have come here, or raises HostError in good time."""
 
-    def model(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         """The parameters that count as the model, at rank 0, None elsewhere; collective, after `settle` or `finish`."""
-
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        """What this host must remember beside its replica, for a checkpoint."""
-
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """Take up the memories of a former run, by rank."""
 
     def facts(self) -> dict[str, Any]:
         """Counts for the summary: numbers, and histograms {text of a number: count}."""
 
 
-class NoAgreement:
+class NoAgreement(DenseAgreement):
     """Every trainer for itself; the model is rank 0's replica."""
 
     def __init__(self, replica: Replica, rank: int = 0) -> None:
@@ -71,15 +64,8 @@ class NoAgreement:
     def finish(self) -> None:
         """Nobody waits for anybody."""
 
-    def model(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         return self.replica.value if self.rank == 0 else None
-
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        return {}
-
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """There is nothing to take up."""
 
     def facts(self) -> dict[str, Any]:
         return {}

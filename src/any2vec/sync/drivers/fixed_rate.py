@@ -11,6 +11,7 @@ import numpy as np
 
 from any2vec.sync.drivers.syncing import Syncing
 from any2vec.sync.rules.replica_rule import ReplicaRule
+from any2vec.types import State
 
 
 class FixedRate:
@@ -51,15 +52,14 @@ class FixedRate:
         with self._turn:
             self.syncing.finish()
 
-    def model(self) -> np.ndarray | None:
-        return self.rule.model()
+    def gather_result(self) -> np.ndarray | None:
+        return self.rule.gather_result()
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        return self.rule.memory
+    def state_dict(self) -> State:
+        return self.rule.state_dict()
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        self.rule.recall(memories)
+    def load_state_dict(self, states: Sequence[State]) -> None:
+        self.rule.load_state_dict(states)
 
     def facts(self) -> dict[str, Any]:
         """As `Syncing`."""

@@ -22,6 +22,7 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import LONG_WORK, Transport, text_of, text_part
 from any2vec.errors import Any2VecError, HostError, InputError
 from any2vec.sync.rules.gradient_rule import GradientRule
+from any2vec.types import State
 
 OPEN, FETCH, GIVE, SETTLE, FINISH = "open", "fetch", "give", "settle", "finish"
 VERBS = (OPEN, FETCH, GIVE, SETTLE, FINISH)
@@ -126,14 +127,12 @@ class GradientServer:
                 text = str(error) if isinstance(error, Any2VecError) else f"{type(error).__name__}: {error}"
                 self._send(trainer, lane, REFUSED, [text_part(text)])
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Parameters and state of the optimiser of this moment, float32 (Q,) each; count: steps made, float32 (1,)."""
+    def state_dict(self) -> State:
+        """Parameters and state of the optimiser of this moment, float32 (Q,) each; count: steps made, int64."""
         replica = self.rule.replica
         with self._changed:
             arrays = {"value": replica.value, **replica.state}
-            return {name: array.copy() for name, array in arrays.items()} | {
-                "count": np.array([replica.count], np.float32)
-            }
+            return {name: array.copy() for name, array in arrays.items()} | {"count": np.array(replica.count)}
 
     def _do(self, trainer: int, verb: str, lane: int, number: int, dense: Sequence[Part]) -> None:
         value_Q = self.rule.replica.value

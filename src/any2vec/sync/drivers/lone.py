@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.types import Work
 
 
-class LoneHost:
+class LoneHost(Agreement):
     """One host; tables: name -> float32 (V, D), trained in place."""
 
     def __init__(self, tables: dict[str, np.ndarray]) -> None:
@@ -21,14 +20,6 @@ class LoneHost:
     def close(self) -> None:
         """Nobody to agree with."""
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The tables."""
         return self.tables
-
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        """Nothing."""
-        return {}
-
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """What hosts of a former run agreed on is all that counts here."""

@@ -8,10 +8,10 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from any2vec.types import Stats, Work
+from any2vec.types import ShardedStateful, Stats, Work
 
 
-class Agreement(Protocol):
+class Agreement(ShardedStateful, Protocol):
     """What hosts do around a round; every host calls the same methods in the same order."""
 
     def open(self, work: Work) -> None:
@@ -20,18 +20,8 @@ class Agreement(Protocol):
     def close(self) -> None:
         """After the last work of a round."""
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables at rank 0, None elsewhere; they hold until the next call of any method."""
-
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        """What this host alone remembers from round to round; a checkpoint keeps it.
-
-        Its arrays may be those that the next work changes: who keeps them, or sends them, copies them first.
-        """
-
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """Take up the memories of all hosts of a former run, by rank; there may have been more or fewer of them."""
 
 
 @runtime_checkable

@@ -28,7 +28,7 @@ from any2vec.sync.rules.first_gradients import FirstGradients, Told
 from any2vec.sync.rules.gradient_rule import ACCEPTED, DROPPED, UNKNOWN, GradientRule
 from any2vec.sync.rules.gradients_as_they_come import GradientsAsTheyCome
 from any2vec.tables.replica import Replica
-from any2vec.types import LEFT_OUT
+from any2vec.types import LEFT_OUT, State
 
 RuleOf = Callable[[Replica], GradientRule]
 """from what a server is to hold, its rule"""
@@ -46,7 +46,7 @@ def first_of(trainers: Sequence[int], needed: int, told: Told | None = None) -> 
 
 class ServedGradients:
     """A `DenseAgreement`: one on every trainer, and one on every server that trains nothing (its `start`, `settle`,
-    `finish`, `memory`, `recall` and `facts`).
+    `finish`, `state_dict`, `load_state_dict` and `facts`).
 
     In a step, Q parameters come to each trainer and its Q gradients leave it, in as many messages as there are servers.
 
@@ -137,21 +137,20 @@ class ServedGradients:
         if self.server is not None:
             self.server.join()
 
-    def model(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         return self.replica.value if self.transport.rank == self.trainers[0] else None
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """Of a server: its slice of the parameters and their optimiser's state, float32; how often it stepped."""
-        return {} if self.server is None else self.server.state()
+        return {} if self.server is None else self.server.state_dict()
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Before `start`, and after the replica has what it goes on with. The number of servers may be another one.
 
         Raises:
-            FormatError: the memories are not those of servers of so many parameters.
+            FormatError: the states are not those of servers of so many parameters.
         """
-        told = [memory for memory in memories if "value" in memory]
+        told = [state for state in states if "value" in state]
         if self.server is None:
             return
         held = self.server.rule.replica
@@ -162,14 +161,14 @@ class ServedGradients:
             return
         arrays = {"value": held.value, **held.state}
         for name, array in arrays.items():
-            whole = np.concatenate([memory.get(name, np.empty(0, np.float32)) for memory in told])
+            whole = np.concatenate([state.get(name, np.empty(0, np.float32)) for state in told])
             if whole.shape != self.replica.value.shape:
                 raise FormatError(
                     f"A checkpoint has {len(whole)} numbers {name!r} of the servers of dense parameters, not "
                     f"{len(self.replica.value)}: it was made by another model or optimiser."
                 )
             array[:] = self._own(whole)
-        held.count = int(told[0]["count"][0])
+        held.count = int(told[0]["count"].item())
 
     def facts(self) -> dict[str, Any]:
         """The first server: its rule's. A trainer: wait_seconds; m-of-n: accepted, dropped, left_out {rank: count}.

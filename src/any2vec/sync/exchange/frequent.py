@@ -16,7 +16,7 @@ from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.exchange.tracking import Inspector
 from any2vec.sync.options import names
 from any2vec.sync.options.hosts import HostOptions
-from any2vec.types import Work
+from any2vec.types import State, Work
 
 FIRST = 1024
 """rows that every synchronisation averages"""
@@ -53,7 +53,7 @@ class FrequentRows:
         for name, mean_KD in self._average(ids).items():
             self.tables[name][ids] = mean_KD
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The mean of all replicas, at rank 0; they stay as they are."""
         ids = np.arange(len(self._order))
         mine = self._reduce(ids)
@@ -62,16 +62,15 @@ class FrequentRows:
             return None
         return {name: np.concatenate([found[rank][i].array for rank in sorted(found)]) for i, name in enumerate(mine)}
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """This host's replica."""
         if self.transport.hosts == 1:
             return {}
         return {f"{name} replica": table for name, table in self.tables.items()}
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Take the own replica up again; where hosts were more, fewer or agreed otherwise, all start from the mean."""
-        mine = memories[self.transport.rank] if len(memories) == self.transport.hosts else {}
+        mine = states[self.transport.rank] if len(states) == self.transport.hosts else {}
         for name, table in self.tables.items():
             if f"{name} replica" in mine:
                 table[:] = mine[f"{name} replica"]

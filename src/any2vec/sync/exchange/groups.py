@@ -27,7 +27,7 @@ from any2vec.plan.order import groups as plan
 from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.base.members import FAINT, Watch, average, exchange_among, weighted_mean
 from any2vec.sync.options.names import Groups
-from any2vec.types import Work
+from any2vec.types import State, Work
 
 _FADE = np.float32(0.5)
 
@@ -53,7 +53,7 @@ class DivideAndShuffle:
         self._watch = Watch(tables)
         self._weight = {name: np.zeros(len(table), np.float32) for name, table in tables.items()}
         self._life_left = {name: np.zeros(len(table), np.uint8) for name, table in tables.items()}
-        self._moved = {name: np.zeros(len(table), np.uint8) for name, table in tables.items()}
+        self._moved = {name: np.zeros(len(table), bool) for name, table in tables.items()}
         """whether this host's copy has ever changed"""
         self._number = 0
         self.groups(0)
@@ -78,27 +78,25 @@ class DivideAndShuffle:
             self._mark(name)
         self._share(members, self._reduce(members))
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The weighted mean over all hosts, at rank 0."""
         say = {name: np.maximum(self._weight[name], FAINT * moved) for name, moved in self._moved.items()}
         return average(self.transport, self.tables, say)
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """This host's rows and their news."""
-        news = {
-            f"ds-sync.{name}.news": np.stack([self._weight[name], self._life_left[name], self._moved[name]])
-            for name in self.tables
-        }
-        return news | {f"ds-sync.{name}": table for name, table in self.tables.items()}
+        kept = {"": self.tables, ".weight": self._weight, ".life": self._life_left, ".moved": self._moved}
+        return {f"ds-sync.{name}{end}": arrays[name] for end, arrays in kept.items() for name in self.tables}
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Go on with the rows that this host had; on another number of hosts all go on from the mean."""
-        mine = memories[self.transport.rank] if len(memories) == self.transport.hosts else {}
+        mine = states[self.transport.rank] if len(states) == self.transport.hosts else {}
         for name, table in self.tables.items():
-            if f"ds-sync.{name}.news" in mine:
+            if f"ds-sync.{name}" in mine:
                 table[:] = mine[f"ds-sync.{name}"]
-                self._weight[name][:], self._life_left[name][:], self._moved[name][:] = mine[f"ds-sync.{name}.news"]
+                self._weight[name][:] = mine[f"ds-sync.{name}.weight"]
+                self._life_left[name][:] = mine[f"ds-sync.{name}.life"]
+                self._moved[name][:] = mine[f"ds-sync.{name}.moved"]
         self._watch.look_again()
 
     def _mark(self, name: str) -> None:
@@ -107,7 +105,7 @@ class DivideAndShuffle:
         self._weight[name] *= _FADE
         self._weight[name][changed] += 1
         self._life_left[name][changed] = self._life
-        self._moved[name][changed] = 1
+        self._moved[name][changed] = True
 
     def _reduce(self, members: list[int]) -> dict[str, News]:
         """Each member averages its share of the rows. Returns this host's share."""
@@ -148,7 +146,7 @@ class DivideAndShuffle:
         self.tables[name][ids] = rows
         self._weight[name][ids] = weights
         self._life_left[name][ids] = left
-        self._moved[name][ids] = 1
+        self._moved[name][ids] = True
         self._watch.look(name, ids)
 
 

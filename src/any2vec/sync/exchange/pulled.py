@@ -14,7 +14,7 @@ import numpy as np
 from any2vec.cluster.transport import Transport
 from any2vec.sync.exchange.tracking import Inspector, Tracked, Tracker
 from any2vec.sync.rules.block import Rule
-from any2vec.types import Work
+from any2vec.types import State, Work
 
 
 class Pulled:
@@ -52,15 +52,14 @@ class Pulled:
         self._tracker.push(tracked, outgoing, are_changes)
         self._tracked = None
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """What rounding has left out."""
-        return self._tracker.residuals.tables
+        return self._tracker.residuals.state_dict()
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Take up what rounding left out of a former run."""
-        self._tracker.residuals.recall(memories, self.transport.rank, self.transport.hosts)
+        self._tracker.residuals.load_state_dict(states, self.transport.rank, self.transport.hosts)
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0."""
-        return self._tracker.collect()
+        return self._tracker.gather_result()

@@ -20,7 +20,7 @@ from any2vec.sync.base.copying import put_rows, rows_of
 from any2vec.sync.base.crew import Crew
 from any2vec.sync.rules.block import Rule, gather_blocks
 from any2vec.sync.rules.residual import Residuals
-from any2vec.types import Work
+from any2vec.types import State, Work
 
 
 class Replicated:
@@ -71,16 +71,15 @@ class Replicated:
                 slots, values = self._read(list(parts), high - low)
                 self._take(name, low + slots, values)
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """What rounding has left out."""
-        return self.residuals.tables
+        return self.residuals.state_dict()
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Take up what rounding left out of a former run."""
-        self.residuals.recall(memories, self.transport.rank, self.transport.hosts)
+        self.residuals.load_state_dict(states, self.transport.rank, self.transport.hosts)
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0."""
         if self.bits == 32:
             return self.tables if self.transport.rank == 0 else None

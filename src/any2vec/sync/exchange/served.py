@@ -17,7 +17,7 @@ from any2vec.sync.rules.residual import Residuals
 from any2vec.tables.server.blocks.row_block import Added, RowBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.server import RowServer
-from any2vec.types import Work
+from any2vec.types import State, Work
 
 SETTLE_EVERY = 16
 """trainers that do not wait for each other meet after so many rounds, and at the end of an epoch"""
@@ -85,7 +85,7 @@ class Served(ABC):
         self.client.tick(self.clock)
         self.clock += 1
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The rows of all servers, at rank 0, with every push in them."""
         self.client.drain()
         self.transport.barrier("drain")
@@ -93,14 +93,13 @@ class Served(ABC):
         self.transport.barrier("drain")  # before it, no host may push again
         return tables
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """What rounding has left out."""
-        return self.residuals.tables
+        return self.residuals.state_dict()
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Take up what rounding left out of a former run."""
-        self.residuals.recall(memories, self.transport.rank, self.transport.hosts)
+        self.residuals.load_state_dict(states, self.transport.rank, self.transport.hosts)
 
     def facts(self) -> dict[str, dict[str, int]]:
         """Histograms of this host's server, as `RowServer.facts`."""

@@ -18,6 +18,7 @@ from any2vec.sync.base.circle import Circle
 from any2vec.sync.rules.centre import Centre
 from any2vec.sync.rules.replica_rule import STANDING, WORKING, Phase, from_slices
 from any2vec.tables.replica import Replica
+from any2vec.types import State
 
 _KEPT = "easgd.centre"
 
@@ -108,15 +109,14 @@ class ElasticReplica:
             pause = min(2 * pause, 0.5)
         self._keep()
 
-    def model(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         return self._kept
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        return {} if self._kept is None else {_KEPT: self._kept[None].copy()}
+    def state_dict(self) -> State:
+        return {} if self._kept is None else {_KEPT: self._kept.copy()}
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        self._kept = from_slices(_KEPT, memories, len(self.replica.value)) if self.rank == 0 else None
+    def load_state_dict(self, states: Sequence[State]) -> None:
+        self._kept = from_slices(_KEPT, states, len(self.replica.value)) if self.rank == 0 else None
 
     def _keep(self) -> None:
         if self.rank == 0:

@@ -12,13 +12,14 @@ from typing import Protocol
 import numpy as np
 
 from any2vec.tables.replica import Replica
+from any2vec.types import ShardedStateful, State
 
 WORKING, STANDING, FINISHED = 0, 1, 2
 """what a trainer says of itself in a sync: its workers run, they stand still for a while, or it has no batch left"""
 Phase = Callable[[], None]
 
 
-class ReplicaRule(Protocol):
+class ReplicaRule(ShardedStateful, Protocol):
     """One trainer's side of a rule; one sync at a time."""
 
     rank: int
@@ -63,19 +64,12 @@ class ReplicaRule(Protocol):
     def part(self) -> None:
         """The last sync is done; returns when that is so of all trainers."""
 
-    def model(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         """The parameters that count as the model, at rank 0, after `stand` or `part`. Collective."""
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        """What must be remembered beside the replica, after `stand`: float32 with two dimensions."""
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """Take up memories of a former run, by rank, before `start`."""
-
-
-def from_slices(name: str, memories: Sequence[dict[str, np.ndarray]], size: int) -> np.ndarray | None:
+def from_slices(name: str, states: Sequence[State], size: int) -> np.ndarray | None:
     """An array of `size` numbers whose slices ranks remembered in their order; None where they do not make it up."""
-    slices = [np.asarray(memory[name], np.float32).reshape(-1) for memory in memories if name in memory]
+    slices = [np.asarray(state[name], np.float32) for state in states if name in state]
     whole = np.concatenate(slices) if slices else np.empty(0, np.float32)
     return whole if whole.size == size else None

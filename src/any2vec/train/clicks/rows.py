@@ -68,7 +68,7 @@ class HostRows(Protocol):
     def settle(self) -> None:
         """All hosts' accesses have flushed. Collective."""
 
-    def collect(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         """The table, float32 (V, C), at rank 0. Collective, after `settle`."""
 
     def facts(self) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class OwnRows:
     def settle(self) -> None:
         """All changes are in the table."""
 
-    def collect(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         return self.table
 
     def facts(self) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class ServedRows:
     def settle(self) -> None:
         self.transport.barrier("settle")
 
-    def collect(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         found = self.transport.gather([Part("rows", self.table.copy())] if len(self.table) else [], "gather")
         if not found:
             return None

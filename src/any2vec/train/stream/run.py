@@ -23,14 +23,13 @@ from any2vec.sources.base.options import MOST_LINE
 from any2vec.sources.base.seen_lines import SeenLines
 from any2vec.sources.base.source import Source
 from any2vec.sources.opening import open_source
-from any2vec.train.checkpoint import FILE
+from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint
 from any2vec.train.loop import Driver, run
 from any2vec.train.progress import cut_log
 from any2vec.train.stream.batches import Limits, Replay, TokenBatches
-from any2vec.train.stream.checkpoint import StreamCheckpoint, load_stream
 from any2vec.train.stream.folder import IDS, TrainedIds, forget_stream, snapshot_of, stream_folder, write_about
 from any2vec.train.stream.hosts.dealer import DealtLearner
-from any2vec.train.stream.keeper import StreamKeeper
+from any2vec.train.stream.keeper import BATCHES, StreamKeeper
 from any2vec.train.stream.models import Budget, budget, make_learner
 from any2vec.train.stream.options import StreamOptions
 from any2vec.train.stream.progress import LOG, StreamProgress, StreamRecorder
@@ -40,7 +39,6 @@ from any2vec.types import Stats
 REPLAY_WORDS = 1_000_000
 _DELIVERIES = ("exactly once", "at least once", "at most once")
 """the weaker the later"""
-_BATCHES = "batches."
 
 
 class Lead(Protocol):
@@ -138,14 +136,14 @@ class StreamRun:
         self.driver = AloneOnStream(dealt)
         return dealt
 
-    def _checkpoint(self) -> StreamCheckpoint | None:
+    def _checkpoint(self) -> Checkpoint | None:
         """What the run goes on from, if it does."""
         file = None if self.request.out is None else self.request.out / FILE
         if not self.request.options.resume or file is None or not file.exists():
             return None
-        return load_stream(file, self.settings)
+        return load_checkpoint(file, self.settings, _needs)
 
-    def _batches(self, room: Budget, learner: StreamLearner, checkpoint: StreamCheckpoint | None) -> TokenBatches:
+    def _batches(self, room: Budget, learner: StreamLearner, checkpoint: Checkpoint | None) -> TokenBatches:
         options, reading = self.request.options, self.request.reading
         # A row that changes its word does so between two batches; no batch has more words than this.
         rest = (options.batch_bytes + MOST_LINE) // 2
@@ -164,16 +162,15 @@ class StreamRun:
             keeps_ids=options.log_ids, prepare=learner.prepare, replay=_replay(options),
         )  # fmt: skip
         if checkpoint is not None:
-            state = {name: array for name, array in checkpoint.state.items() if not name.startswith(_BATCHES)}
-            learner.recall(state)
-            batches.recall(
-                {name.removeprefix(_BATCHES): array for name, array in checkpoint.state.items() if name not in state},
-                checkpoint.place,
+            state = {name: array for name, array in checkpoint.state.items() if not name.startswith(BATCHES)}
+            learner.load_state_dict(state)
+            batches.load_state_dict(
+                {name.removeprefix(BATCHES): array for name, array in checkpoint.state.items() if name not in state}
             )
         return batches
 
     def _keeper(
-        self, batches: TokenBatches, learner: StreamLearner, checkpoint: StreamCheckpoint | None, closing: ExitStack
+        self, batches: TokenBatches, learner: StreamLearner, checkpoint: Checkpoint | None, closing: ExitStack
     ) -> StreamKeeper:
         options, out = self.request.options, self.request.out
         totals = None if checkpoint is None else checkpoint.totals
@@ -233,6 +230,13 @@ class StreamRun:
             "seconds": time.perf_counter() - request.started, "peak_rss_bytes": peak_resident_bytes(),
             "warnings": warnings,
         }  # fmt: skip
+
+
+def _needs(found: Checkpoint) -> None:
+    """What a stream needs of a checkpoint, for `load_checkpoint`."""
+    found.place["positions"]
+    int(found.totals["words"])
+    int(found.totals["ids_bytes"])
 
 
 def _opened(request: StreamRequest) -> list[Source]:

@@ -20,11 +20,12 @@ from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.make import make_agreement
 from any2vec.sync.rules.block import compile_merges
 from any2vec.train.checkpoint import FILE, Checkpoint
-from any2vec.train.host import FitRequest, Host, Made, histogram, memories, resumed, summed
+from any2vec.train.host import FitRequest, Host, Made, histogram, resumed, states_by_rank, summed
 from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder
 from any2vec.train.words.prepare import Prepared
 from any2vec.train.words.start import carry_over, fresh_tables
+from any2vec.types import State
 
 
 class SequenceHost(Host):
@@ -58,11 +59,11 @@ class SequenceHost(Host):
         self.driver: Alone | Rounds = Alone()
         if request.agree is not None:
             agreement = make_agreement(
-                request.agree, transport, self.learner.state, self.learner, self._occurrences(),
+                request.agree, transport, self.learner.state_dict(), self.learner, self._occurrences(),
                 self.schedule.all_rounds(), request.threads,
             )  # fmt: skip
             if self.checkpoint is not None:
-                agreement.recall(memories(self.checkpoint.state))
+                agreement.load_state_dict(states_by_rank(self.checkpoint.state))
             self.driver = Rounds(agreement, source.ahead if isinstance(source, TravelledTokens) else None)
 
     def compile(self) -> None:
@@ -78,11 +79,11 @@ class SequenceHost(Host):
 
     def agreed(self) -> dict[str, np.ndarray] | None:
         """The agreed tables."""
-        return self.learner.state if isinstance(self.driver, Alone) else self.driver.agreement.collect()
+        return self.learner.state_dict() if isinstance(self.driver, Alone) else self.driver.agreement.gather_result()
 
     @property
-    def memory(self) -> dict[str, np.ndarray]:
-        return {} if isinstance(self.driver, Alone) else self.driver.agreement.memory
+    def memory(self) -> State:
+        return {} if isinstance(self.driver, Alone) else self.driver.agreement.state_dict()
 
     def made(self, agreed: dict[str, np.ndarray]) -> Made:
         model = self.request.model
