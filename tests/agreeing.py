@@ -111,7 +111,7 @@ def run_hosts(
         found = agreement.gather_result()
         ran.collected = {} if found is None else {name: np.array(table) for name, table in found.items()}
         transport.barrier()
-        driver.finish()
+        driver.close()
         return ran
 
     return run_logical(hosts, host, patience=30)

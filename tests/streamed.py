@@ -131,10 +131,10 @@ def over_hosts(
             found = more(learner, stats + learner.run(IDLE))
             learner.end()
             if tables is not None:
-                tables.leave()
+                tables.close()
             return state, found, dict(sum(map(Counter, ways), Counter()))
         if tables is not None:
-            tables.leave()
+            tables.close()
         return None
 
     return run_logical(roles.ranks, host, patience=patience)[0]

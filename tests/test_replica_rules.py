@@ -281,7 +281,7 @@ def fixed(
             centre.start()
         if rank >= trainers:
             assert centre is not None
-            centre.leave(30)
+            centre.close(timeout=30)
             return None
         replica = sgd([start if resume is None else resume[rank]], rate)[0]
         agreement: DenseAgreement = make_replicated(how, replica, Circle(transport, trainers), centre)
@@ -292,12 +292,12 @@ def fixed(
         for index in range(counts[rank]):
             agreement.apply(0, agreement.begin(0, index), gradient(replica.value, rank, size))
             if index + 1 == settle_at:
-                agreement.settle()
+                agreement.quiesce()
                 kept, then = agreement.state_dict(), replica.value.copy()
-        agreement.finish()
+        agreement.close()
         model = agreement.gather_result()
         if centre is not None:
-            centre.leave()
+            centre.close()
         return model, replica.value, agreement.facts(), kept, then
 
     found = run_logical(max(trainers, max(owners) + 1), host, patience=30)
@@ -388,7 +388,7 @@ def test_bytes_of_a_sync_with_the_centre(owners: tuple[int, ...], size: int) -> 
                 for bytes_ in (counters.sent, counters.received)
             )
             assert (centre.sent, centre.received) == told
-        centre.leave(10)
+        centre.close(timeout=10)
         return told
 
     cuts = np.diff([size * place // len(owners) for place in range(len(owners) + 1)])
@@ -417,7 +417,7 @@ def test_a_pull_in_pieces_moves_the_centre_as_one(owners: tuple[int, ...]) -> No
         if transport.rank == 0:
             centre.write(start)
             found = centre.pull(seen), centre.read(), centre.progress(False)[0].tolist()
-        centre.leave(10)
+        centre.close(timeout=10)
         return found
 
     difference, centre, pulls = run_logical(1 + max(owners), host, patience=10)[0]
@@ -455,9 +455,9 @@ def test_the_centre_refuses_what_it_does_not_know() -> None:
                 centre.client.call("centre", 9, {1: []})
             with pytest.raises(InputError, match="moved by its own operations"):
                 centre.client.push("centre", np.array([0]), np.ones((1, 1), np.float32), 0)
-                centre.client.drain()
+                centre.client.flush()
             assert centre.client.pull({"centre": np.array([3])})["centre"] == 0
-        centre.leave(10)
+        centre.close(timeout=10)
 
     run_logical(2, host, patience=10)
 

@@ -190,7 +190,7 @@ def test_replicas_look_at_what_masters_send(scheme: str, values: np.ndarray) -> 
                 for _ in tables:
                     transport.send(0, [*ids, Part("rows", rows)], phase)
         else:
-            agreement.close()
+            agreement.end_round()
 
     with pytest.raises(MessageError, match="rows of shape"):
         run_logical(2, work)
@@ -223,10 +223,10 @@ def test_time_of_walking_is_not_time_of_agreeing(monkeypatch: pytest.MonkeyPatch
     clock = [0.0]
 
     class Slow:
-        def open(self, work: Work) -> None:
+        def begin_round(self, work: Work) -> None:
             clock[0] += 1
 
-        def close(self) -> None:
+        def end_round(self) -> None:
             clock[0] += 2
 
     def ahead(epoch: int, parts: Any) -> None:

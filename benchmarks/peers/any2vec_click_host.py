@@ -220,17 +220,18 @@ def measure(options: argparse.Namespace, transport: Transport) -> dict[str, Any]
     if trainer is None:
         rows.gather_result()
     found["facts"] = dense.facts()
-    dense.finish()
-    rows.finish()
+    dense.close()
+    rows.close()
     return found | {"line": line.seen}
 
 
 def end(rows: ServedRows, dense: HostDense) -> None:
     """As every run ends: no batch follows, and all is where it belongs."""
     for access in rows.accesses:
-        access.finish()
-    dense.end()
-    rows.settle()
+        access.close()
+    if dense.agreement is not None:
+        dense.agreement.close()
+    rows.quiesce()
 
 
 def main() -> None:

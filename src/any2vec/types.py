@@ -158,3 +158,23 @@ class ShardedStateful(Protocol):
     def load_state_dict(self, states: Sequence[State]) -> None:
         """Go on from the states of all hosts of a former run, by rank; there may have been more or fewer of them."""
         return
+
+
+class Service(Protocol):
+    """What lives beside the loop: servers, threads, ways to rows. By default each of the four steps is nothing."""
+
+    def start(self) -> None:
+        """Begin to work."""
+        return
+
+    def quiesce(self) -> None:
+        """Stand still together with all others, where the state is consistent; the work goes on afterwards."""
+        return
+
+    def flush(self) -> None:
+        """Return when all that is pending has been sent, or written."""
+        return
+
+    def close(self, error: BaseException | None = None) -> None:
+        """End, together with all others; error: what the run ends by, so nobody is waited for and nothing flushed."""
+        return

@@ -18,7 +18,7 @@ from any2vec.errors import InputError
 from any2vec.models.layers.ga_mlp import GAMLP
 from any2vec.models.layers.weights import Course, Weights, grow, start_weights
 from any2vec.plan.sharding.layers import deal_layers
-from any2vec.types import State, Stats, Work
+from any2vec.types import Service, State, Stats, Work
 
 _GROWTH = "growth"
 """phase of the messages in which hosts tell each other their layers' weights"""
@@ -33,17 +33,14 @@ class HeldLayer(Protocol):
         """What a checkpoint keeps of it, weights "w" (I, O) and "b" (1, O) among it."""
 
 
-class Group(Protocol):
-    """Consecutive layers on one host, one or more."""
+class Group(Service, Protocol):
+    """Consecutive layers on one host, one or more. Nothing is on its way when they quiesce."""
 
     seconds: list[float]
     """of this thread, spent in layers and not in waiting, by layer"""
 
     @property
     def layers(self) -> Sequence[HeldLayer]: ...
-
-    def settle(self) -> None:
-        """Nothing is on its way afterwards."""
 
 
 class NetworkLearner(ABC):
@@ -98,10 +95,10 @@ class NetworkLearner(ABC):
     def learning_rate(self, progress: float) -> float:
         """What records show."""
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         """Nothing is on its way afterwards."""
         if self.group is not None:
-            self.group.settle()
+            self.group.quiesce()
 
     def close(self) -> None:
         """The layers are not needed any more."""
@@ -109,7 +106,7 @@ class NetworkLearner(ABC):
 
     def weights(self) -> list[Weights]:
         """Of all layers, at every host; all call it together."""
-        self.settle()
+        self.quiesce()
         own = [] if self.group is None else [layer.state_dict() for layer in self.group.layers]
         parts = [Part("dense", state[name]) for state in own for name in ("w", "b")]
         others = self.transport.exchange(dict.fromkeys(range(self.transport.hosts), parts), _GROWTH)

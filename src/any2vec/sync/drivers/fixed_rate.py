@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.drivers.syncing import Syncing
 from any2vec.sync.rules.replica_rule import ReplicaRule
 from any2vec.types import State
 
 
-class FixedRate:
+class FixedRate(DenseAgreement):
     """One trainer's `DenseAgreement`: FR-k of a rule. Other workers go on; one that reaches its turn meanwhile waits.
 
     Args:
@@ -44,13 +45,14 @@ class FixedRate:
             with self._turn:
                 self.syncing.sync()
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         with self._turn:
-            self.syncing.settle()
+            self.syncing.quiesce()
 
-    def finish(self) -> None:
-        with self._turn:
-            self.syncing.finish()
+    def close(self, error: BaseException | None = None) -> None:
+        if error is None:
+            with self._turn:
+                self.syncing.close()
 
     def gather_result(self) -> np.ndarray | None:
         return self.rule.gather_result()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.sync.drivers.rounds import Agreement
-from any2vec.types import Work
 
 
 class LoneHost(Agreement):
@@ -14,10 +13,7 @@ class LoneHost(Agreement):
     def __init__(self, tables: dict[str, np.ndarray]) -> None:
         self.tables = tables
 
-    def open(self, work: Work) -> None:
-        """Every row is here already."""
-
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Nobody to agree with."""
 
     def gather_result(self) -> dict[str, np.ndarray] | None:

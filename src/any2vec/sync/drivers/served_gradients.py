@@ -13,6 +13,7 @@ import numpy as np
 from any2vec.cluster.transport import Transport
 from any2vec.errors import FormatError
 from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.drivers.gradient_server import (
     FETCH,
     FINISH,
@@ -44,9 +45,9 @@ def first_of(trainers: Sequence[int], needed: int, told: Told | None = None) -> 
     return lambda replica: FirstGradients(replica, trainers, needed, told)
 
 
-class ServedGradients:
-    """A `DenseAgreement`: one on every trainer, and one on every server that trains nothing (its `start`, `settle`,
-    `finish`, `state_dict`, `load_state_dict` and `facts`).
+class ServedGradients(DenseAgreement):
+    """A `DenseAgreement`: one on every trainer, and one on every server that trains nothing (its `start`, `quiesce`,
+    `close`, `state_dict`, `load_state_dict` and `facts`).
 
     In a step, Q parameters come to each trainer and its Q gradients leave it, in as many messages as there are servers.
 
@@ -122,20 +123,22 @@ class ServedGradients:
     def apply(self, worker: int, step: int, gradient_Q: np.ndarray) -> None:
         self._tell_all(GIVE, worker, step, gradient_Q)
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         """Raises HostError when somebody is lost."""
         self._meetings += 1
         if self._trains:
             self._meet(SETTLE)
         elif self.server is not None:
-            self.server.wait_settled(self._meetings)
+            self.server.wait_quiesced(self._meetings)
 
-    def finish(self) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """Raises HostError when somebody is lost."""
+        if error is not None:
+            return
         if self._trains:
             self._meet(FINISH)
         if self.server is not None:
-            self.server.join()
+            self.server.close()
 
     def gather_result(self) -> np.ndarray | None:
         return self.replica.value if self.transport.rank == self.trainers[0] else None

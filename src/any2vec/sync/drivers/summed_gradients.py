@@ -26,7 +26,7 @@ class SummedGradients(DenseAgreement):
 
     Each trainer owns a slice of the flat gradient, adds up what all sent of it in rank order in float32, and sends the
     sum to all: 2 (N - 1) / N gradients leave each trainer in a step. Replicas that are equal at the start stay so, bit
-    by bit. A trainer that stands still (`settle`) or has no batch left (`finish`) goes on owning its slice, and takes
+    by bit. A trainer that stands still (`quiesce`) or has no batch left (`close`) goes on owning its slice, and takes
     the steps of the others: as if it joined with gradients of zero, which do not travel.
 
     Args:
@@ -65,14 +65,14 @@ class SummedGradients(DenseAgreement):
     def apply(self, worker: int, step: int, gradient_Q: np.ndarray) -> None:
         self._step(TRAINS, gradient_Q)  # not copied: who was sent a slice has added it up before this returns
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         """Take the steps of the others until all stand still."""
         while TRAINS in self._step(RESTS):
             pass
 
-    def finish(self) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """Take the steps of the others until none has a batch left."""
-        while self._step(HAS_ENDED) != {HAS_ENDED}:
+        while error is None and self._step(HAS_ENDED) != {HAS_ENDED}:
             pass
 
     def gather_result(self) -> np.ndarray | None:

@@ -20,11 +20,12 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.base.members import Watch, to_float32
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.options.names import Elastic
-from any2vec.types import State, Work
+from any2vec.types import State
 
 
-class ElasticAveraging:
+class ElasticAveraging(Agreement):
     """The agreement of one host.
 
     Args:
@@ -44,10 +45,7 @@ class ElasticAveraging:
         self.centre = {name: table[slice(*self._own(name))].copy() for name, table in tables.items()}
         """this host's block of the centre, float32 (B, D)"""
 
-    def open(self, work: Work) -> None:
-        """Every row is here already."""
-
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Pull and be pulled."""
         self._wake()
         self._push(self._fetch())

@@ -13,6 +13,7 @@ import numpy as np
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.tracking import Inspector
 from any2vec.sync.options import names
 from any2vec.sync.options.hosts import HostOptions
@@ -22,7 +23,7 @@ FIRST = 1024
 """rows that every synchronisation averages"""
 
 
-class FrequentRows:
+class FrequentRows(Agreement):
     """The agreement of one host; every round is a synchronisation (pWord2Vec has one each 0.1 s).
 
     What it made of rows that were not averaged yet is a replica's own, so the result is the mean of all replicas, and
@@ -43,11 +44,11 @@ class FrequentRows:
         self._order = np.concatenate([known, np.arange(len(known), len(tables["input"]))])
         self._number = 0
 
-    def open(self, work: Work) -> None:
+    def begin_round(self, work: Work) -> None:
         """Every row is here already; synchronisations are counted from 1, over all epochs."""
         self._number = work.round.number + 1
 
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Average as many rows as it is time for."""
         ids = self._order[: rows_of_sync(self._number, len(self._order), self.first)]
         for name, mean_KD in self._average(ids).items():

@@ -28,6 +28,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import InputError
 from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.base.members import Watch, exchange_among
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.site_rows import Change, SiteRows, add_changes
 from any2vec.sync.options.names import Gaia
 from any2vec.sync.rules.block import Block
@@ -51,7 +52,7 @@ def num_sites(hosts: int, asked: int | None, of_link: int = 1) -> int:
     return sites
 
 
-class ApproximatelySynchronous:
+class ApproximatelySynchronous(Agreement):
     """The agreement of one host.
 
     Args:
@@ -85,11 +86,11 @@ class ApproximatelySynchronous:
         self._watch = Watch(tables)
         self._number, self._progress = 0, 0.0
 
-    def open(self, work: Work) -> None:
+    def begin_round(self, work: Work) -> None:
         """Every row is here already."""
         self._number, self._progress = work.round.number, work.stretch.progress(work.start)
 
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Merge in the site, tell other sites what is significant, take what they tell."""
         changed = self._reduce()
         if self.told:
@@ -103,9 +104,6 @@ class ApproximatelySynchronous:
             for name, told in self.told.items():
                 self._blocks[name].rows[changed[name]] = told.rows(changed[name])
         self._broadcast(changed)
-
-    def finish(self) -> None:
-        """Nothing runs in the background."""
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
         """What a full flush would make of all sites, at rank 0."""

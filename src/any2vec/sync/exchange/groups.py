@@ -26,6 +26,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.plan.order import groups as plan
 from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.base.members import FAINT, Watch, average, exchange_among, weighted_mean
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.options.names import Groups
 from any2vec.types import State, Work
 
@@ -35,7 +36,7 @@ News = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """ids of rows that have news, their values, weights, and rounds that the news still travel"""
 
 
-class DivideAndShuffle:
+class DivideAndShuffle(Agreement):
     """The agreement of one host; tables: name -> float32 (V, D), the same values on every host at the start.
 
     Raises:
@@ -67,11 +68,11 @@ class DivideAndShuffle:
             return plan.topology_groups(hosts, self.sites, number)
         return plan.random_groups(hosts, self.size, how.seed, number)
 
-    def open(self, work: Work) -> None:
+    def begin_round(self, work: Work) -> None:
         """Every row is here already."""
         self._number = work.round.number
 
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Average with this round's group."""
         members = next(group for group in self.groups(self._number) if self.transport.rank in group)
         for name in self.tables:

@@ -23,6 +23,7 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport, control
 from any2vec.plan.order.groups import blocks_of, group_size
 from any2vec.sync.base.members import Watch, average, exchange_among
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.options.names import Leader
 from any2vec.types import State, Stats, Work
 
@@ -103,7 +104,7 @@ class Level:
             self.trained[name][:] = state[f"{place}.trained"]
 
 
-class LeaderSgd:
+class LeaderSgd(Agreement):
     """The agreement of one of several hosts; tables as for `make_agreement`."""
 
     def __init__(self, transport: Transport, tables: dict[str, np.ndarray], how: Leader) -> None:
@@ -126,7 +127,7 @@ class LeaderSgd:
         self._moved = {name: np.zeros(len(table), bool) for name, table in tables.items()}
         self._number = 0
 
-    def open(self, work: Work) -> None:
+    def begin_round(self, work: Work) -> None:
         """Every row is here already."""
         self._number = work.round.number
 
@@ -139,7 +140,7 @@ class LeaderSgd:
                 for level in self.levels:
                     self._moved_by(name, level.draw(name, level.pull))
 
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Choose leaders, and take a share of their rows."""
         self._average_loss()
         for name in self.tables:

@@ -16,6 +16,7 @@ import numpy as np
 
 from any2vec.cluster.transport import Transport
 from any2vec.sync.base.copying import put_rows, rows_of
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.tracking import Inspector, Tracked, Tracker
 from any2vec.sync.rules.block import Rule
 from any2vec.types import Round, State, Work
@@ -25,7 +26,7 @@ _KEPT = "now."
 """before the name of a table: its tracked rows at the start of a round, in a checkpoint"""
 
 
-class Overlapped:
+class Overlapped(Agreement):
     """The agreement of one host by PullModel-Opt with overlap.
 
     Args:
@@ -49,7 +50,7 @@ class Overlapped:
         """what it started from"""
         self._recalled: dict[str, np.ndarray] = {}
 
-    def open(self, work: Work) -> None:
+    def begin_round(self, work: Work) -> None:
         """Nothing, but for the first round, whose rows nobody has pulled yet."""
         if self._now is None:
             self._begin(self._fetch_next())
@@ -57,7 +58,7 @@ class Overlapped:
                 self._replace(name, rows)
             self._behind = self._thread.submit(self._step, None, {})
 
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Wait for what ran behind the round; go over to the next one's rows; leave this one's to the background."""
         done = self._now
         assert done is not None and self._behind is not None, "a round closes that was not opened"

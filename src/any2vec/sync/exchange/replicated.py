@@ -18,12 +18,13 @@ from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.plan.sharding.striped import Deal
 from any2vec.sync.base.copying import put_rows, rows_of
 from any2vec.sync.base.crew import Crew
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.rules.block import Rule, gather_blocks
 from any2vec.sync.rules.residual import Residuals
-from any2vec.types import State, Work
+from any2vec.types import State
 
 
-class Replicated:
+class Replicated(Agreement):
     """The agreement of one host by RepModel-Base or, with `sparse`, RepModel-Opt.
 
     Args:
@@ -53,10 +54,7 @@ class Replicated:
                     rows = rows_of(table, self._deal.rows(places))
                     self._take(name, places, unpack_rows(pack_rows(rows, bits)))
 
-    def open(self, work: Work) -> None:
-        """Every row is here already."""
-
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Agree on what the round changed; while one table travels, the other one is packed, merged or copied."""
         own = {}
         for name in self.tables:

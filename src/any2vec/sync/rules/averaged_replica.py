@@ -30,10 +30,10 @@ from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.base.circle import Circle
 from any2vec.sync.rules.replica_rule import FINISHED, STANDING, WORKING, Phase
 from any2vec.tables.replica import Replica
-from any2vec.types import ShardedStateful
+from any2vec.types import Service, ShardedStateful
 
 
-class Averaged(ShardedStateful, ABC):
+class Averaged(Service, ShardedStateful, ABC):
     """One trainer's side of a round of averages.
 
     Args:
@@ -121,13 +121,13 @@ class Averaged(ShardedStateful, ABC):
         else:
             merge_towards(value, self.target, 1.0 if is_last else self.share)
 
-    def stand(self) -> None:
+    def quiesce(self) -> None:
         """All have heard of it in the round before."""
         assert self._agreed >= STANDING, "a trainer works"
 
-    def part(self) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """All have heard of it in the round before."""
-        assert self._agreed == FINISHED, "a trainer has batches left"
+        assert error is not None or self._agreed == FINISHED, "a trainer has batches left"
 
     def slice_of(self, rank: int) -> slice:
         """The parameters that a trainer owns."""
@@ -144,7 +144,7 @@ class Averaged(ShardedStateful, ABC):
 
     @abstractmethod
     def gather_result(self) -> np.ndarray | None:
-        """The parameters that count as the model, at rank 0, after `stand` or `part`. Collective."""
+        """The parameters that count as the model, at rank 0, after `quiesce` or `close`. Collective."""
 
     @abstractmethod
     def _result(self, total_S: np.ndarray) -> np.ndarray:

@@ -16,14 +16,14 @@ from any2vec.errors import HostError
 from any2vec.kernels.replicas.replicas import copy_replica, merge_difference
 from any2vec.sync.base.circle import Circle
 from any2vec.sync.rules.centre import Centre
-from any2vec.sync.rules.replica_rule import STANDING, WORKING, Phase, from_slices
+from any2vec.sync.rules.replica_rule import STANDING, WORKING, Phase, ReplicaRule, from_slices
 from any2vec.tables.replica import Replica
 from any2vec.types import State
 
 _KEPT = "easgd.centre"
 
 
-class ElasticReplica:
+class ElasticReplica(ReplicaRule):
     """One trainer's side of S-EASGD or FR-EASGD.
 
     Args:
@@ -80,18 +80,20 @@ class ElasticReplica:
     def merge(self) -> None:
         merge_difference(self.replica.value, self.difference)
 
-    def stand(self) -> None:
+    def quiesce(self) -> None:
         """Rank 0 reads the centre, before and after which all stand still."""
         self.circle.meet()
         self._keep()
         self.circle.meet()
 
-    def part(self) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """Wait for the others at the centre, as long as any of them goes on.
 
         Raises:
             HostError: a trainer has neither finished nor synchronised for `patience` seconds.
         """
+        if error is not None:
+            return
         before, until, pause = -1, 0.0, 0.002
         while True:
             pulls_T, is_done_T = self.centre.progress(True)

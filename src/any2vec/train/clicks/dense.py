@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from any2vec.models.clicks.config import ClickModel
 from any2vec.plan.order.roles import Roles
 from any2vec.sync.base.circle import Circle
 from any2vec.sync.base.dense import DenseAgreement, NoAgreement
-from any2vec.sync.drivers.shadow import ShadowSync
 from any2vec.sync.gradient_make import make_gradients
 from any2vec.sync.options.replica_names import (
     Async,
@@ -32,18 +31,10 @@ from any2vec.sync.rules.centre import ServedCentre
 from any2vec.sync.rules.first_gradients import Told
 from any2vec.sync.rules.replica_rule import from_slices
 from any2vec.tables.replica import Replica
-from any2vec.types import State
+from any2vec.types import Service, State
 
 
-class Served(Protocol):
-    """What serves a common copy, on every host."""
-
-    def start(self) -> None: ...
-
-    def leave(self, timeout: float | None = None) -> None: ...
-
-
-class HostDense:
+class HostDense(Service):
     """One host's side; its agreement is None where it has nothing to say.
 
     Args:
@@ -52,7 +43,7 @@ class HostDense:
     """
 
     def __init__(
-        self, agreement: DenseAgreement | None, replica: Replica, is_trainer: bool, served: Served | None = None,
+        self, agreement: DenseAgreement | None, replica: Replica, is_trainer: bool, served: ServedCentre | None = None,
         starts_alike: bool = False,
     ) -> None:  # fmt: skip
         self.agreement = agreement
@@ -67,20 +58,10 @@ class HostDense:
         if self.agreement is not None:
             self.agreement.start()
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         """Nothing is on its way. Collective."""
         if self.agreement is not None:
-            self.agreement.settle()
-
-    def end(self) -> None:
-        """No batch follows."""
-        if self.agreement is not None:
-            self.agreement.finish()
-
-    def abandon(self) -> None:
-        """Whatever works behind the training ends."""
-        if isinstance(self.agreement, ShadowSync):
-            self.agreement.abandon()
+            self.agreement.quiesce()
 
     def gather_result(self) -> np.ndarray | None:
         """The parameters that count, at rank 0. Collective."""
@@ -117,10 +98,12 @@ class HostDense:
     def facts(self) -> dict[str, Any]:
         return {} if self.agreement is None else self.agreement.facts()
 
-    def finish(self) -> None:
-        """Nobody asks for anything more. Collective."""
+    def close(self, error: BaseException | None = None) -> None:
+        """Nobody asks for anything more; the agreement has closed before. Collective."""
+        if error is not None and self.agreement is not None:
+            self.agreement.close(error)
         if self._served is not None:
-            self._served.leave(LONG_WORK)
+            self._served.close(error, timeout=LONG_WORK)
 
 
 def make_dense(

@@ -47,7 +47,7 @@ class Meeting:
 
     def after(self, work: Work, stats: Stats) -> None:
         if self.is_settled(work) and not self.is_alone:
-            self.host.settle()
+            self.host.quiesce()
 
     def is_settled(self, work: Work) -> bool:
         return self.is_alone or work.closes_round
@@ -109,8 +109,8 @@ class ClickHost(Host):
         self.dense.start()
 
     def abandon(self, error: BaseException) -> None:
-        self.rows.abandon()
-        self.dense.abandon()
+        self.rows.close(error)
+        self.dense.close(error)
         if isinstance(error, HostError):
             self._note_loss()
 
@@ -122,23 +122,24 @@ class ClickHost(Host):
         if (out / FILE).exists():  # else the run begins anew, in a folder that must be as it was
             note_loss(out, self.transport.rank, self.learner.updates - self._kept_updates)
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         """All hosts stand still: rows first, for what they tell may decide the rest."""
         self._kept_updates = self._collected_updates  # what was collected where hosts met before is stored by now
         for access in self.rows.accesses:
-            access.rest()
-        self.dense.settle()
+            access.quiesce()
+        self.dense.quiesce()
 
     def end(self) -> None:
         for access in self.rows.accesses:
-            access.finish()
-        self.dense.end()
+            access.close()
+        if self.dense.agreement is not None:
+            self.dense.agreement.close()
         self._has_ended = True
 
     def agreed(self) -> dict[str, np.ndarray] | None:
         for access in () if self._has_ended else self.rows.accesses:
             access.flush()
-        self.rows.settle()
+        self.rows.quiesce()
         if isinstance(self.learner, ClickLearner):
             self._collected_updates = self.learner.updates
         table, dense = self.rows.gather_result(), self.dense.gather_result()
@@ -199,8 +200,8 @@ class ClickHost(Host):
         }  # fmt: skip
 
     def finish(self) -> None:
-        self.dense.finish()
-        self.rows.finish()
+        self.dense.close()
+        self.rows.close()
 
     def _learner(self, nets: list[Any]) -> ClickLearner:
         agreement, options, model = self.dense.agreement, self.request.agree, self.request.model

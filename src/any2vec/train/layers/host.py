@@ -84,7 +84,7 @@ class NodeHost(Host):
         """The checkpoint has all that can be kept."""
 
     def end(self) -> None:
-        self.learner.settle()
+        self.learner.quiesce()
 
     def agreed(self) -> dict[str, np.ndarray] | None:
         state = self.learner.state_dict()

@@ -126,7 +126,7 @@ class SequenceHost(Host):
 
     def finish(self) -> None:
         if isinstance(self.driver, Rounds):
-            self.driver.finish()
+            self.driver.close()
 
     def _occurrences(self) -> dict[str, np.ndarray]:
         """How often rows occur in an epoch. Rows that only `init` has come last and do not occur; output rows of

@@ -103,7 +103,7 @@ class DealtLearner:
         else:
             for peer in self.dealer.peers:
                 self.dealer.deal(put_parts([array.copy() for array in known.values()]), peer)
-            self.dealer.rest([control(0)])
+            self.dealer.quiesce([control(0)])
 
     def embeddings(self, vocabulary: StreamVocabulary) -> Embeddings:
         """The vectors of the words that have a row; everything that was dealt is in them."""
@@ -132,7 +132,7 @@ class DealtLearner:
             self._deal_round()
         last = max(self._clock.values())
         self._clock = dict.fromkeys(self._clock, last)
-        told = self.dealer.rest([control(last)])
+        told = self.dealer.quiesce([control(last)])
         self._hear([done for done in told if done.number >= 0])
         resting = {done.peer: done.parts for done in told if done.number < 0}
         if self.tables is None:
@@ -147,7 +147,7 @@ class DealtLearner:
             HostError: a host is lost.
         """
         self.settle()
-        self.dealer.end()
+        self.dealer.close()
 
     def is_settled(self, work: TokenBatch) -> bool:
         """Whether no round waits for more batches: where a state is kept anyway, it is dealt as it is."""

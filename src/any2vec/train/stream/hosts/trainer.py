@@ -46,7 +46,7 @@ class DealtBatches:
                 return
             if phase == REST:
                 if isinstance(driver, ServedBatches):
-                    driver.rest(int(parts[0].array[0]))
+                    driver.quiesce(int(parts[0].array[0]))
                 told = learner.state_dict().values() if self.tells_state else ()
                 self.hand.tell([Part("dense", array.copy()) for array in told])
             elif is_put(parts):
