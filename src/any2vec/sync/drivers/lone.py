@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from any2vec.types import Work
+from any2vec.types import Span, Work
 
 
 class LoneHost:
@@ -15,7 +15,7 @@ class LoneHost:
     def __init__(self, tables: dict[str, np.ndarray]) -> None:
         self.tables = tables
 
-    def open(self, work: Work) -> None:
+    def open(self, work: Work[Span]) -> None:
         """Every row is here already."""
 
     def close(self) -> None:

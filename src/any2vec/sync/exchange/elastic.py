@@ -21,7 +21,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.base.members import Watch, to_float32
 from any2vec.sync.options.names import Elastic
-from any2vec.types import Work
+from any2vec.types import Span, Work
 
 
 class ElasticAveraging:
@@ -44,7 +44,7 @@ class ElasticAveraging:
         self.centre = {name: table[slice(*self._own(name))].copy() for name, table in tables.items()}
         """this host's block of the centre, float32 (B, D)"""
 
-    def open(self, work: Work) -> None:
+    def open(self, work: Work[Span]) -> None:
         """Every row is here already."""
 
     def close(self) -> None:

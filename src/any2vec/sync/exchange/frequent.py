@@ -16,7 +16,7 @@ from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.exchange.tracking import Inspector
 from any2vec.sync.options import names
 from any2vec.sync.options.hosts import HostOptions
-from any2vec.types import Work
+from any2vec.types import Span, Work
 
 FIRST = 1024
 """rows that every synchronisation averages"""
@@ -43,7 +43,7 @@ class FrequentRows:
         self._order = np.concatenate([known, np.arange(len(known), len(tables["input"]))])
         self._number = 0
 
-    def open(self, work: Work) -> None:
+    def open(self, work: Work[Span]) -> None:
         """Every row is here already; synchronisations are counted from 1, over all epochs."""
         self._number = work.round.number + 1
 

@@ -31,7 +31,7 @@ from any2vec.sync.base.members import Watch, exchange_among
 from any2vec.sync.exchange.site_rows import Change, SiteRows, add_changes
 from any2vec.sync.options.names import Gaia
 from any2vec.sync.rules.block import Block
-from any2vec.types import Work
+from any2vec.types import Span, Work
 
 _STEP, _HIGH, _LOW = 0.005, 1.1, 0.9
 _CHANNEL = "sites"
@@ -85,9 +85,9 @@ class ApproximatelySynchronous:
         self._watch = Watch(tables)
         self._number, self._progress = 0, 0.0
 
-    def open(self, work: Work) -> None:
+    def open(self, work: Work[Span]) -> None:
         """Every row is here already."""
-        self._number, self._progress = work.round.number, work.stretch.progress(work.start)
+        self._number, self._progress = work.round.number, work.payload.progress(work.payload.start)
 
     def close(self) -> None:
         """Merge in the site, tell other sites what is significant, take what they tell."""

@@ -27,7 +27,7 @@ from any2vec.plan.order import groups as plan
 from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.base.members import FAINT, Watch, average, exchange_among, weighted_mean
 from any2vec.sync.options.names import Groups
-from any2vec.types import Work
+from any2vec.types import Span, Work
 
 _FADE = np.float32(0.5)
 
@@ -67,7 +67,7 @@ class DivideAndShuffle:
             return plan.topology_groups(hosts, self.sites, number)
         return plan.random_groups(hosts, self.size, how.seed, number)
 
-    def open(self, work: Work) -> None:
+    def open(self, work: Work[Span]) -> None:
         """Every row is here already."""
         self._number = work.round.number
 

@@ -18,7 +18,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.sync.base.copying import put_rows, rows_of
 from any2vec.sync.exchange.tracking import Inspector, Tracked, Tracker
 from any2vec.sync.rules.block import Rule
-from any2vec.types import Round, Work
+from any2vec.types import Round, Span, Work
 
 _CHANNEL = "behind"
 _KEPT = "now."
@@ -49,7 +49,7 @@ class Overlapped:
         """what it started from"""
         self._recalled: dict[str, np.ndarray] = {}
 
-    def open(self, work: Work) -> None:
+    def open(self, work: Work[Span]) -> None:
         """Nothing, but for the first round, whose rows nobody has pulled yet."""
         if self._now is None:
             self._begin(self._fetch_next())

@@ -14,7 +14,7 @@ import numpy as np
 from any2vec.cluster.transport import Transport
 from any2vec.sync.exchange.tracking import Inspector, Tracked, Tracker
 from any2vec.sync.rules.block import Rule
-from any2vec.types import Work
+from any2vec.types import Span, Work
 
 
 class Pulled:
@@ -34,7 +34,7 @@ class Pulled:
         self._tracker = Tracker(transport, tables, rule, bits, by_label, inspector, threads=threads)
         self._tracked: Tracked | None = None
 
-    def open(self, work: Work) -> None:
+    def open(self, work: Work[Span]) -> None:
         """Find out which rows the round needs, and pull them."""
         self._tracked = tracked = self._tracker.fetch(work.epoch, work.round)
         self._tracker.put(self.tables, tracked)

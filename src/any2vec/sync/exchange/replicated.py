@@ -20,7 +20,7 @@ from any2vec.sync.base.copying import put_rows, rows_of
 from any2vec.sync.base.crew import Crew
 from any2vec.sync.rules.block import Rule, gather_blocks
 from any2vec.sync.rules.residual import Residuals
-from any2vec.types import Work
+from any2vec.types import Span, Work
 
 
 class Replicated:
@@ -53,7 +53,7 @@ class Replicated:
                     rows = rows_of(table, self._deal.rows(places))
                     self._take(name, places, unpack_rows(pack_rows(rows, bits)))
 
-    def open(self, work: Work) -> None:
+    def open(self, work: Work[Span]) -> None:
         """Every row is here already."""
 
     def close(self) -> None:
