@@ -152,7 +152,7 @@ class SharedTable:
         def dense() -> dict[str, np.ndarray]:
             return host.dense() | {"totals": np.array([recorder.items, recorder.seconds], np.float64)}
 
-        def heard(window: Window, results: list[Stats]) -> None:
+        def heard(work: Work[Window], results: list[Stats]) -> None:
             if meeting.stop:
                 raise Interrupted(
                     f"Stopped by {name_of(meeting.stop)} at the end of a round; {host.out} holds the work so far, "
