@@ -118,13 +118,8 @@ class EpochSchedule:
         return found
 
     def rounds_ahead(self) -> Iterator[tuple[int, Round]]:
-        """(epoch, round) after round that is to open; every host has as many. Nothing is consumed."""
-        ahead = copy(self)
-        while True:
-            yield from ((ahead._epoch, part.round) for part in ahead._parts[ahead._index :] if part.opens_round)
-            if ahead._epoch + 1 >= ahead.epochs:
-                return
-            ahead._enter(ahead._epoch + 1)
+        """(epoch, round) after round that is to open from here on; every host has as many. Nothing is consumed."""
+        return copy(self)._rounds()
 
     @cached_property
     def steps_per_epoch(self) -> int:
@@ -199,6 +194,13 @@ class EpochSchedule:
             self._done = state["rounds_done"]
         else:
             self._share(epoch, rest, hosts)
+
+    def _rounds(self) -> Iterator[tuple[int, Round]]:
+        while True:
+            yield from ((self._epoch, part.round) for part in self._parts[self._index :] if part.opens_round)
+            if self._epoch + 1 >= self.epochs:
+                return
+            self._enter(self._epoch + 1)
 
     def _is_alike(self, state: Mapping[str, Any], rest: Sequence[Sequence[Range]]) -> bool:
         """Whether these hosts, with these bounds and rounds, have begun the epoch."""

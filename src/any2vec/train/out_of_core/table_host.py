@@ -191,8 +191,6 @@ class TableHost(ABC):
         return Recorder(request.epochs, learner.learning_rate, log, request.callback, learner.items, seconds)
 
     def _run(self, store: PartitionStore, buckets: Buckets, recorder: Recorder) -> OutOfCoreReport:
-        request = self.request
-
         def dense() -> dict[str, np.ndarray]:
             return self.dense() | {"totals": np.array([self.learner.items, recorder.seconds], np.float64)}
 
