@@ -2,7 +2,7 @@
 """Set everything up and run the demo or the tests, on a machine that has git and Python 3.11 or newer and nothing else.
 
     python3 start.py demo [options of any2vec demo]     train on text and a graph that ship with Python, write a report
-    python3 start.py test [options of pytest]           run the tests
+    python3 start.py test [--slow] [options of pytest]  run the tests; --slow: also those that are slow by nature
 
 The first call makes a virtual environment in `.venv` beside this file and installs any2vec into it (wheels; no
 torch); later calls use it again as long as `pyproject.toml` and `constraints.txt` stay as they were.
@@ -21,6 +21,8 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / "bin" / "python"
 PIP_LOG = VENV / "install.log"
+MOST_WORKERS = 4
+WORKER_BYTES = 2 << 30  # what one of the processes that run tests in parallel may need
 SPINNER = "|/-\\"
 
 
@@ -153,6 +155,26 @@ def prepare(extra):
     install(extra)
 
 
+def num_workers():
+    """How many processes run tests in parallel: one for each core, as far as the memory goes."""
+    code = "from any2vec import machine as m; print(m.usable_cores(), m.memory_bytes())"
+    answer = subprocess.run([str(VENV_PYTHON), "-c", code], stdout=subprocess.PIPE, check=True).stdout
+    cores, memory = map(int, answer.split())
+    return max(1, min(MOST_WORKERS, cores, memory // WORKER_BYTES))
+
+
+def pytest_options(options):
+    """The user's options of pytest; before them: tests in parallel, and none that is slow, unless the user chose."""
+    own = []
+    names = {option.split("=")[0] if option.startswith("--") else option[:2] for option in options}
+    if not names & {"-n", "--numprocesses", "-s", "--pdb", "--trace"} and "no:xdist" not in " ".join(options):
+        own += ["-n", str(num_workers()), "--dist", "loadfile"]  # a file's tests share what its fixtures make
+    if not names & {"-m", "--slow"}:
+        own += ["-m", "not slow"]
+        sys.stdout.write("Tests that are slow by nature are left out; `start.py test --slow` runs all.\n")
+    return own + [option for option in options if option != "--slow"]
+
+
 def main(arguments):
     use_new_enough_python()
     if not arguments or arguments[0] not in {"demo", "test"}:
@@ -161,7 +183,7 @@ def main(arguments):
     job, options = arguments[0], arguments[1:]
     prepare("dev" if job == "test" else "")
     if job == "test":
-        command = [str(VENV_PYTHON), "-m", "pytest", *options]
+        command = [str(VENV_PYTHON), "-m", "pytest", *pytest_options(options)]
     else:
         command = [str(VENV / "bin" / "any2vec"), "demo", "--out", "runs/demo", *options]
     sys.stdout.flush()

@@ -140,6 +140,7 @@ def test_hosts_over_gloo_compute_what_logical_hosts_compute(address: str) -> Non
     assert json.loads(lines[-1]) == json.loads(json.dumps(expected))
 
 
+@pytest.mark.slow
 @needs_ray
 def test_layers_over_ray_learn_what_one_host_learns(address: str, tmp_path: Path) -> None:
     planted, more = plant(tmp_path), {"quantize": "8"}
@@ -165,6 +166,7 @@ def test_the_host_that_failed_is_named_with_its_sentence(address: str) -> None:
     assert caught.value.__notes__ == ["some warning", "The corpus is empty; give another one."]
 
 
+@pytest.mark.slow
 @needs_ray
 def test_a_killed_actor_is_named_and_takes_everything_with_it(address: str, tmp_path: Path) -> None:
     def kill(_: str) -> None:
@@ -177,6 +179,7 @@ def test_a_killed_actor_is_named_and_takes_everything_with_it(address: str, tmp_
     assert set(state(address)[0]) == {"REMOVED"}
 
 
+@pytest.mark.slow
 @needs_ray
 def test_a_signal_reaches_the_hosts(address: str, tmp_path: Path) -> None:
     settings = json.dumps({"program": "work", "pids": str(tmp_path)})
@@ -221,6 +224,7 @@ def test_a_free_port_is_looked_for_at_the_nodes_own_address(monkeypatch: pytest.
     assert HostActor().describe()[:2] == ("node", "127.0.0.1") and asked == [("127.0.0.1", 0)]
 
 
+@pytest.mark.slow
 @needs_ray
 def test_an_error_of_the_caller_ends_the_hosts(address: str, tmp_path: Path) -> None:
     def refuse(_: str) -> None:
@@ -245,6 +249,7 @@ def assert_ended(pids: Path) -> None:
                 raise AssertionError(f"a process of rank {rank} still runs")
 
 
+@pytest.mark.slow
 @needs_ray
 def test_hosts_that_failed_can_be_started_again(address: str, tmp_path: Path) -> None:
     """A line that was only begun when a host failed is not told; who starts them again is `train.spread`."""
@@ -255,6 +260,7 @@ def test_hosts_that_failed_can_be_started_again(address: str, tmp_path: Path) ->
     assert run(address, "again", tries=str(tmp_path)) == ["round 0", "round 0", "round 1", "round 0"]
 
 
+@pytest.mark.slow
 @needs_ray
 def test_a_signal_ends_the_wait_for_a_place(address: str) -> None:
     """Who asks for more than the cluster has need not wait until patience ends."""
@@ -268,12 +274,14 @@ def test_a_signal_ends_the_wait_for_a_place(address: str) -> None:
     assert set(state(address)[0]) == {"REMOVED"}
 
 
+@pytest.mark.slow
 @needs_ray
 def test_too_few_cpus_is_a_sentence_with_both_numbers(address: str) -> None:
     with pytest.raises(InputError, match="2 hosts of 3 CPUs each want 6 CPUs, and the Ray cluster has 2,"):
         run(address, "places", folder="", cpus_per_host=3, patience=10)
 
 
+@pytest.mark.slow
 @needs_ray
 def test_another_version_of_ray_is_one_sentence(address: str, capfd: pytest.CaptureFixture[str]) -> None:
     ours = state(address)[3]
@@ -293,6 +301,7 @@ def test_another_version_of_ray_is_one_sentence(address: str, capfd: pytest.Capt
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 @needs_ray
 def test_a_local_cluster_comes_and_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -318,6 +327,7 @@ def test_a_local_cluster_comes_and_goes(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 @needs_ray
 def test_an_address_that_does_not_answer_is_one_sentence_in_time(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(HostError, match=r"^No Ray cluster can be reached at 127\.0\.0\.1:\d+: Connection refused; "):

@@ -9,7 +9,7 @@ import pytest
 from any2vec.demo import MODULES, PARTS, WORDS
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_named_neighbours_appear(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed == 2:  # one pair of reports is enough
         monkeypatch.setattr("any2vec.demo.write_report", lambda run, **_: run / "report.html")

@@ -27,6 +27,7 @@ PAGES = [
 ELSEWHERE = {
     "python3 start.py demo": "by test_demo.py; here: any2vec demo",
     "python3 start.py test": "by .ci/run",
+    "python3 start.py test --slow": "by .ci/run",
     ".ci/run": "by CI",
     "source .venv/bin/activate": "by PATH below",
     ".venv/bin/pre-commit install": "by test_pre_commit_hooks_are_local",
@@ -113,6 +114,7 @@ def test_commands_of_the_benchmarks_name_what_is_there() -> None:
             assert all(row in rows for row in re.findall(r"--row (\S+)", command)), command
 
 
+@pytest.mark.slow
 def test_commands_of_the_readme(clone: Path) -> None:
     wanted = [command for command in readme_commands() if not needs_torch(command)]
     assert len(wanted) >= 12
@@ -122,6 +124,7 @@ def test_commands_of_the_readme(clone: Path) -> None:
     assert (clone / "runs" / "words" / "report-map.png").is_file() and (clone / "runs" / "words.txt").is_file()
 
 
+@pytest.mark.slow
 def test_commands_of_the_readme_over_processes(clone: Path) -> None:
     pytest.importorskip("torch", reason="hosts as processes need torch")
     wanted = [command for command in readme_commands() if needs_torch(command)]
@@ -139,6 +142,7 @@ def needs_torch(command: str) -> bool:
     return any(mark in command for mark in (" --hosts ", "/clicks", " score ", "shop"))
 
 
+@pytest.mark.slow
 def test_python_of_the_readme(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(clone)
     (code,) = blocks(ROOT / "README.md", "python")
@@ -148,6 +152,7 @@ def test_python_of_the_readme(clone: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "list" in output.getvalue()
 
 
+@pytest.mark.slow
 def test_commands_and_python_of_the_page_of_triples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(1)
     for name, size in (("train", 400), ("valid", 20), ("test", 20)):
@@ -165,6 +170,7 @@ def test_commands_and_python_of_the_page_of_triples(tmp_path: Path, monkeypatch:
     assert output.getvalue().count("'e") == 3
 
 
+@pytest.mark.slow
 def test_commands_and_python_of_the_page_of_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(1)
     topics = [[f"{name}{number}" for number in range(30)] for name in "abcd"]
@@ -184,6 +190,7 @@ def test_commands_and_python_of_the_page_of_pip(tmp_path: Path, monkeypatch: pyt
     assert int(dim) >= 0 and 0 < float(loss) < 1
 
 
+@pytest.mark.slow
 def test_commands_and_python_of_words_from_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="the character model needs torch")
     draw = random.Random(1)
@@ -206,6 +213,7 @@ def test_commands_and_python_of_words_from_characters(tmp_path: Path, monkeypatc
     assert output.getvalue() == "(100,) False\n"
 
 
+@pytest.mark.slow
 def test_commands_and_python_of_the_head_of_the_page_of_streams(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +246,7 @@ def test_python_of_the_sources_of_streams(tmp_path: Path, monkeypatch: pytest.Mo
     assert "of a second source" in output.getvalue()
 
 
+@pytest.mark.slow
 def test_commands_and_python_of_the_page_of_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(1)
     pairs = [(u, v) for u in range(60) for v in range(u) if draw.random() < (0.3 if u % 2 == v % 2 else 0.02)]

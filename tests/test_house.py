@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -111,6 +112,113 @@ def test_start_shows_pips_words_when_it_fails(
         start.install("")
     error = capsys.readouterr().err
     assert "pip could not install any2vec" in error and "ls" in error
+
+
+def test_start_runs_tests_in_parallel_and_without_the_slow(
+    start: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(start, "VENV_PYTHON", Path(sys.executable))
+    assert 1 <= start.num_workers() <= 4
+    monkeypatch.setattr(start, "num_workers", lambda: 3)
+    parallel, quick = ["-n", "3", "--dist", "loadfile"], ["-m", "not slow"]
+    assert start.pytest_options(["-x"]) == [*parallel, *quick, "-x"]
+    assert "start.py test --slow" in capsys.readouterr().out
+    assert start.pytest_options(["--slow", "-x"]) == [*parallel, "-x"]
+    assert start.pytest_options(["-m", "slow"]) == [*parallel, "-m", "slow"]
+    for options in (["-n", "2"], ["-n0"], ["--numprocesses=2"], ["-p", "no:xdist"], ["-s"], ["--pdb"]):
+        assert start.pytest_options(options) == [*quick, *options]
+
+
+SHARED_TESTS = """
+import os
+import pytest
+
+@pytest.mark.parametrize("text", ["one", "two\\nlines", "back\\\\slash", "\u00e9"])
+def test_passes(text): pass
+
+def test_fails(): assert "EXTRA" in os.environ
+
+@pytest.mark.skipif("EXTRA" not in os.environ, reason="needs the extra")
+def test_needs_the_extra(): pass
+
+@pytest.mark.slow
+def test_is_slow(): pass
+"""
+NEEDS_THE_EXTRA = """
+import os
+import pytest
+
+if "EXTRA" not in os.environ:
+    pytest.skip("needs the extra", allow_module_level=True)
+
+def test_in_a_module_that_needs_it(): pass
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_two_calls_run_each_test_once(tmp_path: Path, workers: str) -> None:
+    """What was skipped or deselected by the first call is run by the second, also what could not be imported."""
+    project, ran = tmp_path / "project", tmp_path / "ran"
+    project.mkdir()
+    (project / "conftest.py").write_bytes((ROOT / "tests" / "conftest.py").read_bytes())
+    (project / "pytest.ini").write_text("[pytest]\nmarkers = slow\n")
+    (project / "test_shared.py").write_text(SHARED_TESTS)
+    for name in ("test_one.py", "test_other.py"):
+        (project / name).write_text(NEEDS_THE_EXTRA)
+
+    def run(*options: str, **environment: str) -> str:
+        command = [sys.executable, "-m", "pytest", "-n", workers, f"--once={ran}", *options]
+        done = subprocess.run(
+            command, cwd=project, env=os.environ | environment, capture_output=True, text=True, timeout=300
+        )
+        return done.stdout.splitlines()[-1]
+
+    assert "1 failed, 4 passed" in run("-m", "not slow")
+    names = ran.read_text().splitlines()
+    assert len(names) == 5 and "test_shared.py::test_fails" in names
+    assert "4 passed" in run(EXTRA="1")
+    assert "passed" not in run(EXTRA="1")
+    assert len(set(ran.read_text().splitlines())) == 9
+
+
+START = r'''
+import pathlib, sys
+line = {second!r} if "--slow" in sys.argv else {first!r}
+python = pathlib.Path(".venv/bin/python")
+if "--slow" not in sys.argv:
+    assert not python.exists()
+    python.parent.mkdir(parents=True)
+    python.write_text("""#!/bin/sh\ncase "$*" in *'{broken}'*) exit 1;; esac\n""")
+    python.chmod(0o755)
+print(line)
+sys.exit("failed" in line)
+'''
+FIRST, SECOND = "4000 passed, 99 skipped, 12 warnings in 300.00s (0:05:00)", "100 passed, 7 skipped in 60.12s (0:01:00)"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "broken", "line", "code"),
+    [
+        (FIRST, SECOND, "nothing", "4100 passed, 0 failed, 7 skipped", 0),
+        ("2 failed, " + FIRST, SECOND + "\nsomebody said goodbye", "nothing", "4100 passed, 2 failed, 7 skipped", 1),
+        (FIRST, "3 failed, 100 passed, 2 errors in 9.99s", "nothing", "4100 passed, 5 failed, 0 skipped", 1),
+        (FIRST, "Killed", "nothing", "4000 passed, 1 failed, 0 skipped", 1),
+        (FIRST, SECOND, "mypy", "4100 passed, 0 failed, 7 skipped", 1),
+        (FIRST, SECOND, "ruff format --check", "4100 passed, 0 failed, 7 skipped", 1),
+        (FIRST, SECOND, "pip install", "4100 passed, 0 failed, 7 skipped", 1),
+    ],
+)
+def test_the_whole_check_counts_both_halves(
+    tmp_path: Path, first: str, second: str, broken: str, line: str, code: int
+) -> None:
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "run").write_bytes((ROOT / ".ci" / "run").read_bytes())
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").write_text("an old environment")
+    (tmp_path / "start.py").write_text(START.format(first=first, second=second, broken=broken))
+    done = subprocess.run(["bash", ".ci/run"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == line, done.stdout + done.stderr
+    assert done.returncode == code
 
 
 def test_pins_name_the_cpu_build_of_torch_and_every_core_dependency() -> None:

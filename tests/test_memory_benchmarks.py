@@ -21,7 +21,7 @@ pytestmark = needs_linux
 ROW = {row.name: row for row in memory_rows.ROWS}
 
 
-@pytest.mark.parametrize("name", ["bytes", "kill"])
+@pytest.mark.parametrize("name", ["bytes", pytest.param("kill", marks=pytest.mark.slow)])
 def test_rows_run(name: str, tmp_path: Path) -> None:
     """As a quick run; what they find must be right all the same."""
     readings = ROW[name].run(Bench(quick=True, folder=tmp_path))

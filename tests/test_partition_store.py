@@ -128,6 +128,7 @@ def killed_at(point: int, folder: Path, task: Callable[[Path], None]) -> bool:
         os._exit(1)
 
 
+@pytest.mark.slow
 def test_a_store_that_is_killed_anywhere_is_as_at_a_commit(tmp_path: Path) -> None:
     """At every single call that changes the disk; afterwards the work goes on."""
     points = 0

@@ -78,7 +78,8 @@ def same(one: any2vec.FitResult, other: any2vec.FitResult) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "partitions", "capacity", "share"), [(2, 8, 3, 0.9), (2, 8, 4, 0.9), (3, 12, 2, 0.8)]
+    ("hosts", "partitions", "capacity", "share"),
+    [(2, 8, 3, 0.9), (2, 8, 4, 0.9), pytest.param(3, 12, 2, 0.8, marks=pytest.mark.slow)],
 )
 def test_hosts_learn_nearly_as_much_as_one(
     hosts: int, partitions: int, capacity: int, share: float, files: tuple[Path, Path], tmp_path: Path,

@@ -50,10 +50,13 @@ def test_a_process_gives_what_the_source_gives_and_goes_on_from_a_position(file:
 
 
 def test_a_reader_that_is_killed_or_hangs_is_started_again_and_no_line_comes_twice(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "_SILENCE", 0.4)
-    source = ApartSource(str(file), 0, SourceOptions(rate=2000.0, patience=0.1))
+    monkeypatch.setattr(apart, "_SILENCE", 3.0)  # long enough for a reader that lives, on a busy machine
+    file = tmp_path / "long.txt"
+    file.write_text("".join(f"line number {number:,} of a long file\n" for number in range(60_000)))
+    # 15 batches, and the pipe holds less than one of them: whenever a signal comes, the reader is not through.
+    source = ApartSource(str(file), 0, SourceOptions(rate=20_000.0, patience=0.1))
     found: list[LineBatch] = []
     planned = [signal.SIGKILL, signal.SIGSTOP]
     for batch in source.batches(None):

@@ -92,6 +92,7 @@ def serve_document(connection: socket.socket, number: int) -> None:
         answer(connection, body, ETag='"v"')
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each life is a fork")
 def test_after_20_kills_what_was_taken_is_a_permutation_of_what_was_sent(tmp_path: Path) -> None:
     pytest.importorskip("httpx", reason="HTTP sources need pip install 'any2vec[streams]'")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from any2vec.errors import InputError
+from any2vec.sources.base.address import parse_address
 from any2vec.sources.base.inflow import Inflow
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.opening import open_source
@@ -187,6 +188,8 @@ def test_a_missing_library_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_password_is_never_a_name() -> None:
+    assert parse_address("redis://:secret@host:6379/key").name == "redis://:***@host:6379/key"
+    pytest.importorskip("redis", reason="Redis sources need pip install 'any2vec[streams]'")
     source = open_source("redis://:secret@host:6379/key", 0, SourceOptions(follow=True))
     assert source.name == "redis://:***@host:6379/key"
 

@@ -85,7 +85,6 @@ def test_what_cannot_be_spread_is_refused() -> None:
         check_model(StreamCharLstm(dim=8), StreamHosts(logical_hosts=2, sync="async"))
     with pytest.raises(InputError, match="several hosts"):
         stream(MODEL, ["none"], hosts=StreamHosts(servers=2))
-    pytest.importorskip("torch")
     with pytest.raises(InputError, match="this one alone"):
         stream(MODEL, [["a line"]], hosts=StreamHosts(hosts=1))
 

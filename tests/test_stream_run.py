@@ -267,6 +267,7 @@ def test_duplicates_at_the_end_are_counted(tmp_path: Path) -> None:
     assert (found["words"], found["sources"][str(text)]["duplicates"]) == (4, 4)
 
 
+@pytest.mark.slow
 def test_twenty_kills_train_each_line_once(tmp_path: Path) -> None:
     """kill -9 at random moments: the ids are those of the lines, each once, and the vectors those of a run without."""
     text = tmp_path / "text.txt"

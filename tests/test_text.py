@@ -365,6 +365,7 @@ def seeds(folder: Path) -> list[tuple[str, bytes]]:
     return made + [(path.suffix, path.read_bytes()) for path in (folder / n for n in ("ids.parquet", "a.npy", "a.npz"))]
 
 
+@pytest.mark.slow
 def test_seven_hundred_malformed_files(tmp_path: Path, cache: Path) -> None:
     """Cut, flipped or overwritten: a file is read, or refused with one of our errors, and nothing is left behind."""
     random = np.random.default_rng(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import importlib.util
 import os
 import stat
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 
 from any2vec.data.io.files import read_head
 from any2vec.data.io.unpack import packing_of
-from any2vec.errors import DataError
+from any2vec.errors import DataError, InputError
 from any2vec.sources.base.address import Address, parse_address
 from any2vec.sources.base.options import SourceOptions, check_seed
 from any2vec.sources.base.packed import PackedFile
@@ -23,6 +24,8 @@ from any2vec.sources.kinds.pipes import Pipe
 from any2vec.sources.kinds.python_lines import PythonLines
 from any2vec.sources.kinds.redis_stream import RedisStream
 from any2vec.sources.kinds.sockets import SocketLines
+
+_NEEDS = {"http": "httpx", "https": "httpx", "kafka": "confluent_kafka", "redis": "redis", "rediss": "redis"}
 
 
 def open_sources(addresses: Sequence[str | Iterable[Any]], options: SourceOptions, seed: int = 1) -> list[Source]:
@@ -51,11 +54,21 @@ def open_source(address: str | Iterable[Any], number: int, options: SourceOption
         return _open_file(parsed, number, options)
     if parsed.kind in ("tcp", "unix"):
         return SocketLines(parsed, number, options, seed)
+    source: Source
     if parsed.kind == "kafka":
-        return KafkaTopic(parsed, number, options, seed)
-    if parsed.kind in ("redis", "rediss"):
-        return RedisStream(parsed, number, options, seed)
-    return HttpLines(parsed, number, options, seed)
+        source = KafkaTopic(parsed, number, options, seed)
+    elif parsed.kind in ("redis", "rediss"):
+        source = RedisStream(parsed, number, options, seed)
+    else:
+        source = HttpLines(parsed, number, options, seed)
+    _check_library(parsed.kind)  # last: what is wrong with an address is said whatever is installed
+    return source
+
+
+def _check_library(kind: str) -> None:
+    library = _NEEDS[kind]
+    if importlib.util.find_spec(library) is None:
+        raise InputError(f"{kind}:// sources need {library}; in a clone: pip install -e '.[streams]'.")
 
 
 def _open_file(address: Address, number: int, options: SourceOptions) -> Source:

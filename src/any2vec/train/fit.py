@@ -139,7 +139,6 @@ def fit(
     check_run(epochs, threads, seed, checkpoint_seconds)
     spread = _hosts_of(model, hosts)
     if isinstance(model, ClickModel):
-        check_torch("Models of clicks")
         check_clicks(model, spread, threads, text, graph, init, on_epoch)
     elif schema is not None:
         raise InputError(f"schema is for clicks, and {model.name} reads none; leave it out.")
@@ -167,12 +166,16 @@ def fit(
             check_parts(model, data)
         if spread.partition is not None:
             check_partition(model, data)
+    if isinstance(model, ClickModel):
+        check_torch("Models of clicks")  # after all refusals that hold whatever is installed
     folder, resume = _folder_of(out, overwrite, resume, spread, init)
     epochs = model.default_epochs if epochs is None else int(epochs)
     if folder is not None and resume and not joined():  # hosts that have joined look at it together
         check_resumable(folder, {"model": model.as_dict(), "epochs": epochs, "seed": int(seed)})
     is_several = spread.hosts is not None and ((spread.num_ranks or 1) > 1 or spread.restarts > 0)
     if (is_several or spread.ray is not None) and not joined():
+        if on_epoch is not None:
+            raise InputError("on_epoch is called where training happens: use logical_hosts, or start with torchrun.")
         check_torch()
         job = TrainJob(
             model=model, data=[], text=text, graph=graph, schema=wanted, hosts=spread, triples=triples, nodes=nodes,
@@ -182,8 +185,6 @@ def fit(
                 **({} if memory is None else asdict(table)),
             },
         )  # fmt: skip
-        if on_epoch is not None:
-            raise InputError("on_epoch is called where training happens: use logical_hosts, or start with torchrun.")
         embeddings, summary, records, scorer = train_in_processes(job, data, callback, stage)
         return FitResult(embeddings, summary, records, folder, scorer)
     call = Call(

@@ -49,9 +49,9 @@ def _score(
         return
     if features is not None:
         raise InputError(f"--features is for a classifier of nodes, and {model} is none; leave it out.")
-    check_torch("Models of clicks")
     if out is not None:
         check_file_free(out, overwrite)
+    check_torch("Models of clicks")
     from any2vec.models.clicks.scorer import ClickScorer
 
     scorer = ClickScorer.load(model)

@@ -13,6 +13,8 @@ class StreamModel:
     """Options of a model of words that come without an end (abstract)."""
 
     name: ClassVar[str] = ""
+    is_dense: ClassVar[bool] = False
+    """whether every batch changes all parameters, and there are no rows"""
 
     dim: int = 100
     """numbers per vector, 1..4096"""

@@ -50,6 +50,7 @@ class StreamCharLstm(StreamModel):
     """
 
     name: ClassVar[str] = "char-lstm"
+    is_dense: ClassVar[bool] = True
 
     learning_rate: float = 0.002
     """learning rate of Adam, in (0, 1]"""

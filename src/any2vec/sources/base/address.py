@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -15,7 +14,6 @@ _ALLOWED = (
     "redis://HOST:PORT/KEY"
 )
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_NEEDS = {"http": "httpx", "https": "httpx", "kafka": "confluent_kafka", "redis": "redis", "rediss": "redis"}
 _OPTIONS = {"tcp": {"resume"}, "unix": {"resume"}, "redis": {"db"}, "rediss": {"db"}}
 
 
@@ -40,10 +38,10 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """Take an address apart; whether anything is there is not looked at.
+    """Take an address apart; whether anything is there, or a library for it, is not looked at.
 
     Raises:
-        InputError: it is none, or a library for it is missing.
+        InputError: it is none.
     """
     if text == "-":
         return Address(kind="stdin", text=text, name="-")
@@ -57,7 +55,6 @@ def parse_address(text: str) -> Address:
         return parse_address(text[len("file://") :])
     if kind not in SCHEMES:
         raise InputError(f"The scheme of a source is one of {', '.join(SCHEMES)}, got {found[1]!r}; give {_ALLOWED}.")
-    _check_library(kind)
     address = _parse_server(text, kind)
     if kind == "unix":
         if not address.path.startswith("/") or address.host:
@@ -75,12 +72,6 @@ def parse_address(text: str) -> Address:
 def _form(kind: str) -> str:
     what = {"tcp": "HOST:PORT", "kafka": "HOST:PORT[,HOST:PORT]/TOPIC", "redis": "HOST:PORT/KEY"}
     return f"{kind}://{what.get(kind.replace('rediss', 'redis'), 'HOST[:PORT]/PATH')}"
-
-
-def _check_library(kind: str) -> None:
-    library = _NEEDS.get(kind)
-    if library is not None and importlib.util.find_spec(library) is None:
-        raise InputError(f"{kind}:// sources need {library}; in a clone: pip install -e '.[streams]'.")
 
 
 def _parse_server(text: str, kind: str) -> Address:

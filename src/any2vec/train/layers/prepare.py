@@ -257,14 +257,14 @@ def check_nodes(model: GAMLP, hosts: LayerOptions, threads: int, nodes: NodeOpti
         raise InputError(f"A host of {model.name} has one thread, got threads = {threads}; start more hosts instead.")
     if model.trainer != "pdadmm" and hosts.dual != "sent":
         raise InputError(f"dual does nothing with trainer {model.trainer}; leave it out.")
-    if model.trainer != "pdadmm":
-        check_torch("Trainers by back-propagation")
     if hosts.num_ranks is not None and hosts.num_ranks > model.num_layers:
         raise InputError(
             f"There are more hosts than layers, {hosts.num_ranks} and {model.num_layers}: each host needs a layer."
         )
     if nodes is not None and nodes.psi is not None and (hosts.hosts or hosts.ray or joined()):
         raise InputError("A function psi of your own cannot be sent to processes; use logical_hosts.")
+    if model.trainer != "pdadmm":
+        check_torch("Trainers by back-propagation")
 
 
 def answer_nodes(

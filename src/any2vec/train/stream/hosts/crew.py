@@ -35,14 +35,9 @@ _ROWS = ("tables", "start", "start_values", "touch")
 """what a learner has whose rows others may hold"""
 
 
-def is_dense(model: StreamModel) -> bool:
-    """Whether a model has parameters that every batch changes, and no rows."""
-    return "step" in vars(learner_of(model))
-
-
 def check_model(model: StreamModel, hosts: StreamHosts) -> None:
     """InputError unless a model can be trained so by several hosts."""
-    if is_dense(model):
+    if model.is_dense:
         if hosts.sync != "sync" or hosts.servers:
             raise InputError(
                 f"The trainers of {model.name} sum their gradients at every step and hold all parameters; give them "

@@ -66,7 +66,6 @@ def run_joined(request: StreamRequest, hosts: StreamHosts) -> Made | None:
 
 def _in_processes(request: StreamRequest, hosts: StreamHosts) -> Made:
     """Start processes, on this machine or on a Ray cluster, hear what rank 0 tells, and open the result."""
-    check_torch()
     for source in open_sources(request.sources, request.reading, request.options.seed):
         source.close()  # whatever is wrong with an address is said here, before anything starts
     records: list[StreamProgress] = []
@@ -85,6 +84,7 @@ def _in_processes(request: StreamRequest, hosts: StreamHosts) -> Made:
     with temporary_folder() as folder:
         out = folder / "result" if request.out is None else request.out
         job = StreamJob.of(_with_threads(request, hosts.num_ranks), hosts, out)
+        check_torch()
         restarts = carry_out(job, folder, hear)
         if not summary:
             raise HostError("Rank 0 ended without a summary.")
