@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import environments
-from benchmarks.table import NotMeasuredError
+from benchmarks import environments, results, stand_ins
+from benchmarks.table import NotMeasuredError, RowError
 
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = Path(__file__).resolve().parent / "peers"
@@ -43,20 +43,42 @@ class Done:
 
 @dataclass
 class Bench:
-    """Everything that rows share. `quick`: tiny data, one repeat, verdicts are not judged."""
+    """Everything that rows share."""
 
     quick: bool = False
+    """little data, one repeat; verdicts are not judged"""
+    tiny: bool = False
+    """besides, planted stand-ins for all data, peers only where they are installed: does a row start?"""
     folder: Path = field(
         default_factory=lambda: Path(os.environ.get("ANY2VEC_BENCH_DIR", ROOT / "runs" / "benchmarks"))
     )
     runs: dict[str, Any] = field(default_factory=dict)
     """raw results of the row that runs now, for the committed JSON"""
+    commits: set[str] = field(default_factory=set)
+    """at which the kept runs ran that the row that runs now has read"""
     _memo: dict[Any, Any] = field(default_factory=dict)
+
+    @classmethod
+    def for_start(cls, folder: Path) -> Bench:
+        """The workbench that only tells whether rows start, in an empty folder; compiled kernels are the user's."""
+        from any2vec.machine import cache_root
+
+        made = cls(quick=True, tiny=True, folder=folder)
+        kernels = cache_root() / "kernels"
+        kernels.mkdir(parents=True, exist_ok=True)
+        made.cache.mkdir(parents=True)
+        (made.cache / "kernels").symlink_to(kernels.resolve())
+        return made
 
     @property
     def cache(self) -> Path:
         """Caches of any2vec itself (kernels, encoded text), apart from the user's."""
         return self.folder / "cache"
+
+    @property
+    def limit(self) -> float:
+        """Seconds that a process of a row may take."""
+        return 300 if self.tiny else 2700
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """The value of `key`, made at the first request: rows share expensive runs."""
@@ -67,12 +89,12 @@ class Bench:
     def any2vec(self, *arguments: object, watch: bool = False, wrap: Wrap | None = None) -> Done:
         """Run a command of any2vec with `--json`."""
         command = [sys.executable, "-m", "any2vec", *map(str, arguments), "--json"]
-        return run(command, {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD, watch=watch, wrap=wrap)
+        return run(command, {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD, watch, self.limit, wrap)
 
     def ours(self, script: str, *arguments: object, watch: bool = False, wrap: Wrap | None = None) -> Done:
         """Run a script of peers/ in any2vec's own environment."""
         command = [sys.executable, str(PEERS / script), *map(str, arguments)]
-        return run(command, {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD, watch=watch, wrap=wrap)
+        return run(command, {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD, watch, self.limit, wrap)
 
     @contextmanager
     def job(
@@ -99,9 +121,10 @@ class Bench:
                     job.wait()
 
     def peer(self, environment: str, script: str, *arguments: object, watch: bool = False) -> Done:
-        """Run a script of peers/ in a peer's environment, made first if need be."""
-        python = self.once(("environment", environment), lambda: environments.python(environment))
-        return run([str(python), str(PEERS / script), *map(str, arguments)], ONE_BLAS_THREAD, watch=watch)
+        """Run a script of peers/ in a peer's environment, made first if need be (not where rows only start)."""
+        find = environments.installed if self.tiny else environments.python
+        python = self.once(("environment", environment), lambda: find(environment))
+        return run([str(python), str(PEERS / script), *map(str, arguments)], ONE_BLAS_THREAD, watch, self.limit)
 
     def forget_input(self) -> None:
         """Remove any2vec's encoded corpora and graphs (not its kernels), so that the next run reads the input again."""
@@ -115,7 +138,9 @@ class Bench:
         return folder / name
 
     def data(self, name: str) -> Path:
-        """A file of the data folder that `ANY2VEC_DATA` names."""
+        """A file of the data folder that `ANY2VEC_DATA` names, or its stand-in."""
+        if self.tiny:
+            return stand_ins.path(self.folder / "data", name)
         folder = Path(os.environ.get("ANY2VEC_DATA") or ROOT.parent / "shared" / "data")
         if not (folder / name).exists():
             raise NotMeasuredError(f"the data folder (ANY2VEC_DATA) has no {name}")
@@ -142,16 +167,29 @@ class Bench:
             temporary.replace(path)
         return path
 
+    def kept(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The numbers of an expensive run, from its file where it ran before, with the commit at which it ran.
+
+        name: holds a hash of what was asked, and of the code.
+        """
+
+        def write(target: Path) -> None:
+            target.write_text(json.dumps({"commit": results.commit()} | make()))
+
+        found: dict[str, Any] = json.loads(self.made(name, write).read_text())
+        self.commits.add(found.pop("commit", results.UNKNOWN))
+        return found
+
 
 def run(
-    command: list[str], environment: Mapping[str, str], *, watch: bool = False, timeout: float = 2700,
+    command: list[str], environment: Mapping[str, str], watch: bool = False, timeout: float = 2700,
     wrap: Wrap | None = None,
 ) -> Done:  # fmt: skip
     """Run a command, without the variables `HELD`, and parse the JSON object on its standard output.
 
     wrap: makes of it the command that runs it where it is to run.
 
-    Raises NotMeasuredError with the last line of standard error when it fails or runs past `timeout` seconds.
+    Raises RowError with the last line of standard error when it fails or runs past `timeout` seconds.
     """
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         started = time.perf_counter()
@@ -169,7 +207,7 @@ def run(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            raise NotMeasuredError(f"{_named(command)} ran past {timeout:.0f} s") from None
+            raise RowError(f"{_named(command)} ran past {timeout:.0f} s") from None
         except BaseException:
             process.terminate()
             process.wait()
@@ -181,7 +219,7 @@ def run(
         err.seek(0)
         if code:
             lines = err.read().strip().splitlines() or ["no message"]
-            raise NotMeasuredError(f"{_named(command)} ended with code {code}: {lines[-1][:300]}")
+            raise RowError(f"{_named(command)} ended with code {code}: {lines[-1][:300]}")
         return Done(_last_object(out.read(), command), seconds, peak)
 
 
@@ -240,7 +278,7 @@ def _last_object(text: str, command: Sequence[str]) -> dict[str, Any]:
             continue
         if isinstance(found, dict):
             return found
-    raise NotMeasuredError(f"{_named(command)} printed no JSON object")
+    raise RowError(f"{_named(command)} printed no JSON object")
 
 
 def _named(command: Sequence[str]) -> str:

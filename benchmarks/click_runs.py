@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from benchmarks.bench import ROOT, Bench
@@ -41,12 +40,7 @@ def planted_runs(
 
 def kept(bench: Bench, request: Any, about: Sequence[str], script: str, *arguments: object) -> dict[str, Any]:
     """What a script of peers/ tells, from its file where it ran before with the same request and the same code."""
-
-    def make(target: Path) -> None:
-        target.write_text(json.dumps({"request": request} | bench.ours(script, *arguments).result))
-
-    found: dict[str, Any] = json.loads(bench.made(name_of(request, about), make).read_text())
-    return found
+    return bench.kept(name_of(request, about), lambda: {"request": request} | bench.ours(script, *arguments).result)
 
 
 def name_of(request: Any, about: Sequence[str]) -> str:

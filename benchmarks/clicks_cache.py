@@ -162,7 +162,7 @@ def _run(
     hosts = SPREAD | {"cache": "none" if bound is None else f"het:{bound}"}
     test = (start + size, start + size + held)
     found = planted_runs(
-        bench, _stream(zipf), (start, start + size), test, OPTIONS, [hosts], seed, HET_CODE, push_bound
+        bench, _stream(bench, zipf), (start, start + size), test, OPTIONS, [hosts], seed, HET_CODE, push_bound
     )
     one: dict[str, Any] = found["runs"][0]
     return one
@@ -207,8 +207,8 @@ def _ideal(bench: Bench, zipf: float) -> int:
 
     steps = _steps(bench)
 
-    def make(target: Path) -> None:
-        clicks = PlantedClicks(steps * BATCH * TRAINERS, **_stream(zipf))
+    def make() -> dict[str, int]:
+        clicks = PlantedClicks(steps * BATCH * TRAINERS, **_stream(bench, zipf))
 
         def trace() -> Iterator[list[np.ndarray]]:
             for step in range(steps):
@@ -217,12 +217,12 @@ def _ideal(bench: Bench, zipf: float) -> int:
 
         is_kept_V = hottest(trace(), clicks.num_rows, round(SHARE * clicks.num_rows))
         traffic = ideal_traffic(trace(), is_kept_V, DIM + 1, BOUND, BOUND, makes_fresh=True, is_even=True)
-        target.write_text(json.dumps(traffic._asdict() | {"num_bytes": traffic.num_bytes}))
+        return traffic._asdict() | {"num_bytes": traffic.num_bytes}
 
     name = name_of(["ideal", zipf, steps], (*STREAM_CODE, "plan/cost/het_ideal.py", "plan/lookahead/lateness.py"))
-    found: dict[str, int] = json.loads(bench.made(name, make).read_text())
+    found = bench.kept(name, make)
     bench.runs[f"Zipf {zipf}, ideal cache"] = found
-    return found["num_bytes"]
+    return int(found["num_bytes"])
 
 
 def _as_processes(bench: Bench, optimiser: str, trainers: int, servers: int) -> int:
@@ -259,16 +259,16 @@ def _write_clicks(target: Path) -> None:
     write_tsv(PlantedClicks(EXACT_EXAMPLES // 3, **EXACT_STREAM), target)
 
 
-def _stream(zipf: float) -> dict[str, Any]:
-    return {"columns": COLUMNS, "rows": ROWS_OF_A_COLUMN, "zipf": zipf}
+def _stream(bench: Bench, zipf: float) -> dict[str, Any]:
+    return {"columns": COLUMNS, "rows": 1000 if bench.tiny else ROWS_OF_A_COLUMN, "zipf": zipf}
 
 
 def _steps(bench: Bench) -> int:
-    return 8 if bench.quick else STEPS
+    return 2 if bench.tiny else 8 if bench.quick else STEPS
 
 
 def _test(bench: Bench) -> int:
-    return TEST // 10 if bench.quick else TEST
+    return TEST // 100 if bench.tiny else TEST // 10 if bench.quick else TEST
 
 
 _SHAPE = f"26 columns × 100 k rows, dim 16, batch 2048, {TRAINERS} trainers, 1 server, cache of 10 % of the rows"
@@ -300,6 +300,7 @@ ROWS = (
         ),
         run=het_bytes,
         minutes=25,
+        keeps_runs=True,
     ),
     Row(
         name="bagpipe-exact",
@@ -313,5 +314,6 @@ ROWS = (
         ),
         run=bagpipe_exact,
         minutes=6,
+        keeps_runs=True,
     ),
 )  # fmt: skip

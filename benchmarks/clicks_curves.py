@@ -14,7 +14,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.results import load
+from benchmarks.results import has_failed, load
 
 COLOURS = {"easgd": "C0", "ma": "C1", "bmuf": "C2"}
 
@@ -25,9 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     options = parser.parse_args(arguments)
     rows = load("clicks")["rows"]
-    missing = [name for name in PICTURES if name not in rows]
+    missing = [name for name in PICTURES if name not in rows or has_failed(rows[name][-1])]
     if missing:
-        raise SystemExit(f"There is nothing to draw yet: run `python benchmarks/run.py clicks --row {missing[0]}`.")
+        raise SystemExit(f"There is nothing to draw: run `python benchmarks/run.py clicks --row {missing[0]}`.")
     for name, (file, draw) in PICTURES.items():
         draw(rows[name][-1]["runs"], options.folder / file)
 

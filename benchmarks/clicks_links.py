@@ -14,7 +14,7 @@ from benchmarks.bench import Bench
 from benchmarks.click_hosts import pool_of, run_hosts, steps_of, warm_up
 from benchmarks.clicks_slow import ROWS as SLOW
 from benchmarks.namespaces import BURST, QUEUE, network
-from benchmarks.table import Measure, NotMeasuredError, Reading, Row, number
+from benchmarks.table import Measure, Reading, Row, RowError, number
 
 CAPS = (10, 5, 1)
 """Mbit/s of the link to the sync server"""
@@ -49,7 +49,7 @@ def isolation(bench: Bench) -> list[Reading]:
             found = run_hosts(
                 bench, net, "--pool", pool, "--batch", SYNC_BATCH, "--batches", SYNC_BATCHES, "--sync", sync,
                 "--sync-servers", 1, "--warm", 20 if bench.quick else 50,
-                "--seconds", 4 if bench.quick else SYNC_SECONDS, "--cut",
+                "--seconds", 1.5 if bench.tiny else 4 if bench.quick else SYNC_SECONDS, "--cut",
             )  # fmt: skip
             speed.setdefault(_name(sync, cap), []).append(_examples_per_s(found[:2]))
             return found
@@ -167,7 +167,7 @@ def _use_of(hosts: Sequence[Mapping[str, Any]], cap: int) -> tuple[float, float]
     bits = [8 * sum(one["dense"][f"sync_bytes_{way}"] for one in trainers) for way in ("sent", "received")]
     seen = [entry for entry in line if begun <= entry[0] <= ended]
     if len(seen) < 2:
-        raise NotMeasuredError("the sync server's link was not watched")
+        raise RowError("the sync server's link was not watched")
     first, last = seen[0], seen[-1]
     kernel = min(8 * (last[way] - first[way]) / (last[0] - first[0]) for way in (2, 3))
     return min(bits) / (cap * 1e6 * seconds), kernel / (cap * 1e6)

@@ -132,6 +132,7 @@ def _reading(rule: str, entropies: Any, found: Any) -> Reading:
 def _runs(bench: Bench, seed: int, count: int) -> dict[str, Any]:
     """All rules with so many trainers on one seed's slices, in one process."""
     size, held = (TRAIN // 40, TEST // 10) if bench.quick else (TRAIN, TEST)
+    size, held = (TRAIN // 200, TEST // 100) if bench.tiny else (size, held)
     start = (seed - 1) * (size + held)
     names = [*map(shadow, RULES), *map(fixed, RULES)]
     hosts: list[dict[str, Any] | None] = [{"logical_hosts": count, "sync": name} for name in names]
@@ -173,5 +174,6 @@ ROWS = (
         ),
         run=shadow_quality,
         minutes=25,
+        keeps_runs=True,
     ),
 )  # fmt: skip

@@ -26,7 +26,8 @@ def m_of_n(bench: Bench) -> list[Reading]:
     """Step time of three out of four trainers, one of them slow, over that of the three fast ones alone."""
     trainers = len(SHARES)
     steps, warm, held_out = (20, 5, 2_000) if bench.quick else (STEP_STEPS, 10, HELD_OUT)
-    pool = pool_of(bench, trainers * STEP_BATCH * (steps + warm) + held_out)
+    batch = 64 if bench.tiny else STEP_BATCH
+    pool = pool_of(bench, trainers * batch * (steps + warm) + held_out)
     found: dict[str, list[dict[str, Any]]] = {}
 
     def run(sync: str, count: int) -> float:
@@ -34,7 +35,7 @@ def m_of_n(bench: Bench) -> list[Reading]:
         shares = [*SHARES[:count], None]
         with network(count + 1) as net, quotas(shares) as groups:
             told = run_hosts(
-                bench, net, "--pool", pool, "--batch", STEP_BATCH, "--batches", steps + warm, "--sync", sync,
+                bench, net, "--pool", pool, "--batch", batch, "--batches", steps + warm, "--sync", sync,
                 "--servers", 1, "--warm", warm, "--steps", steps, "--held-out", held_out, wrap=groups.wrap,
             )  # fmt: skip
         found.setdefault(f"{sync} of {count}", []).append(steps_of(told[:count]))

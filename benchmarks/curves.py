@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.results import load
+from benchmarks.results import has_failed, load
 
 SHOWN = ("one host", "adasum", "blend", "blend, 8 bits, 96 rounds", "mean", "sum")
 
@@ -23,8 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("picture", type=Path)
     options = parser.parse_args(arguments)
     found = load("many-hosts")["rows"].get("early-epochs")
-    if not found:
-        raise SystemExit("There are no curves yet: run `python benchmarks/run.py many-hosts --row early-epochs`.")
+    if not found or has_failed(found[-1]):
+        raise SystemExit("There are no curves: run `python benchmarks/run.py many-hosts --row early-epochs`.")
     draw(found[-1]["runs"]["curves"], options.picture)
 
 

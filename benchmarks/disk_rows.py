@@ -24,6 +24,7 @@ THROTTLE = 500_000_000
 def memory(bench: Bench) -> list[Reading]:
     """One epoch of a graph from a text file to vectors on disk, in a control group that is small."""
     entities, edges, room = (600_000, 300_000, 600_000_000) if bench.quick else (ENTITIES, EDGES, ROOM)
+    entities, edges, room = (300_000, 20_000, 480_000_000) if bench.tiny else (entities, edges, room)
     text = bench.made(f"sparse-{entities}.tsv", lambda target: write_sparse(target, entities, edges))
     table_bytes = 4 * COLUMNS * entities
     limit = table_bytes // 4 + room
@@ -85,6 +86,7 @@ def speed(bench: Bench) -> list[Reading]:
 
 def _beside(bench: Bench, name: str, model: tuple[object, ...], disk_bps: int | None) -> Reading:
     entities, epochs = (20_000, 1) if bench.quick else (100_000, 2)
+    entities = 1_000 if bench.tiny else entities
     out = bench.scratch("out-of-core")
     run: tuple[Any, ...] = (
         "any2vec_out_of_core.py", "--folder", out, "--entities", entities, "--triples", 20 * entities, "--dim",

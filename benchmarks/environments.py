@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -61,6 +62,8 @@ PINS: dict[str, tuple[str, ...]] = {
         "setuptools==80.9.0",
     ),
 }
+MODULES = {"pbg": "torchbiggraph"}
+"""environment -> module of the peer, where it is not named like the environment"""
 ALONE: dict[str, tuple[str, ...]] = {"torchrec": ("torchrec==1.8.0",)}
 """installed after the pins and without what they ask for: torchrec asks for fbgemm's CUDA build"""
 INDEX: dict[str, str] = dict.fromkeys(("torchrec", "pykeen", "pbg"), "https://download.pytorch.org/whl/cpu")
@@ -72,10 +75,8 @@ def python(name: str) -> Path:
 
     Raises NotMeasuredError with pip's last error when it cannot be made (no network, no wheel for this Python).
     """
-    folder = FOLDER / name
-    interpreter = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    stamp, wanted = folder / "pins.txt", "\n".join((*PINS[name], *ALONE.get(name, ()))) + "\n"
-    if interpreter.exists() and stamp.exists() and stamp.read_text() == wanted:
+    folder, interpreter, wanted = FOLDER / name, _interpreter(name), _pins(name)
+    if _is_made(name):
         return interpreter
     print(f"benchmarks: making the environment of {name} ({', '.join(wanted.split())})", file=sys.stderr)
     venv.EnvBuilder(with_pip=True, clear=True, symlinks=os.name != "nt").create(folder)
@@ -86,8 +87,33 @@ def python(name: str) -> Path:
         error = _install(interpreter, "--no-deps", *ALONE[name])
     if error:
         raise NotMeasuredError(f"pip could not make the environment of {name}: {error}")
-    stamp.write_text(wanted)
+    (folder / "pins.txt").write_text(wanted)
     return interpreter
+
+
+def installed(name: str) -> Path:
+    """The interpreter of a peer's environment where that has been made, or this one where it has the peer.
+
+    Raises NotMeasuredError where neither is so: nothing is installed.
+    """
+    if _is_made(name):
+        return _interpreter(name)
+    if importlib.util.find_spec(MODULES.get(name, name)) is not None:
+        return Path(sys.executable)
+    raise NotMeasuredError(f"the peer {name} is not installed")
+
+
+def _interpreter(name: str) -> Path:
+    return FOLDER / name / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def _pins(name: str) -> str:
+    return "\n".join((*PINS[name], *ALONE.get(name, ()))) + "\n"
+
+
+def _is_made(name: str) -> bool:
+    stamp = FOLDER / name / "pins.txt"
+    return _interpreter(name).exists() and stamp.exists() and stamp.read_text() == _pins(name)
 
 
 def _install(interpreter: Path, *arguments: str) -> str:

@@ -124,14 +124,14 @@ def run_on_hosts(
     request = [model, dict(options), hosts, data.name, epochs, bench.quick]
     name = hashlib.sha256(json.dumps([request, sources()], sort_keys=True).encode()).hexdigest()[:16]
 
-    def make(target: Path) -> None:
+    def make() -> dict[str, Any]:
         done = bench.ours(
             "any2vec_hosts.py", "--model", model, "--options", json.dumps(options), "--hosts", json.dumps(hosts),
             "--data", data, "--epochs", epochs, "--threads", 1, *scored,
         )  # fmt: skip
-        target.write_text(json.dumps({"request": request} | done.result))
+        return {"request": request} | done.result
 
-    found: dict[str, Any] = json.loads(bench.made(f"hosts-{name}.json", make).read_text())
+    found = bench.kept(f"hosts-{name}.json", make)
     bench.runs[json.dumps(request[:5])] = found
     return found
 
@@ -191,6 +191,7 @@ ROWS = (
         ),
         run=accuracy_words,
         minutes=40,
+        keeps_runs=True,
     ),
     Row(
         name="accuracy-nodes",
@@ -202,6 +203,7 @@ ROWS = (
         ),
         run=accuracy_nodes,
         minutes=10,
+        keeps_runs=True,
     ),
     Row(
         name="accuracy-per-byte",
@@ -211,6 +213,7 @@ ROWS = (
         ),
         run=accuracy_per_byte,
         minutes=25,
+        keeps_runs=True,
     ),
     Row(
         name="early-epochs",
@@ -222,5 +225,6 @@ ROWS = (
         ),
         run=early_epochs,
         minutes=1,
+        keeps_runs=True,
     ),
 )  # fmt: skip

@@ -50,5 +50,6 @@ ROWS = (
         ),
         run=agreements,
         minutes=15,
+        keeps_runs=True,
     ),
 )

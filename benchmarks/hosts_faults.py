@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.bench import Bench, family
 from benchmarks.namespaces import last_line, network, wait_for
-from benchmarks.table import Measure, NotMeasuredError, Reading, Row
+from benchmarks.table import Measure, Reading, Row, RowError
 from benchmarks.words import warm_up
 
 HOSTS, VICTIM = 4, 2
@@ -26,6 +26,8 @@ EPOCHS, ROUNDS = 400, 12
 WHOLE_EPOCHS = 12
 CHECKPOINT_SECONDS = 4.0
 """long beside the half second by which the log that says what was done may lag"""
+TINY_EPOCHS, TINY_CHECKPOINT_SECONDS = 60, 0.5
+"""of a run that goes on, on a text that takes no time"""
 LIMIT = 240.0
 """seconds after which a job that did not notice is ended by us"""
 
@@ -85,7 +87,8 @@ def _cut_off(bench: Bench, text: Path) -> Reading:
 def _goes_on(bench: Bench, text: Path, how: str) -> Reading:
     """Rounds that a killed host costs, over those of a checkpoint interval; infinite where the result is not whole."""
     out = _fresh(bench, how)
-    arguments = _arguments(text, out, WHOLE_EPOCHS, "--checkpoint-seconds", CHECKPOINT_SECONDS)
+    every, epochs = (TINY_CHECKPOINT_SECONDS, TINY_EPOCHS) if bench.tiny else (CHECKPOINT_SECONDS, WHOLE_EPOCHS)
+    arguments = _arguments(text, out, epochs, "--checkpoint-seconds", every)
     launcher: tuple[object, ...] = ()
     if how == "local":
         arguments += ["--hosts", HOSTS, "--restarts", 1]
@@ -94,7 +97,7 @@ def _goes_on(bench: Bench, text: Path, how: str) -> Reading:
     with bench.job(arguments, launcher) as (job, errors):
         victim = _rank_process(job, out, VICTIM)
         _await_file(job, out / "checkpoint.safetensors")
-        time.sleep(0.8 * CHECKPOINT_SECONDS)  # so that there is something to lose
+        time.sleep(0.8 * every)  # so that there is something to lose
         os.kill(victim, signal.SIGKILL)
         done = _rounds(out)
         began = time.monotonic()
@@ -109,13 +112,13 @@ def _goes_on(bench: Bench, text: Path, how: str) -> Reading:
     records = [json.loads(line) for line in (out / "progress.jsonl").read_text().splitlines()]
     is_whole = records[-1]["progress"] == 1.0 and _is_whole(out)
     pace = _pace(records)
-    interval = CHECKPOINT_SECONDS * pace + 1  # it is written where a round ends, so a round late at most
+    interval = every * pace + 1  # it is written where a round ends, so a round late at most
     lost = max(0, done + math.ceil(RECORD_SECONDS * pace) - kept)  # the log may be so far behind
     bench.runs[f"restart {how}"] = {
         "rounds done": done, "rounds kept": kept, "rounds of an interval": interval, "seconds to the result": seconds,
         "whole": is_whole,
     }  # fmt: skip
-    text_ = f"{how}: at most {lost} rounds lost of {done}, an interval of {CHECKPOINT_SECONDS:g} s is {interval:.1f}"
+    text_ = f"{how}: at most {lost} rounds lost of {done}, an interval of {every:g} s is {interval:.1f}"
     return Reading(value=lost / interval if is_whole else float("inf"), text=f"{text_}; result whole: {is_whole}")
 
 
@@ -158,7 +161,7 @@ def _rank_process(job: subprocess.Popen[str], out: Path, rank: int) -> int:
             continue
         if f"RANK={rank}".encode() in environment and b"WORLD_SIZE=4" in environment:
             return pid
-    raise NotMeasuredError(f"no process of rank {rank} was found")
+    raise RowError(f"no process of rank {rank} was found")
 
 
 def _await_rounds(jobs: Sequence[subprocess.Popen[str]], out: Path, rounds: int) -> None:
@@ -173,9 +176,9 @@ def _await(jobs: Sequence[subprocess.Popen[str]], is_so: Callable[[], bool]) -> 
     deadline = time.monotonic() + LIMIT
     while not is_so():
         if any(job.poll() is not None for job in jobs):
-            raise NotMeasuredError("the run ended before anything could happen to it")
+            raise RowError("the run ended before anything could happen to it")
         if time.monotonic() > deadline:
-            raise NotMeasuredError(f"the run had not begun after {LIMIT:g} s")
+            raise RowError(f"the run had not begun after {LIMIT:g} s")
         time.sleep(0.02)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.bench import Bench
 from benchmarks.namespaces import BURST, Network, last_line, network, wait_for
-from benchmarks.table import Measure, NotMeasuredError, Reading, Row, ratio_reading
+from benchmarks.table import Measure, Reading, Row, RowError, ratio_reading
 from benchmarks.words import EPOCHS, MODEL, RATE, warm_up
 
 HOSTS = 4
@@ -132,7 +132,7 @@ def _over_links(bench: Bench, net: Network, text: Path, scheme: str) -> dict[str
         for file in errors:
             file.close()
         if any(codes):
-            raise NotMeasuredError(f"hosts in namespaces ended with {codes}: {last_line(paths[_first_bad(codes)])}")
+            raise RowError(f"hosts in namespaces ended with {codes}: {last_line(paths[_first_bad(codes)])}")
         out.seek(0)
         summary: dict[str, Any] = json.loads(out.read())
         out.close()

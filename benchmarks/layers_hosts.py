@@ -17,7 +17,7 @@ from any2vec.plan.sharding.layers import boundary_bytes, critical_path, pipeline
 from benchmarks.bench import ONE_BLAS_THREAD, PEERS, ROOT, Bench
 from benchmarks.layers_accuracy import files_of, runs_of
 from benchmarks.namespaces import BURST, QUEUE, network
-from benchmarks.table import Measure, NotMeasuredError, Reading, Row
+from benchmarks.table import Measure, Reading, Row, RowError
 
 HOSTS = (1, 2, 5, 10)
 EPOCHS = 50
@@ -152,7 +152,7 @@ def layers_run(hosts: int, *flags: object) -> dict[str, Any]:
         for process in processes:
             process.kill()
     if any(process.returncode for process in processes):
-        raise NotMeasuredError("a host of peers/any2vec_layers.py failed")
+        raise RowError("a host of peers/any2vec_layers.py failed")
     found: dict[str, Any] = json.loads(told[0].splitlines()[-1])
     return found
 

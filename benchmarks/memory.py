@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 
 from benchmarks.bench import Bench, Done
-from benchmarks.table import Measure, NotMeasuredError, Reading, Row
+from benchmarks.table import Measure, NotMeasuredError, Reading, Row, RowError
 from benchmarks.words import MODEL, RATE, warm_up
 
 NUM_WORDS = 1_000_000
@@ -25,7 +25,7 @@ def memory(bench: Bench) -> list[Reading]:
     bench.forget_input()
     ours, theirs = _both(bench, planted, settings)
     if ours.result["rows"] != theirs.result["rows"]:
-        raise NotMeasuredError(f"the sides keep {ours.result['rows']} and {theirs.result['rows']} words")
+        raise RowError(f"the sides keep {ours.result['rows']} and {theirs.result['rows']} words")
     planted_reading = _reading(
         [ours.peak_anon_bytes], [theirs.peak_anon_bytes], f"{ours.result['rows']:,} words, dim {DIM}"
     )
@@ -56,7 +56,7 @@ def write_planted(path: Path, num_words: int, uses: int, seed: int = 1) -> None:
 
 def planted_text(bench: Bench) -> Path:
     """The planted text, made once."""
-    num_words = 20_000 if bench.quick else NUM_WORDS
+    num_words = 1_000 if bench.tiny else 20_000 if bench.quick else NUM_WORDS
     return bench.made(f"planted-{num_words}.txt", lambda path: write_planted(path, num_words, USES))
 
 

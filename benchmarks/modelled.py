@@ -118,7 +118,7 @@ def speedup(bench: Bench, scenario: Scenario, pace: float, costs: Costs | None =
 
 def counted_round(bench: Bench, scenario: Scenario) -> tuple[Setting, Inspected]:
     """The true sets of rows of one round of 32 hosts on a planted text: 433 k words a host at 48 rounds."""
-    words = WORDS // (HOSTS * scenario.rounds) // (20 if bench.quick else 1)
+    words = WORDS // (HOSTS * scenario.rounds) // (400 if bench.tiny else 20 if bench.quick else 1)
 
     def inspect() -> tuple[Setting, Inspected]:
         setting = planted_setting(reference_model(), NUM_ROWS, WORDS, HOSTS * words, SENTENCE)

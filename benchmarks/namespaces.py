@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from benchmarks.bench import ONE_BLAS_THREAD, ROOT
-from benchmarks.table import NotMeasuredError
+from benchmarks.table import NotMeasuredError, RowError
 
 BURST, QUEUE = "32kb", "100ms"
 """tbf's bucket, and how long a packet may wait for it"""
@@ -110,7 +110,7 @@ class Network:
         """What a command prints on each host, by rank, once all have ended well. None of them outlives this call.
 
         Raises:
-            NotMeasuredError: one failed, or ran longer than `seconds`.
+            RowError: one failed, or ran longer than `seconds`.
         """
         with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
             paths = [Path(folder) / f"{host}.err" for host in range(self.hosts)]
@@ -128,7 +128,7 @@ class Network:
                     process.wait()
             if any(codes):
                 bad = next((host for host, code in enumerate(codes) if code), 0)
-                raise NotMeasuredError(f"hosts in namespaces ended with {codes}: {last_line(paths[bad])[:300]}")
+                raise RowError(f"hosts in namespaces ended with {codes}: {last_line(paths[bad])[:300]}")
             for out in outs:
                 out.seek(0)
             return [out.read() for out in outs]

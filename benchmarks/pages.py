@@ -62,7 +62,7 @@ def filled(text: str) -> str:
 
 def _all(name: str) -> str:
     table, stored = _table(name), results.load(name)
-    return markdown(results.latest(table, stored), results.provenance(stored))
+    return markdown(results.latest(table, stored), results.provenance(table, stored))
 
 
 def _choice(name: str) -> str:

@@ -91,8 +91,8 @@ def _run(bench: Bench, given: Sequence[object], seed: int, *more: object) -> dic
 
 
 def _planted(bench: Bench) -> tuple[object, ...]:
-    entities = 20_000 if bench.quick else ENTITIES
-    number, tested = PER_ENTITY * entities, TESTED
+    entities = 1_000 if bench.tiny else 20_000 if bench.quick else ENTITIES
+    number, tested = PER_ENTITY * entities, TESTED // 30 if bench.tiny else TESTED
     train = bench.made(f"planted-{entities}.tsv", lambda target: write_planted(target, entities, 0, number))
     test = bench.made(
         f"planted-{entities}.test.tsv", lambda target: write_planted(target, entities, number, number + tested)

@@ -1,4 +1,7 @@
-"""Committed results: one JSON file a table, the history of each row kept, with the commit and the machine."""
+"""Committed results: one JSON file a table, the history of each row kept, with the commit and the machine.
+
+They name no folder and no host: what is written loses both.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,30 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.table import Figure, Table, missing
+from benchmarks.table import FAILED, Figure, Table, missing
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).resolve().parent / "results"
+UNKNOWN = "unknown"
+"""commit of a kept run that does not say at which it ran"""
 LIBRARIES = ("any2vec", "numpy", "numba", "llvmlite", "scipy", "scikit-learn")
+_PATH = re.compile(r"(?<![\w.:/])/(?!(?:proc|sys|dev)/)(?:[\w.+@~-]+/)+([\w.+@~-]*)")
+"""an absolute path of two parts or more, apart from the kernel's own; not the path of an address"""
 
 
 def commit() -> str:
     """Hash of the measured commit, with `+changes` where tracked files under src/ or benchmarks/ differ from it."""
     head = _git("rev-parse", "HEAD")
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks/*.py", "benchmarks/peers")
-    return (head or "unknown") + ("+changes" if changed else "")
+    return (head or UNKNOWN) + ("+changes" if changed else "")
 
 
 def machine() -> dict[str, Any]:
@@ -43,10 +52,18 @@ def machine() -> dict[str, Any]:
     }
 
 
-def entry(lines: Sequence[Figure], runs: Mapping[str, Any], seconds: float, load: float) -> dict[str, Any]:
-    """One entry of a row's history. `load`: the system's load before the row started, below 0.7 on a quiet machine."""
+def entry(
+    lines: Sequence[Figure], runs: Mapping[str, Any], seconds: float, load: float, commits: Collection[str] = ()
+) -> dict[str, Any]:
+    """One entry of a row's history.
+
+    Args:
+        load: the system's load before the row started, below 0.7 on a quiet machine.
+        commits: at which the kept runs ran that the row has read; most rows read none.
+    """
     return {
         "commit": commit(),
+        **({"ran_at": sorted(commits)} if commits else {}),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 1),
         "load_before": round(load, 2),
@@ -71,37 +88,74 @@ def merged(stored: Mapping[str, Any], new: Mapping[str, Mapping[str, Any]]) -> d
 
 
 def save(table: str, stored: Mapping[str, Any], folder: Path = RESULTS) -> Path:
-    """Writes the table's file through a temporary name."""
+    """Writes the table's file through a temporary name, without folders and hosts."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{table}.json"
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
+    temporary.write_text(json.dumps(anonymous(stored), indent=1, ensure_ascii=False) + "\n")
     temporary.replace(path)
     return path
 
 
+def anonymous(value: Any) -> Any:
+    """The same without what tells of a machine: of an absolute path its last part stays, of a host's name HOST."""
+    if isinstance(value, Mapping):
+        return {anonymous(name): anonymous(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [anonymous(one) for one in value]
+    if not isinstance(value, str):
+        return value
+    text = _PATH.sub(r"\1", value)
+    host = platform.node()
+    # A name that is a word may stand for the word.
+    return text if host.isalpha() or not host else re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", "HOST", text)
+
+
 def latest(table: Table, stored: Mapping[str, Any]) -> list[Figure]:
-    """The newest figures of each row, in the table's order; a row never measured says so."""
+    """The newest figures of each row, in the table's order; a row never measured, or failed since, says so."""
     lines: list[Figure] = []
     for row in table.rows:
         history = stored["rows"].get(row.name)
-        lines += [Figure(**line) for line in history[-1]["figures"]] if history else missing(row, "not yet run")
+        lines += _shown(history[-1]) if history else missing(row, "not yet run")
     return lines
 
 
-def provenance(stored: Mapping[str, Any]) -> list[str]:
-    """One sentence for each (commit, machine, day) that the newest figures come from."""
+def has_failed(entry: Mapping[str, Any]) -> bool:
+    """Whether the row ended with an error when this entry was made."""
+    return any(line["verdict"].startswith(FAILED) for line in entry["figures"])
+
+
+def provenance(table: Table, stored: Mapping[str, Any]) -> list[str]:
+    """One sentence for each (commits, machine, day) that the newest figures come from."""
     groups: dict[str, list[str]] = {}
+    keeps_runs = {row.name for row in table.rows if row.keeps_runs}
     for name, history in stored["rows"].items():
         newest = history[-1]
-        host, mark = newest["machine"], newest["commit"]
-        mark = mark[:10] + ("+changes" if mark.endswith("+changes") else "")
+        if has_failed(newest):
+            continue
+        host = newest["machine"]
+        marks = newest.get("ran_at") or ([UNKNOWN] if name in keeps_runs else [newest["commit"]])
+        ran = " and ".join(f"commit {_short(mark)}" if mark != UNKNOWN else "an unknown commit" for mark in marks)
+        if "ran_at" in newest or name in keeps_runs:
+            ran += f" (read at {_short(newest['commit'])})"
         where = (
-            f"commit {mark}, {newest['date'][:10]}, {host['cpu']}, {host['cores']} cores, "
+            f"{ran}, {newest['date'][:10]}, {host['cpu']}, {host['cores']} cores, "
             f"{host['memory_bytes'] / 2**30:.0f} GiB, Python {host['python']}, numba {host['versions']['numba']}"
         )
         groups.setdefault(where, []).append(name)
     return [f"Measured at {where}: {', '.join(names)}." for where, names in groups.items()]
+
+
+def _shown(entry: Mapping[str, Any]) -> list[Figure]:
+    """Its figures; of a failure also when and at which commit it was."""
+    lines = [Figure(**line) for line in entry["figures"]]
+    when = f" ({entry['date'][:10]}, commit {_short(entry['commit'])})"
+    return [replace(line, verdict=line.verdict + when) if line.verdict.startswith(FAILED) else line for line in lines]
+
+
+def _short(mark: str) -> str:
+    """A commit in ten letters, with its mark of changes."""
+    return mark[:10] + ("+changes" if mark.endswith("+changes") else "")
 
 
 def _git(*arguments: str) -> str:

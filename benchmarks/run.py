@@ -1,8 +1,9 @@
 """Runs a table of benchmarks: `python benchmarks/run.py words-and-graphs [--row NAME] [--json] [--quick]`.
 
 Prints row, measure, target, figure and verdict. Full runs are added to the history in `benchmarks/results/` and merged
-into the table there; `--quick` is a smoke run that writes nothing. Exit code 0 when every printed line passed (or
-is only reported, or a quick one), else 1.
+into the table there, those that failed, too; a row that this machine cannot measure leaves its figures as they are.
+`--quick` is a smoke run that writes nothing, `--tiny` one on planted stand-ins for all data, which only tells whether
+rows start. Exit code 0 when every printed line passed (or is only reported, or a quick one), else 1.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ import argparse
 import importlib
 import json
 import os
+import re
 import sys
+import tempfile
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -25,9 +29,12 @@ from benchmarks.table import (
     NOT_MEASURED,
     Figure,
     NotMeasuredError,
+    Reading,
     Row,
+    RowError,
     Table,
     exit_code,
+    failed,
     figures,
     missing,
     plain,
@@ -42,6 +49,7 @@ TABLES = {
     "streams": "benchmarks.streams",
 }
 """name of a table -> the module that has it as TABLE; every issue that promises figures adds its own"""
+_LACKS = re.compile("pip install|No module named '(?:torch|pymetis|gensim)'")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stored = results.load(table.name)
     if options.show:
         lines = results.latest(table, stored)
-        print("\n".join([plain(lines), *results.provenance(stored)]))
+        print("\n".join([plain(lines), *results.provenance(table, stored)]))
         return exit_code(lines)
     try:
         rows = [table.row(name) for name in options.row] if options.row else list(table.rows)
@@ -61,19 +69,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"There is no row {error}; known are {', '.join(row.name for row in table.rows)}.", file=sys.stderr)
         return 2
     lines = []
-    bench = Bench(quick=options.quick)
-    for row in rows:
-        found, entry = measure(row, bench)
-        lines += found
-        measured = not any(line.verdict.startswith(NOT_MEASURED) for line in found)
-        if not options.quick and (measured or row.name not in stored["rows"]):
-            stored = results.merged(stored, {row.name: entry})
-            results.save(table.name, stored)  # after each row, so that an interrupted table keeps what it has
+    with _bench(options) as bench:
+        for row in rows:
+            found, entry = measure(row, bench)
+            lines += found
+            # A failure displaces old figures, a machine that lacks something does not.
+            counts = not any(line.verdict.startswith(NOT_MEASURED) for line in found)
+            if not bench.quick and (counts or row.name not in stored["rows"]):
+                stored = results.merged(stored, {row.name: entry})
+                results.save(table.name, stored)  # after each row, so that an interrupted table keeps what it has
     if options.json:
-        print(json.dumps({"table": table.name, "quick": options.quick, "figures": [line.as_dict() for line in lines]}))
+        print(json.dumps({"table": table.name, "quick": bench.quick, "figures": [line.as_dict() for line in lines]}))
     else:
         print(f"{table.title}\n\n{plain(lines)}")
     return exit_code(lines)
+
+
+@contextmanager
+def _bench(options: argparse.Namespace) -> Iterator[Bench]:
+    """That of a full or quick run, or one in a new folder that is removed behind the run."""
+    if not options.tiny:
+        yield Bench(quick=options.quick)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Bench.for_start(Path(folder) / "bench")
 
 
 def measure(row: Row, bench: Bench) -> tuple[list[Figure], dict[str, object]]:
@@ -82,20 +101,37 @@ def measure(row: Row, bench: Bench) -> tuple[list[Figure], dict[str, object]]:
     if load > 0.7 and not bench.quick:
         print(f"benchmarks: the machine is busy (load {load:.1f}); figures of {row.name} may suffer", file=sys.stderr)
     print(f"benchmarks: {row.name} ...", file=sys.stderr)
-    bench.runs = {}
+    bench.runs, bench.commits = {}, set()
     started = time.perf_counter()
     try:
-        lines = figures(row, row.run(bench), quick=bench.quick)
+        lines = figures(row, readings(row, bench), quick=bench.quick)
     except NotMeasuredError as error:
         lines = missing(row, str(error))
+    except RowError as error:
+        lines = failed(row, str(error))
     except Exception as error:
         traceback.print_exc()
-        lines = missing(row, f"{type(error).__name__}: {error}")
+        lines = failed(row, f"{type(error).__name__}: {error}")
     seconds = time.perf_counter() - started
     print(f"benchmarks: {row.name} took {seconds:.0f} s", file=sys.stderr)
     for line in lines:
         print(f"    {line.measure}: {line.figure} [{line.verdict}]", file=sys.stderr)
-    return lines, results.entry(lines, bench.runs, seconds, load)
+    return lines, results.entry(lines, bench.runs, seconds, load, bench.commits)
+
+
+def readings(row: Row, bench: Bench) -> Sequence[Reading]:
+    """What a row reads.
+
+    Raises NotMeasuredError also where any2vec lacks an optional package: its words then say how to install it.
+    """
+    try:
+        return row.run(bench)
+    except NotMeasuredError:
+        raise
+    except Exception as error:
+        if _LACKS.search(str(error)):
+            raise NotMeasuredError(str(error)) from error
+        raise
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -103,7 +139,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("table", choices=sorted(TABLES))
     parser.add_argument("--row", action="append", metavar="NAME", help="measure only this row; repeat for more")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--quick", action="store_true", help="smoke run on tiny data, nothing judged or written")
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="smoke run on little data, nothing judged or written")
+    size.add_argument("--tiny", action="store_true", help="see whether rows start; nothing judged or written")
     parser.add_argument("--list", action="store_true", help="list the rows and their rough times")
     parser.add_argument("--show", action="store_true", help="print the committed table; measure nothing")
     return parser

@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.bench import Bench, family
 from benchmarks.namespaces import last_line, wait_for
-from benchmarks.table import Measure, NotMeasuredError, Reading, Row
+from benchmarks.table import Measure, Reading, Row, RowError
 
 SOURCES, STALLED = 3, 2
 LINES_A_SECOND = 400
@@ -53,7 +53,8 @@ def one_source_stalls(bench: Bench) -> list[Reading]:
 
 def _stalled(bench: Bench, sync: str) -> dict[str, Any]:
     """A run over files that grow at a rate, one of which stops growing."""
-    steady = 3.0 if bench.quick else STEADY
+    steady = 1.0 if bench.tiny else 3.0 if bench.quick else STEADY
+    settle = 1.0 if bench.tiny else SETTLE
     out = _fresh(bench, f"stall-{sync}")
     with tempfile.TemporaryDirectory() as name:
         paths = [Path(name) / f"source-{number}.txt" for number in range(SOURCES)]
@@ -67,17 +68,17 @@ def _stalled(bench: Bench, sync: str) -> dict[str, Any]:
             # What was written while the run began is trained first, faster than lines come.
             behind = BEHIND * SOURCES * LINES_A_SECOND
             _await(job, errors, lambda: _words(out)[1] > WORDS * max(behind, sum(fed) - behind))
-            time.sleep(SETTLE)
+            time.sleep(settle)
             before = _pace(out, steady)
             stalls[STALLED].set()
-            time.sleep(SETTLE)
+            time.sleep(settle)
             after = _pace(out, steady)
             staleness = _record(out).get("staleness")
             os.kill(job.pid, signal.SIGTERM)
             codes = wait_for([job], LIMIT)
             said = last_line(errors)
     if codes != [0]:
-        raise NotMeasuredError(f"the stream with a stalled source ended with {codes}: {said[:200]}")
+        raise RowError(f"the stream with a stalled source ended with {codes}: {said[:200]}")
     return {"before": before, "after": after, "staleness": staleness}
 
 
@@ -192,10 +193,10 @@ def _sources(bench: Bench) -> list[Path]:
     """Two files of planted lines."""
     from any2vec.testing.planted_stream import PlantedStream
 
-    planted = PlantedStream(words_per_line=12)
+    planted, lines = PlantedStream(words_per_line=12), KILLED_LINES // 3 if bench.tiny else KILLED_LINES
 
     def write(path: Path, number: int) -> None:
-        planted.write(path, number * KILLED_LINES, (number + 1) * KILLED_LINES)
+        planted.write(path, number * lines, (number + 1) * lines)
 
     return [bench.made(f"stream-kills-{number}.txt", lambda path, n=number: write(path, n)) for number in range(2)]  # type: ignore[misc]
 
@@ -228,7 +229,7 @@ def _process(pid: int, role: str) -> int:
         is_reader = b"any2vec.sources.reader" in command
         if is_reader if role == "reader" else not is_reader and f"RANK={ROLES[role]}".encode() in environment:
             return one
-    raise NotMeasuredError(f"no process of the {role} was found")
+    raise RowError(f"no process of the {role} was found")
 
 
 def _fresh(bench: Bench, name: str) -> Path:
@@ -242,9 +243,9 @@ def _await(job: subprocess.Popen[str], errors: Path, is_so: Callable[[], bool]) 
     deadline = time.monotonic() + LIMIT
     while not is_so():
         if job.poll() is not None:
-            raise NotMeasuredError(f"the run ended before anything could happen to it: {last_line(errors)[:200]}")
+            raise RowError(f"the run ended before anything could happen to it: {last_line(errors)[:200]}")
         if time.monotonic() > deadline:
-            raise NotMeasuredError(f"the run had not begun after {LIMIT:g} s")
+            raise RowError(f"the run had not begun after {LIMIT:g} s")
         time.sleep(0.02)
 
 

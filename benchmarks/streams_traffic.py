@@ -36,12 +36,12 @@ def table_traffic(bench: Bench) -> list[Reading]:
     readings = [
         Reading(value=sum(is_equal) / len(is_equal), text=f"{sum(is_equal)} of {len(is_equal)} shapes equal ({sizes})")
     ]
-    timed = _timed(bench)
+    timed, (table, wide) = _timed(bench), _tables(bench)
 
     def seconds(rows: int, dim: int, tokens: int, sync: str) -> float:
         return float(statistics.median(timed[rows, dim, tokens, sync]["seconds"]))
 
-    dense = {(dim, size): seconds(V_2018, dim, size, "dense") for dim in (50, 200) for size in (SMALL, LARGE)}
+    dense = {(dim, size): seconds(table, dim, size, "dense") for dim in (50, 200) for size in (SMALL, LARGE)}
     by_dim = statistics.mean(dense[200, size] / dense[50, size] for size in (SMALL, LARGE))
     by_batch = statistics.mean(dense[dim, LARGE] / dense[dim, SMALL] for dim in (50, 200))
     shown = ", ".join(f"d {dim} {size} tokens {value:.2f} s" for (dim, size), value in dense.items())
@@ -50,7 +50,7 @@ def table_traffic(bench: Bench) -> list[Reading]:
         Reading(value=by_dim, text=f"{by_dim:.2f}× ({shown}; {where})"),
         Reading(value=by_batch, text=f"{by_batch:.2f}×"),
     ]
-    for rows, dim, size in ((V_2018, 200, LARGE), (V_2018, 200, SMALL), (WIDE, 100, SMALL)):
+    for rows, dim, size in ((table, 200, LARGE), (table, 200, SMALL), (wide, 100, SMALL)):
         sparse, whole = seconds(rows, dim, size, "sync"), seconds(rows, dim, size, "dense")
         touched = timed[rows, dim, size, "sync"]["rows_per_batch"] / (2 * rows)
         readings.append(
@@ -62,12 +62,17 @@ def table_traffic(bench: Bench) -> list[Reading]:
     return readings
 
 
+def _tables(bench: Bench) -> tuple[int, int]:
+    """Rows of a table like that of 2018, and of one of which a batch touches few."""
+    return (500, 2000) if bench.tiny else (V_2018, WIDE)
+
+
 def _counted(bench: Bench) -> list[dict[str, Any]]:
     """What logical hosts send, over V, d, batch, and both ways."""
     from any2vec.cluster.threads import run_logical
     from benchmarks.stream_rounds import Shape, host
 
-    rows = (2000, V_2018) if bench.quick else (2000, V_2018, WIDE)
+    rows = (500,) if bench.tiny else (2000, V_2018) if bench.quick else (2000, V_2018, WIDE)
     found = []
     for shape in (
         Shape(num_rows, dim, tokens, 1, sync)
@@ -84,12 +89,12 @@ def _counted(bench: Bench) -> list[dict[str, Any]]:
 
 def _timed(bench: Bench) -> dict[tuple[int, int, int, str], dict[str, Any]]:
     """Rounds over capped links, by (rows, dim, tokens, sync)."""
-    rounds = 1 if bench.quick else 4
+    rounds, (table, wide) = 1 if bench.quick else 4, _tables(bench)
     shapes = [
-        (V_2018, dim, tokens, rounds, sync)
+        (table, dim, tokens, rounds, sync)
         for dim in (50, 200) for tokens in (SMALL, LARGE) for sync in ("sync", "dense")
     ]  # fmt: skip
-    shapes += [(WIDE, 100, SMALL, rounds, "sync"), (WIDE, 100, SMALL, 1 if bench.quick else 2, "dense")]
+    shapes += [(wide, 100, SMALL, rounds, "sync"), (wide, 100, SMALL, 1 if bench.quick else 2, "dense")]
     with network(1 + TRAINERS, f"{RATE_BITS // 1_000_000}mbit") as net:
         goodput = net.goodput()
         command = [sys.executable, "-m", "benchmarks.stream_rounds", json.dumps(shapes)]

@@ -9,12 +9,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 PASS, SHORT, QUICK, REPORTED = "pass", "short", "quick", "reported"
-NOT_MEASURED = "not measured: "
+NOT_MEASURED, FAILED = "not measured: ", "failed: "
 _HEADER = ("row", "measure", "target", "figure", "verdict")
 
 
 class NotMeasuredError(Exception):
-    """A row cannot be measured here; the message says why, in a few words."""
+    """This machine lacks what a row needs (data, a peer, rights); the message names it, in a few words."""
+
+
+class RowError(Exception):
+    """Something that a row ran went wrong; the message says what, in a few words."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +69,8 @@ class Row:
     run: Callable[[Any], Sequence[Reading]]
     minutes: float
     """rough time of the full run on two cores"""
+    keeps_runs: bool = False
+    """its figures come from runs that are kept in files (`Bench.kept`), which may be older than it"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,9 +125,18 @@ def figures(row: Row, readings: Sequence[Reading], *, quick: bool = False) -> li
 
 def missing(row: Row, why: str) -> list[Figure]:
     """The lines of a row that could not be measured."""
+    return _without_figures(row, NOT_MEASURED, why)
+
+
+def failed(row: Row, why: str) -> list[Figure]:
+    """The lines of a row that was run and ended with an error."""
+    return _without_figures(row, FAILED, why)
+
+
+def _without_figures(row: Row, verdict: str, why: str) -> list[Figure]:
     why = " ".join(why.split()) or "no reason was given"
     return [
-        Figure(row=row.name, measure=measure.name, target=measure.target_text(), figure="–", verdict=NOT_MEASURED + why)
+        Figure(row=row.name, measure=measure.name, target=measure.target_text(), figure="–", verdict=verdict + why)
         for measure in row.measures
     ]
 

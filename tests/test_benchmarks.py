@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import json
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import bench as workbench
-from benchmarks import pages, pip, results, run
+from benchmarks import clicks_curves, curves, pages, pip, results, run
 from benchmarks.bench import Bench
 from benchmarks.memory import write_planted
 from benchmarks.roofline import count_work
@@ -21,8 +24,10 @@ from benchmarks.table import (
     NotMeasuredError,
     Reading,
     Row,
+    RowError,
     Table,
     exit_code,
+    failed,
     figures,
     markdown,
     missing,
@@ -31,6 +36,8 @@ from benchmarks.table import (
     ratio_reading,
     standard_error,
 )
+
+from any2vec.errors import InputError
 
 SPEED = Measure(name="words/s over gensim", relation=">=", target=8, unit="x")
 MEMORY = Measure(name="peak over gensim's", relation="<=", target=1.25, unit="x")
@@ -128,23 +135,136 @@ def test_history_merges_by_row(tmp_path: Path) -> None:
     shown = results.latest(table, stored)
     assert [line.figure for line in shown] == ["10×", "–"]
     assert shown[1].verdict == "not measured: not yet run"
-    (sentence,) = results.provenance(stored)
+    (sentence,) = results.provenance(table, stored)
     assert sentence.endswith(": planted.")
     assert str(Path.home()) not in (tmp_path / "planted.json").read_text()
 
 
-def test_a_failing_row_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    def fails(bench: Bench) -> list[Reading]:
-        raise NotMeasuredError("no peer")
+def raising(error: Exception) -> Callable[[Bench], list[Reading]]:
+    """What a row runs that ends with an error."""
 
-    def breaks(bench: Bench) -> list[Reading]:
-        raise KeyError("steps")
+    def ends(bench: Bench) -> list[Reading]:
+        raise error
 
-    for function, why in ((fails, "no peer"), (breaks, "KeyError: 'steps'")):
-        lines, entry = run.measure(Row(name="x", measures=(SPEED,), run=function, minutes=1), Bench(quick=True))
-        assert [line.verdict for line in lines] == [f"not measured: {why}"]
-        assert entry["figures"][0]["verdict"] == f"not measured: {why}"
-    capsys.readouterr()
+    return ends
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [
+        (NotMeasuredError("no peer"), "not measured: no peer"),
+        (RowError("peer.py ended with code 1: TypeError"), "failed: peer.py ended with code 1: TypeError"),
+        (KeyError("steps"), "failed: KeyError: 'steps'"),
+        (InputError("METIS is missing: pip install it"), "not measured: METIS is missing: pip install it"),
+        (ImportError("No module named 'torch'"), "not measured: No module named 'torch'"),
+        (ImportError("No module named 'any2vec.gone'"), "failed: ImportError: No module named 'any2vec.gone'"),
+    ],
+)
+def test_a_row_without_figures_says_why(error: Exception, verdict: str) -> None:
+    lines, entry = run.measure(Row(name="x", measures=(SPEED,), run=raising(error), minutes=1), Bench(quick=True))
+    assert [line.verdict for line in lines] == [verdict]
+    assert entry["figures"][0]["verdict"] == verdict
+
+
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs a table `words-and-graphs` of one row that reads 9x or ends with an error; results go into a folder."""
+    results_of = {name: functools.partial(getattr(results, name), folder=tmp_path) for name in ("load", "save")}
+    for name, function in results_of.items():
+        monkeypatch.setattr(results, name, function)
+    monkeypatch.setattr(pages, "CHOICE", {"words-and-graphs": {"planted": (0,)}})
+
+    def command(error: Exception | None, *options: str) -> int:
+        row = row_of(SPEED, readings=(Reading(value=9, text="9×"),))
+        if error is not None:
+            row = dataclasses.replace(row, run=raising(error))
+        table = Table(name="words-and-graphs", title="", rows=(row,))
+        monkeypatch.setattr("benchmarks.words_and_graphs.TABLE", table)
+        return run.main(["words-and-graphs", *options])
+
+    return command
+
+
+PAGE = "\n".join(
+    f"<!-- {kind} words-and-graphs: begin -->\n<!-- {kind} words-and-graphs: end -->" for kind in ("figures", "choice")
+)
+
+
+def test_pages_show_a_failure_in_place_of_older_figures(planted: Callable[..., int]) -> None:
+    assert planted(None) == 0
+    assert pages.filled(PAGE).count("9×") == 2
+    assert planted(RowError("peer.py ended with code 1")) == 1
+    text = pages.filled(PAGE)
+    (entry,) = results.load("words-and-graphs")["rows"]["planted"][1:]
+    shown = f"| – | failed: peer.py ended with code 1 ({entry['date'][:10]}, commit {entry['commit'][:10]}"
+    assert text.count(shown) == 2 and "9×" not in text and "Measured at" not in text
+    assert planted(None, "--show") == 1
+    assert planted(None) == 0
+    assert pages.filled(PAGE).count("9×") == 2 and "failed" not in pages.filled(PAGE)
+
+
+def test_what_a_machine_lacks_leaves_figures_as_they_are(planted: Callable[..., int]) -> None:
+    assert planted(NotMeasuredError("no peer")) == 1
+    assert pages.filled(PAGE).count("not measured: no peer") == 2
+    assert planted(None) == 0
+    assert planted(NotMeasuredError("no peer")) == 1
+    assert pages.filled(PAGE).count("9×") == 2
+    assert planted(RowError("broken")) == planted(NotMeasuredError("no peer")) == 1
+    assert pages.filled(PAGE).count("failed: broken") == 2
+
+
+@pytest.mark.parametrize("size", ["--quick", "--tiny"])
+def test_small_runs_write_nothing(size: str, planted: Callable[..., int], tmp_path: Path) -> None:
+    assert planted(None, size) == 0
+    assert planted(RowError("broken"), size) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_pictures_are_not_drawn_of_a_failure(planted: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ((curves, "early-epochs"), (clicks_curves, "shadow-quality")):
+        entry = results.entry(failed(row_of(SPEED), "broken"), {}, 1.0, 0.1)
+        monkeypatch.setattr(module, "load", lambda table, name=name, entry=entry: {"rows": {name: [entry]}})
+        with pytest.raises(SystemExit, match=f"--row {name}"):
+            module.main(["anywhere"])
+
+
+def test_kept_runs_keep_the_commit_at_which_they_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "commit", lambda: "first")
+    bench = Bench(folder=tmp_path)
+    assert bench.kept("a.json", lambda: {"score": 1}) == {"score": 1}
+    (tmp_path / "b.json").write_text('{"score": 2}')
+    monkeypatch.setattr(results, "commit", lambda: "second")
+
+    def reads(*names: str) -> dict[str, object]:
+        row = Row(
+            name="kept", measures=(SPEED,), minutes=1, keeps_runs=True,
+            run=lambda bench: [Reading(value=bench.kept(name, dict)["score"], text="") for name in names],
+        )  # fmt: skip
+        return run.measure(row, bench)[1]
+
+    assert (reads("a.json")["commit"], reads("a.json")["ran_at"]) == ("second", ["first"])
+    table = Table(name="t", title="", rows=(dataclasses.replace(row_of(SPEED), name="kept", keeps_runs=True),))
+
+    def sentence(entry: dict[str, object]) -> str:
+        (text,) = results.provenance(table, {"rows": {"kept": [entry]}})
+        return text
+
+    assert sentence(reads("a.json")).startswith("Measured at commit first (read at second), ")
+    assert sentence(reads("b.json")).startswith("Measured at an unknown commit (read at second), ")
+    older = {name: value for name, value in reads("a.json").items() if name != "ran_at"}
+    assert sentence(older).startswith("Measured at an unknown commit (read at second), ")
+
+
+def test_results_name_no_folder_and_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.node", lambda: "box-7")
+    out = tmp_path / "runs" / "out" / "vectors"
+    told = {"out": str(out), str(out): [f"“{out}” on box-7 at https://a.example/b/c, 3/4 of /proc/self/status, box-71"]}
+    results.save("planted", {"table": "planted", "rows": {"a": [{"runs": told}]}}, tmp_path)
+    (entry,) = results.load("planted", tmp_path)["rows"]["a"]
+    assert entry["runs"] == {
+        "out": "vectors",
+        "vectors": ["“vectors” on HOST at https://a.example/b/c, 3/4 of /proc/self/status, box-71"],
+    }
 
 
 def test_command_lists_rows_and_rejects_unknown_ones(capsys: pytest.CaptureFixture[str]) -> None:

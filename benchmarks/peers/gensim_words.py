@@ -73,8 +73,8 @@ def main() -> None:
     if args.out:
         kept = KeyedVectors(args.dim)
         kept.add_vectors(model.wv.index_to_key, model.wv.vectors)
-        words = Path(args.more).read_text().split() if args.more else []
-        more = list(dict.fromkeys(word for word in words if word not in model.wv.key_to_index))
+        asked = Path(args.more).read_text().split() if args.more else []
+        more = list(dict.fromkeys(word for word in asked if word not in model.wv.key_to_index))
         if more:
             kept.add_vectors(more, [model.wv[word] for word in more])
         kept.save_word2vec_format(args.out, binary=True)

@@ -1,0 +1,526 @@
+"""The golden runs: what they train, and the one place of the harness that knows any2vec's API of the moment.
+
+Each side of a comparison with an earlier commit uses its own copy of this file. A change of the API changes calls here,
+and none of the bits that come out. A run has one thread a host and a fixed seed; the data are those of `data.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import any2vec as a2v
+from golden.data import Data
+
+SEED = 7
+COUNTS = (
+    "items", "rows", "dim", "loss", "normalised_entropy", "train_accuracy", "val_accuracy", "test_accuracy",
+    "lagrangian", "residual", "hosts", "servers", "scheme", "bits", "rounds", "relations", "num_negatives",
+    "partitions", "capacity", "order", "sweeps", "loads", "stores", "holdings", "held_twice", "layers_by_host",
+    "words", "steps", "vocabulary", "types", "batches_of_hosts", "dropped_rows",
+)  # fmt: skip
+"""what a summary says that depends on the data, the seed and the work alone"""
+BYTES = (
+    "bytes_by_kind", "bytes_by_phase", "bytes_read", "bytes_written", "table_bytes", "triple_bytes_read",
+    "partition_bytes_sent", "round_bytes_sent",
+)  # fmt: skip
+NAMES: dict[str, str] = {}
+"""name of an array or a count since it was renamed -> its name in the golden file, where no bit has changed"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run finds its data and leaves its result."""
+
+    data: Data
+    out: Path
+    """folder of the result, not there yet"""
+    aside: Path
+    """folder for whatever else it writes"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run gives."""
+
+    summary: dict[str, Any]
+    returned: dict[str, Any]
+    """arrays, or lists of names, that are in memory when it is over"""
+    folder: Path | None
+    """of its result files"""
+    bytes_that_repeat: Literal["all", "data", "none"] = "all"
+    """bytes of its summary that depend on nothing but the work: all, those that are not control, or none"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One golden run."""
+
+    call: Callable[[Place], Outcome]
+    needs: tuple[str, ...] = ()
+    """distributions beside the core, such as torch"""
+    is_alone: bool = False
+    """it has a process for itself: what it does depends on the memory of its process"""
+    seconds: float = 300.0
+    """after which it is given up; kernels that are not in the cache yet are compiled meanwhile"""
+
+
+RUNS: dict[str, Run] = {}
+LEFT_OUT = {
+    "sequences: sync server, server-mean, frequent": "pushes are applied as they come",
+    "clicks: sync shadow-*, none with rows of others": "replicas meet by the clock, or rows change as pushes come",
+    "clicks: sync fr-*, bounded, async, m-of-n": "rows of others, or gradients, are applied as they come",
+    "clicks: cache het of two trainers or more": "clocks of rows move as pushes come; one trainer with servers is here",
+    "stream: sync async, bounded": "batches are dealt to whoever is free",
+    "stream on hosts: ngram": "the package has no such run: ngram's stream is trained by one process",
+    "sources over the network": "lines come by the clock; a file is read in their place",
+    "hosts on Ray or under torchrun": "the same program as hosts=N, over the same transport; a cluster takes minutes",
+    "more than one thread a host": "Hogwild: bits depend on the scheduling",
+    "links that are emulated": "they change the time that messages take and nothing else",
+}  # fmt: skip
+"""what has no golden run, and why"""
+
+
+def golden(
+    name: str, *, needs: tuple[str, ...] = (), is_alone: bool = False
+) -> Callable[[Callable[[Place], Outcome]], Callable[[Place], Outcome]]:
+    """Register a function as the run of a name, TASK/MODE or TASK/MODE-VARIANT."""
+
+    def register(call: Callable[[Place], Outcome]) -> Callable[[Place], Outcome]:
+        assert name not in RUNS, name
+        more = ("linux",) if name.endswith("/disk") or "/shared" in name else ()  # stores of partitions
+        RUNS[name] = Run(call, (*needs, *more), is_alone)
+        return call
+
+    return register
+
+
+def fit_run(
+    name: str, model: Any, data: Callable[[Data], Any], *, needs: tuple[str, ...] = (), is_alone: bool = False,
+    **options: Any,
+) -> None:  # fmt: skip
+    """Register a run that is one call of `fit`."""
+
+    @golden(name, needs=needs, is_alone=is_alone)
+    def call(place: Place) -> Outcome:
+        return fitted(model, data(place.data), place, **options)
+
+
+# ---- words
+
+
+TEXT: dict[str, Any] = {"epochs": 2}
+SKIPGRAM = a2v.SkipGram(dim=16, window=3, min_count=2, learning_rate=0.05, subsample=1e-2)
+
+
+def text(data: Data) -> Any:
+    return str(data.text())
+
+
+def hosts(number: int, **options: Any) -> Any:
+    return a2v.HostOptions(logical_hosts=number, **options)
+
+
+fit_run("skipgram/one", SKIPGRAM, text, **TEXT)
+fit_run("skipgram/one-in-memory", SKIPGRAM, text, out=None, **TEXT)
+fit_run("skipgram/one-classic", a2v.SkipGram(dim=10, window=3, min_count=2, kernel="classic"), text, **TEXT)
+fit_run("skipgram/one-hierarchical", a2v.SkipGram(dim=10, min_count=2, objective="hierarchical"), text, **TEXT)
+fit_run("skipgram/logical-1", SKIPGRAM, text, hosts=hosts(1), **TEXT)
+fit_run("skipgram/logical-2", SKIPGRAM, text, hosts=hosts(2), **TEXT)
+fit_run("skipgram/logical-4", SKIPGRAM, text, hosts=hosts(4), **TEXT)
+fit_run(
+    "skipgram/logical-adasum-8-bits", SKIPGRAM, text,
+    hosts=hosts(3, sync="adasum", scheme="pull-opt", bits=8, rounds_per_epoch=3), **TEXT,
+)  # fmt: skip
+fit_run("skipgram/logical-16-bits", SKIPGRAM, text, hosts=hosts(3, bits=16), **TEXT)
+fit_run("skipgram/logical-overlap", SKIPGRAM, text, hosts=hosts(3, overlap=True, rounds_per_epoch=4), **TEXT)
+fit_run("skipgram/logical-parts", SKIPGRAM, lambda data: [str(data.text(part)) for part in range(2)],
+        hosts=hosts(2, read="parts"), **TEXT)  # fmt: skip
+AGREEMENTS: dict[str, dict[str, Any]] = {
+    "adasum": {"sync": "adasum", "scheme": "rep-base"},
+    "adasum-symmetric": {"sync": "adasum-symmetric", "scheme": "rep-opt"},
+    "mean": {"sync": "mean", "scheme": "pull-base"},
+    "sum": {"sync": "sum"},
+    "ds-sync": {"sync": "ds-sync"},
+    "ds-sync-butterfly": {"sync": "ds-sync:butterfly"},
+    "leader": {"sync": "leader:every=2:size=2"},
+    "elastic": {"sync": "elastic"},
+    "gaia": {"sync": "gaia"},
+    "gaia-clock": {"sync": "gaia:clock=1:0.1", "bits": 8},
+}
+for agreement, options in AGREEMENTS.items():
+    fit_run(f"skipgram/logical-{agreement}", SKIPGRAM, text, hosts=hosts(4, rounds_per_epoch=3, **options), **TEXT)
+fit_run("skipgram/processes", SKIPGRAM, text, hosts=2, needs=("torch",), **TEXT)
+fit_run("cbow/one", a2v.CBOW(dim=16, window=3, min_count=2), text, **TEXT)
+fit_run("cbow/one-hierarchical", a2v.CBOW(dim=16, window=3, min_count=2, objective="hierarchical"), text, **TEXT)
+fit_run("cbow/logical-2", a2v.CBOW(dim=16, window=3, min_count=2), text, hosts=hosts(2), **TEXT)
+fit_run("ngram/one", a2v.NGram(dim=12, window=3, min_count=2, buckets=500), text, **TEXT)
+
+
+@golden("skipgram/one-from-vectors")
+def from_vectors(place: Place) -> Outcome:
+    """A run that starts from the vectors of another."""
+    first = a2v.fit(SKIPGRAM, text(place.data), epochs=1, threads=1, seed=1, out=place.aside / "first", **cached(place))
+    assert first.path is not None
+    return fitted(SKIPGRAM, str(place.data.text(1)), place, init=first.path, **TEXT)
+
+
+@golden("skipgram/one-resumed")
+def resumed_words(place: Place) -> Outcome:
+    """Stopped behind the first epoch, and gone on."""
+    return resumed(SKIPGRAM, text(place.data), place, stops_at_epoch=True, epochs=3)
+
+
+@golden("skipgram/logical-resumed")
+def resumed_hosts(place: Place) -> Outcome:
+    return resumed(SKIPGRAM, text(place.data), place, stops_at_epoch=True, epochs=3, hosts=hosts(3, bits=8))
+
+
+@golden("skipgram/disk", is_alone=True)
+def words_from_disk(place: Place) -> Outcome:
+    """A table larger than the budget: each word once or twice, of long vectors."""
+    model = a2v.SkipGram(dim=4095, window=1, min_count=1, subsample=0.0)
+    return from_disk(model, str(place.data.many_words()), place, DISK_OF_PAIRS, epochs=1)
+
+
+# ---- nodes
+
+
+WALKS = {"dim": 16, "window": 4, "walks_per_node": 4, "walk_length": 12}
+
+
+def graph(data: Data) -> Any:
+    return str(data.graph())
+
+
+fit_run("deepwalk/one", a2v.DeepWalk(**WALKS), graph, epochs=2)
+fit_run("deepwalk/logical-2", a2v.DeepWalk(**WALKS), graph, epochs=2, hosts=hosts(2))
+fit_run("deepwalk/logical-hash", a2v.DeepWalk(**WALKS), graph, epochs=2, hosts=hosts(3, partition="hash"))
+fit_run("deepwalk/logical-contiguous", a2v.DeepWalk(**WALKS), graph, epochs=2, hosts=hosts(2, partition="contiguous"))
+fit_run("node2vec/one", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2)
+fit_run("node2vec/logical-2", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2, hosts=hosts(2))
+fit_run("node2vec/logical-hash", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2, hosts=hosts(3, partition="hash"))
+fit_run("node2vec/processes-hash", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2, needs=("torch",),
+        hosts=a2v.HostOptions(hosts=2, partition="hash"))  # fmt: skip
+
+
+@golden("node2vec/disk", is_alone=True)
+def nodes_from_disk(place: Place) -> Outcome:
+    model = a2v.Node2Vec(dim=4095, window=1, walks_per_node=1, walk_length=2, p=0.5, q=2.0)
+    return from_disk(model, str(place.data.many_nodes()), place, DISK_OF_PAIRS, epochs=1)
+
+
+# ---- triples
+
+
+def triples(data: Data) -> Any:
+    return str(data.triples())
+
+
+TRIPLES: dict[str, Any] = {"dim": 16, "batch_size": 100}
+fit_run("complex/one", a2v.ComplEx(n3=0.001, relation_weight=0.1, **TRIPLES), triples, epochs=3)
+fit_run("complex/one-sampled", a2v.ComplEx(num_negatives=20, degree_share=0.5, batch_negatives=True, **TRIPLES),
+        triples, epochs=3)  # fmt: skip
+fit_run("rotate/one", a2v.RotatE(num_negatives=30, loss="logistic", **TRIPLES), triples, epochs=3)
+fit_run("transe/one", a2v.TransE(loss="margin", reciprocal=False, **TRIPLES), triples, epochs=3)
+fit_run("distmult/one", a2v.DistMult(l2=0.001, **TRIPLES), triples, epochs=3)
+fit_run("dot/one", a2v.DotProduct(**TRIPLES), triples, epochs=3)
+TWO_TABLES = a2v.TableHosts(logical_hosts=2)
+SHARED: dict[str, Any] = {"memory": "4GB", "epochs": 3}
+"""hosts that share a table have partitions even where there is room for all of it"""
+fit_run("complex/shared", a2v.ComplEx(**TRIPLES), triples, hosts=TWO_TABLES, **SHARED)
+fit_run("rotate/shared", a2v.RotatE(num_negatives=30, degree_share=0.5, **TRIPLES), triples, hosts=TWO_TABLES, **SHARED)
+fit_run("transe/shared-3", a2v.TransE(num_negatives=30, **TRIPLES), triples, hosts=a2v.TableHosts(logical_hosts=3),
+        **SHARED)  # fmt: skip
+fit_run("rotate/shared-processes", a2v.RotatE(num_negatives=30, degree_share=0.5, **TRIPLES), triples, hosts=2,
+        needs=("torch",), **SHARED)  # fmt: skip
+
+
+@golden("complex/one-resumed")
+def resumed_triples(place: Place) -> Outcome:
+    return resumed(a2v.ComplEx(**TRIPLES), triples(place.data), place, epochs=12)
+
+
+@golden("rotate/shared-resumed")
+def resumed_shared(place: Place) -> Outcome:
+    model = a2v.RotatE(num_negatives=30, degree_share=0.5, **TRIPLES)
+    return resumed(model, triples(place.data), place, hosts=TWO_TABLES, **(SHARED | {"epochs": 12}))
+
+
+LONG: dict[str, Any] = {"dim": 4094, "batch_size": 500, "num_negatives": 20}
+
+
+@golden("complex/disk", is_alone=True)
+def triples_from_disk(place: Place) -> Outcome:
+    return from_disk(a2v.ComplEx(**LONG), str(place.data.many_triples()), place, DISK_OF_TRIPLES, epochs=2)
+
+
+@golden("rotate/disk", is_alone=True)
+def distances_from_disk(place: Place) -> Outcome:
+    model = a2v.RotatE(reciprocal=False, **LONG)
+    return from_disk(model, str(place.data.many_triples()), place, DISK_OF_TRIPLES, epochs=1, order="beta")
+
+
+# ---- clicks
+
+
+SCHEMA = a2v.ClickSchema(
+    dense=("price", "age"), categorical=("user", "site", "hour"), multi_valued=("tags",), hash_rows=300,
+    column={"site": {"ids": "vocabulary", "min_count": 2}, "tags": {"pooling": "mean"}, "age": {"transform": "none"}},
+)  # fmt: skip
+TORCH = ("torch",)
+DLRM = a2v.DLRM(dim=4, bottom="8", top="8", batch_size=32)
+
+
+def clicks(data: Data) -> Any:
+    return str(data.clicks())
+
+
+def click_run(name: str, model: Any, **options: Any) -> None:
+    """Register a run of a model of clicks; options: epochs, or those of its hosts."""
+    epochs = options.pop("epochs", 2)
+    spread = a2v.TrainerOptions(**options) if options else None
+    fit_run(name, model, clicks, needs=TORCH, epochs=epochs, schema=SCHEMA, hosts=spread)
+
+
+click_run("dlrm/one", DLRM)
+click_run("dlrm/one-adam", a2v.DLRM(dim=4, bottom="8", top="8", batch_size=32, optimiser="adam"))
+click_run("deepfm/one", a2v.DeepFM(dim=4, layers="8", batch_size=32))
+click_run("fm/one", a2v.FactorisationMachine(dim=4, batch_size=32))
+click_run("logistic/one", a2v.LogisticRegression(batch_size=32, optimiser="sgd"))
+click_run("dlrm/logical-1", DLRM, logical_hosts=1, sync="bsp")
+click_run("dlrm/logical-bsp", DLRM, logical_hosts=2, sync="bsp")
+click_run("dlrm/logical-bsp-servers", DLRM, logical_hosts=2, servers=2, sync="bsp")
+click_run("deepfm/logical-bsp-adam", a2v.DeepFM(dim=4, layers="8", batch_size=32, optimiser="adam"), logical_hosts=3,
+          sync="bsp")  # fmt: skip
+click_run("fm/logical-bsp", a2v.FactorisationMachine(dim=4, batch_size=32), logical_hosts=2, sync="bsp")
+click_run("dlrm/logical-bagpipe", DLRM, logical_hosts=2, sync="bsp", cache="bagpipe:5")
+click_run("deepfm/logical-bagpipe-servers", a2v.DeepFM(dim=4, layers="8", batch_size=32), logical_hosts=2, servers=1,
+          sync="bsp", cache="bagpipe:20")  # fmt: skip
+for number, policy in enumerate(("static", "lru", "lfu", "lfu-promoted", "tinylfu")):
+    click_run(f"dlrm/logical-het-{policy}", DLRM, logical_hosts=1, servers=1 + number % 2, sync="bsp",
+              cache=f"het:{5 * number}:{policy}", cache_rows=0.1)  # fmt: skip
+click_run("dlrm/processes-server", DLRM, hosts=2, servers=1, sync="bsp")
+
+
+@golden("dlrm/one-resumed", needs=TORCH)
+def resumed_clicks(place: Place) -> Outcome:
+    return resumed(DLRM, clicks(place.data), place, epochs=8, schema=SCHEMA)
+
+
+@golden("dlrm/logical-resumed", needs=TORCH)
+def resumed_trainers(place: Place) -> Outcome:
+    spread = a2v.TrainerOptions(logical_hosts=2, sync="bsp", rounds_per_epoch=4)
+    return resumed(DLRM, clicks(place.data), place, epochs=8, schema=SCHEMA, hosts=spread)
+
+
+# ---- layers
+
+
+GA_MLP: dict[str, Any] = {"layers": 4, "width": 8, "growth": "2", "hops": 2}
+
+
+def layer_run(name: str, model: Any, **options: Any) -> None:
+    """Register a run of GA-MLP; options: those of its hosts."""
+    spread = {"hosts": a2v.LayerOptions(**options)} if options else {}
+
+    @golden(name, needs=TORCH)
+    def call(place: Place) -> Outcome:
+        return classified(model, place, **spread)
+
+
+def classified(model: Any, place: Place, run: Callable[..., Outcome] | None = None, **options: Any) -> Outcome:
+    """A run of a classifier of nodes."""
+    paths = {name: str(path) for name, path in place.data.nodes().items()}
+    edges = paths.pop("edges")
+    return (run or fitted)(model, edges, place, nodes=a2v.NodeOptions(**paths), **({"epochs": 20} | options))
+
+
+layer_run("ga-mlp/one", a2v.GAMLP(**GA_MLP))
+layer_run("ga-mlp/one-pagerank", a2v.GAMLP(psi="pagerank", activation="tanh", normalise="row", **GA_MLP))
+layer_run("ga-mlp/one-8-bits", a2v.GAMLP(quantize="8", **GA_MLP))
+layer_run("ga-mlp/one-grid", a2v.GAMLP(quantize="grid", quantized="p", **GA_MLP))
+layer_run("ga-mlp/one-adam", a2v.GAMLP(trainer="adam", **GA_MLP))
+layer_run("ga-mlp/logical-2", a2v.GAMLP(**GA_MLP), logical_hosts=2)
+layer_run("ga-mlp/logical-dual", a2v.GAMLP(**GA_MLP), logical_hosts=2, dual="computed")
+layer_run("ga-mlp/logical-8-bits", a2v.GAMLP(quantize="8", **GA_MLP), logical_hosts=2)
+layer_run("ga-mlp/logical-pipeline", a2v.GAMLP(trainer="adam", micro_batches=3, **GA_MLP), logical_hosts=2)
+layer_run("ga-mlp/processes", a2v.GAMLP(**GA_MLP), hosts=2)
+
+
+@golden("ga-mlp/one-resumed", needs=TORCH)
+def resumed_layers(place: Place) -> Outcome:
+    return classified(a2v.GAMLP(**GA_MLP), place, resumed, epochs=60)
+
+
+# ---- streams
+
+
+STREAM: dict[str, Any] = {
+    "threads": 1, "seed": SEED, "linger": 0, "batch_bytes": 2000, "min_count": 2, "memory": "20MB",
+    "snapshot_seconds": 1e6,
+}  # fmt: skip
+FADING = {"half_life": 4000, "replay": 0.5}
+LIVE_SKIPGRAM = a2v.StreamSkipGram(dim=12, window=3, subsample=1e-2, rate_words=2000)
+LIVE_NGRAM = a2v.StreamNGram(dim=12, window=3, subsample=0.0, buckets=400)
+LIVE_LSTM = a2v.StreamCharLstm(
+    dim=6, hidden=8, byte_dim=6, window=2, batch_pairs=256, shared_negatives=16, device="cpu"
+)
+
+
+def stream_run(name: str, model: Any, *, needs: tuple[str, ...] = (), spread: Any = None, **options: Any) -> None:
+    """Register a run over a stream that is one call."""
+
+    @golden(name, needs=needs)
+    def call(place: Place) -> Outcome:
+        return streamed(model, place, spread, **options)
+
+
+def live(number: int, **options: Any) -> Any:
+    return a2v.StreamHosts(logical_hosts=number, **({"sync": "sync"} | options))
+
+
+stream_run("stream-skipgram/one", LIVE_SKIPGRAM)
+stream_run("stream-skipgram/one-fading", LIVE_SKIPGRAM, **FADING)
+stream_run("stream-ngram/one", LIVE_NGRAM)
+stream_run("stream-char-lstm/one", LIVE_LSTM, needs=TORCH)
+stream_run("stream-skipgram/hosts-1", LIVE_SKIPGRAM, spread=live(1))
+stream_run("stream-skipgram/hosts-2", LIVE_SKIPGRAM, spread=live(2))
+stream_run("stream-skipgram/hosts-2-servers", LIVE_SKIPGRAM, spread=live(2, servers=2))
+stream_run("stream-skipgram/hosts-2-dense", LIVE_SKIPGRAM, spread=live(2, sync="dense"))
+stream_run("stream-char-lstm/hosts-2", LIVE_LSTM, needs=TORCH, spread=live(2))
+stream_run("stream-skipgram/hosts-processes", LIVE_SKIPGRAM, needs=TORCH,
+           spread=a2v.StreamHosts(hosts=2, servers=1, sync="sync"))  # fmt: skip
+
+
+@golden("stream-skipgram/one-resumed")
+def resumed_stream(place: Place) -> Outcome:
+    """Ended behind a number of batches, and gone on."""
+    return resumed_lines(LIVE_SKIPGRAM, place, None, **FADING)
+
+
+@golden("stream-ngram/one-resumed")
+def resumed_grams(place: Place) -> Outcome:
+    return resumed_lines(LIVE_NGRAM, place, None)
+
+
+@golden("stream-char-lstm/one-resumed", needs=TORCH)
+def resumed_lstm(place: Place) -> Outcome:
+    return resumed_lines(LIVE_LSTM, place, None)
+
+
+@golden("stream-skipgram/hosts-2-resumed")
+def resumed_live_hosts(place: Place) -> Outcome:
+    return resumed_lines(LIVE_SKIPGRAM, place, live(2, servers=1))
+
+
+# ---- how runs are called
+
+
+DISK_OF_TRIPLES, DISK_OF_PAIRS = 75.5, 109.0
+"""MB of a budget beside what the process needs: in the middle of what gives the same partitions, some 8 MB each way"""
+STATES = ("checkpoint.safetensors", "table/meta.json", "host-0/table/meta.json")
+"""files of an unfinished run's folder of which one shows that it can go on"""
+TRIPLE_MODELS = (a2v.ComplEx, a2v.DistMult, a2v.TransE, a2v.RotatE, a2v.DotProduct)
+
+
+def cached(place: Place) -> dict[str, Any]:
+    return {"cache_dir": place.aside / "cache"}
+
+
+def fitted(model: Any, data: Any, place: Place, **options: Any) -> Outcome:
+    """One call of `fit`."""
+    if not isinstance(model, TRIPLE_MODELS):
+        options = cached(place) | options
+    result = a2v.fit(model, data, **({"threads": 1, "seed": SEED, "out": place.out} | options))
+    return Outcome(result.summary, returned(result.embeddings), result.path)
+
+
+def returned(embeddings: Any) -> dict[str, Any]:
+    """The arrays and keys of vectors in memory, by name."""
+    found = {"keys": list(embeddings.keys), "vectors": embeddings.vectors, "counts": embeddings.counts}
+    return found if embeddings.output is None else found | {"output": embeddings.output}
+
+
+def resumed(model: Any, data: Any, place: Place, stops_at_epoch: bool = False, **options: Any) -> Outcome:
+    """A run that SIGTERM stops, behind its first epoch or once it has a checkpoint, and that then goes on.
+
+    Where it is stopped depends on the clock, what it ends with does not; bytes are those of the second part alone.
+    """
+    for _ in range(ATTEMPTS):
+        if _stopped(model, data, place, stops_at_epoch, options):
+            outcome = fitted(model, data, place, resume=True, **options)
+            return replace(outcome, bytes_that_repeat="none")
+    raise AssertionError(f"The run ended {ATTEMPTS} times before it could be stopped; give it more epochs.")
+
+
+ATTEMPTS = 10
+
+
+def _stopped(model: Any, data: Any, place: Place, stops_at_epoch: bool, options: dict[str, Any]) -> bool:
+    """Begin a run, and whether it was stopped before its end."""
+    over = threading.Event()
+    if stops_at_epoch:
+        options = options | {"on_epoch": lambda number, _: number == 1 and os.kill(os.getpid(), signal.SIGTERM)}
+    else:
+        options = options | {"checkpoint_seconds": 1e-9}
+    watch = threading.Thread(target=_stop_at_checkpoint, args=(place.out, over))
+    try:
+        if not stops_at_epoch:
+            watch.start()
+        fitted(model, data, place, overwrite=True, **options)
+        return False
+    except a2v.Interrupted:
+        return True
+    finally:
+        over.set()
+        if not stops_at_epoch:
+            watch.join()
+
+
+def _stop_at_checkpoint(out: Path, over: threading.Event) -> None:
+    """Send SIGTERM to this process when there is something to go on from."""
+    while not over.wait(0.001):
+        if any((out / name).exists() for name in STATES) and not over.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+
+
+def from_disk(model: Any, data: Any, place: Place, megabytes: float, **options: Any) -> Outcome:
+    """A run with so many MB beside what the process needs, as the refusal of a budget of nothing says.
+
+    It is asked twice: the first time data are read and kernels compiled, which leaves a process that needs more.
+    """
+    needed = 0
+    for _ in range(2):
+        try:
+            fitted(model, data, place, memory=1, **options)
+        except a2v.InputError as error:
+            found = re.search(r"of which (\d+)MB", str(error))
+            assert found is not None, error
+            needed = int(found[1])
+    assert needed, "a budget of one byte was enough"
+    return fitted(model, data, place, memory=int((needed + megabytes) * 1e6), **options)
+
+
+def streamed(model: Any, place: Place, spread: Any = None, **options: Any) -> Outcome:
+    """One call of `stream` over a file that ends."""
+    files = [str(place.data.text(0, 900))]
+    result = a2v.stream(model, files, out=place.out, options=a2v.StreamOptions(**(STREAM | options)), hosts=spread)
+    assert result is not None
+    newest = max((place.out / "snapshots").iterdir())
+    # How often a rank asks for rows that are not there yet depends on the clock, and so do bytes of control.
+    repeat = "all" if spread is None else "data"
+    return Outcome(result.summary, returned(result.embeddings), newest, repeat)
+
+
+def resumed_lines(model: Any, place: Place, spread: Any, **options: Any) -> Outcome:
+    """A run over a stream that ends behind six batches, and one that goes on."""
+    streamed(model, place, spread, steps=6, **options)
+    return replace(streamed(model, place, spread, resume=True, **options), bytes_that_repeat="none")
