@@ -22,10 +22,10 @@ from any2vec.models.layers.admm.last import risk_gradient
 from any2vec.models.layers.ga_mlp import GAMLP
 from any2vec.models.layers.neighbours import neighbours_of
 from any2vec.models.layers.weights import Course, Weights, start_weights
-from any2vec.plan.order.schedule import EpochSchedule
+from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.sharding.layers import critical_path, pipeline_path
 from any2vec.train import keeper
-from any2vec.types import Stats, Work
+from any2vec.types import Span, Stats, Work
 from needs_torch import torch
 from planted_nodes import SMALL, plant, same, trained
 
@@ -56,7 +56,7 @@ def pipelined(transport: Transport, trainer: str, micros: int) -> tuple[list[Wei
     x, label = made_up()
     model = GAMLP(layers=LAYERS, width=WIDTH, growth="", trainer=trainer, micro_batches=micros, weight_decay=0.3)
     learner = PipelineLearner(model, Course((LAYERS,), (EPOCHS,)), x, label, CLASSES, 1, transport)
-    for work in EpochSchedule(start=0, stop=NODES, epochs=EPOCHS, unit=NODES, piece=NODES):
+    for work in EpochSchedule(bounds=(0, NODES), epochs=EPOCHS, unit=NODES, piece=NODES):
         learner.run(work)
     sent = dict.fromkeys(learner.phases, 0)
     for (kind, _, phase), count in transport.counters.sent.items():
@@ -215,8 +215,8 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits_on_any_number_of_hosts(
     monkeypatch.setattr("any2vec.tasks.layers.host.SETTLED_EVERY", 5)
     hear = keeper.Keeper.heard
 
-    def heard(self: keeper.Keeper, work: Work, stats: Stats) -> None:
-        if work.progress_to > 0.6:
+    def heard(self: keeper.Keeper, work: Work[Span], stats: Stats) -> None:
+        if work.progress > 0.6:
             self.stop_signal = signal.SIGINT
         hear(self, work, stats)
 

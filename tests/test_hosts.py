@@ -24,14 +24,14 @@ from any2vec.models.words.config import SequenceModel
 from any2vec.models.words.learner import SequenceLearner
 from any2vec.models.words.source import StoredTokens
 from any2vec.plan.choices import PARTITIONS, SCHEMES
-from any2vec.plan.order.chunks import chunk_bounds, share_rest
+from any2vec.plan.order.shares import chunk_bounds, share_rest
 from any2vec.plan.sharding import graph as partition
 from any2vec.sampling.travel import TravellingWalker
 from any2vec.sampling.walks import Walker
 from any2vec.sync.options.rounds import HostOptions
 from any2vec.tables.memory import MemoryTable
 from any2vec.tasks.words import cutting
-from any2vec.types import Round, Stretch, Work
+from any2vec.types import ProgressLine, Round, Span, Work
 
 SHORT = {"dim": 8, "window": 3, "min_count": 1}
 MODELS = {
@@ -262,8 +262,7 @@ def test_inspection_covers_all_that_is_read(model: SequenceModel) -> None:
     for name, table in tables.items():
         table.rows[marks[name] == 0] = np.nan
     before = {name: table.rows.copy() for name, table in tables.items()}
-    stretch = Stretch(start, stop, 0.0, 0.5)
-    learner.run(Work(1, start, stop, stretch, Round(0, (stretch,), ((start, stop),)), True, True))
+    learner.run(Work(Span(start, stop, ProgressLine(start, stop, 0.0, 0.5)), 1, Round(0), 0.5))
     for name, table in tables.items():
         assert 0 < marks[name].sum() < 300
         assert np.isfinite(table.rows[marks[name] == 1]).all()

@@ -147,6 +147,38 @@ def test_limits_end_behind_the_batch_that_reaches_them(limit: dict[str, int]) ->
     assert sum(words[:-1]) < limit.get("words", 10**9) <= (sum(words) if "words" in limit else 10**9)
 
 
+def test_a_peek_shows_what_has_come_and_waits_for_nothing() -> None:
+    """The source stands still for ever after its first lines: batches of those are seen, and then none."""
+    lines, moves = lines_of(400), threading.Event()
+
+    class Halting(Fed):
+        def take(self, timeout: float) -> LineBatch | None:
+            return super().take(timeout) if len(self._left) > 5 or moves.wait(timeout) else None
+
+    inflow: Any = Halting(line_batches(lines, [20], range(400)))
+    vocabulary = StreamVocabulary(max_types=1000, max_rows=500, min_count=1)
+    batches = TokenBatches(
+        inflow, None, vocabulary, subsample=0, batch_bytes=500, linger=0, limits=Limits(), keeps_ids=False,
+        prepare=lambda tokens, words: None,
+    )  # fmt: skip
+    assert list(batches.peek(3)) == []
+    seen, coming, idle = [], [], 0
+    for batch in batches:
+        if batch.is_idle:
+            idle += 1
+            assert list(batches.peek(3)) == []
+            moves.set()
+            continue
+        assert batch.number in (len(seen), *coming)
+        seen.append(batch.number)
+        deadline = time.monotonic() + 10
+        while not moves.is_set() and len(seen) < 3 and not batches.peek(1) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        coming = [one.number for one in batches.peek(3)]
+        assert coming in ([], [len(seen)]) and (coming or len(seen) >= 3)
+    assert seen == list(range(len(seen))) and len(seen) > 5 and idle
+
+
 def test_a_batch_behind_which_nothing_is_encoded() -> None:
     """What `rest` asks for comes next, and the vocabulary is then as that batch has left it."""
     lines, settled = lines_of(400), []

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from any2vec.plan.order.chunks import keep_rest
 
 import any2vec
 from any2vec import errors
@@ -23,7 +24,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.data.text.shards import cut_text
 from any2vec.data.text.text import encode_text
 from any2vec.kernels.text.tokens import first_uses
-from any2vec.plan.order.chunks import keep_rest
+from any2vec.plan.order.shares import keep_rest
 from any2vec.sync.options.rounds import HostOptions
 from any2vec.tasks.words.parts import prepare_part
 from any2vec.tasks.words.prepare import Prepared, prepare
