@@ -6,11 +6,16 @@ and none of the bits that come out. A run has one thread a host and a fixed seed
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import re
+import runpy
 import signal
+import sys
 import threading
 from collections.abc import Callable
+from contextlib import chdir, redirect_stdout
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +27,7 @@ SEED = 7
 COUNTS = (
     "items", "rows", "dim", "loss", "normalised_entropy", "train_accuracy", "val_accuracy", "test_accuracy",
     "lagrangian", "residual", "hosts", "servers", "scheme", "bits", "rounds", "relations", "num_negatives",
-    "partitions", "capacity", "order", "sweeps", "loads", "stores", "holdings", "held_twice", "layers_by_host",
+    "partitions", "capacity", "order", "sweeps", "loads", "stores", "holdings", "held_twice",
     "words", "steps", "vocabulary", "types", "batches_of_hosts", "dropped_rows",
 )  # fmt: skip
 """what a summary says that depends on the data, the seed and the work alone"""
@@ -32,6 +37,9 @@ BYTES = (
 )  # fmt: skip
 NAMES: dict[str, str] = {}
 """name of an array or a count since it was renamed -> its name in the golden file, where no bit has changed"""
+
+
+Repeat = Literal["all", "data", "none"]
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ class Outcome:
     """arrays, or lists of names, that are in memory when it is over"""
     folder: Path | None
     """of its result files"""
-    bytes_that_repeat: Literal["all", "data", "none"] = "all"
+    bytes_that_repeat: Repeat = "all"
     """bytes of its summary that depend on nothing but the work: all, those that are not control, or none"""
 
 
@@ -94,7 +102,7 @@ def golden(
 
     def register(call: Callable[[Place], Outcome]) -> Callable[[Place], Outcome]:
         assert name not in RUNS, name
-        more = ("linux",) if name.endswith("/disk") or "/shared" in name else ()  # stores of partitions
+        more = ("linux",) if "/disk" in name or "/shared" in name else ()  # stores of partitions
         RUNS[name] = Run(call, (*needs, *more), is_alone)
         return call
 
@@ -204,7 +212,7 @@ def words_from_disk(place: Place) -> Outcome:
 # ---- nodes
 
 
-WALKS = {"dim": 16, "window": 4, "walks_per_node": 4, "walk_length": 12}
+WALKS: dict[str, Any] = {"dim": 16, "window": 4, "walks_per_node": 4, "walk_length": 12}
 
 
 def graph(data: Data) -> Any:
@@ -215,6 +223,8 @@ fit_run("deepwalk/one", a2v.DeepWalk(**WALKS), graph, epochs=2)
 fit_run("deepwalk/logical-2", a2v.DeepWalk(**WALKS), graph, epochs=2, **hosts(2))
 fit_run("deepwalk/logical-hash", a2v.DeepWalk(**WALKS), graph, epochs=2, **hosts(3, partition="hash"))
 fit_run("deepwalk/logical-contiguous", a2v.DeepWalk(**WALKS), graph, epochs=2, **hosts(2, partition="contiguous"))
+fit_run("deepwalk/logical-metis", a2v.DeepWalk(**WALKS), graph, epochs=2, **hosts(2, partition="metis"),
+        needs=("pymetis",))  # fmt: skip
 fit_run("node2vec/one", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2)
 fit_run("node2vec/logical-2", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2, **hosts(2))
 fit_run("node2vec/logical-hash", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2, **hosts(3, partition="hash"))
@@ -271,6 +281,13 @@ LONG: dict[str, Any] = {"dim": 4094, "batch_size": 500, "num_negatives": 20}
 @golden("complex/disk", is_alone=True)
 def triples_from_disk(place: Place) -> Outcome:
     return from_disk(a2v.ComplEx(**LONG), str(place.data.many_triples()), place, DISK_OF_TRIPLES, epochs=2)
+
+
+@golden("rotate/disk-resumed", is_alone=True)
+def distances_resumed(place: Place) -> Outcome:
+    """Stopped when the first partitions are committed, and gone on."""
+    model = a2v.RotatE(reciprocal=False, **LONG)
+    return from_disk(model, str(place.data.many_triples()), place, DISK_OF_TRIPLES, run=resumed, epochs=2)
 
 
 @golden("rotate/disk", is_alone=True)
@@ -335,19 +352,24 @@ def resumed_trainers(place: Place) -> Outcome:
 
 
 GA_MLP: dict[str, Any] = {"layers": 4, "width": 8, "growth": "2", "hops": 2}
+EACH = GA_MLP | {"growth": ""}
 
 
-def layer_run(name: str, model: Any, **options: Any) -> None:
-    """Register a run of GA-MLP; options: those of its hosts."""
+def layer_run(name: str, model: Any, repeat: Repeat = "none", **options: Any) -> None:
+    """Register a run of GA-MLP; options: those of its hosts.
+
+    Which host has which layers goes by the time that they have taken, and so do bytes, but not what is learned; where
+    each host has one layer from the start, bytes repeat.
+    """
 
     @golden(name, needs=TORCH)
     def call(place: Place) -> Outcome:
-        return classified(model, place, **spread(**options))
+        return replace(classified(model, place, **spread(**options)), bytes_that_repeat=repeat)
 
 
 def classified(model: Any, place: Place, run: Callable[..., Outcome] | None = None, **options: Any) -> Outcome:
     """A run of a classifier of nodes."""
-    paths = {name: str(path) for name, path in place.data.nodes().items()}
+    paths: dict[str, Any] = {name: str(path) for name, path in place.data.nodes().items()}
     edges = paths.pop("edges")
     return (run or fitted)(model, edges, place, nodes=a2v.NodeOptions(**paths), **({"epochs": 20} | options))
 
@@ -361,6 +383,9 @@ layer_run("ga-mlp/logical-2", a2v.GAMLP(**GA_MLP), logical_hosts=2)
 layer_run("ga-mlp/logical-dual", a2v.GAMLP(**GA_MLP), logical_hosts=2, dual="computed")
 layer_run("ga-mlp/logical-8-bits", a2v.GAMLP(quantize="8", **GA_MLP), logical_hosts=2)
 layer_run("ga-mlp/logical-pipeline", a2v.GAMLP(trainer="adam", micro_batches=3, **GA_MLP), logical_hosts=2)
+layer_run("ga-mlp/logical-each", a2v.GAMLP(**EACH), "data", logical_hosts=4)
+layer_run("ga-mlp/logical-each-8-bits", a2v.GAMLP(quantize="8", **EACH), "data", logical_hosts=4)
+layer_run("ga-mlp/logical-each-pipeline", a2v.GAMLP(trainer="gd", micro_batches=2, **EACH), "data", logical_hosts=4)
 layer_run("ga-mlp/processes", a2v.GAMLP(**GA_MLP), hosts=2)
 
 
@@ -376,7 +401,7 @@ STREAM: dict[str, Any] = {
     "threads": 1, "seed": SEED, "linger": 0, "batch_bytes": 2000, "min_count": 2,
     "snapshot_seconds": 1e6,
 }  # fmt: skip
-FADING = {"half_life": 4000, "replay": 0.5}
+FADING: dict[str, Any] = {"half_life": 4000, "replay": 0.5}
 LIVE_SKIPGRAM = a2v.StreamSkipGram(dim=12, window=3, subsample=1e-2, rate_words=2000)
 LIVE_NGRAM = a2v.StreamNGram(dim=12, window=3, subsample=0.0, buckets=400)
 LIVE_LSTM = a2v.StreamCharLstm(
@@ -430,6 +455,73 @@ def resumed_live_hosts(place: Place) -> Outcome:
     return resumed_lines(LIVE_SKIPGRAM, place, live(2, servers=1))
 
 
+# ---- the command line: its words become the same runs
+
+
+CACHE_DIR = ("--cache-dir", "cache")
+"""below the folder in which a command runs"""
+
+
+@golden("skipgram/command")
+def words_by_command(place: Place) -> Outcome:
+    """Has the hashes of skipgram/one."""
+    return commanded(
+        place, "train", "skipgram", place.data.text(), "--dim", 16, "--window", 3, "--min-count", 2,
+        "--learning-rate", 0.05, "--subsample", 0.01, "--epochs", 2, *CACHE_DIR,
+    )  # fmt: skip
+
+
+@golden("node2vec/command-walks")
+def walks_by_command(place: Place) -> Outcome:
+    """Walks that are stored first, by hosts that have a part of the graph each."""
+    walks = place.aside / "walks"
+    commanded(
+        replace(place, out=walks), "walk", place.data.graph(), "--p", 0.5, "--q", 2.0, "--walks-per-node", 4,
+        "--walk-length", 12, "--logical-hosts", 2, result=False,
+    )  # fmt: skip
+    return commanded(place, "train", "node2vec", walks, "--p", 0.5, "--q", 2.0, "--walks-per-node", 4,
+                     "--walk-length", 12, "--dim", 16, "--window", 4, "--logical-hosts", 2)  # fmt: skip
+
+
+@golden("rotate/shared-command")
+def triples_by_command(place: Place) -> Outcome:
+    return commanded(
+        place, "train", "rotate", place.data.triples(), "--dim", 16, "--batch-size", 100,
+        "--num-negatives", 30, "--epochs", 3, "--memory", "4GB", "--logical-hosts", 2,
+    )  # fmt: skip
+
+
+@golden("dlrm/command", needs=TORCH)
+def clicks_by_command(place: Place) -> Outcome:
+    schema = place.aside / "schema.toml"
+    schema.write_text('dense = ["price", "age"]\ncategorical = ["user", "site", "hour"]\nhash_rows = 300\n')
+    return commanded(
+        place, "train", "dlrm", place.data.clicks(), "--schema", schema, "--dim", 4, "--bottom", "8",
+        "--top", "8", "--batch-size", 32, "--logical-hosts", 2, "--sync", "bsp", "--cache", "bagpipe:5",
+        *CACHE_DIR,
+    )  # fmt: skip
+
+
+@golden("ga-mlp/command", needs=TORCH)
+def layers_by_command(place: Place) -> Outcome:
+    paths = place.data.nodes()
+    outcome = commanded(
+        place, "train", "ga-mlp", paths["edges"], "--features", paths["features"], "--labels",
+        paths["labels"], "--split", paths["split"], "--layers", 4, "--width", 8, "--growth", "2", "--epochs", 20,
+        "--quantize", "8", "--logical-hosts", 2, *CACHE_DIR,
+    )  # fmt: skip
+    return replace(outcome, bytes_that_repeat="none")
+
+
+@golden("stream-skipgram/command")
+def stream_by_command(place: Place) -> Outcome:
+    return commanded(
+        place, "stream", "skipgram", place.data.text(0, 900), "--dim", 12, "--window", 3, "--linger", 0,
+        "--batch-bytes", 2000, "--min-count", 2, "--memory", "20MB", "--snapshot-seconds", 1e6, "--sync", "sync",
+        "--logical-hosts", 2,
+    )  # fmt: skip
+
+
 # ---- how runs are called
 
 
@@ -441,6 +533,7 @@ TRIPLE_MODELS = (a2v.ComplEx, a2v.DistMult, a2v.TransE, a2v.RotatE, a2v.DotProdu
 
 
 def cached(place: Place) -> dict[str, Any]:
+    """No run sees what another one has encoded."""
     return {"cache_dir": place.aside / "cache"}
 
 
@@ -481,6 +574,7 @@ def _stopped(model: Any, data: Any, place: Place, stops_at_epoch: bool, options:
     else:
         options = options | {"checkpoint_seconds": 1e-9}
     watch = threading.Thread(target=_stop_at_checkpoint, args=(place.out, over))
+    before = signal.signal(signal.SIGTERM, lambda *_: None)  # it may come when the run is over
     try:
         if not stops_at_epoch:
             watch.start()
@@ -492,6 +586,7 @@ def _stopped(model: Any, data: Any, place: Place, stops_at_epoch: bool, options:
         over.set()
         if not stops_at_epoch:
             watch.join()
+        signal.signal(signal.SIGTERM, before)
 
 
 def _stop_at_checkpoint(out: Path, over: threading.Event) -> None:
@@ -502,7 +597,9 @@ def _stop_at_checkpoint(out: Path, over: threading.Event) -> None:
             return
 
 
-def from_disk(model: Any, data: Any, place: Place, megabytes: float, **options: Any) -> Outcome:
+def from_disk(
+    model: Any, data: Any, place: Place, megabytes: float, run: Callable[..., Outcome] | None = None, **options: Any
+) -> Outcome:
     """A run with so many MB beside what the process needs, as the refusal of a budget of nothing says.
 
     It is asked twice: the first time data are read and kernels compiled, which leaves a process that needs more.
@@ -517,7 +614,7 @@ def from_disk(model: Any, data: Any, place: Place, megabytes: float, **options: 
             needed = int(found[1])
     assert needed, "a budget of one byte was enough"
     memory = int((needed + megabytes) * 1e6)
-    return fitted(model, data, place, **spread(memory=str(memory), **options))
+    return (run or fitted)(model, data, place, **spread(memory=str(memory), **options))
 
 
 def streamed(model: Any, place: Place, over: Any = None, **options: Any) -> Outcome:
@@ -528,7 +625,7 @@ def streamed(model: Any, place: Place, over: Any = None, **options: Any) -> Outc
     assert result is not None
     newest = max((place.out / "snapshots").iterdir())
     # How often a rank asks for rows that are not there yet depends on the clock, and so do bytes of control.
-    repeat = "all" if over is None else "data"
+    repeat: Repeat = "all" if over is None else "data"
     return Outcome(result.summary, returned(result.embeddings), newest, repeat)
 
 
@@ -536,3 +633,22 @@ def resumed_lines(model: Any, place: Place, over: Any, **options: Any) -> Outcom
     """A run over a stream that ends behind six batches, and one that goes on."""
     streamed(model, place, over, steps=6, **options)
     return replace(streamed(model, place, over, resume=True, **options), bytes_that_repeat="none")
+
+
+def commanded(place: Place, *words: Any, result: bool = True) -> Outcome:
+    """A run by the command line, in this process, which has imported what it needs; its summary is printed as JSON."""
+    more = ("--threads", 1, "--seed", SEED, "--out", place.out, "--json", "--quiet")
+    arguments, before, printed = list(map(str, words + more)), sys.argv, io.StringIO()
+    sys.argv = ["any2vec", *arguments]
+    try:
+        with redirect_stdout(printed), chdir(place.aside):
+            runpy.run_module("any2vec", run_name="__main__")
+    except SystemExit as end:
+        if end.code:
+            raise RuntimeError(f"any2vec {' '.join(arguments)} ends with {end.code}: {printed.getvalue()}") from end
+    finally:
+        sys.argv = before
+    snapshots = place.out / "snapshots"
+    folder = max(snapshots.iterdir()) if snapshots.exists() else place.out
+    found = returned(a2v.Embeddings.load(folder)) if result else {}
+    return Outcome(json.loads(printed.getvalue()), found, folder, "data" if snapshots.exists() else "all")
