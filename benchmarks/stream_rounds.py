@@ -121,7 +121,7 @@ def host(shape: Shape, transport: Transport) -> dict[str, Any] | None:
     elif transport.rank == 0:
         seconds = _deal(shape, transport, DealtLearner(own, Dealer(transport, roles.training, 1), tables, True))
     if tables is not None:
-        tables.leave()
+        tables.close()
     own_facts = {
         "bytes": transport.counters.bytes_by_phase(), "said": getattr(driver, "said", {}),
         "touched": getattr(driver, "touched", 0),
@@ -144,7 +144,7 @@ def _deal(shape: Shape, transport: Transport, learner: DealtLearner) -> list[flo
             time.sleep(0.0005)
             learner.run(TokenBatch(0, np.zeros(0, np.int32), 0))
         moments.append(time.perf_counter())
-    learner.dealer.end()
+    learner.dealer.close()
     return [after - before for before, after in itertools.pairwise(moments)]
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.message import Part
+from any2vec.cluster.state_message import pack_state, unpack_state
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
-from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
+from any2vec.formats.safetensors_file import read_arrays, write_arrays
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.make import make_agreement
 from any2vec.sync.options.rounds import HostOptions
@@ -94,7 +94,7 @@ def run_hosts(
             mine = {name: np.array(resume[0][name]) for name in mine}
         agreement = make_agreement(options, transport, mine, AllRows())
         if resume is not None:
-            agreement.recall(resume[1])
+            agreement.load_state_dict(resume[1])
         driver, kept = Rounds(agreement), None
         for work in works(first, rounds):
             if jitter:
@@ -108,38 +108,33 @@ def run_hosts(
                 kept = photograph(transport, driver)
         ran = Ran(driver, mine, transport)
         ran.halfway = kept
-        found = agreement.collect()
+        found = agreement.gather_result()
         ran.collected = {} if found is None else {name: np.array(table) for name, table in found.items()}
         transport.barrier()
-        driver.finish()
+        driver.close()
         return ran
 
     return run_logical(hosts, host, patience=30)
 
 
 def photograph(transport: Transport, driver: Rounds) -> tuple[Tables, list[Tables]] | None:
-    """What a checkpoint would hold, at rank 0: the agreed tables, and the memories by rank."""
-    agreed = driver.agreement.collect()
+    """What a checkpoint would hold, at rank 0: the agreed tables, and the states by rank."""
+    agreed = driver.agreement.gather_result()
     agreed = None if agreed is None else {name: np.array(table) for name, table in agreed.items()}
-    memory = driver.agreement.memory
-    found = transport.gather([Part("dense", array.copy()) for array in memory.values()], "photograph")
+    found = transport.gather(pack_state(driver.agreement.state_dict()), "photograph")
     if agreed is None:
         return None
-    memories = [{name: np.array(part.array) for name, part in zip(memory, found[host], strict=True)} for host in found]
-    return agreed, memories
+    return agreed, [{name: array.copy() for name, array in unpack_state(parts).items()} for parts in found.values()]
 
 
 def stored(kept: tuple[Tables, Sequence[Tables]], file: Path) -> tuple[Tables, list[Tables]]:
-    """A photograph as it comes back from a file: nothing without numbers, everything float32 with two dimensions."""
-    agreed, memories = kept
-    flat = agreed | {f"{name}@{host}": array for host, memory in enumerate(memories) for name, array in memory.items()}
+    """A photograph as it comes back from a file."""
+    agreed, states = kept
+    flat = agreed | {f"{name}@{host}": array for host, state in enumerate(states) for name, array in state.items()}
     with file.open("wb") as out:
-        write_safetensors(out, flat, "float32", {})
-    read, _ = read_safetensors(file, mmap=True)
-    back = [
-        {name: read[f"{name}@{host}"] for name in memory if f"{name}@{host}" in read}
-        for host, memory in enumerate(memories)
-    ]
+        write_arrays(out, flat, {})
+    read, _ = read_arrays(file)
+    back = [{name: read[f"{name}@{host}"] for name in state} for host, state in enumerate(states)]
     return {name: read[name] for name in agreed}, back
 
 

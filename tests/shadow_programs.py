@@ -34,10 +34,10 @@ def run(sync: str, trainers: int, batches: int) -> None:
             for index in range(batches * (1 + transport.rank)):
                 step = agreement.begin(0, index)
                 agreement.apply(0, step, problem.gradient(replica.value, transport.rank, index))
-            agreement.finish()
-            found, syncs = agreement.model(), agreement.facts()["syncs"]
+            agreement.close()
+            found, syncs = agreement.gather_result(), agreement.facts()["syncs"]
         if centre is not None:
-            centre.leave(60)
+            centre.close(timeout=60)
         told = transport.gather([control(syncs)], "report")
         if transport.rank == 0:
             assert found is not None and needs_centre(how) == (centre is not None)

@@ -36,7 +36,7 @@ def live(folder: Path, wanted: dict[str, int], told: int) -> None:
     checkpoint, seen = folder / "checkpoint.json", SeenLines(_WINDOW)
     kept = json.loads(checkpoint.read_text()) if checkpoint.exists() else {"positions": {}, "length": 0, "seen": []}
     taken.truncate(kept["length"])
-    seen.recall({"keys": np.array(kept["seen"], np.uint64)})
+    seen.load_state_dict({"keys": np.array(kept["seen"], np.uint64)})
     counts = dict.fromkeys(wanted, 0)
     for line in (folder / "taken").read_text().splitlines():
         counts[list(wanted)[int(line.split()[0])]] += 1
@@ -61,7 +61,7 @@ def live(folder: Path, wanted: dict[str, int], told: int) -> None:
                 state = {
                     "positions": inflow.positions(),
                     "length": taken.tell(),
-                    "seen": seen.state()["keys"].tolist(),
+                    "seen": seen.state_dict()["keys"].tolist(),
                 }
                 part = folder / "checkpoint.part"
                 part.write_text(json.dumps(state))

@@ -64,7 +64,7 @@ def alone(batches: Sequence[TokenBatch]) -> dict[str, np.ndarray]:
     learner = learner_of()
     for batch in batches:
         learner.run(batch)
-    return {name: table.copy() for name, table in learner.state.items()}
+    return {name: table.copy() for name, table in learner.state_dict().items()}
 
 
 def over_hosts(
@@ -94,7 +94,7 @@ def over_hosts(
         before(learner)
         for batch in batches:
             learner.run(batch)
-        state = {name: array.copy() for name, array in learner.state.items()}
+        state = {name: array.copy() for name, array in learner.state_dict().items()}
         learner.end()
         return state, None, {}
 
@@ -127,14 +127,14 @@ def over_hosts(
                 stats += learner.run(batch)
             learner.settle()
             ways = [other.counters.bytes_by_phase() for other in transports]
-            state = {name: table.copy() for name, table in learner.state.items()}
+            state = {name: table.copy() for name, table in learner.state_dict().items()}
             found = more(learner, stats + learner.run(IDLE))
             learner.end()
             if tables is not None:
-                tables.leave()
+                tables.close()
             return state, found, dict(sum(map(Counter, ways), Counter()))
         if tables is not None:
-            tables.leave()
+            tables.close()
         return None
 
     return run_logical(roles.ranks, host, patience=patience)[0]
@@ -182,4 +182,4 @@ def twin_in_step(batches: Sequence[TokenBatch], trainers: int) -> dict[str, np.n
                     table[row] = (start[name][row].astype(np.float64) + total).astype(np.float32)
                 else:
                     table[row] = start[name][row]
-    return {name: table.copy() for name, table in learner.state.items()}
+    return {name: table.copy() for name, table in learner.state_dict().items()}

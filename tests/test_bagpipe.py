@@ -102,7 +102,7 @@ def train(access: RowAccess, job: Job, trainer: int, pause: Callable[[int], None
         pooled = access.pooled(own[step], step)
         pause(step)
         access.push(own[step], step, gradient(pooled, trainer, step))
-    access.finish()
+    access.close()
 
 
 def in_step(job: Job) -> np.ndarray:
@@ -116,7 +116,7 @@ def in_step(job: Job) -> np.ndarray:
         client = RowClient(server, job.bounds)
         if transport.rank < job.trainers:
             train(ClockedRows(client), job, transport.rank)
-        client.leave()
+        client.close()
         return table
 
     return np.concatenate(run_logical(job.trainers + job.servers, host, patience=30.0))
@@ -223,7 +223,7 @@ def bagpipe(
 
             train(access, job, rank, pause)
             facts = access.facts()
-        client.leave()
+        client.close()
         return block.table, facts | {"bytes": transport.counters.bytes_by_phase()}
 
     found = run_logical(job.trainers + job.servers, host, link, patience=30.0)
@@ -481,8 +481,8 @@ def test_what_can_wait_leaves_with_the_next_step() -> None:
             reading = sent()
             access.push(rows, step, gradient(pooled, transport.rank, step))
             found.append((before, reading, sent()))
-        access.finish()
-        access._janitor._client.leave()
+        access.close()
+        access._janitor._client.close()
         return found
 
     for found in run_logical(2, host, patience=30.0):
@@ -525,8 +525,8 @@ def test_a_flush_in_the_middle_writes_all_that_has_changed() -> None:
                 barrier.wait()
             pooled = access.pooled(one.batches[rank][step], step)
             access.push(one.batches[rank][step], step, gradient(pooled, rank, step))
-        access.finish()
-        client.leave()
+        access.close()
+        client.close()
         return block.table
 
     table = np.concatenate(run_logical(2, host, patience=30.0))
@@ -554,8 +554,8 @@ def test_training_goes_on_at_a_later_step() -> None:
             for step in range(first, stop):
                 pooled = access.pooled(one.batches[rank][step], step)
                 access.push(one.batches[rank][step], step, gradient(pooled, rank, step))
-            access.finish()
-        client.leave()
+            access.close()
+        client.close()
         return block.table
 
     table = np.concatenate(run_logical(2, host, patience=30.0))
@@ -607,7 +607,7 @@ def test_a_lost_trainer_is_told_of(who: int) -> None:
             told.append(str(error))
             raise
         finally:
-            access.end()
+            access.close(HostError("over"))
 
     with pytest.raises(RuntimeError, match="the machine burns"):
         run_logical(3, host, patience=20.0)
@@ -627,7 +627,7 @@ def test_a_server_that_refuses_what_is_written_back_is_told_of() -> None:
         try:
             train(access, one, 0)
         finally:
-            access.end()
+            access.close(HostError("over"))
 
     with pytest.raises(HostError, match="Rank 0 could not write rows back: no such row"):
         run_logical(1, host, patience=20.0)
@@ -644,8 +644,8 @@ def test_batches_must_be_those_that_were_told_ahead() -> None:
         with pytest.raises(InputError, match=f"batch of step 2 has not the {len(rows[1].row_U)} rows .* for step 1"):
             access.pooled(rows[2], 2)
         with pytest.raises(InputError, match="ends before step 2, of which rank 0 has a batch"):
-            access.finish()
-        access.end()
+            access.close()
+        access.close(HostError("over"))
 
     run_logical(1, host, patience=20.0)
 
@@ -658,7 +658,7 @@ def test_a_cache_that_is_too_small_is_refused_before_a_row_is_changed() -> None:
         for _ in range(2):  # it is said as often as somebody asks
             with pytest.raises(InputError, match="A cache of 3 rows is too small"):
                 access.pooled(one.batches[0][0], 0)
-        access.end()
+        access.close(HostError("over"))
 
     run_logical(1, host, patience=20.0)
 
@@ -675,7 +675,7 @@ def test_trainers_that_see_other_batches_are_told_of() -> None:
         try:
             train(access, one, transport.rank)
         finally:
-            access.end()
+            access.close(HostError("over"))
 
     with pytest.raises(HostError, match="do not see the same batches"):
         run_logical(2, host, patience=20.0)
@@ -691,7 +691,7 @@ def test_what_an_order_raises_is_said_as_often_as_somebody_waits() -> None:
     for _ in range(2):
         with pytest.raises(InputError, match="no such row"):
             stepper.wait()
-    stepper.end(20.0)
+    stepper.close(patience=20.0)
 
 
 def test_who_has_ended_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -704,7 +704,7 @@ def test_who_has_ended_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
         slow_down(access._janitor, 0, lambda rank, order: 0.1)
         for step, rows in enumerate(one.batches[0][:4]):
             access.push(rows, step, gradient(access.pooled(rows, step), 0, step))
-        access.end()
+        access.close(HostError("over"))
         lanes = access._fetcher, access._stepper, access._janitor
         assert not any(thread.is_alive() for lane in lanes for thread in lane._threads)
         none = np.empty(0, np.int64)

@@ -180,11 +180,11 @@ def test_it_goes_on_from_its_state_with_the_same_bits() -> None:
     for trained in (whole, half):
         trained.run(batch)
     again = learner()
-    again.recall({name: array.copy() for name, array in half.state.items()})
+    again.load_state_dict({name: array.copy() for name, array in half.state_dict().items()})
     for trained in (whole, again):
         trained.run(replace(batch, number=1, offset=5000))
-    for name, array in whole.state.items():
-        np.testing.assert_array_equal(array, again.state[name], err_msg=name)
+    for name, array in whole.state_dict().items():
+        np.testing.assert_array_equal(array, again.state_dict()[name], err_msg=name)
 
 
 def test_words_without_a_row_are_nothing_to_train() -> None:

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 import pytest
 import typer
+from any2vec.cli.run.job import job_flags
 from typer.testing import CliRunner
 
 from any2vec.cli.config import read_config
 from any2vec.cli.options import field_docs, flags_of, nearest_match, with_flags
-from any2vec.cli.run.job import job_flags
 from any2vec.errors import DataError, InputError
 
 

@@ -40,9 +40,9 @@ def test_every_piece_is_worked_on_once_and_no_peer_holds_more_than_its_credit(cr
             assert dealer.deal([control(piece)]) == piece
             most = max(most, dealer.under_way)
             told += dealer.done()
-        told += dealer.rest([control(-7)])
+        told += dealer.quiesce([control(-7)])
         assert dealer.under_way == 0 and dealer.done() == []
-        dealer.end()
+        dealer.close()
         return told, most, dealer.dealt
 
     (told, most, dealt), *got = run_logical(peers + 1, host, patience=20.0)
@@ -64,8 +64,8 @@ def test_who_is_slow_gets_less() -> None:
                 dealer.deal([control(piece)])
             dealt = dict(dealer.dealt)
             transport.send(1, (), "go", "go")
-            dealer.rest()
-            dealer.end()
+            dealer.quiesce()
+            dealer.close()
             return dealt
         if transport.rank == 2:
             return work_on(transport)

@@ -116,9 +116,6 @@ class Noted:
         assert step == len(self.steps)
         self.steps.append(list(trainers))
 
-    def settle(self) -> None:
-        """Nothing is on its way."""
-
 
 def conduct(trainers: int, needed: int, batches: int, script: Sequence[int]) -> tuple[Oracle, list[Any], Noted]:
     """Trainers do one thing at a time, in the order of the script; then all finish."""
@@ -138,7 +135,7 @@ def conduct(trainers: int, needed: int, batches: int, script: Sequence[int]) -> 
                 agreement.apply(0, step, gradient(transport.rank, index - 1))
                 step = LEFT_OUT
                 transport.send(trainers, (), "gave", "told")
-        agreement.finish()
+        agreement.close()
         return agreement.facts(), agreement.replica.value
 
     def conductor(transport: Transport) -> tuple[dict[str, Any], np.ndarray]:
@@ -156,8 +153,8 @@ def conduct(trainers: int, needed: int, batches: int, script: Sequence[int]) -> 
                 assert message.phase == str(oracle.step) and np.array_equal(message.parts[0].array, oracle.value)
         for rank in range(trainers):
             transport.send(rank, (), "end", "script")
-        agreement.finish()
-        return agreement.facts(), agreement.memory["value"]
+        agreement.close()
+        return agreement.facts(), agreement.state_dict()["value"]
 
     def host(transport: Transport) -> Any:
         return trainer(transport) if transport.rank < trainers else conductor(transport)
@@ -221,7 +218,7 @@ def test_a_trainer_that_stands_still_holds_nobody_up() -> None:
             transport.recv(2, channel="script")
             assert train(agreement, transport.rank, range(40), gradient) == list(range(40))
             transport.send(2, (), "done", "script")
-        agreement.finish()
+        agreement.close()
         return agreement.facts() | {"value": agreement.replica.value} if transport.rank < 3 else agreement.facts()
 
     found = run_logical(4, work, patience=20)
@@ -248,8 +245,8 @@ def test_n_of_n_are_the_bits_of_bsp(counts: tuple[int, ...], kind: Any, center: 
         if transport.rank < trainers:
             own = range(counts[transport.rank])
             assert train(agreement, transport.rank, own, rough) == list(own)
-        agreement.finish()
-        return agreement.replica.value, agreement.model()
+        agreement.close()
+        return agreement.replica.value, agreement.gather_result()
 
     expected = stepped(kind, summed(counts, rough)).value
     found = run_logical(max(at + 1, trainers), work, patience=20)
@@ -393,10 +390,10 @@ def test_rows_of_n_of_n_are_the_bits_of_synchronous_ones(hosts: int, center: int
             access.push(rows, step, bag_gradient(rank, index, False))
             agreement.apply(0, step, gradient(rank, index))
         if rank < 3:
-            access.finish()
+            access.close()
         if agreement is not None:
-            agreement.finish()
-        client.leave()
+            agreement.close()
+        client.close()
         return block.table
 
     for is_held in (True, False):
@@ -428,7 +425,7 @@ def test_rows_count_with_the_gradients_of_their_step(data: st.DataObject) -> Non
             transport.recv(conductor, channel="script")
             agreement.apply(0, step, gradient(transport.rank, index))
             transport.send(conductor, (), "told", "told")
-        access.finish()
+        access.close()
 
     def conduct_all(transport: Transport) -> None:
         for rank in script:
@@ -455,8 +452,8 @@ def test_rows_count_with_the_gradients_of_their_step(data: st.DataObject) -> Non
             agreement.start()
             if transport.rank < trainers:
                 trainer(transport, HeldRows(client), agreement)
-            agreement.finish()
-        client.leave()
+            agreement.close()
+        client.close()
         return block.table, dict(block.dropped)
 
     found = run_logical(8, work, patience=20)
@@ -483,7 +480,7 @@ def test_a_push_returns_when_its_rows_have_arrived() -> None:
         transport.barrier()
         if rank == 1:
             server.start()
-        access.client.leave()
+        access.client.close()
 
     run_logical(2, work, patience=20)
 

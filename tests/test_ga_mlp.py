@@ -100,7 +100,7 @@ def run_layers(
     group = AdmmGroup(layers, transport, neighbours_of(transport.rank, bounds), sends_u)
     for number in range(ITERATIONS):
         group.iterate(Penalties(0.01, 0.01 * 1.02**number, 0.1))
-    group.settle()
+    group.quiesce()
     sent: Counter[tuple[str, str]] = Counter()
     for (kind, _, phase), count in transport.counters.sent.items():
         sent[kind, phase] += count

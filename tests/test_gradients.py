@@ -66,7 +66,7 @@ def test_bsp_is_one_host_on_the_union_of_the_batches() -> None:
             step = agreement.begin(0, index)
             rows = (step * trainers + transport.rank) * size + np.arange(size)
             agreement.apply(0, step, slope(agreement.replica.value, rows, 1 / trainers))
-        agreement.finish()
+        agreement.close()
         return agreement.replica.value
 
     alone = Replica(start_values(), "sgd", RATE)
@@ -85,8 +85,8 @@ def test_bsp_steps_by_the_sum_in_rank_order_and_all_end_together(counts: tuple[i
         agreement.start()
         steps = train(agreement, transport.rank, range(counts[transport.rank]), rough)
         assert steps == list(range(counts[transport.rank]))
-        agreement.finish()
-        return agreement.replica, agreement.model(), agreement.facts()
+        agreement.close()
+        return agreement.replica, agreement.gather_result(), agreement.facts()
 
     expected = stepped(kind, summed(counts, rough))
     found = run_logical(len(counts), work, patience=20)
@@ -112,10 +112,10 @@ def test_trainers_settle_after_different_numbers_of_batches(how: str) -> None:
                 assert agreement.begin(0, index) == step
                 agreement.apply(0, step, rough(rank, step))
                 index += 1
-            agreement.settle()
-            seen.append((agreement.replica.value if rank < 3 else agreement.memory["value"]).copy())
+            agreement.quiesce()
+            seen.append((agreement.replica.value if rank < 3 else agreement.state_dict()["value"]).copy())
             transport.barrier()
-        agreement.finish()
+        agreement.close()
         return seen
 
     sums = [total for first, counts in zip(firsts, rounds, strict=False) for total in summed(counts, rough, first)]
@@ -176,7 +176,7 @@ def test_async_loses_no_gradient(servers: list[int], workers: int) -> None:
 
         if transport.rank < 3:
             each(worker, workers)
-        agreement.finish()
+        agreement.close()
         return agreement.replica.value, agreement.facts()
 
     found = run_logical(max(3, *[rank + 1 for rank in servers]), work, patience=20)
@@ -236,9 +236,9 @@ def test_no_read_is_staler_than_the_bound(bound: int, servers: list[int], data: 
                 agreement.apply(0, step, own_Q)
                 index += 1
             if number == 0:
-                access.rest()
-                agreement.settle()
-        access.finish()
+                access.quiesce()
+                agreement.quiesce()
+        access.close()
 
     def work(transport: Transport) -> tuple[np.ndarray, dict[str, Any], dict[str, Any]]:
         client, access = clocked(transport, trainers, bound)
@@ -247,9 +247,9 @@ def test_no_read_is_staler_than_the_bound(bound: int, servers: list[int], data: 
         if transport.rank < trainers:
             trainer(transport, agreement, access)
         else:
-            agreement.settle()
-        agreement.finish()
-        client.leave()
+            agreement.quiesce()
+        agreement.close()
+        client.close()
         return agreement.replica.value, agreement.facts(), client.server.facts()
 
     found = run_logical(trainers + 1, work, patience=20)
@@ -291,11 +291,11 @@ def test_synchronous_rows_go_on_after_rounds_of_different_lengths(kind: Any) -> 
                 access.push(every, step, rough(rank, step)[:8].reshape(4, 2))
                 agreement.apply(0, step, gradient(rank, step))
                 index += 1
-            access.rest()
-            agreement.settle()
-        access.finish()
-        agreement.finish()
-        access.client.leave()
+            access.quiesce()
+            agreement.quiesce()
+        access.close()
+        agreement.close()
+        access.client.close()
         return block.copy()
 
     assert np.array_equal(np.concatenate(run_logical(3, work, patience=20)), expected[:, :2])
@@ -335,7 +335,7 @@ def test_bytes_of_a_served_step(servers: list[int], how: str) -> None:
                 counted.append((kinds_sent(transport.counters)[0], transport.counters.messages_sent["give"]))
                 agreement.apply(0, agreement.begin(0, index), gradient(transport.rank, index))
             counted.append((kinds_sent(transport.counters)[0], transport.counters.messages_sent["give"]))
-        agreement.finish()
+        agreement.close()
         return counted
 
     found = run_logical(max(2, servers[-1] + 1), work, patience=20)
@@ -360,17 +360,17 @@ def test_servers_go_on_from_their_memories(layout: tuple[list[int], list[int]], 
             agreement = served(transport, 2, servers, how, kind=kind)
             agreement.replica.value[:] = value
             if memories:
-                agreement.recall(memories)
+                agreement.load_state_dict(memories)
             agreement.start()
             for index in batches:
                 if transport.rank == index % 2 or how == "m-of-n":
                     agreement.apply(0, agreement.begin(0, index), gradient(transport.rank, index))
                 if how == "async":
-                    agreement.settle()  # one after the other
+                    agreement.quiesce()  # one after the other
             if how == "m-of-n":
-                agreement.settle()
-            memory = agreement.memory
-            agreement.finish()
+                agreement.quiesce()
+            memory = agreement.state_dict()
+            agreement.close()
             return agreement.replica.value, memory
 
         def host(transport: Transport) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -378,12 +378,12 @@ def test_servers_go_on_from_their_memories(layout: tuple[list[int], list[int]], 
                 return work(transport)
             agreement = served(transport, 2, servers, how, kind=kind)
             if memories:
-                agreement.recall(memories)
+                agreement.load_state_dict(memories)
             agreement.start()
             for _ in batches if how == "async" else [0]:
-                agreement.settle()
-            agreement.finish()
-            return agreement.replica.value, agreement.memory
+                agreement.quiesce()
+            agreement.close()
+            return agreement.replica.value, agreement.state_dict()
 
         return run_logical(4, host, patience=20)
 
@@ -396,7 +396,7 @@ def test_servers_go_on_from_their_memories(layout: tuple[list[int], list[int]], 
 def test_memories_of_another_model_are_refused() -> None:
     def work(transport: Transport) -> None:
         agreement = served(transport, 1, [0], "async", kind="adam")
-        agreement.recall([{"value": np.zeros(SIZE, np.float32), "count": np.array([3])}])
+        agreement.load_state_dict([{"value": np.zeros(SIZE, np.float32), "count": np.array([3])}])
 
     with pytest.raises(FormatError, match="0 numbers 'mean' of the servers of dense parameters, not 11"):
         run_logical(1, work, patience=20)
@@ -413,7 +413,7 @@ def test_a_trainer_that_dies_ends_the_others(how: str) -> None:
         agreement.start()
         try:
             if rank == 3:
-                agreement.finish()
+                agreement.close()
             for index in range(10**6):
                 if rank == 1 and index == 3:
                     raise RuntimeError("the machine is gone")
@@ -441,7 +441,7 @@ def test_a_server_says_what_it_cannot_take() -> None:
             transport.send(0, [Part("control", np.array([99]))], "nonsense", "gradients?")
             with pytest.raises(InputError, match="are no request for dense parameters"):
                 agreement._hear_all(0)
-        agreement.finish()
+        agreement.close()
 
     run_logical(2, work, patience=20)
 
@@ -456,7 +456,7 @@ def test_an_answer_does_not_change_on_its_way() -> None:
         agreement.apply(0, 0, gradient(0, 0))
         agreement._hear_all(0)
         assert np.array_equal(agreement.replica.value, start_values())
-        agreement.finish()
+        agreement.close()
         assert np.array_equal(agreement.replica.value, start_values() - RATE * gradient(0, 0))
 
     run_logical(1, work, patience=20)
@@ -473,9 +473,9 @@ def test_a_server_that_nobody_leaves_says_so() -> None:
             with pytest.raises(HostError, match=r"waited 0\.05 s for trainers that are behind"):
                 agreement.begin(0, 1)
             with pytest.raises(HostError, match="not every trainer has finished"):
-                agreement.server.join(0.05)
+                agreement.server.close(timeout=0.05)
             agreement.server.patience = 20
         transport.barrier()
-        agreement.finish()
+        agreement.close()
 
     run_logical(2, work, patience=20)

@@ -240,7 +240,7 @@ def test_adagrad_reckons_with_squares_of_others_until_they_meet() -> None:
         for step in range(3):
             access.pooled(rows, step)
             access.push(rows, step, np.ones((1, WIDTH), np.float32))
-        access.finish()
+        access.close()
         expected = -sum(ADAGRAD.rate / np.sqrt(total) for total in sums)
         assert np.allclose(blocks[0].table[2], [*[expected] * WIDTH, 3], rtol=1e-5)
 
@@ -273,7 +273,7 @@ def train(
         if is_flushed:
             access.flush()
     for access in workers:
-        access.finish()
+        access.close()
     return np.concatenate([block.table for block in blocks]), read
 
 
@@ -518,7 +518,7 @@ def serve(hosts: int, trainers: int, work: Callable[[RowClient], Any], lanes: in
         clients = [RowClient(server, bounds, lane=lane) for lane in range(lanes)]
         if transport.rank < trainers:
             work(clients)  # type: ignore[arg-type]
-        clients[0].leave()
+        clients[0].close()
         return block.table
 
     return run_logical(hosts, host, patience=20.0)
@@ -539,7 +539,7 @@ def test_threads_of_two_trainers_lose_nothing(policy: str) -> None:
                     rows = batch_of(rng)
                     access.pooled(rows, step)
                     access.push(rows, step, -np.ones((rows.num_bags, WIDTH), np.float32))
-                access.finish()
+                access.close()
             except BaseException as error:
                 errors.append(error)
                 raise
@@ -578,7 +578,7 @@ def test_trainers_that_own_the_rows() -> None:
                 client.transport.barrier()
         for turn in range(2):
             if turn == rank:
-                access.finish()
+                access.close()
             client.transport.barrier()
         counters = client.transport.counters
         facts[rank] = access.facts(), sum(v for (kind, _, phase), v in counters.sent.items() if phase == "call")
@@ -694,7 +694,7 @@ def test_tolerating_writes_saves_what_tolerating_reads_cannot() -> None:
             access.pooled(rows, step)
             access.push(rows, step, np.ones((rows.num_bags, WIDTH), np.float32))
             reads += len(rows.row_U)
-        access.finish()
+        access.close()
         pushes[push_bound] = access.facts()["pushes"] / reads
         assert access.facts()["updates"] == reads
     assert pushes[0] == 1 and pushes[10] < 0.3
@@ -719,7 +719,7 @@ def test_a_cache_of_the_right_rows_sends_what_the_ideal_one_does(
             access.push(rows, step, np.ones((rows.num_bags, WIDTH), np.float32))
         trace.append([rows.row_U for rows in batches])
     for access in workers:
-        access.finish()
+        access.close()
     found = {name: sum(access.facts()[name] for access in workers) for name in workers[0].facts()}
     ideal = ideal_traffic(trace, np.arange(ROWS) < capacity, WIDTH, pull, push, makes_fresh)
     assert ideal.reads == found["updates"] and ideal.pushed == found["pushes"]

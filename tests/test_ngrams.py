@@ -307,7 +307,7 @@ def test_a_streams_vectors_are_means_and_its_maker_knows_the_ngrams_met() -> Non
     assert sorted(embeddings.keys) == sorted(words)
     met = {naive.bucket(gram, 300) for word in words for gram in naive.grams(word, 3, 6)}
     assert set(embeddings.maker.bucket_G.tolist()) == met
-    state = trained.state
+    state = trained.state_dict()
     row = vocabulary.row_of("trees")
     own = [state["grams"][naive.bucket(gram, 300)] for gram in naive.grams("trees", 3, 6)]
     np.testing.assert_allclose(embeddings["trees"], np.mean([state["input"][row], *own], axis=0), rtol=1e-4, atol=1e-6)
@@ -319,11 +319,11 @@ def test_a_stream_goes_on_from_its_state_with_the_same_bits() -> None:
     for trained in (whole, half):
         trained.run(stream_batch(trained)[0])
     again = streamed()
-    again.recall({name: array.copy() for name, array in half.state.items()})
+    again.load_state_dict({name: array.copy() for name, array in half.state_dict().items()})
     for trained in (whole, again):
         trained.run(stream_batch(trained, 1)[0])
-    for name, array in whole.state.items():
-        np.testing.assert_array_equal(array, again.state[name], err_msg=name)
+    for name, array in whole.state_dict().items():
+        np.testing.assert_array_equal(array, again.state_dict()[name], err_msg=name)
 
 
 def test_the_command_streams_words_made_of_ngrams(trained: Path, tmp_path: Path) -> None:

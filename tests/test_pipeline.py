@@ -41,7 +41,7 @@ def test_no_batch_is_staler_than_the_bound(bound: int, threads: int, stages: int
     with Pipeline(calls, bound) as pipeline:
         for batch in range(300):
             pipeline.put(batch)
-        assert pipeline.drain() == list(range(300))
+        assert pipeline.flush() == list(range(300))
     assert sum(pipeline.staleness.values()) == 300 and max(pipeline.staleness) < bound and max(seen) < bound
     if min(bound, threads) > 1:
         assert max(pipeline.staleness) > 0
@@ -66,7 +66,7 @@ def test_a_slow_batch_is_not_overtaken_by_more_than_the_bound() -> None:
         assert done == [1, 2, 3, 4]
         go_on.set()
         feeder.join(20)
-        pipeline.drain()
+        pipeline.flush()
     assert sorted(done) == list(range(20)) and max(pipeline.staleness) == 4
 
 
@@ -74,9 +74,9 @@ def test_results_are_drained_once() -> None:
     with Pipeline([Stage(lambda batch: 2 * batch, 2)], bound=3) as pipeline:
         for batch in range(5):
             pipeline.put(batch)
-        assert pipeline.drain() == [0, 2, 4, 6, 8] and pipeline.drain() == []
+        assert pipeline.flush() == [0, 2, 4, 6, 8] and pipeline.flush() == []
         pipeline.put(9)
-        assert pipeline.drain() == [18]
+        assert pipeline.flush() == [18]
 
 
 @pytest.mark.parametrize("stage", [0, 1])
@@ -90,7 +90,7 @@ def test_an_error_is_heard(stage: int) -> None:
     with pytest.raises(ValueError, match="batch 3 has no rows"), Pipeline(calls, bound=4) as pipeline:
         for batch in range(100):
             pipeline.put(batch)
-        pipeline.drain()
+        pipeline.flush()
     assert threading.active_count() == threads
 
 
@@ -101,7 +101,7 @@ def test_waiting_ends() -> None:
         Pipeline([Stage(lambda batch: held.wait(1))], bound=1, patience=0.1) as pipeline,
     ):
         pipeline.put(0)
-        pipeline.drain()
+        pipeline.flush()
     held.set()
 
 

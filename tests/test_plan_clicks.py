@@ -60,7 +60,7 @@ def counted(servers: int, tolerance: float) -> dict[str, int]:
             counters = transport.counters
             for (kind, _, verb), size in [*counters.sent.items(), *counters.received.items()]:
                 found[kind] = found.get(kind, 0) + (size if verb != "leave" else 0)
-        client.leave(LONG_WORK)
+        client.close(timeout=LONG_WORK)
         return found
 
     return run_logical(1 + servers, host, patience=20)[0]

@@ -81,9 +81,9 @@ def served(
         found = None
         if transport.rank < trainers:
             found = work(client)
-            client.leave()
+            client.close()
         else:
-            client.leave(LONG_WORK)
+            client.close(timeout=LONG_WORK)
         return block.copy(), found
 
     done = run_logical(hosts, host, patience=20)
@@ -109,7 +109,7 @@ def test_single_ids_and_pulled_bags_give_the_bits_of_rows_at_hand(servers: int, 
         for step in range(STEPS):
             found.append(access.pooled(batch(step, SEVERAL), step))
             access.push(batch(step, SEVERAL), step, gradient(step))
-        access.finish()
+        access.close()
         return found
 
     rows, [found] = served(1, servers, placement, start_table(optimiser), work, optimiser)
@@ -132,7 +132,7 @@ def test_pooled_sums_of_whole_numbers_are_those_of_rows_at_hand(servers: int) ->
         for step in range(STEPS):
             found.append(access.pooled(batch(step, SEVERAL), step))
             access.push(batch(step, SEVERAL), step, gradient(step, True))
-        access.finish()
+        access.close()
         return found
 
     rows, [found] = served(1, servers, placement, start_table(optimiser, True), work, optimiser)
@@ -147,7 +147,7 @@ def train(
     for step in steps:
         found.append(access.pooled(batch(step, is_several_F), step))
         access.push(batch(step, is_several_F), step, gradient(step, is_whole))
-    access.finish()
+    access.close()
     return found
 
 
@@ -228,7 +228,7 @@ def test_workers_of_two_trainers_lose_nothing_of_rows_of_their_own(servers: int)
                     rows = own_batch(worker, step)
                     access.pooled(rows, step)
                     access.push(rows, step, np.full((10, WIDTH), worker + 1, np.float32))
-                access.finish()
+                access.close()
             except BaseException as error:
                 failed.append(error)
 
@@ -256,7 +256,7 @@ def test_workers_that_share_rows_lose_next_to_nothing() -> None:
         access = RemoteRows(client, placement, WIDTH)
         for step in range(pushes):
             access.push(BatchRows.of(np.arange(8), np.arange(9)), step, np.ones((8, WIDTH), np.float32))
-        access.finish()
+        access.close()
 
     rows, _ = served(4, 2, placement, np.zeros((8, WIDTH), np.float32), work, optimiser)
     assert (rows >= -4 * pushes).all() and rows.mean() <= -0.95 * 4 * pushes
@@ -275,7 +275,7 @@ def test_gradients_of_batches_that_were_not_looked_up_just_before_arrive_too() -
             access.pooled(batch(step, SEVERAL), step)
         for step in range(STEPS):
             access.push(batch(step, SEVERAL), step, gradient(step, True))
-        access.finish()
+        access.close()
 
     rows, _ = served(1, 2, placement, start_table(optimiser, True), work, optimiser)
     assert np.array_equal(rows, local.table)

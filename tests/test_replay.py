@@ -59,7 +59,7 @@ def test_everything_equals_the_twin(steps: list[Any], max_tokens: int, alpha: fl
             births += 1
         assert len(buffer) == len(twin.kept)
         again = ReplayBuffer(**options)  # and it may stop and go on anywhere
-        again.recall(buffer.state())
+        again.load_state_dict(buffer.state_dict())
         buffer = again
 
 
@@ -132,7 +132,7 @@ def test_options_that_are_not_legal() -> None:
         with pytest.raises(InputError, match=next(iter(wrong))):
             ReplayBuffer(**{"max_tokens": 100, **wrong})  # type: ignore[arg-type]
     with pytest.raises(FormatError, match="same settings"):
-        ReplayBuffer(max_tokens=100).recall(ReplayBuffer(max_tokens=101).state())
+        ReplayBuffer(max_tokens=100).load_state_dict(ReplayBuffer(max_tokens=101).state_dict())
 
 
 def test_an_empty_buffer_gives_nothing() -> None:

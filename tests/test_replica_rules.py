@@ -281,23 +281,23 @@ def fixed(
             centre.start()
         if rank >= trainers:
             assert centre is not None
-            centre.leave(30)
+            centre.close(timeout=30)
             return None
         replica = sgd([start if resume is None else resume[rank]], rate)[0]
         agreement: DenseAgreement = make_replicated(how, replica, Circle(transport, trainers), centre)
         if memories is not None:
-            agreement.recall(memories)
+            agreement.load_state_dict(memories)
         agreement.start()
         kept, then = {}, replica.value.copy()
         for index in range(counts[rank]):
             agreement.apply(0, agreement.begin(0, index), gradient(replica.value, rank, size))
             if index + 1 == settle_at:
-                agreement.settle()
-                kept, then = dict(agreement.memory), replica.value.copy()
-        agreement.finish()
-        model = agreement.model()
+                agreement.quiesce()
+                kept, then = agreement.state_dict(), replica.value.copy()
+        agreement.close()
+        model = agreement.gather_result()
         if centre is not None:
-            centre.leave()
+            centre.close()
         return model, replica.value, agreement.facts(), kept, then
 
     found = run_logical(max(trainers, max(owners) + 1), host, patience=30)
@@ -338,7 +338,7 @@ def test_a_run_goes_on_as_if_it_had_not_stopped(sync: str) -> None:
     with_pause = fixed(sync, trainers, 12, start, settle_at=6)
     memories = [kept for *_, kept, _ in with_pause]
     then = [replica for *_, replica in with_pause]
-    assert all(array.ndim == 2 and array.dtype == np.float32 for kept in memories for array in kept.values())
+    assert all(array.ndim == 1 and array.dtype == np.float32 for kept in memories for array in kept.values())
     rest = fixed(sync, trainers, 6, start, memories=memories, resume=then)
     for one, two, three in zip(unbroken, with_pause, rest, strict=True):
         assert np.array_equal(one[1], two[1]) and np.array_equal(one[1], three[1])
@@ -355,19 +355,18 @@ def test_the_memory_of_bmuf_fits_any_number_of_trainers() -> None:
     for before in (1, 2, 4):
         cuts = [SIZE * rank // before for rank in range(before + 1)]
         memories = [
-            {"bmuf.global": known[None, low:high], "bmuf.velocity": speed[None, low:high]}
-            for low, high in itertools.pairwise(cuts)
+            {"bmuf.global": known[low:high], "bmuf.velocity": speed[low:high]} for low, high in itertools.pairwise(cuts)
         ]
         for after in (1, 3):
             rules = run_logical(after, host)
             for rule in rules:
-                rule.recall(memories)
+                rule.load_state_dict(memories)
                 rule.start()
                 assert np.array_equal(rule.target, known)
             assert np.array_equal(np.concatenate([rule.velocity for rule in rules]), speed)
-            joined = {name: np.concatenate([r.memory[name] for r in rules], axis=1) for name in rules[0].memory}
-            assert np.array_equal(joined["bmuf.global"][0], known) and np.array_equal(joined["bmuf.velocity"][0], speed)
-            assert np.array_equal(rules[0].model(), known)
+            joined = {name: np.concatenate([r.state_dict()[name] for r in rules]) for name in rules[0].state_dict()}
+            assert np.array_equal(joined["bmuf.global"], known) and np.array_equal(joined["bmuf.velocity"], speed)
+            assert np.array_equal(rules[0].gather_result(), known)
 
 
 @pytest.mark.parametrize("size", [101, 3 * SMALLEST + 5])
@@ -389,7 +388,7 @@ def test_bytes_of_a_sync_with_the_centre(owners: tuple[int, ...], size: int) -> 
                 for bytes_ in (counters.sent, counters.received)
             )
             assert (centre.sent, centre.received) == told
-        centre.leave(10)
+        centre.close(timeout=10)
         return told
 
     cuts = np.diff([size * place // len(owners) for place in range(len(owners) + 1)])
@@ -418,7 +417,7 @@ def test_a_pull_in_pieces_moves_the_centre_as_one(owners: tuple[int, ...]) -> No
         if transport.rank == 0:
             centre.write(start)
             found = centre.pull(seen), centre.read(), centre.progress(False)[0].tolist()
-        centre.leave(10)
+        centre.close(timeout=10)
         return found
 
     difference, centre, pulls = run_logical(1 + max(owners), host, patience=10)[0]
@@ -456,9 +455,9 @@ def test_the_centre_refuses_what_it_does_not_know() -> None:
                 centre.client.call("centre", 9, {1: []})
             with pytest.raises(InputError, match="moved by its own operations"):
                 centre.client.push("centre", np.array([0]), np.ones((1, 1), np.float32), 0)
-                centre.client.drain()
+                centre.client.flush()
             assert centre.client.pull({"centre": np.array([3])})["centre"] == 0
-        centre.leave(10)
+        centre.close(timeout=10)
 
     run_logical(2, host, patience=10)
 

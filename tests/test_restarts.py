@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from any2vec.train.job import TrainJob
 
 import any2vec
 from any2vec.errors import HostError, JobError
 from any2vec.sync.options.rounds import HostOptions
 from any2vec.train import launch as spread
 from any2vec.train.checkpoint import FILE
-from any2vec.train.job import TrainJob
 
 MODEL = any2vec.SkipGram(dim=4, min_count=1)
 KILLED = "Rank 1 was killed by SIGKILL, perhaps for memory."

@@ -51,7 +51,7 @@ def serve(hosts: int, work: Callable[[RowClient], Any], patience: float = 20.0, 
     def host(transport: Transport) -> Any:
         client = client_of(transport, **options)
         found = work(client)
-        client.leave()
+        client.close()
         return found
 
     return run_logical(hosts, host, patience=patience)
@@ -83,7 +83,7 @@ def test_changes_of_many_hosts_add_up_and_versions_count_them(in_flight: int) ->
         for ids, delta in changes(client.transport.rank):
             client.push("a", ids, delta, 0)
             client.pull({"a": ids})
-        client.drain()
+        client.flush()
         client.transport.barrier()
         found = client.pull_versions("a", np.arange(ROWS))
         client.transport.barrier()
@@ -116,10 +116,10 @@ def test_no_more_pushes_are_under_way_than_the_limit() -> None:
         if transport.rank == 1:
             client.server.start()
         client.server.patience = 20.0
-        client.drain()
+        client.flush()
         transport.barrier()
         assert np.array_equal(client.pull({"a": np.array([20])})["a"], whole_table()[[20]] + 2)
-        client.leave()
+        client.close()
 
     run_logical(2, host)
 
@@ -144,7 +144,7 @@ def test_bytes_are_counted_by_kind() -> None:
         if client.transport.rank == 0:
             client.pull({"a": np.array([1, 12, 14, 20])})
             client.push("a", np.array([0, 15, 16]), np.ones((3, DIM), np.float32), 0)
-        client.drain()
+        client.flush()
         client.transport.barrier()
         return client.transport.counters.bytes_by_kind()
 
@@ -221,7 +221,7 @@ def test_no_read_is_staler_than_the_bound(bound: int | None, kind: str) -> None:
             time.sleep(adversary(client.transport.rank, number, kind))
             client.push("a", np.arange(ROWS), np.ones((ROWS, DIM), np.float32), number)
             client.tick(number)
-        client.drain()
+        client.flush()
         client.transport.barrier()
         rows = client.pull({"a": np.arange(ROWS)})["a"]
         assert np.array_equal(rows, whole_table() + hosts * rounds)
@@ -275,7 +275,7 @@ def test_rounds_must_be_ended_one_after_the_other() -> None:
                 client.server.tick(5)
             client._send(0, Request("tick", 900, 0, 5), [])
             with pytest.raises(InputError, match="row server of rank 0 says: Rank 1 ended round 5"):
-                client.drain()
+                client.flush()
 
     serve(2, work)
 
@@ -369,7 +369,7 @@ def test_a_refused_push_is_told_of_later() -> None:
         if client.transport.rank == 0:
             client.push("a", np.array([20]), np.zeros((1, DIM + 1), np.float32), 0)
             with pytest.raises(InputError, match="rank 1 says: A push of 1 rows has shape"):
-                client.drain()
+                client.flush()
             with pytest.raises(InputError, match="A push of 1 rows has shape"):
                 client.push("a", np.array([2]), np.zeros((1, DIM + 1), np.float32), 0)
 
@@ -406,7 +406,7 @@ def _with_patience(transport: Transport, work: Callable[[RowClient], None], **op
     work(client)
     client.transport.barrier()
     client.server.patience = 20.0
-    client.leave()
+    client.close()
 
 
 def test_a_server_that_does_not_answer_is_given_up() -> None:
@@ -464,12 +464,12 @@ def test_servers_of_several_channels_stand_side_by_side() -> None:
     def host(transport: Transport) -> None:
         one, two = client_of(transport), client_of(transport, name="others")
         one.push("a", np.arange(ROWS), np.ones((ROWS, DIM), np.float32), 0)
-        one.drain()
+        one.flush()
         transport.barrier()
         assert np.array_equal(two.pull({"a": np.arange(ROWS)})["a"], whole_table())
         assert np.array_equal(one.pull({"a": np.arange(ROWS)})["a"], whole_table() + 2)
-        one.leave()
-        two.leave()
+        one.close()
+        two.close()
 
     run_logical(2, host)
 

@@ -31,7 +31,7 @@ BOUNDS = PLACEMENT.bounds(TRAINERS + SERVERS, TRAINERS)
 def serve(client: RowClient) -> dict[str, int]:
     """Start, ask for nothing, and tell what was served when all others have left."""
     client.server.start()
-    client.leave(LONG_WORK)
+    client.close(timeout=LONG_WORK)
     return served_facts(client.server)
 
 
@@ -68,7 +68,7 @@ def run(
             return at_server(client)
         client.server.start()
         found = train(client)
-        client.leave()
+        client.close()
         return found
 
     return run_logical(TRAINERS + SERVERS, host, patience=patience)
@@ -110,7 +110,7 @@ def test_a_lost_server_is_told_of_in_time() -> None:
         if client.transport.rank == 3:
             raise ZeroDivisionError("no more rows")
         with pytest.raises(HostError, match="row server of rank 2 ended: Logical host 3 failed"):
-            client.leave(20.0)
+            client.close(timeout=20.0)
 
     with pytest.raises(ZeroDivisionError):
         run(train, at_server)

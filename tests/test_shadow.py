@@ -138,11 +138,11 @@ def test_workers_go_on_while_a_sync_is_held(sync: str) -> None:
             assert agreement._turn.locked() and agreement.facts()["syncs"] == 0 and agreement.syncing.gap == 301
             is_done.set()
         steps(agreement, transport.rank, 20)
-        agreement.finish()
-        agreement.model()
+        agreement.close()
+        agreement.gather_result()
         assert agreement.facts()["syncs"] > 0
         if centre is not None:
-            centre.leave()
+            centre.close()
 
     run_logical(2, host, patience=30)
 
@@ -174,8 +174,8 @@ def train_through_slow_syncs(sync: str) -> tuple[float, dict[str, Any]]:
             until = time.monotonic() + 30
             while agreement.syncing.syncs == turn and time.monotonic() < until:
                 time.sleep(0.001)
-        agreement.finish()
-        return agreement.model(), agreement.facts()
+        agreement.close()
+        return agreement.gather_result(), agreement.facts()
 
     (model, facts), _ = run_logical(2, host, patience=30)
     assert model is not None and facts["sync_gap"] == {"100": 4}
@@ -209,13 +209,13 @@ def test_a_trainer_that_raises_ends_the_others_with_its_sentence(sync: str) -> N
             if transport.rank == 1:
                 raise ZeroDivisionError("no more examples")
             steps(agreement, transport.rank, 10**6 if transport.rank == 2 else 10, 10)
-            agreement.finish()
+            agreement.close()
         except HostError as error:
             heard.append(error)
             raise
         finally:
             if isinstance(agreement, ShadowSync):
-                agreement.abandon()
+                agreement.close(HostError("over"))
 
     with pytest.raises(ZeroDivisionError, match="no more examples"):
         run_logical(3, host, patience=30)
@@ -238,11 +238,11 @@ def test_a_trainer_that_hangs_is_given_up(sync: str) -> None:
             assert is_over.wait(30)
         else:
             with pytest.raises(HostError) as caught:
-                agreement.finish()
+                agreement.close()
             said = str(caught.value)
             is_over.set()
         if isinstance(agreement, ShadowSync):
-            agreement.abandon()
+            agreement.close(HostError("over"))
         return said
 
     said, _ = run_logical(2, host, patience=0.3)
@@ -263,9 +263,9 @@ def test_a_slow_trainer_is_not_given_up() -> None:
         for index in range(20 * transport.rank):
             time.sleep(0.1)
             steps(agreement, 1, 1, index)
-        agreement.finish()
-        agreement.model()
-        centre.leave()
+        agreement.close()
+        agreement.gather_result()
+        centre.close()
         return agreement.facts()["syncs"]
 
     assert run_logical(2, host, patience=1.0) == [1, 21]
@@ -281,7 +281,7 @@ def test_workers_hear_what_ended_the_shadow() -> None:
         with pytest.raises(HostError, match="The shadow of rank 0 ended: InputError: The slice of the centre has 31"):
             for index in range(10**6):
                 steps(agreement, 0, 1, index)
-        for call in (lambda: agreement.begin(0, 0), agreement.settle, agreement.finish):
+        for call in (lambda: agreement.begin(0, 0), agreement.quiesce, agreement.close):
             with pytest.raises(HostError, match="The shadow of rank 0 ended"):
                 call()
 
@@ -303,14 +303,14 @@ def test_nothing_moves_while_all_stand_still(sync: str, quick_turns: None) -> No
             while agreement.facts()["syncs"] < until:
                 steps(agreement, transport.rank, 5, done)
                 done += 5
-            agreement.settle()
+            agreement.quiesce()
             before = agreement.replica.value.copy(), agreement.facts()["syncs"]
-            memory, model = dict(agreement.memory), agreement.model()
+            memory, model = dict(agreement.state_dict()), agreement.gather_result()
             time.sleep(0.03)
             transport.barrier()
             assert np.array_equal(agreement.replica.value, before[0]) and agreement.facts()["syncs"] == before[1]
             assert {name: array.tobytes() for name, array in memory.items()} == {
-                name: array.tobytes() for name, array in agreement.memory.items()
+                name: array.tobytes() for name, array in agreement.state_dict().items()
             }
             if transport.rank == 0:
                 assert model is not None
@@ -318,10 +318,10 @@ def test_nothing_moves_while_all_stand_still(sync: str, quick_turns: None) -> No
                 if sync == "shadow-easgd":
                     assert centre is not None and np.array_equal(centre.read(), model)
             transport.barrier()
-        agreement.finish()
-        agreement.model()
+        agreement.close()
+        agreement.gather_result()
         if centre is not None:
-            centre.leave()
+            centre.close()
         return models
 
     models = run_logical(3, host, patience=30)[0]
@@ -336,9 +336,9 @@ def test_a_settled_trainer_waits_for_one_that_still_works() -> None:
         agreement.start()
         if transport.rank == 0:
             steps(agreement, 0, 20)
-        agreement.settle()
+        agreement.quiesce()
         assert agreement.facts()["syncs"] == 10
-        agreement.finish()
+        agreement.close()
         return agreement.facts()["syncs"]
 
     assert run_logical(2, host, patience=30) == [11, 11]

@@ -104,11 +104,11 @@ def test_seen_lines_equal_an_ordered_dictionary(window: int, numbers: list[int],
     seen, found = SeenLines(window), []
     for start in range(0, len(keys), cuts):
         found += seen.fresh(keys[start : start + cuts]).tolist()
-        state = seen.state()
+        state = seen.state_dict()
         seen = SeenLines(window)
-        seen.recall(state)
+        seen.load_state_dict(state)
     assert found == expected
-    assert seen.state()["keys"].tolist() == list(known)
+    assert seen.state_dict()["keys"].tolist() == list(known)
 
 
 @settings(max_examples=60, deadline=None)

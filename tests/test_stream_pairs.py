@@ -150,7 +150,7 @@ def test_recalled_pairs_go_on_alike(half_life: int | None) -> None:
     first, second = sentences(random, 20_000, rows), sentences(random, 20_000, rows)
     one, other = (StreamPairs(max_rows=rows, budget_bytes=LEAST, half_life=half_life) for _ in range(2))
     add(one, first)
-    other.recall(one.state())
+    other.load_state_dict(one.state_dict())
     for pairs in (one, other):
         add(pairs, second, len(first))
     assert not one.is_exact
@@ -158,7 +158,7 @@ def test_recalled_pairs_go_on_alike(half_life: int | None) -> None:
     np.testing.assert_array_equal(one.sum_V, other.sum_V)
     assert (one.error, one.num_pairs) == (other.error, other.num_pairs)
     with pytest.raises(FormatError, match="same settings"):
-        StreamPairs(max_rows=rows, budget_bytes=2 * LEAST, half_life=half_life).recall(one.state())
+        StreamPairs(max_rows=rows, budget_bytes=2 * LEAST, half_life=half_life).load_state_dict(one.state_dict())
 
 
 def test_the_target_of_a_stream_is_that_of_its_text(tmp_path: Path) -> None:

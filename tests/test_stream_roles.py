@@ -85,11 +85,11 @@ def test_a_run_goes_on_from_the_state_of_another(sync: str) -> None:
     first, _, _ = over_hosts(batches[:4], 2, 0, "sync")
     rest = [replace(batch, number=batch.number - 4) for batch in batches[4:]]
     learner = learner_of()
-    learner.recall(first)
+    learner.load_state_dict(first)
     for batch in rest:
         learner.run(batch)
-    found, _, _ = over_hosts(rest, trainers, 0, sync, before=lambda dealt: dealt.recall(first))
-    for name, table in learner.state.items():
+    found, _, _ = over_hosts(rest, trainers, 0, sync, before=lambda dealt: dealt.load_state_dict(first))
+    for name, table in learner.state_dict().items():
         np.testing.assert_allclose(found[name], table, rtol=1e-4, atol=1e-6 if sync == "async" else 0)
 
 
@@ -169,7 +169,7 @@ def test_gradients_of_a_dense_model_are_summed_at_every_step(trainers: int) -> N
     # Where all trainers have the same batch the mean of their gradients is that of one, to the last bit.
     dealt = [batch for batch in batches for _ in range(trainers)]
     found, _, _ = over_hosts(dealt, trainers, 0, "sync", make=char_learner)
-    for name, value in alone_.state.items():
+    for name, value in alone_.state_dict().items():
         assert np.array_equal(found[name], value), name
 
 
@@ -177,12 +177,14 @@ def test_trainers_of_a_dense_model_with_fewer_steps_take_those_of_the_others() -
     batches = spelled_batches(3)  # the last round has a batch for one of the two alone
     assert len({len(batch.prepared.negatives) for batch in batches}) >= 1
     found, _, _ = over_hosts(batches, 2, 0, "sync", make=char_learner)
-    start = char_learner().state
+    start = char_learner().state_dict()
     assert all(np.isfinite(array).all() for array in found.values())
     assert any(not np.array_equal(found[name], start[name]) for name in start)
     goes_on = char_learner()
-    goes_on.recall(found)
-    again, _, _ = over_hosts(batches[:1], 1, 0, "sync", make=char_learner, before=lambda dealt: dealt.recall(found))
+    goes_on.load_state_dict(found)
+    again, _, _ = over_hosts(
+        batches[:1], 1, 0, "sync", make=char_learner, before=lambda dealt: dealt.load_state_dict(found)
+    )
     goes_on.run(batches[0])
-    for name, value in goes_on.state.items():
+    for name, value in goes_on.state_dict().items():
         assert np.array_equal(again[name], value), name

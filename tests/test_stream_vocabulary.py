@@ -271,13 +271,13 @@ def test_a_recalled_vocabulary_goes_on_alike(seed: int, stop: int, half_life: in
     one, other = StreamVocabulary(**options), StreamVocabulary(**options)
     for line in lines[:stop]:
         encode(one, line + b"\n")
-    other.recall(one.state())
+    other.load_state_dict(one.state_dict())
     for line in lines[stop:]:
         assert encode(one, line + b"\n") == encode(other, line + b"\n")
         for mine, its in zip(one.noise(), other.noise(), strict=True):
             np.testing.assert_array_equal(mine, its)
     np.testing.assert_array_equal(one.born(), other.born())
-    states = one.state(), other.state()
+    states = one.state_dict(), other.state_dict()
     assert states[0].keys() == states[1].keys()
     for name, array in states[0].items():
         assert array.dtype == states[1][name].dtype
@@ -287,10 +287,10 @@ def test_a_recalled_vocabulary_goes_on_alike(seed: int, stop: int, half_life: in
 def test_the_state_knows_what_was_skipped_and_its_settings() -> None:
     one, other = (StreamVocabulary(max_types=10, max_rows=5) for _ in range(2))
     encode(one, b"\xff a\0b " + b"x" * (MAX_WORD_BYTES + 1) + b"\n")
-    other.recall(one.state())
+    other.load_state_dict(one.state_dict())
     assert (other.bad_bytes, other.long_words, other.position) == (2, 1, 3)
     with pytest.raises(FormatError, match=r"\[10, 5, 5, 0, 1048576\]"):
-        StreamVocabulary(max_types=10, max_rows=4).recall(one.state())
+        StreamVocabulary(max_types=10, max_rows=4).load_state_dict(one.state_dict())
 
 
 def test_memory_is_that_of_the_start() -> None:

@@ -171,11 +171,11 @@ def test_every_push_counts_once_and_what_is_collected_is_of_one_moment(bound: in
         found = []
         for number in range(rounds):
             for _ in range(3):
-                agreement.open(work_of(number))
+                agreement.begin_round(work_of(number))
                 tables["input"][transport.rank :] += transport.rank + 1
-                agreement.close()
-            found.append(agreement.collect())
-        agreement.finish()
+                agreement.end_round()
+            found.append(agreement.gather_result())
+        agreement.close()
         return found
 
     collected, *others = run_logical(HOSTS, host, patience=20)
@@ -194,16 +194,16 @@ def test_the_averaging_server_moves_by_a_share_towards_each_host() -> None:
     def host(transport: Transport) -> dict[str, np.ndarray] | None:
         tables = start_tables()
         agreement = AveragingServer(transport, tables, 32, Everything())
-        agreement.open(work_of(0))
+        agreement.begin_round(work_of(0))
         tables["input"][:] = made[transport.rank]
         transport.barrier()
         for rank in range(3):
             if rank == transport.rank:
-                agreement.close()
-                agreement.client.drain()
+                agreement.end_round()
+                agreement.client.flush()
             transport.barrier()
-        found = agreement.collect()
-        agreement.finish()
+        found = agreement.gather_result()
+        agreement.close()
         return found
 
     expected = start_tables()["input"].astype(np.float64)
@@ -221,15 +221,15 @@ def test_what_rounding_leaves_out_of_a_push_comes_with_the_next(kind: type[Serve
         tables = start_tables()
         agreement = kind(transport, tables, 8, Everything())
         for number in range(40):
-            agreement.open(work_of(number))
+            agreement.begin_round(work_of(number))
             if number < 3 and transport.rank == 0:
                 tables["input"] += np.linspace(0, 1, ROWS * DIM, dtype=np.float32).reshape(ROWS, DIM)
-            agreement.close()
+            agreement.end_round()
             transport.barrier()
-        found = agreement.collect()
+        found = agreement.gather_result()
         owed = np.abs(agreement.residuals.tables["input"]).max()
         assert owed < 1e-6
-        agreement.finish()
+        agreement.close()
         return found
 
     share = 1 if kind is ParameterServer else 1 / 2
@@ -246,7 +246,7 @@ def test_hosts_meet_seldom_unless_they_are_in_step(bound: int | None, settled: l
         driver = Rounds(ParameterServer(transport, start_tables(), 32, Everything(), bound))
         works = [work_of(number, ends_epoch=number == 35) for number in range(36)]
         assert not any(driver.is_settled(work_of(number, True, closes=False)) for number in range(36))
-        driver.finish()
+        driver.close()
         return [work.round.number for work in works if driver.is_settled(work)]
 
     assert run_logical(2, host, patience=20) == [settled] * 2
@@ -258,17 +258,17 @@ def test_a_slow_host_makes_reads_stale_where_nothing_bounds_them() -> None:
     def host(transport: Transport) -> dict[str, int]:
         tables = start_tables()
         agreement = ParameterServer(transport, tables, 32, Everything())
-        agreement.open(work_of(0))
+        agreement.begin_round(work_of(0))
         transport.barrier()
         for number in range(5 * (1 - transport.rank)):
             tables["input"] += 1
-            agreement.close()
-            agreement.open(work_of(number + 1))
-        agreement.client.drain()
+            agreement.end_round()
+            agreement.begin_round(work_of(number + 1))
+        agreement.client.flush()
         transport.barrier()
         if transport.rank == 1:
-            agreement.close()
-        agreement.finish()
+            agreement.end_round()
+        agreement.close()
         return agreement.facts()
 
     for facts in run_logical(2, host, patience=20):
@@ -296,12 +296,12 @@ def test_frequent_rows_are_averaged_and_others_are_not(has_counts: bool) -> None
         agreement = FrequentRows(transport, tables, counts if has_counts else None, first=2)
         states = []
         for number in range(8):
-            agreement.open(work_of(number))
+            agreement.begin_round(work_of(number))
             tables["input"] += transport.rank
             before = tables["input"].copy()
-            found = agreement.collect()
+            found = agreement.gather_result()
             assert np.array_equal(tables["input"], before)
-            agreement.close()
+            agreement.end_round()
             states.append(tables["input"].copy())
         return states, found
 
@@ -327,11 +327,11 @@ def test_a_replica_is_remembered() -> None:
             {"input replica": start_tables()["input"] + rank, "output replica": start_tables()["output"]}
             for rank in range(transport.hosts)
         ]
-        assert first.memory.keys() == memories[0].keys()
-        assert all(np.array_equal(rows, memories[transport.rank][name]) for name, rows in first.memory.items())
-        second.recall(memories)
+        assert first.state_dict().keys() == memories[0].keys()
+        assert all(np.array_equal(rows, memories[transport.rank][name]) for name, rows in first.state_dict().items())
+        second.load_state_dict(memories)
         assert np.array_equal(second.tables["input"], first.tables["input"])
-        second.recall(memories[:1])
+        second.load_state_dict(memories[:1])
         assert np.array_equal(second.tables["input"], first.tables["input"])
 
     run_logical(2, host)

@@ -26,7 +26,7 @@ from any2vec.sync.options.rounds import HostOptions
 from any2vec.sync.rules.block import Block, Rule
 from any2vec.train import host, keeper
 from any2vec.train import launch as spread
-from any2vec.train.checkpoint import Checkpoint, Place, load_checkpoint, save_checkpoint
+from any2vec.train.checkpoint import Checkpoint, Place, load_checkpoint, run_needs, save_checkpoint
 from any2vec.train.run import Call
 from any2vec.types import Round, Stats, Stretch, Work
 
@@ -144,16 +144,18 @@ def test_reading_may_take_longer_than_any_message(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("name", ["settings", "place", "rest", "totals", "seconds"])
 def test_a_checkpoint_that_lacks_something_is_damaged(name: str, tmp_path: Path) -> None:
     path, place = tmp_path / "checkpoint.safetensors", Place(0, 1, 3, (((4, 9),),))
-    save_checkpoint(path, Checkpoint({"input": ROWS}, place, {"seed": 1}, {"items": 4, "seconds": 0.5}))
-    assert load_checkpoint(path, {"seed": 1}).place == place
+    save_checkpoint(path, Checkpoint({"input": ROWS}, place.as_dict(), {"seed": 1}, {"items": 4, "seconds": 0.5}))
+    assert Place.of(load_checkpoint(path, {"seed": 1}, run_needs).place) == place
     path.write_bytes(path.read_bytes().replace(name.encode(), name[::-1].encode()))  # as long as before
     with pytest.raises(FormatError, match="is damaged"):
-        load_checkpoint(path, {"seed": 1})
+        load_checkpoint(path, {"seed": 1}, run_needs)
 
 
 def test_a_checkpoint_whose_rows_have_changed_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
-    save_checkpoint(path, Checkpoint({"input": ROWS}, Place(0, 1, 3), {"seed": 1}, {"items": 4, "seconds": 0.5}))
+    save_checkpoint(
+        path, Checkpoint({"input": ROWS}, Place(0, 1, 3).as_dict(), {"seed": 1}, {"items": 4, "seconds": 0.5})
+    )
     stored = bytearray(path.read_bytes())
     stored[-1] ^= 1
     path.write_bytes(stored)
@@ -189,7 +191,7 @@ def test_replicas_look_at_what_masters_send(scheme: str, values: np.ndarray) -> 
                 for _ in tables:
                     transport.send(0, [*ids, Part("rows", rows)], phase)
         else:
-            agreement.close()
+            agreement.end_round()
 
     with pytest.raises(MessageError, match="rows of shape"):
         run_logical(2, work)
@@ -222,10 +224,10 @@ def test_time_of_walking_is_not_time_of_agreeing(monkeypatch: pytest.MonkeyPatch
     clock = [0.0]
 
     class Slow:
-        def open(self, work: Work) -> None:
+        def begin_round(self, work: Work) -> None:
             clock[0] += 1
 
-        def close(self) -> None:
+        def end_round(self) -> None:
             clock[0] += 2
 
     def ahead(epoch: int, parts: Any) -> None:
@@ -252,8 +254,8 @@ def test_what_a_checkpoint_keeps_is_copied_once(
     def kept(self: host.Host) -> Any:
         found = keep(self)
         if found is not None:
-            live = self.driver.agreement.memory  # type: ignore[union-attr]
-            trained_on = list(self.learner.state.values())
+            live = self.driver.agreement.state_dict()  # type: ignore[union-attr]
+            trained_on = list(self.learner.state_dict().values())
             seen.append(sum(any(np.shares_memory(array, table) for table in trained_on) for array in live.values()))
             assert not any(np.shares_memory(found[f"{name}@0"], table) for name in live for table in trained_on)
         return found

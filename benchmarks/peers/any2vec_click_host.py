@@ -130,8 +130,8 @@ class Trainer:
 
     def loss(self, first: int, stop: int) -> float | None:
         """Mean log-loss of examples that nobody has trained on, at rank 0; all hosts have come to the end."""
-        table_VC = None if self.rows is None else self.rows.collect()
-        if self.dense.model() is None or table_VC is None or first == stop:
+        table_VC = None if self.rows is None else self.rows.gather_result()
+        if self.dense.gather_result() is None or table_VC is None or first == stop:
             return None
         losses = []
         for start in range(first, stop, self.options.batch):
@@ -218,19 +218,20 @@ def measure(options: argparse.Namespace, transport: Transport) -> dict[str, Any]
     end(rows, dense)
     found["loss"] = None if trainer is None else trainer.loss(pool.num_examples - options.held_out, pool.num_examples)
     if trainer is None:
-        rows.collect()
+        rows.gather_result()
     found["facts"] = dense.facts()
-    dense.finish()
-    rows.finish()
+    dense.close()
+    rows.close()
     return found | {"line": line.seen}
 
 
 def end(rows: ServedRows, dense: HostDense) -> None:
     """As every run ends: no batch follows, and all is where it belongs."""
     for access in rows.accesses:
-        access.finish()
-    dense.end()
-    rows.settle()
+        access.close()
+    if dense.agreement is not None:
+        dense.agreement.close()
+    rows.quiesce()
 
 
 def main() -> None:

@@ -56,12 +56,12 @@ def run(options: argparse.Namespace, transport: Transport) -> dict[str, object]:
     sent = 0
     for work in EpochSchedule(start=0, stop=options.nodes, epochs=epochs, unit=options.nodes, piece=options.nodes):
         if work.epoch == options.warm:
-            learner.settle()
+            learner.quiesce()
             transport.barrier()
             sent, began = transport.counters.bytes_sent(), time.perf_counter()
             before = list(learner.group.seconds) if learner.group else []
         learner.run(work)
-    learner.settle()
+    learner.quiesce()
     transport.barrier()
     seconds = (time.perf_counter() - began) / options.iterations
     after = learner.group.seconds if learner.group else []

@@ -54,11 +54,11 @@ class Watched:
     def __init__(self, agreement: Agreement, transport: Transport, watch: Watch, link: LinkModel) -> None:
         self._agreement, self._transport, self._watch, self._link = agreement, transport, watch, link
 
-    def open(self, work: Any) -> None:
-        self._watch.step(self._transport, self._link, lambda: self._agreement.open(work))
+    def begin_round(self, work: Any) -> None:
+        self._watch.step(self._transport, self._link, lambda: self._agreement.begin_round(work))
 
-    def close(self) -> None:
-        self._watch.step(self._transport, self._link, self._agreement.close)
+    def end_round(self) -> None:
+        self._watch.step(self._transport, self._link, self._agreement.end_round)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._agreement, name)

@@ -41,9 +41,9 @@ def watch(seen: Seen) -> None:
     import any2vec.sync.make
 
     class WatchedReplicated(Replicated):
-        def close(self) -> None:
+        def end_round(self) -> None:
             self._sizes = seen.next_round(self.transport.rank)
-            super().close()
+            super().end_round()
 
         def _send_changes(self, name: str, places: np.ndarray) -> None:
             tracked, _ = self._sizes

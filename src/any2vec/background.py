@@ -39,10 +39,10 @@ class Background:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.end(self._patience)
+        self.close(error)
 
     def start(self) -> None:
-        """Begin, for whoever is no context: `end` then ends it."""
+        """Begin, for whoever is no context: `close` then ends it."""
         for thread in self._threads:
             thread.start()
 
@@ -53,12 +53,12 @@ class Background:
             self._news.notify_all()
             self._of_owner.notify_all()
 
-    def end(self, patience: float) -> None:
-        """Stop, and wait until the threads have ended, for so many seconds each at most."""
+    def close(self, error: BaseException | None = None, *, patience: float | None = None) -> None:
+        """Stop, and wait until the threads have ended, for so many seconds each at most; None: the usual patience."""
         self.stop()
         for thread in self._threads:
             if thread.ident is not None:
-                thread.join(patience)
+                thread.join(self._patience if patience is None else patience)
 
     def check(self) -> None:
         """Raise what has ended a thread, if any."""

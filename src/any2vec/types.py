@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 Stage = Callable[[str, int, int | None], None]
 """called with (what is being read or made, amount done, amount in all or None)"""
+State = dict[str, np.ndarray]
+"""what is kept to go on from: arrays of any dtype and shape, by name"""
+
 LEFT_OUT = 1 << 62
 """step of a batch that comes too late for its own: nothing is computed for it"""
 
@@ -131,3 +134,49 @@ class Progress:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+class Stateful(Protocol):
+    """What a checkpoint keeps, wherever there is one of it."""
+
+    def state_dict(self) -> State:
+        """Its arrays may be those that the next work changes: who keeps them, or sends them, copies them first."""
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from what `state_dict` returned.
+
+        Raises:
+            FormatError: it is no such state, or of other settings.
+        """
+
+
+class ShardedStateful(Protocol):
+    """What a checkpoint keeps of each host. By default a host keeps nothing of its own."""
+
+    def state_dict(self) -> State:
+        """The state of this host alone; as that of `Stateful`, its arrays may change with the next work."""
+        return {}
+
+    def load_state_dict(self, states: Sequence[State]) -> None:
+        """Go on from the states of all hosts of a former run, by rank; there may have been more or fewer of them."""
+        return
+
+
+class Service(Protocol):
+    """What lives beside the loop: servers, threads, ways to rows. By default each of the four steps is nothing."""
+
+    def start(self) -> None:
+        """Begin to work."""
+        return
+
+    def quiesce(self) -> None:
+        """Stand still together with all others, where the state is consistent; the work goes on afterwards."""
+        return
+
+    def flush(self) -> None:
+        """Return when all that is pending has been sent, or written."""
+        return
+
+    def close(self, error: BaseException | None = None) -> None:
+        """End, together with all others; error: what the run ends by, so nobody is waited for and nothing flushed."""
+        return

@@ -90,7 +90,7 @@ class Dealer:
         told, self._done = self._done, []
         return told
 
-    def rest(self, parts: Sequence[Part] = ()) -> list[Done]:
+    def quiesce(self, parts: Sequence[Part] = ()) -> list[Done]:
         """Have every peer end its pieces and stand still; returns when all do, with what they told as `done`.
 
         What a peer told of its rest has the number -1. parts: what they hear with it.
@@ -105,7 +105,7 @@ class Dealer:
             self._hear()
         return self.done()
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Tell every peer that no piece follows."""
         for peer in self.peers:
             self.transport.send(peer, [_number(-1)], END, _CHANNEL)

@@ -19,6 +19,7 @@ from any2vec.checks import MAX_SEED, check_number, check_whole
 from any2vec.errors import FormatError
 from any2vec.kernels.common.rng import PURPOSE_REPLAY, stream_key
 from any2vec.kernels.text import replay as kernel
+from any2vec.types import State
 
 LEAST_LOSS = 1e-3
 """is added to a loss, so that no sentence is forgotten"""
@@ -95,7 +96,7 @@ class ReplayBuffer:
             kernel.set_priority(self._tree_2Q, number % len(self._start_Q), priority)
             self._largest = max(self._largest, priority)
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """All that is needed to go on from here, as arrays."""
         return {
             "ring": self._ring_C.copy(), "start": self._start_Q.copy(), "length": self._length_Q.copy(),
@@ -104,8 +105,8 @@ class ReplayBuffer:
             "value": np.array([self.alpha, self.beta, self._largest]),
         }  # fmt: skip
 
-    def recall(self, state: dict[str, np.ndarray]) -> None:
-        """Become what `state()` was taken of, down to the bit.
+    def load_state_dict(self, state: State) -> None:
+        """Become what `state_dict()` was taken of, down to the bit.
 
         Raises:
             FormatError: it is of other settings.

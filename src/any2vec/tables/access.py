@@ -9,10 +9,15 @@ import numpy as np
 from any2vec.kernels.clicks.bags import pool_bags
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.types import Service
 
 
-class RowAccess(Protocol):
-    """One worker's way to the rows: for each of its batches `pooled`, then `push`, in the order of its steps."""
+class RowAccess(Service, Protocol):
+    """One worker's way to the rows: for each of its batches `pooled`, then `push`, in the order of its steps.
+
+    Where trainers quiesce, changes may stay here; a flush brings them to where the rows live, for they are collected.
+    When it closes no batch follows, and it flushes.
+    """
 
     def pooled(self, rows: BatchRows, step: int) -> np.ndarray:
         """Sums of the values over the bags, float32 (P, W), 0 for an empty one."""
@@ -20,17 +25,8 @@ class RowAccess(Protocol):
     def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
         """Change the rows by the gradients of the bags' sums, float32 (P, W)."""
 
-    def rest(self) -> None:
-        """All trainers stand still before they go on; changes may stay here."""
 
-    def flush(self) -> None:
-        """All trainers rest: bring whatever changes are still here to where the rows live, for they are collected."""
-
-    def finish(self) -> None:
-        """No batch follows: flush, and end."""
-
-
-class LocalRows:
+class LocalRows(RowAccess):
     """Rows of this process' own table; several workers share it without a lock (Hogwild).
 
     Args:
@@ -48,12 +44,3 @@ class LocalRows:
 
     def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
         self.optimiser.step(self.table, rows.row_U, rows.gradients(gradient_PW))
-
-    def rest(self) -> None:
-        """Nothing is under way."""
-
-    def flush(self) -> None:
-        """Nothing is elsewhere."""
-
-    def finish(self) -> None:
-        """Nothing is elsewhere."""

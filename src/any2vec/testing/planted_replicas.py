@@ -90,7 +90,7 @@ def train_replicas(
             centre.start()
         if transport.rank >= trainers:
             assert centre is not None
-            centre.leave(LONG_WORK)
+            centre.close(timeout=LONG_WORK)
             return None, np.empty(0, np.float32), {}
         replica = Replica(np.zeros(problem.size, np.float32), kind, rate)
         agreement: DenseAgreement = NoAgreement(replica, transport.rank)
@@ -98,10 +98,10 @@ def train_replicas(
             agreement = make_replicated(how, replica, Circle(transport, trainers), centre)
         agreement.start()
         _train(problem, replica, agreement, transport.rank, counts[transport.rank], workers, longest_gap)
-        agreement.finish()
-        model = agreement.model()
+        agreement.close()
+        model = agreement.gather_result()
         if centre is not None:
-            centre.leave()
+            centre.close()
         return model, replica.value, agreement.facts()
 
     found = run_logical(trainers + servers * needs_centre(how), host, link, patience)[:trainers]

@@ -1,25 +1,27 @@
-"""Checkpoints: rows, position and settings of an unfinished run, in one file, written whole or not at all."""
+"""Checkpoints: the state of an unfinished run or stream, its position and settings, in one file, written atomically.
+
+A safetensors file: an array of any dtype and shape for each name, and JSON about it in the metadata, with a checksum.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from any2vec._version import __version__
 from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.errors import FormatError, InputError
-from any2vec.formats.safetensors_file import check_file, read_safetensors, write_safetensors
+from any2vec.formats.former_checkpoints import UPGRADES
+from any2vec.formats.safetensors_file import check_file, read_arrays, write_arrays
+from any2vec.types import State
 
 FILE = "checkpoint.safetensors"
 """its name in the run folder"""
 FORMAT = "any2vec-checkpoint"
-VERSION = 2
+VERSION = 3
 _NOT_EVERYWHERE = ("data.corpus", "data.parts.", "data.visits_per_epoch")
 """settings that some runs do not know: where the data came from as one reader, or so many, saw it; and how long the
 walks are, which hosts that hold parts have not counted yet when they look whether anything is left to do"""
@@ -27,7 +29,7 @@ walks are, which hosts that hold parts have not counted yet when they look wheth
 
 @dataclass(frozen=True)
 class Place:
-    """Where in the data a run stands."""
+    """Where in its epochs a run stands."""
 
     epoch: int
     rounds_done: int
@@ -39,22 +41,33 @@ class Place:
     is_whole: bool = True
     """the epoch began on these hosts: with as many of them it goes on just as if it had never stopped"""
 
+    @staticmethod
+    def of(place: dict[str, Any]) -> Place:
+        """From what a checkpoint holds. KeyError, TypeError or ValueError where it is no such place."""
+        rest = tuple(tuple((int(start), int(stop)) for start, stop in ranges) for ranges in place["rest"])
+        return Place(place["epoch"], place["rounds_done"], place["rounds"], rest, place["is_whole"])
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return asdict(self)
+
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run stands: its tables by name, and what is left of the epoch at hand. Free of the layout of hosts."""
+    """What a run or a stream goes on from. Free of the layout of hosts."""
 
-    state: dict[str, np.ndarray]
-    """tables by name; what single hosts remember as NAME@RANK"""
-    place: Place
+    state: State
+    """arrays by name; what single hosts keep as NAME@RANK, what the batches of a stream keep as batches.NAME"""
+    place: dict[str, Any]
+    """where it stands: `Place.as_dict` of a run; of a stream, the positions of its sources"""
     settings: dict[str, Any]
     """what must be the same for the run to go on: model, data, start vectors, epochs, seed"""
     totals: dict[str, Any]
-    """items and seconds so far"""
+    """what was counted so far: items or words, seconds, ..."""
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    """Write to `path`: a tensor for each table, the rest as JSON in the metadata.
+    """Write to `path`: the arrays, the rest as JSON in the metadata.
 
     One file, replaced by one rename: a kill at any moment leaves the old one or the new one.
 
@@ -62,60 +75,54 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         StorageError: the disk is full or the folder cannot be written; the previous checkpoint stands.
     """
     about = {
-        "format": FORMAT, "version": VERSION, "any2vec": __version__, "place": asdict(checkpoint.place),
+        "format": FORMAT, "version": VERSION, "any2vec": __version__, "place": checkpoint.place,
         "settings": checkpoint.settings, "totals": checkpoint.totals,
     }  # fmt: skip
     with atomic_file(path) as temporary, temporary.open("wb") as file:
-        write_safetensors(file, checkpoint.state, "float32", {"any2vec": json.dumps(about)}, is_checked=True)
+        write_arrays(file, checkpoint.state, {"any2vec": json.dumps(about)}, is_checked=True)
 
 
-def load_checkpoint(path: Path, settings: dict[str, Any]) -> Checkpoint:
-    """Open the checkpoint, rows memory-mapped, and hold it against the settings of the run that wants to go on.
+def load_checkpoint(
+    path: Path, settings: dict[str, Any], needs: Callable[[Checkpoint], object] = lambda found: None
+) -> Checkpoint:
+    """Open the checkpoint, arrays memory-mapped, and compare its settings with those of the run that resumes.
 
-    Raises:
-        FormatError: it is damaged, or from a newer version.
-        InputError: it belongs to a run with other settings; the message names the first that differs.
-    """
-    state, about = open_sound(path, partial(read_safetensors, mmap=True), "checkpoint", FORMAT, VERSION)
-    try:
-        place, former = _place(about["place"]), dict(about["settings"])
-        totals = {"items": int(about["totals"]["items"]), "seconds": float(about["totals"]["seconds"])}
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"{path} is damaged: its metadata lack {error}. Start again with --overwrite.") from error
-    check_settings(path, former, settings)
-    return Checkpoint(state, place, former, totals)
-
-
-def open_sound(
-    path: Path,
-    read: Callable[[Path], tuple[dict[str, np.ndarray], dict[str, str]]],
-    what: str,
-    format: str,
-    version: int,
-) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """(arrays, what is told of them) of a checkpoint whose bytes are those that were written.
+    Former versions (2 of runs, 1 of streams) are read, too.
 
     Args:
-        read: gives a file's arrays and metadata.
-        what: it is, without its article.
+        needs: reads what the run needs of place and totals, and lets KeyError, TypeError or ValueError go.
 
     Raises:
-        FormatError: it is damaged, or not of this format and version.
+        FormatError: it is damaged, or of a version that is not read.
+        InputError: it belongs to a run with other settings; the message names the first that differs.
     """
     try:
         check_file(path)
-        state, metadata = read(path)
+        state, metadata = read_arrays(path)
         about = json.loads(metadata.get("any2vec", "null"))
     except (OSError, ValueError, FormatError) as error:
         raise FormatError(f"{path} is damaged: {error} Start again with --overwrite.") from error
-    if not isinstance(about, dict) or about.get("format") != format or about.get("version") != version:
-        raise FormatError(f"{path} is no {what} that this version reads; start again with --overwrite.")
-    return state, about
+    kind = (str(about.get("format")), about.get("version")) if isinstance(about, dict) else ("", None)
+    upgrade = UPGRADES.get(kind)
+    if kind != (FORMAT, VERSION) and upgrade is None:
+        raise FormatError(f"{path} is no checkpoint that this version reads; start again with --overwrite.")
+    try:
+        place = dict(about["place"])
+        if upgrade is not None:
+            state, place = upgrade(state, place)
+        found = Checkpoint(state, place, dict(about["settings"]), dict(about["totals"]))
+        needs(found)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise FormatError(f"{path} is damaged: its metadata lack {error}. Start again with --overwrite.") from error
+    check_settings(path, found.settings, settings)
+    return found
 
 
-def _place(about: dict[str, Any]) -> Place:
-    rest = tuple(tuple((int(start), int(stop)) for start, stop in ranges) for ranges in about["rest"])
-    return Place(about["epoch"], about["rounds_done"], about["rounds"], rest, about["is_whole"])
+def run_needs(found: Checkpoint) -> None:
+    """What a run that is no stream needs of a checkpoint, for `load_checkpoint`."""
+    Place.of(found.place)
+    int(found.totals["items"])
+    float(found.totals["seconds"])
 
 
 def check_settings(path: Path, former: dict[str, Any], settings: dict[str, Any]) -> None:

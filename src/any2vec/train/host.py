@@ -7,28 +7,28 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from any2vec.cluster.launch.join import restarts
-from any2vec.cluster.message import Part
+from any2vec.cluster.state_message import pack_state, unpack_state
 from any2vec.cluster.transport import Transport, control, text_of, text_part
 from any2vec.embeddings import Embeddings
 from any2vec.errors import JobError
 from any2vec.machine import peak_resident_bytes, resident_bytes
 from any2vec.plan.order.schedule import EpochSchedule
 from any2vec.signals import stop_signals
-from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint
+from any2vec.train.checkpoint import FILE, Checkpoint, Place, load_checkpoint, run_needs
 from any2vec.train.keeper import Keeper, Keeping
 from any2vec.train.loop import Driver, Learner, run
 from any2vec.train.progress import Recorder, cut_log
 from any2vec.train.remarks import remarks
 from any2vec.train.run_folder import run_folder, write_result
 from any2vec.train.spec import Request
-from any2vec.types import Progress
+from any2vec.types import Progress, State
 
 
 @dataclass(frozen=True)
@@ -114,17 +114,14 @@ class Host(ABC):
                         write_result(out, made.embeddings, made.summary, request.settings, made.parts)
         return made
 
-    def state(self) -> dict[str, np.ndarray] | None:
+    def state(self) -> State | None:
         """What a checkpoint keeps, at rank 0: what is agreed, and what each host remembers; all call it together."""
         agreed, memory = self.agreed(), self.memory
-        # Copies, for this host trains on while rank 0 still writes.
-        parts = [Part("dense", array.copy()) for array in memory.values()]
-        found = self.transport.gather([text_part(json.dumps(list(memory))), *parts], "gather")
+        found = self.transport.gather(pack_state(memory), "gather")
         if agreed is None:
             return None
-        for host, (names, *arrays) in found.items():
-            for name, part in zip(json.loads(text_of(names)), arrays, strict=True):
-                agreed = agreed | {f"{name}@{host}": part.array}
+        for host, parts in found.items():
+            agreed = agreed | {f"{name}@{host}": array for name, array in unpack_state(parts).items()}
         return agreed
 
     @abstractmethod
@@ -145,8 +142,8 @@ class Host(ABC):
 
     @property
     @abstractmethod
-    def memory(self) -> dict[str, np.ndarray]:
-        """What this host alone remembers, by name: two-dimensional."""
+    def memory(self) -> State:
+        """What this host alone keeps to go on from."""
 
     @abstractmethod
     def made(self, agreed: dict[str, np.ndarray]) -> Made:
@@ -170,7 +167,7 @@ class Host(ABC):
         file = None if self.request.spec.run.out is None else self.request.spec.run.out / FILE
         if not self.request.spec.run.resume or file is None or not file.exists():
             return None
-        return load_checkpoint(file, self.request.settings)
+        return load_checkpoint(file, self.request.settings, run_needs)
 
     def _end_epoch(self, epoch: int) -> None:
         """Show what there is so far to whom it interests, at rank 0."""
@@ -218,7 +215,7 @@ def resumed(
     """
     if checkpoint is None:
         return schedule
-    place = checkpoint.place
+    place = Place.of(checkpoint.place)
     if not any(place.rest):
         return replace(schedule, first=(place.epoch, 0, 0))
     is_alike = place.is_whole and place.rounds == schedule.rounds and len(place.rest) == len(bounds) - 1
@@ -238,7 +235,7 @@ def first_other(transport: Transport, own: str, phase: str) -> int:
 
 def _check_alike(checkpoint: Checkpoint | None, transport: Transport) -> None:
     """Raise JobError, at every host, unless all of them go on from the same place; all hosts call it together."""
-    own = "no checkpoint" if checkpoint is None else json.dumps([asdict(checkpoint.place), checkpoint.totals])
+    own = "no checkpoint" if checkpoint is None else json.dumps([checkpoint.place, checkpoint.totals])
     other = first_other(transport, own, "resume")
     if other >= 0:
         raise JobError(
@@ -246,9 +243,9 @@ def _check_alike(checkpoint: Checkpoint | None, transport: Transport) -> None:
         )
 
 
-def memories(state: dict[str, np.ndarray]) -> Sequence[dict[str, np.ndarray]]:
-    """What each host remembered, by rank, from the NAME@RANK arrays of a checkpoint."""
-    found: dict[int, dict[str, np.ndarray]] = {}
+def states_by_rank(state: State) -> Sequence[State]:
+    """The state of each host, by rank, from the NAME@RANK arrays of a checkpoint."""
+    found: dict[int, State] = {}
     for name, array in state.items():
         kept, _, host = name.partition("@")
         if host:

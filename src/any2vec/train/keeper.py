@@ -17,7 +17,7 @@ from any2vec.errors import Interrupted
 from any2vec.train.checkpoint import Checkpoint, Place, save_checkpoint
 from any2vec.train.loop import Driver
 from any2vec.train.progress import Recorder
-from any2vec.types import Stats, Work
+from any2vec.types import State, Stats, Work
 
 _STOP, _SAVE, _SHOW = 1, 2, 4
 
@@ -33,7 +33,7 @@ class Keeping:
     """seconds between checkpoints"""
     rounds: int
     """rounds of an epoch"""
-    collect: Callable[[], dict[str, np.ndarray] | None]
+    state: Callable[[], State | None]
     """all hosts call it together: the state of the run at rank 0, None elsewhere"""
     end_epoch: Callable[[int], None]
     """all hosts call it together where an epoch ends, if rank 0 `shows_epochs`"""
@@ -104,12 +104,12 @@ class Keeper:
 
     def _save(self, work: Work, rest: tuple[tuple[tuple[int, int], ...], ...]) -> None:
         start = time.perf_counter()
-        state = self.keeping.collect()
+        state = self.keeping.state()
         if state is not None:
             assert self.keeping.file is not None
             totals = {"items": self.recorder.items, "seconds": self.recorder.seconds}
             place = _place(work, self.keeping.rounds, rest)
-            save_checkpoint(self.keeping.file, Checkpoint(state, place, self.keeping.settings, totals))
+            save_checkpoint(self.keeping.file, Checkpoint(state, place.as_dict(), self.keeping.settings, totals))
         self._last = self._settled = time.perf_counter()
         self.recorder.pause(self._last - start)
 

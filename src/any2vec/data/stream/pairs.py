@@ -25,6 +25,7 @@ from any2vec.kernels.common.sketch import raise_counts, read_counts
 from any2vec.kernels.text import stream_pairs as kernel
 from any2vec.kernels.text.pair_counts import LARGEST_WINDOW, gather_pairs
 from any2vec.kernels.text.stream_counts import MOST_HALVINGS
+from any2vec.types import State
 
 SKETCH_ROWS = 4
 """exp(-4) = 1.8 %"""
@@ -205,7 +206,7 @@ class StreamPairs:
     def _settings(self) -> list[int]:
         return [self.max_rows, self.window, self.half_life or 0, self.seed, len(self._pair_S), self.cells]
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """All that is needed to go on from here, as arrays."""
         used = self._pair_S != 0
         return {
@@ -215,8 +216,8 @@ class StreamPairs:
             "sum": self._sum_V.copy(), "birth": self._birth_V.copy(),
         }  # fmt: skip
 
-    def recall(self, state: dict[str, np.ndarray]) -> None:
-        """Become what `state()` was taken of, down to the bit.
+    def load_state_dict(self, state: State) -> None:
+        """Become what `state_dict()` was taken of, down to the bit.
 
         Raises:
             FormatError: it is of other settings.

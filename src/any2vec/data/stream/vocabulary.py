@@ -31,6 +31,7 @@ from any2vec.errors import FormatError, InputError
 from any2vec.kernels.text import stream_counts as counting
 from any2vec.kernels.text import tokens as kernel
 from any2vec.kernels.text.hash_strings import tag_texts
+from any2vec.types import State
 
 MAX_WORD_BYTES = 1024
 """a longer word is left out and counted"""
@@ -357,7 +358,7 @@ class StreamVocabulary:
     def _settings(self) -> list[int]:
         return [self.max_types, self.max_rows, self.min_count, self.half_life or 0, self.rest]
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """All that is needed to go on from here, as arrays. O(T + V)."""
         size = self.num_types
         words = self._words(np.arange(size))
@@ -374,8 +375,8 @@ class StreamVocabulary:
             "skipped": np.array([self.bad_bytes, self.long_words], np.int64),
         }  # fmt: skip
 
-    def recall(self, state: dict[str, np.ndarray]) -> None:
-        """Become the vocabulary whose `state()` this is, down to the bit.
+    def load_state_dict(self, state: State) -> None:
+        """Become the vocabulary whose `state_dict()` this is, down to the bit.
 
         Raises:
             FormatError: it is of other settings.

@@ -18,7 +18,7 @@ from any2vec.errors import InputError
 from any2vec.models.layers.ga_mlp import GAMLP
 from any2vec.models.layers.weights import Course, Weights, grow, start_weights
 from any2vec.plan.sharding.layers import deal_layers
-from any2vec.types import Stats, Work
+from any2vec.types import Service, State, Stats, Work
 
 _GROWTH = "growth"
 """phase of the messages in which hosts tell each other their layers' weights"""
@@ -29,21 +29,18 @@ class HeldLayer(Protocol):
 
     index: int
 
-    def state(self) -> dict[str, np.ndarray]:
-        """What a checkpoint keeps of it, weights "w" (I, O) and "b" (1, O) among it: float32, two-dimensional."""
+    def state_dict(self) -> State:
+        """What a checkpoint keeps of it, weights "w" (I, O) and "b" (1, O) among it."""
 
 
-class Group(Protocol):
-    """Consecutive layers on one host, one or more."""
+class Group(Service, Protocol):
+    """Consecutive layers on one host, one or more. Nothing is on its way when they quiesce."""
 
     seconds: list[float]
     """of this thread, spent in layers and not in waiting, by layer"""
 
     @property
     def layers(self) -> Sequence[HeldLayer]: ...
-
-    def settle(self) -> None:
-        """Nothing is on its way afterwards."""
 
 
 class NetworkLearner(ABC):
@@ -98,10 +95,10 @@ class NetworkLearner(ABC):
     def learning_rate(self, progress: float) -> float:
         """What records show."""
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         """Nothing is on its way afterwards."""
         if self.group is not None:
-            self.group.settle()
+            self.group.quiesce()
 
     def close(self) -> None:
         """The layers are not needed any more."""
@@ -109,20 +106,20 @@ class NetworkLearner(ABC):
 
     def weights(self) -> list[Weights]:
         """Of all layers, at every host; all call it together."""
-        self.settle()
-        own = [] if self.group is None else [layer.state() for layer in self.group.layers]
+        self.quiesce()
+        own = [] if self.group is None else [layer.state_dict() for layer in self.group.layers]
         parts = [Part("dense", state[name]) for state in own for name in ("w", "b")]
         others = self.transport.exchange(dict.fromkeys(range(self.transport.hosts), parts), _GROWTH)
         found = sorted((others | {self.transport.rank: tuple(parts)}).items())
         arrays = [part.array for _, theirs in found for part in theirs]
         return [Weights(w_IO, b_1O[0]) for w_IO, b_1O in zip(arrays[::2], arrays[1::2], strict=True)]
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """What this host's layers hold, by name."""
         own = [] if self.group is None else self.group.layers
-        return {f"layer{layer.index}.{name}": array for layer in own for name, array in layer.state().items()}
+        return {f"layer{layer.index}.{name}": array for layer in own for name, array in layer.state_dict().items()}
 
-    def recall(self, epoch: int, state: dict[str, np.ndarray]) -> None:
+    def load_state_dict(self, state: State, epoch: int) -> None:
         """Go on with an epoch from what all layers have held after the one before; all hosts call it together."""
         stage = self.course.stage(max(0, epoch - 1))
         held: list[dict[str, np.ndarray]] = [{} for _ in range(self.course.sizes[stage])]

@@ -25,7 +25,7 @@ from any2vec.models.stream.char_generator import CharGenerator
 from any2vec.models.stream.char_step import BatchWords, Step, make_step
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.models.stream.word_config import StreamCharLstm
-from any2vec.types import Stats
+from any2vec.types import State, Stats
 
 _ENCODED = 4096
 """words of a snapshot that are encoded together"""
@@ -146,8 +146,7 @@ class StreamedCharLstm:
             at += value.numel()
         self._optimiser.step()
 
-    @property
-    def state(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         found: dict[str, np.ndarray] = {}
         for name, value in self._parameters().items():
             moments = self._optimiser.state.get(value, {})
@@ -157,7 +156,7 @@ class StreamedCharLstm:
             found[f"{name}.step"] = np.array([float(moments["step"]) if moments else 0.0], np.float32)
         return found
 
-    def recall(self, state: Mapping[str, np.ndarray]) -> None:
+    def load_state_dict(self, state: State) -> None:
         with torch.no_grad():
             for name, value in self._parameters().items():
                 value.copy_(torch.from_numpy(np.array(state[name])))

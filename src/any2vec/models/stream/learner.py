@@ -10,7 +10,7 @@ import numpy as np
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
 from any2vec.models.stream.token_batch import TokenBatch
-from any2vec.types import Stats
+from any2vec.types import State, Stats
 
 
 class StreamLearner(Protocol):
@@ -31,11 +31,10 @@ class StreamLearner(Protocol):
     def learning_rate(self, words: int) -> float:
         """The learning rate after so many words of the stream."""
 
-    @property
-    def state(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """What a checkpoint keeps, by name: views, not copies."""
 
-    def recall(self, state: Mapping[str, np.ndarray]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Go on from the state of a checkpoint."""
 
     def embeddings(self, vocabulary: StreamVocabulary) -> Embeddings:

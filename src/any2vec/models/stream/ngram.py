@@ -19,7 +19,7 @@ from any2vec.models.stream.skipgram import StreamedSkipGram
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.models.stream.word_config import StreamNGram
 from any2vec.models.words.ngram import NGram
-from any2vec.types import Stats
+from any2vec.types import State, Stats
 
 
 class StreamedNGram:
@@ -68,12 +68,11 @@ class StreamedNGram:
     def learning_rate(self, words: int) -> float:
         return self._words.learning_rate(words)
 
-    @property
-    def state(self) -> dict[str, np.ndarray]:
-        return self._words.state | {"grams": self._gram_HD, "met": self._met_H}
+    def state_dict(self) -> State:
+        return self._words.state_dict() | {"grams": self._gram_HD, "met": self._met_H}
 
-    def recall(self, state: Mapping[str, np.ndarray]) -> None:
-        self._words.recall(state)
+    def load_state_dict(self, state: State) -> None:
+        self._words.load_state_dict(state)
         self._gram_HD[:] = state["grams"]
         self._met_H[:] = state["met"]
 

@@ -24,7 +24,7 @@ from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.models.words.learner import block_positions, shared_negatives
 from any2vec.models.words.rates import endless_rate
 from any2vec.models.words.skipgram import SkipGram
-from any2vec.types import Stats
+from any2vec.types import State, Stats
 
 LOSS_EVERY = 64
 """the loss is measured on one block of so many"""
@@ -123,11 +123,10 @@ class StreamedSkipGram:
         config = self.config
         return endless_rate(config.learning_rate, config.min_learning_rate, words, config.rate_words)
 
-    @property
-    def state(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         return {"input": self.input_VD[: self._high], "output": self.output_VD[: self._high]}
 
-    def recall(self, state: Mapping[str, np.ndarray]) -> None:
+    def load_state_dict(self, state: State) -> None:
         self._high = len(state["input"])
         self.input_VD[: self._high] = state["input"]
         self.output_VD[: self._high] = state["output"]

@@ -26,7 +26,7 @@ from any2vec.models.words.rates import linear_rate
 from any2vec.models.words.source import TokenSource
 from any2vec.plan.cost.occupancy import NOISE_POWER
 from any2vec.tables.memory import MemoryTable
-from any2vec.types import Stats, Stretch, Work
+from any2vec.types import State, Stats, Stretch, Work
 
 LOSS_EVERY = 256
 """the loss is measured on one block (or centre) of so many"""
@@ -80,9 +80,8 @@ class SequenceLearner:
         self._distribution = self._output_side(counts)
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
-    @property
-    def state(self) -> dict[str, np.ndarray]:
-        """Named arrays that a checkpoint holds."""
+    def state_dict(self) -> State:
+        """The tables' rows themselves, no copies."""
         return {name: table.rows for name, table in self.tables.items()}
 
     def compile(self, for_hosts: bool = False) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from any2vec.checks import check_whole
 from any2vec.errors import FormatError
 from any2vec.kernels.text import lines as kernels
+from any2vec.types import State
 
 MOST_WINDOW = 1 << 30
 
@@ -40,14 +41,14 @@ class SeenLines:
         self._count = int(kernels.mark_fresh(key_N, self._ring_W, self._count, self._slots_S, is_fresh_N))
         return is_fresh_N
 
-    def state(self) -> dict[str, np.ndarray]:
-        """What `recall` takes: `keys` uint64, the oldest first."""
+    def state_dict(self) -> State:
+        """What `load_state_dict` takes: `keys` uint64, the oldest first."""
         window = len(self._ring_W)
         first = self._count % window if self._count > window else 0
         return {"keys": np.roll(self._ring_W, -first)[: min(self._count, window)]}
 
-    def recall(self, state: dict[str, np.ndarray]) -> None:
-        """Go on as where `state` was asked; with a smaller window, the oldest keys are forgotten.
+    def load_state_dict(self, state: State) -> None:
+        """Go on as where `state_dict` was asked; with a smaller window, the oldest keys are forgotten.
 
         Raises:
             FormatError: it is no such state.

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from any2vec.tables.replica import Replica
+from any2vec.types import Service, ShardedStateful
 
 
-class DenseAgreement(Protocol):
+class DenseAgreement(Service, ShardedStateful, Protocol):
     """One trainer's side. Its worker threads call `begin` and `apply` for each of their batches, at once.
+
+    It starts when all hosts are here. It quiesces where this trainer's workers stand still, and so do all others':
+    nothing is on its way afterwards. It closes when this trainer has no batch left, and returns when all have come so
+    far, or raises HostError in good time.
 
     Embedding rows are no business of it: they have one copy, or an access of their own.
     """
-
-    def start(self) -> None:
-        """All hosts are here; whatever runs behind the workers begins."""
 
     def begin(self, worker: int, index: int) -> int:
         """Before batch `index` of this trainer (from 0): the step to which its gradients will belong, or LEFT_OUT.
@@ -29,35 +30,19 @@ class DenseAgreement(Protocol):
     def apply(self, worker: int, step: int, gradient_Q: np.ndarray) -> None:
         """Change the replica by the gradient of a batch, float32 (Q,), which is the caller's again afterwards."""
 
-    def settle(self) -> None:
-        """This trainer's workers stand still, and so do all others': nothing is on its way afterwards. Collective."""
-
-    def finish(self) -> None:
-        """This trainer has no batch left; returns when all have come here, or raises HostError in good time."""
-
-    def model(self) -> np.ndarray | None:
-        """The parameters that count as the model, at rank 0, None elsewhere; collective, after `settle` or `finish`."""
-
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        """What this host must remember beside its replica, for a checkpoint."""
-
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """Take up the memories of a former run, by rank."""
+    def gather_result(self) -> np.ndarray | None:
+        """The parameters that count as the model, at rank 0, None elsewhere; collective, after `quiesce` or `close`."""
 
     def facts(self) -> dict[str, Any]:
         """Counts for the summary: numbers, and histograms {text of a number: count}."""
 
 
-class NoAgreement:
+class NoAgreement(DenseAgreement):
     """Every trainer for itself; the model is rank 0's replica."""
 
     def __init__(self, replica: Replica, rank: int = 0) -> None:
         self.replica = replica
         self.rank = rank
-
-    def start(self) -> None:
-        """Nothing runs behind."""
 
     def begin(self, worker: int, index: int) -> int:
         return index
@@ -65,21 +50,8 @@ class NoAgreement:
     def apply(self, worker: int, step: int, gradient_Q: np.ndarray) -> None:
         self.replica.step(gradient_Q)
 
-    def settle(self) -> None:
-        """Nothing is ever on its way."""
-
-    def finish(self) -> None:
-        """Nobody waits for anybody."""
-
-    def model(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         return self.replica.value if self.rank == 0 else None
-
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        return {}
-
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """There is nothing to take up."""
 
     def facts(self) -> dict[str, Any]:
         return {}

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.drivers.syncing import Syncing
 from any2vec.sync.rules.replica_rule import ReplicaRule
+from any2vec.types import State
 
 
-class FixedRate:
+class FixedRate(DenseAgreement):
     """One trainer's `DenseAgreement`: FR-k of a rule. Other workers go on; one that reaches its turn meanwhile waits.
 
     Args:
@@ -43,23 +45,23 @@ class FixedRate:
             with self._turn:
                 self.syncing.sync()
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         with self._turn:
-            self.syncing.settle()
+            self.syncing.quiesce()
 
-    def finish(self) -> None:
-        with self._turn:
-            self.syncing.finish()
+    def close(self, error: BaseException | None = None) -> None:
+        if error is None:
+            with self._turn:
+                self.syncing.close()
 
-    def model(self) -> np.ndarray | None:
-        return self.rule.model()
+    def gather_result(self) -> np.ndarray | None:
+        return self.rule.gather_result()
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        return self.rule.memory
+    def state_dict(self) -> State:
+        return self.rule.state_dict()
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        self.rule.recall(memories)
+    def load_state_dict(self, states: Sequence[State]) -> None:
+        self.rule.load_state_dict(states)
 
     def facts(self) -> dict[str, Any]:
         """As `Syncing`."""

@@ -22,6 +22,7 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import LONG_WORK, Transport, text_of, text_part
 from any2vec.errors import Any2VecError, HostError, InputError
 from any2vec.sync.rules.gradient_rule import GradientRule
+from any2vec.types import Service, State
 
 OPEN, FETCH, GIVE, SETTLE, FINISH = "open", "fetch", "give", "settle", "finish"
 VERBS = (OPEN, FETCH, GIVE, SETTLE, FINISH)
@@ -39,7 +40,7 @@ def answers_on(name: str, lane: int) -> str:
     return f"{name}!{lane}"
 
 
-class GradientServer:
+class GradientServer(Service):
     """Serves trainers over the channels NAME? and NAME!LANE; this host's own trainer asks without a message.
 
     Args:
@@ -75,12 +76,14 @@ class GradientServer:
         """Begin to serve; what was asked before waits in the inbox."""
         self._thread.start()
 
-    def join(self, timeout: float = LONG_WORK) -> None:
+    def close(self, error: BaseException | None = None, *, timeout: float = LONG_WORK) -> None:
         """Wait until every trainer has finished, at most `timeout` seconds.
 
         Raises:
             HostError: one has not, or the server ended by an error.
         """
+        if error is not None:
+            return
         self._thread.join(timeout)
         self.check()
         if self._thread.is_alive():
@@ -91,7 +94,7 @@ class GradientServer:
         if self.error is not None:
             raise HostError(str(self.error))
 
-    def wait_settled(self, number: int) -> None:
+    def wait_quiesced(self, number: int) -> None:
         """Wait until all trainers have stood still so often; HostError where the server ends before."""
         with self._changed:
             self._changed.wait_for(lambda: self.settled >= number or self.error is not None, LONG_WORK)
@@ -126,14 +129,12 @@ class GradientServer:
                 text = str(error) if isinstance(error, Any2VecError) else f"{type(error).__name__}: {error}"
                 self._send(trainer, lane, REFUSED, [text_part(text)])
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Parameters and state of the optimiser of this moment, float32 (Q,) each; count: steps made, float32 (1,)."""
+    def state_dict(self) -> State:
+        """Parameters and state of the optimiser of this moment, float32 (Q,) each; count: steps made, int64."""
         replica = self.rule.replica
         with self._changed:
             arrays = {"value": replica.value, **replica.state}
-            return {name: array.copy() for name, array in arrays.items()} | {
-                "count": np.array([replica.count], np.float32)
-            }
+            return {name: array.copy() for name, array in arrays.items()} | {"count": np.array(replica.count)}
 
     def _do(self, trainer: int, verb: str, lane: int, number: int, dense: Sequence[Part]) -> None:
         value_Q = self.rule.replica.value
@@ -172,7 +173,6 @@ class GradientServer:
         """Answer those who stand still when all do, and those who have finished when all have."""
         if self._resting | self._finished != self.trainers:
             return
-        self.rule.settle()
         resting, self._resting = self._resting, set()
         for trainer in sorted(resting or self._finished):
             verb = SETTLE if resting else FINISH

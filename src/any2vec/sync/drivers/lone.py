@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from any2vec.types import Work
+from any2vec.sync.drivers.rounds import Agreement
 
 
-class LoneHost:
+class LoneHost(Agreement):
     """One host; tables: name -> float32 (V, D), trained in place."""
 
     def __init__(self, tables: dict[str, np.ndarray]) -> None:
         self.tables = tables
 
-    def open(self, work: Work) -> None:
-        """Every row is here already."""
-
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Nobody to agree with."""
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The tables."""
         return self.tables
-
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        """Nothing."""
-        return {}
-
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """What hosts of a former run agreed on is all that counts here."""

@@ -8,30 +8,21 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from any2vec.types import Stats, Work
+from any2vec.types import Service, ShardedStateful, Stats, Work
 
 
-class Agreement(Protocol):
+class Agreement(Service, ShardedStateful, Protocol):
     """What hosts do around a round; every host calls the same methods in the same order."""
 
-    def open(self, work: Work) -> None:
-        """Before the first work of a round."""
+    def begin_round(self, work: Work) -> None:
+        """Before the first work of a round. By default every row is here already."""
+        return
 
-    def close(self) -> None:
+    def end_round(self) -> None:
         """After the last work of a round."""
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables at rank 0, None elsewhere; they hold until the next call of any method."""
-
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        """What this host alone remembers from round to round; a checkpoint keeps it.
-
-        Its arrays may be those that the next work changes: who keeps them, or sends them, copies them first.
-        """
-
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """Take up the memories of all hosts of a former run, by rank; there may have been more or fewer of them."""
 
 
 @runtime_checkable
@@ -60,9 +51,6 @@ class FreeRunning(Protocol):
 
     settle_every: int
 
-    def finish(self) -> None:
-        """End what serves other hosts in the background; all hosts call it together, after everything else."""
-
 
 class Rounds:
     """Calls an agreement where rounds open and close, and takes the time that it needs."""
@@ -86,7 +74,7 @@ class Rounds:
                 self._ahead(work.epoch, work.round.parts)
                 self.walk_seconds += time.perf_counter() - began
             began = time.perf_counter()
-            self.agreement.open(work)
+            self.agreement.begin_round(work)
             self.seconds += time.perf_counter() - began
 
     def after(self, work: Work, stats: Stats) -> None:
@@ -94,7 +82,7 @@ class Rounds:
         if isinstance(self.agreement, Listener):
             self.agreement.hear(work, stats)
         if work.closes_round:
-            self.agreement.close()
+            self.agreement.end_round()
             self.rounds += 1
         self.seconds += time.perf_counter() - began
 
@@ -107,7 +95,6 @@ class Rounds:
         """What the agreement tells of this host; {} for most."""
         return self.agreement.facts() if isinstance(self.agreement, Telling) else {}
 
-    def finish(self) -> None:
-        """The run is over, its result is collected."""
-        if isinstance(self.agreement, FreeRunning):
-            self.agreement.finish()
+    def close(self, error: BaseException | None = None) -> None:
+        """The run is over, its result is gathered."""
+        self.agreement.close(error)

@@ -84,8 +84,8 @@ class ServedBatches(Generic[OfWork]):
     def is_settled(self, work: OfWork) -> bool:
         return False
 
-    def rest(self, clock: int) -> None:
+    def quiesce(self, clock: int) -> None:
         """Stand still: all that was pushed has arrived. All trainers go on from round `clock`."""
         self.tables.client.tick(REST)
-        self.tables.client.drain()
+        self.tables.client.flush()
         self.clock = clock

@@ -13,6 +13,7 @@ import numpy as np
 from any2vec.cluster.transport import Transport
 from any2vec.errors import FormatError
 from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.drivers.gradient_server import (
     FETCH,
     FINISH,
@@ -28,7 +29,7 @@ from any2vec.sync.rules.first_gradients import FirstGradients, Told
 from any2vec.sync.rules.gradient_rule import ACCEPTED, DROPPED, UNKNOWN, GradientRule
 from any2vec.sync.rules.gradients_as_they_come import GradientsAsTheyCome
 from any2vec.tables.replica import Replica
-from any2vec.types import LEFT_OUT
+from any2vec.types import LEFT_OUT, State
 
 RuleOf = Callable[[Replica], GradientRule]
 """from what a server is to hold, its rule"""
@@ -44,9 +45,9 @@ def first_of(trainers: Sequence[int], needed: int, told: Told | None = None) -> 
     return lambda replica: FirstGradients(replica, trainers, needed, told)
 
 
-class ServedGradients:
-    """A `DenseAgreement`: one on every trainer, and one on every server that trains nothing (its `start`, `settle`,
-    `finish`, `memory`, `recall` and `facts`).
+class ServedGradients(DenseAgreement):
+    """A `DenseAgreement`: one on every trainer, and one on every server that trains nothing (its `start`, `quiesce`,
+    `close`, `state_dict`, `load_state_dict` and `facts`).
 
     In a step, Q parameters come to each trainer and its Q gradients leave it, in as many messages as there are servers.
 
@@ -122,36 +123,37 @@ class ServedGradients:
     def apply(self, worker: int, step: int, gradient_Q: np.ndarray) -> None:
         self._tell_all(GIVE, worker, step, gradient_Q)
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         """Raises HostError when somebody is lost."""
         self._meetings += 1
         if self._trains:
             self._meet(SETTLE)
         elif self.server is not None:
-            self.server.wait_settled(self._meetings)
+            self.server.wait_quiesced(self._meetings)
 
-    def finish(self) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """Raises HostError when somebody is lost."""
+        if error is not None:
+            return
         if self._trains:
             self._meet(FINISH)
         if self.server is not None:
-            self.server.join()
+            self.server.close()
 
-    def model(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         return self.replica.value if self.transport.rank == self.trainers[0] else None
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """Of a server: its slice of the parameters and their optimiser's state, float32; how often it stepped."""
-        return {} if self.server is None else self.server.state()
+        return {} if self.server is None else self.server.state_dict()
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Before `start`, and after the replica has what it goes on with. The number of servers may be another one.
 
         Raises:
-            FormatError: the memories are not those of servers of so many parameters.
+            FormatError: the states are not those of servers of so many parameters.
         """
-        told = [memory for memory in memories if "value" in memory]
+        told = [state for state in states if "value" in state]
         if self.server is None:
             return
         held = self.server.rule.replica
@@ -162,14 +164,14 @@ class ServedGradients:
             return
         arrays = {"value": held.value, **held.state}
         for name, array in arrays.items():
-            whole = np.concatenate([memory.get(name, np.empty(0, np.float32)) for memory in told])
+            whole = np.concatenate([state.get(name, np.empty(0, np.float32)) for state in told])
             if whole.shape != self.replica.value.shape:
                 raise FormatError(
                     f"A checkpoint has {len(whole)} numbers {name!r} of the servers of dense parameters, not "
                     f"{len(self.replica.value)}: it was made by another model or optimiser."
                 )
             array[:] = self._own(whole)
-        held.count = int(told[0]["count"][0])
+        held.count = int(told[0]["count"].item())
 
     def facts(self) -> dict[str, Any]:
         """The first server: its rule's. A trainer: wait_seconds; m-of-n: accepted, dropped, left_out {rank: count}.

@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from any2vec.errors import HostError
+from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.drivers.syncing import Syncing
 from any2vec.sync.rules.replica_rule import ReplicaRule
+from any2vec.types import State
 
 
-class ShadowSync:
+class ShadowSync(DenseAgreement):
     """One trainer's `DenseAgreement`.
 
     When the workers stand still or have finished, the shadow ends its sync, and whoever says so goes on with the syncs
@@ -57,32 +59,30 @@ class ShadowSync:
         self.syncing.iterate(worker)
         self._moved.set()
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         self._is_paused = True
         with self._turn:
             self._check()
-            self.syncing.settle()
+            self.syncing.quiesce()
 
-    def finish(self) -> None:
-        self.abandon()
-        self._thread.join()
-        self._check()
-        self.syncing.finish()
-
-    def abandon(self) -> None:
-        """This trainer fails, or ends: its shadow ends after the sync that is under way."""
+    def close(self, error: BaseException | None = None) -> None:
+        """The shadow ends after the sync that is under way; without an error this trainer joins the last syncs."""
         self._is_over = True
         self._moved.set()
+        if error is not None:
+            return
+        self._thread.join()
+        self._check()
+        self.syncing.close()
 
-    def model(self) -> np.ndarray | None:
-        return self.rule.model()
+    def gather_result(self) -> np.ndarray | None:
+        return self.rule.gather_result()
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        return self.rule.memory
+    def state_dict(self) -> State:
+        return self.rule.state_dict()
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        self.rule.recall(memories)
+    def load_state_dict(self, states: Sequence[State]) -> None:
+        self.rule.load_state_dict(states)
 
     def facts(self) -> dict[str, Any]:
         """As `Syncing`; shadow_cpu_share: the processor time of the shadow's thread over the time that it was there."""

@@ -23,6 +23,7 @@ from any2vec.tables.server.blocks.row_block import Added
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.request import ANY_TIME
 from any2vec.tables.server.server import RowServer
+from any2vec.types import Service
 
 IN_FLIGHT = 16
 """pushes that a trainer may have under way: few, for a stream never pauses and what is under way is in memory"""
@@ -33,7 +34,7 @@ StartValues = Callable[[np.ndarray], np.ndarray]
 """from rows, int64 (K,), to what they begin with, float32 (K, D)"""
 
 
-class StreamTables:
+class StreamTables(Service):
     """One host's way to the tables, and the server of what it owns of them. Every host makes one, in the same way.
 
     Args:
@@ -108,13 +109,13 @@ class StreamTables:
             value_KD[order[piece]] = self.client.pull({name: places[piece]})[name]
         return value_KD
 
-    def leave(self) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """This host asks for nothing more; returns when no host does.
 
         Raises:
             HostError: a host is lost.
         """
-        self.client.leave(LONG_WORK)
+        self.client.close(error, timeout=LONG_WORK)
 
     def facts(self) -> dict[str, Any]:
         """What the owners tell: "dropped", changes of rows that came after their rows had gone to other words;

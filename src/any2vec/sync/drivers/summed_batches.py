@@ -62,7 +62,7 @@ class SummedBatches:
 
     def after(self, work: object, stats: Stats) -> None:
         """Take the steps of the others until the round is over."""
-        self.agreement.settle()
+        self.agreement.quiesce()
 
     def is_settled(self, work: object) -> bool:
         return False

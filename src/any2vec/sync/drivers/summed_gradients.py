@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +13,7 @@ from any2vec.cluster.message import Part, checksum
 from any2vec.cluster.transport import Transport
 from any2vec.errors import JobError
 from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.rules.gradient_rule import sum_in_rank_order
 from any2vec.tables.replica import Stepped
 
@@ -20,12 +21,12 @@ TRAINS, RESTS, HAS_ENDED = 0, 1, 2
 """what a trainer says of itself with every step"""
 
 
-class SummedGradients:
+class SummedGradients(DenseAgreement):
     """A `DenseAgreement`, of one worker thread a trainer: bulk-synchronous steps (Valiant 1990).
 
     Each trainer owns a slice of the flat gradient, adds up what all sent of it in rank order in float32, and sends the
     sum to all: 2 (N - 1) / N gradients leave each trainer in a step. Replicas that are equal at the start stay so, bit
-    by bit. A trainer that stands still (`settle`) or has no batch left (`finish`) goes on owning its slice, and takes
+    by bit. A trainer that stands still (`quiesce`) or has no batch left (`close`) goes on owning its slice, and takes
     the steps of the others: as if it joined with gradients of zero, which do not travel.
 
     Args:
@@ -64,25 +65,18 @@ class SummedGradients:
     def apply(self, worker: int, step: int, gradient_Q: np.ndarray) -> None:
         self._step(TRAINS, gradient_Q)  # not copied: who was sent a slice has added it up before this returns
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         """Take the steps of the others until all stand still."""
         while TRAINS in self._step(RESTS):
             pass
 
-    def finish(self) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """Take the steps of the others until none has a batch left."""
-        while self._step(HAS_ENDED) != {HAS_ENDED}:
+        while error is None and self._step(HAS_ENDED) != {HAS_ENDED}:
             pass
 
-    def model(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         return self.replica.value if self.transport.rank == self.trainers[0] else None
-
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        return {}
-
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """There is nothing to take up."""
 
     def facts(self) -> dict[str, Any]:
         """steps: of all together, told by the first trainer; wait_seconds: of this trainer."""

@@ -77,17 +77,17 @@ class Syncing:
         self.syncs += 1
         self.gaps[gap] += 1
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         """This trainer's workers stand still: go on with syncs until that is so of all trainers."""
         while self.sync(STANDING) < STANDING:
             pass
-        self.rule.stand()
+        self.rule.quiesce()
 
-    def finish(self) -> None:
+    def close(self) -> None:
         """This trainer has no batch left: join syncs with its last replica until that is so of all, and once more."""
         while self.sync(FINISHED) < FINISHED:
             pass
-        self.rule.part()
+        self.rule.close()
 
     def facts(self) -> dict[str, Any]:
         """Of this trainer: counts, bytes, seconds, and the histogram of the sync gap.

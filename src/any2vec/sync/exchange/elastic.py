@@ -20,11 +20,12 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.base.members import Watch, to_float32
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.options.names import Elastic
-from any2vec.types import Work
+from any2vec.types import State
 
 
-class ElasticAveraging:
+class ElasticAveraging(Agreement):
     """The agreement of one host.
 
     Args:
@@ -39,20 +40,17 @@ class ElasticAveraging:
         self._pull = np.float32(how.beta / transport.hosts)
         self._bounds = {name: contiguous_bounds(len(table), transport.hosts) for name, table in tables.items()}
         self._watch = Watch(tables)
-        self._alive = {name: np.zeros(len(table), np.uint8) for name, table in tables.items()}
+        self._alive = {name: np.zeros(len(table), bool) for name, table in tables.items()}
         """rows that any host has ever changed; all hosts know the same"""
         self.centre = {name: table[slice(*self._own(name))].copy() for name, table in tables.items()}
         """this host's block of the centre, float32 (B, D)"""
 
-    def open(self, work: Work) -> None:
-        """Every row is here already."""
-
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Pull and be pulled."""
         self._wake()
         self._push(self._fetch())
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The centre, at rank 0."""
         found = self.transport.gather([Part("rows", rows.copy()) for rows in self.centre.values()], "gather")
         if not found:
@@ -60,19 +58,18 @@ class ElasticAveraging:
         names = enumerate(self.tables)
         return {name: np.concatenate([found[host][index].array for host in sorted(found)]) for index, name in names}
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """This host's rows, and which rows are alive; the centre is the result."""
-        alive = {f"elastic.{name}.alive": flags[None].astype(np.float32) for name, flags in self._alive.items()}
+        alive = {f"elastic.{name}.alive": alive for name, alive in self._alive.items()}
         return alive | {f"elastic.{name}": table for name, table in self.tables.items()}
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Go on with the rows that this host had; on another number of hosts all go on from the centre."""
-        mine = memories[self.transport.rank] if len(memories) == self.transport.hosts else {}
+        mine = states[self.transport.rank] if len(states) == self.transport.hosts else {}
         for name, table in self.tables.items():
             self.centre[name][:] = table[slice(*self._own(name))]
             if f"elastic.{name}.alive" in mine:
-                self._alive[name][:] = mine[f"elastic.{name}.alive"][0]
+                self._alive[name][:] = mine[f"elastic.{name}.alive"]
                 table[:] = mine[f"elastic.{name}"]
         self._watch.look_again()
 
@@ -84,11 +81,11 @@ class ElasticAveraging:
         parts = []
         for name, alive in self._alive.items():
             changed = self._watch.changed(name)
-            parts.append(pack_ids(changed[alive[changed] == 0], len(alive)))
+            parts.append(pack_ids(changed[~alive[changed]], len(alive)))
         everyone = dict.fromkeys(range(self.transport.hosts), parts)
         for said in (tuple(parts), *self.transport.exchange(everyone, "wake").values()):
             for part, alive in zip(said, self._alive.values(), strict=True):
-                alive[unpack_ids(part, len(alive))] = 1
+                alive[unpack_ids(part, len(alive))] = True
 
     def _living(self, name: str, host: int) -> np.ndarray:
         """Rows of a host's block that are alive, as slots of it, int64 ascending."""

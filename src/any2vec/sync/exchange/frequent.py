@@ -13,16 +13,17 @@ import numpy as np
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.tracking import Inspector
 from any2vec.sync.options import names
 from any2vec.sync.options.rounds import RoundAgreement
-from any2vec.types import Work
+from any2vec.types import State, Work
 
 FIRST = 1024
 """rows that every synchronisation averages"""
 
 
-class FrequentRows:
+class FrequentRows(Agreement):
     """The agreement of one host; every round is a synchronisation (pWord2Vec has one each 0.1 s).
 
     What it made of rows that were not averaged yet is a replica's own, so the result is the mean of all replicas, and
@@ -43,17 +44,17 @@ class FrequentRows:
         self._order = np.concatenate([known, np.arange(len(known), len(tables["input"]))])
         self._number = 0
 
-    def open(self, work: Work) -> None:
+    def begin_round(self, work: Work) -> None:
         """Every row is here already; synchronisations are counted from 1, over all epochs."""
         self._number = work.round.number + 1
 
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Average as many rows as it is time for."""
         ids = self._order[: rows_of_sync(self._number, len(self._order), self.first)]
         for name, mean_KD in self._average(ids).items():
             self.tables[name][ids] = mean_KD
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The mean of all replicas, at rank 0; they stay as they are."""
         ids = np.arange(len(self._order))
         mine = self._reduce(ids)
@@ -62,16 +63,15 @@ class FrequentRows:
             return None
         return {name: np.concatenate([found[rank][i].array for rank in sorted(found)]) for i, name in enumerate(mine)}
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """This host's replica."""
         if self.transport.hosts == 1:
             return {}
         return {f"{name} replica": table for name, table in self.tables.items()}
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Take the own replica up again; where hosts were more, fewer or agreed otherwise, all start from the mean."""
-        mine = memories[self.transport.rank] if len(memories) == self.transport.hosts else {}
+        mine = states[self.transport.rank] if len(states) == self.transport.hosts else {}
         for name, table in self.tables.items():
             if f"{name} replica" in mine:
                 table[:] = mine[f"{name} replica"]

@@ -28,10 +28,11 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import InputError
 from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.base.members import Watch, exchange_among
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.site_rows import Change, SiteRows, add_changes
 from any2vec.sync.options.names import Gaia
 from any2vec.sync.rules.block import Block
-from any2vec.types import Work
+from any2vec.types import State, Work
 
 _STEP, _HIGH, _LOW = 0.005, 1.1, 0.9
 _CHANNEL = "sites"
@@ -51,7 +52,7 @@ def num_sites(hosts: int, asked: int | None, of_link: int = 1) -> int:
     return sites
 
 
-class ApproximatelySynchronous:
+class ApproximatelySynchronous(Agreement):
     """The agreement of one host.
 
     Args:
@@ -85,11 +86,11 @@ class ApproximatelySynchronous:
         self._watch = Watch(tables)
         self._number, self._progress = 0, 0.0
 
-    def open(self, work: Work) -> None:
+    def begin_round(self, work: Work) -> None:
         """Every row is here already."""
         self._number, self._progress = work.round.number, work.stretch.progress(work.start)
 
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Merge in the site, tell other sites what is significant, take what they tell."""
         changed = self._reduce()
         if self.told:
@@ -104,10 +105,7 @@ class ApproximatelySynchronous:
                 self._blocks[name].rows[changed[name]] = told.rows(changed[name])
         self._broadcast(changed)
 
-    def finish(self) -> None:
-        """Nothing runs in the background."""
-
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """What a full flush would make of all sites, at rank 0."""
         rank = self.transport.rank
         blocks = {name: self._flushed(name) for name in self.tables}
@@ -120,21 +118,18 @@ class ApproximatelySynchronous:
                 return {name: np.concatenate([found[host][i].array for host in self.members]) for i, name in names}
         return None
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """The base of this host's rows, and what its site has not told, or told too lately to count."""
-        kept = {"gaia.threshold": np.array([[self.threshold]], np.float32)} if self.told else {}
+        kept = {"gaia.threshold": np.array(self.threshold)} if self.told else {}
         for name, told in self.told.items():
             kept |= {f"gaia.{name}.base": told.base, f"gaia.{name}.untold": told.untold}
             for index, (slots, change) in enumerate(told.flights):
-                flags = np.zeros((1, len(told.base)), np.float32)
-                flags[0, slots] = 1
-                kept |= {f"gaia.{name}.slots{index}": flags, f"gaia.{name}.change{index}": change}
+                kept |= {f"gaia.{name}.slots{index}": slots, f"gaia.{name}.change{index}": change}
         return kept
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Go on as this host was; on another number of hosts or sites all go on from the full flush."""
-        mine = memories[self.transport.rank] if self._fits(memories) else {}
+        mine = states[self.transport.rank] if self._fits(states) else {}
         place = self.members.index(self.transport.rank)
         for name, table in self.tables.items():
             own = table[slice(*self._cut[name][place : place + 2])]
@@ -144,31 +139,28 @@ class ApproximatelySynchronous:
                 if mine:
                     self._blocks[name].rows[:] = self._recalled(name, mine)
         if self.told and mine:
-            self.threshold = float(mine["gaia.threshold"][0, 0])
+            self.threshold = float(mine["gaia.threshold"])
             for index in range(len(next(iter(self.told.values())).flights)):
                 flights = {name: told.flights[index] for name, told in self.told.items()}
                 self._send({name: (slots, pack_rows(change)) for name, (slots, change) in flights.items()})
             self._broadcast({name: np.arange(len(block.rows)) for name, block in self._blocks.items()})
         self._watch.look_again()
 
-    def _fits(self, memories: Sequence[dict[str, np.ndarray]]) -> bool:
+    def _fits(self, states: Sequence[State]) -> bool:
         """Whether a former run had as many hosts and sites; all hosts find the same."""
-        if len(memories) != self.transport.hosts:
+        if len(states) != self.transport.hosts:
             return False
         return all(
-            sum(len(memory.get(f"gaia.{name}.base", ())) for memory in memories) == self.sites * len(self.tables[name])
+            sum(len(state.get(f"gaia.{name}.base", ())) for state in states) == self.sites * len(self.tables[name])
             for name in self.told
         )
 
-    def _recalled(self, name: str, mine: dict[str, np.ndarray]) -> np.ndarray:
-        """Take up a table's memory; the site's rows of this host's block."""
+    def _recalled(self, name: str, mine: State) -> np.ndarray:
+        """Take up a table's state; the site's rows of this host's block."""
         told = self.told[name]
         told.base[:], told.untold[:] = mine[f"gaia.{name}.base"], mine[f"gaia.{name}.untold"]
-        while (flags := mine.get(f"gaia.{name}.slots{len(told.flights)}")) is not None:
-            slots = np.flatnonzero(flags[0])
-            empty = np.empty((0, told.base.shape[1]), np.float32)  # a file has no arrays without numbers
-            change = np.array(mine[f"gaia.{name}.change{len(told.flights)}"]) if len(slots) else empty
-            told.flights.append((slots, change))
+        while (slots := mine.get(f"gaia.{name}.slots{len(told.flights)}")) is not None:
+            told.flights.append((np.array(slots), np.array(mine[f"gaia.{name}.change{len(told.flights)}"])))
         return told.rows(np.arange(len(told.base)))
 
     def _reduce(self) -> dict[str, np.ndarray]:

@@ -26,8 +26,9 @@ from any2vec.cluster.transport import Transport
 from any2vec.plan.order import groups as plan
 from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.base.members import FAINT, Watch, average, exchange_among, weighted_mean
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.options.names import Groups
-from any2vec.types import Work
+from any2vec.types import State, Work
 
 _FADE = np.float32(0.5)
 
@@ -35,7 +36,7 @@ News = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """ids of rows that have news, their values, weights, and rounds that the news still travel"""
 
 
-class DivideAndShuffle:
+class DivideAndShuffle(Agreement):
     """The agreement of one host; tables: name -> float32 (V, D), the same values on every host at the start.
 
     Raises:
@@ -53,7 +54,7 @@ class DivideAndShuffle:
         self._watch = Watch(tables)
         self._weight = {name: np.zeros(len(table), np.float32) for name, table in tables.items()}
         self._life_left = {name: np.zeros(len(table), np.uint8) for name, table in tables.items()}
-        self._moved = {name: np.zeros(len(table), np.uint8) for name, table in tables.items()}
+        self._moved = {name: np.zeros(len(table), bool) for name, table in tables.items()}
         """whether this host's copy has ever changed"""
         self._number = 0
         self.groups(0)
@@ -67,38 +68,36 @@ class DivideAndShuffle:
             return plan.topology_groups(hosts, self.sites, number)
         return plan.random_groups(hosts, self.size, how.seed, number)
 
-    def open(self, work: Work) -> None:
+    def begin_round(self, work: Work) -> None:
         """Every row is here already."""
         self._number = work.round.number
 
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Average with this round's group."""
         members = next(group for group in self.groups(self._number) if self.transport.rank in group)
         for name in self.tables:
             self._mark(name)
         self._share(members, self._reduce(members))
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The weighted mean over all hosts, at rank 0."""
         say = {name: np.maximum(self._weight[name], FAINT * moved) for name, moved in self._moved.items()}
         return average(self.transport, self.tables, say)
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """This host's rows and their news."""
-        news = {
-            f"ds-sync.{name}.news": np.stack([self._weight[name], self._life_left[name], self._moved[name]])
-            for name in self.tables
-        }
-        return news | {f"ds-sync.{name}": table for name, table in self.tables.items()}
+        kept = {"": self.tables, ".weight": self._weight, ".life": self._life_left, ".moved": self._moved}
+        return {f"ds-sync.{name}{end}": arrays[name] for end, arrays in kept.items() for name in self.tables}
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Go on with the rows that this host had; on another number of hosts all go on from the mean."""
-        mine = memories[self.transport.rank] if len(memories) == self.transport.hosts else {}
+        mine = states[self.transport.rank] if len(states) == self.transport.hosts else {}
         for name, table in self.tables.items():
-            if f"ds-sync.{name}.news" in mine:
+            if f"ds-sync.{name}" in mine:
                 table[:] = mine[f"ds-sync.{name}"]
-                self._weight[name][:], self._life_left[name][:], self._moved[name][:] = mine[f"ds-sync.{name}.news"]
+                self._weight[name][:] = mine[f"ds-sync.{name}.weight"]
+                self._life_left[name][:] = mine[f"ds-sync.{name}.life"]
+                self._moved[name][:] = mine[f"ds-sync.{name}.moved"]
         self._watch.look_again()
 
     def _mark(self, name: str) -> None:
@@ -107,7 +106,7 @@ class DivideAndShuffle:
         self._weight[name] *= _FADE
         self._weight[name][changed] += 1
         self._life_left[name][changed] = self._life
-        self._moved[name][changed] = 1
+        self._moved[name][changed] = True
 
     def _reduce(self, members: list[int]) -> dict[str, News]:
         """Each member averages its share of the rows. Returns this host's share."""
@@ -148,7 +147,7 @@ class DivideAndShuffle:
         self.tables[name][ids] = rows
         self._weight[name][ids] = weights
         self._life_left[name][ids] = left
-        self._moved[name][ids] = 1
+        self._moved[name][ids] = True
         self._watch.look(name, ids)
 
 

@@ -23,8 +23,9 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport, control
 from any2vec.plan.order.groups import blocks_of, group_size
 from any2vec.sync.base.members import Watch, average, exchange_among
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.options.names import Leader
-from any2vec.types import Stats, Work
+from any2vec.types import State, Stats, Work
 
 _NEWEST = 0.5
 """weight of the newest round in the running loss"""
@@ -47,7 +48,7 @@ class Level:
         self.pull = np.float32(pull)
         self.leader = -1
         """rank of the last leader; -1 before the first"""
-        self.trained = {name: np.zeros(len(table), np.uint8) for name, table in tables.items()}
+        self.trained = {name: np.zeros(len(table), bool) for name, table in tables.items()}
         empty = {
             name: (np.empty(0, np.int64), np.empty((0, table.shape[1]), np.float32)) for name, table in tables.items()
         }
@@ -76,7 +77,7 @@ class Level:
         for index, (name, table) in enumerate(self.tables.items()):
             ids, rows = unpack_ids(parts[2 * index], len(table)), parts[2 * index + 1].array
             self.given[name] = (ids, rows) if is_led else (ids[:0], rows[:0])
-            self.trained[name][:] = 0
+            self.trained[name][:] = False
 
     def draw(self, name: str, share: np.float32) -> np.ndarray:
         """Move rows of a table by a share of the way to the last leader's; which, int64."""
@@ -86,28 +87,24 @@ class Level:
             self.tables[name][ids] = rows if share == 1 else here + share * (rows - here)
         return ids
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        """Float32 (1, V) flags of rows, and rows (K, D)."""
-        kept = {f"{self.name}.leader": np.array([[self.leader]], np.float32)}
+    def state_dict(self) -> State:
+        """The leader, what this host has trained since, and what the leader gave."""
+        kept: State = {f"{self.name}.leader": np.array(self.leader)}
         for name, (ids, rows) in self.given.items():
-            flags = np.zeros((2, len(self.tables[name])), np.float32)
-            flags[0, ids], flags[1] = 1, self.trained[name]
-            kept |= {f"{self.name}.{name}.flags": flags, f"{self.name}.{name}.rows": rows}
+            place = f"{self.name}.{name}"
+            kept |= {f"{place}.trained": self.trained[name], f"{place}.ids": ids, f"{place}.rows": rows}
         return kept
 
-    def recall(self, memory: dict[str, np.ndarray]) -> None:
-        """Take up `memory`."""
-        self.leader = int(memory[f"{self.name}.leader"][0, 0])
+    def load_state_dict(self, state: State) -> None:
+        """Go on from `state_dict`."""
+        self.leader = int(state[f"{self.name}.leader"])
         for name in self.tables:
-            flags = memory[f"{self.name}.{name}.flags"]
-            ids = np.flatnonzero(flags[0])
-            if len(ids):  # a file has no arrays without numbers
-                self.given[name] = ids, np.array(memory[f"{self.name}.{name}.rows"])
-            self.trained[name][:] = flags[1]
+            place = f"{self.name}.{name}"
+            self.given[name] = np.array(state[f"{place}.ids"]), np.array(state[f"{place}.rows"])
+            self.trained[name][:] = state[f"{place}.trained"]
 
 
-class LeaderSgd:
+class LeaderSgd(Agreement):
     """The agreement of one of several hosts; tables as for `make_agreement`."""
 
     def __init__(self, transport: Transport, tables: dict[str, np.ndarray], how: Leader) -> None:
@@ -127,10 +124,10 @@ class LeaderSgd:
         """running loss; float32, as a checkpoint keeps it"""
         self._heard = Stats(0, 0.0, 0)
         self._watch = Watch(tables)
-        self._moved = {name: np.zeros(len(table), np.uint8) for name, table in tables.items()}
+        self._moved = {name: np.zeros(len(table), bool) for name, table in tables.items()}
         self._number = 0
 
-    def open(self, work: Work) -> None:
+    def begin_round(self, work: Work) -> None:
         """Every row is here already."""
         self._number = work.round.number
 
@@ -143,7 +140,7 @@ class LeaderSgd:
                 for level in self.levels:
                     self._moved_by(name, level.draw(name, level.pull))
 
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Choose leaders, and take a share of their rows."""
         self._average_loss()
         for name in self.tables:
@@ -155,31 +152,30 @@ class LeaderSgd:
             for name in self.tables:
                 self._moved_by(name, level.draw(name, level.share))
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The mean over the hosts that have changed a row, at rank 0."""
         return average(self.transport, self.tables, {name: m.astype(np.float32) for name, m in self._moved.items()})
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """This host's rows, its running loss, and what leaders gave it."""
-        kept = {"loss": np.array([[self.loss]], np.float32)}
+        kept: State = {"loss": np.array(self.loss)}
         for level in self.levels:
-            kept |= level.memory
+            kept |= level.state_dict()
         for name, table in self.tables.items():
-            kept |= {name: table, f"{name}.moved": self._moved[name][None].astype(np.float32)}
+            kept |= {name: table, f"{name}.moved": self._moved[name]}
         return {f"leader.{name}": array for name, array in kept.items()}
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Go on as this host was; on another number of hosts all go on from the mean, without a leader."""
-        mine = memories[self.transport.rank] if len(memories) == self.transport.hosts else {}
+        mine = states[self.transport.rank] if len(states) == self.transport.hosts else {}
         if "leader.loss" in mine:
             kept = {name.removeprefix("leader."): array for name, array in mine.items()}
-            self.loss = kept["loss"][0, 0]
+            self.loss = np.float32(kept["loss"])
             for level in self.levels:
-                level.recall(kept)
+                level.load_state_dict(kept)
             for name, table in self.tables.items():
                 table[:] = kept[name]
-                self._moved[name][:] = kept[f"{name}.moved"][0]
+                self._moved[name][:] = kept[f"{name}.moved"]
         self._watch.look_again()
 
     def _average_loss(self) -> None:
@@ -193,9 +189,9 @@ class LeaderSgd:
         """Remember which rows this host has trained since it last looked."""
         changed = self._watch.changed(name)
         for level in self.levels:
-            level.trained[name][changed] = 1
+            level.trained[name][changed] = True
         self._moved_by(name, changed)
 
     def _moved_by(self, name: str, ids: np.ndarray) -> None:
-        self._moved[name][ids] = 1
+        self._moved[name][ids] = True
         self._watch.look(name, ids)

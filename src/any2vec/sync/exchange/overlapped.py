@@ -16,16 +16,17 @@ import numpy as np
 
 from any2vec.cluster.transport import Transport
 from any2vec.sync.base.copying import put_rows, rows_of
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.tracking import Inspector, Tracked, Tracker
 from any2vec.sync.rules.block import Rule
-from any2vec.types import Round, Work
+from any2vec.types import Round, State, Work
 
 _CHANNEL = "behind"
 _KEPT = "now."
 """before the name of a table: its tracked rows at the start of a round, in a checkpoint"""
 
 
-class Overlapped:
+class Overlapped(Agreement):
     """The agreement of one host by PullModel-Opt with overlap.
 
     Args:
@@ -49,7 +50,7 @@ class Overlapped:
         """what it started from"""
         self._recalled: dict[str, np.ndarray] = {}
 
-    def open(self, work: Work) -> None:
+    def begin_round(self, work: Work) -> None:
         """Nothing, but for the first round, whose rows nobody has pulled yet."""
         if self._now is None:
             self._begin(self._fetch_next())
@@ -57,7 +58,7 @@ class Overlapped:
                 self._replace(name, rows)
             self._behind = self._thread.submit(self._step, None, {})
 
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Wait for what ran behind the round; go over to the next one's rows; leave this one's to the background."""
         done = self._now
         assert done is not None and self._behind is not None, "a round closes that was not opened"
@@ -75,23 +76,22 @@ class Overlapped:
             self._add_own(name, np.concatenate(owned), np.concatenate(moved))
         self._behind = self._thread.submit(self._step, done, changes)
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables at rank 0, every round that has closed included."""
         if self._behind is not None:
             self._behind.result()
-        return self._tracker.collect()
+        return self._tracker.gather_result()
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """What rounding has left out, and the rows from which the next round starts."""
         kept = {} if self._now is None else {_KEPT + name: np.concatenate(rows) for name, rows in self._start.items()}
-        return self._tracker.residuals.tables | kept
+        return self._tracker.residuals.state_dict() | kept
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Take up what a former run left; with another number of hosts the next round starts from the agreed rows."""
-        self._tracker.residuals.recall(memories, self.transport.rank, self.transport.hosts)
-        if len(memories) == self.transport.hosts:
-            own = memories[self.transport.rank]
+        self._tracker.residuals.load_state_dict(states, self.transport.rank, self.transport.hosts)
+        if len(states) == self.transport.hosts:
+            own = states[self.transport.rank]
             self._recalled = {name: own[_KEPT + name] for name in self.tables if _KEPT + name in own}
 
     def _step(self, done: Tracked | None, changes: dict[str, list[np.ndarray]]) -> Tracked | None:

@@ -12,12 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from any2vec.cluster.transport import Transport
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.tracking import Inspector, Tracked, Tracker
 from any2vec.sync.rules.block import Rule
-from any2vec.types import Work
+from any2vec.types import State, Work
 
 
-class Pulled:
+class Pulled(Agreement):
     """The agreement of one host by PullModel-Base or, with `by_label`, PullModel-Opt.
 
     Args:
@@ -34,14 +35,14 @@ class Pulled:
         self._tracker = Tracker(transport, tables, rule, bits, by_label, inspector, threads=threads)
         self._tracked: Tracked | None = None
 
-    def open(self, work: Work) -> None:
+    def begin_round(self, work: Work) -> None:
         """Find out which rows the round needs, and pull them."""
         self._tracked = tracked = self._tracker.fetch(work.epoch, work.round)
         self._tracker.put(self.tables, tracked)
         if self._tracker.bits == 32:
             self._tracked = replace(tracked, values={})  # nobody asks what values a row had before the round
 
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Push the tracked rows to their owners, who merge them."""
         tracked, are_changes = self._tracked, self._tracker.bits < 32
         assert tracked is not None, "a round closes that was not opened"
@@ -52,15 +53,14 @@ class Pulled:
         self._tracker.push(tracked, outgoing, are_changes)
         self._tracked = None
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """What rounding has left out."""
-        return self._tracker.residuals.tables
+        return self._tracker.residuals.state_dict()
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Take up what rounding left out of a former run."""
-        self._tracker.residuals.recall(memories, self.transport.rank, self.transport.hosts)
+        self._tracker.residuals.load_state_dict(states, self.transport.rank, self.transport.hosts)
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0."""
-        return self._tracker.collect()
+        return self._tracker.gather_result()

@@ -18,12 +18,13 @@ from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.plan.sharding.striped import Deal
 from any2vec.sync.base.copying import put_rows, rows_of
 from any2vec.sync.base.crew import Crew
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.rules.block import Rule, gather_blocks
 from any2vec.sync.rules.residual import Residuals
-from any2vec.types import Work
+from any2vec.types import State
 
 
-class Replicated:
+class Replicated(Agreement):
     """The agreement of one host by RepModel-Base or, with `sparse`, RepModel-Opt.
 
     Args:
@@ -53,10 +54,7 @@ class Replicated:
                     rows = rows_of(table, self._deal.rows(places))
                     self._take(name, places, unpack_rows(pack_rows(rows, bits)))
 
-    def open(self, work: Work) -> None:
-        """Every row is here already."""
-
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Agree on what the round changed; while one table travels, the other one is packed, merged or copied."""
         own = {}
         for name in self.tables:
@@ -71,16 +69,15 @@ class Replicated:
                 slots, values = self._read(list(parts), high - low)
                 self._take(name, low + slots, values)
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """What rounding has left out."""
-        return self.residuals.tables
+        return self.residuals.state_dict()
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Take up what rounding left out of a former run."""
-        self.residuals.recall(memories, self.transport.rank, self.transport.hosts)
+        self.residuals.load_state_dict(states, self.transport.rank, self.transport.hosts)
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0."""
         if self.bits == 32:
             return self.tables if self.transport.rank == 0 else None

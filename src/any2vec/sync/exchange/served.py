@@ -11,19 +11,20 @@ from any2vec.cluster.codec import pack_rows, unpack_rows
 from any2vec.cluster.transport import Transport
 from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.plan.sharding.striped import Deal
+from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.tracking import Inspector
 from any2vec.sync.rules.block import Block, gather_blocks
 from any2vec.sync.rules.residual import Residuals
 from any2vec.tables.server.blocks.row_block import Added, RowBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.server import RowServer
-from any2vec.types import Work
+from any2vec.types import State, Work
 
 SETTLE_EVERY = 16
 """trainers that do not wait for each other meet after so many rounds, and at the end of an epoch"""
 
 
-class Served(ABC):
+class Served(Agreement, ABC):
     """The agreement of one host with row servers; what is pushed at the end of a round, and how, is a subclass's.
 
     A trainer's clock is its number of rounds in this run. No host waits for another at the end of a round; checkpoints
@@ -68,7 +69,7 @@ class Served(ABC):
         """the values that they had when they were pulled"""
         server.start()
 
-    def open(self, work: Work) -> None:
+    def begin_round(self, work: Work) -> None:
         """Find out which rows the round needs, and pull them."""
         marks = {name: np.zeros(len(table), np.uint8) for name, table in self.tables.items()}
         for start, stop in work.round.parts:
@@ -79,36 +80,35 @@ class Served(ABC):
         for name, ids in self._needed.items():
             self.tables[name][ids] = self._start[name]
 
-    def close(self) -> None:
+    def end_round(self) -> None:
         """Push what the round made of its rows; nobody is waited for."""
         self._push_round()
         self.client.tick(self.clock)
         self.clock += 1
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The rows of all servers, at rank 0, with every push in them."""
-        self.client.drain()
+        self.client.flush()
         self.transport.barrier("drain")
         tables = gather_blocks(self.transport, {name: block.copy() for name, block in self._blocks.items()}, self._deal)
         self.transport.barrier("drain")  # before it, no host may push again
         return tables
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """What rounding has left out."""
-        return self.residuals.tables
+        return self.residuals.state_dict()
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Take up what rounding left out of a former run."""
-        self.residuals.recall(memories, self.transport.rank, self.transport.hosts)
+        self.residuals.load_state_dict(states, self.transport.rank, self.transport.hosts)
 
     def facts(self) -> dict[str, dict[str, int]]:
         """Histograms of this host's server, as `RowServer.facts`."""
         return self.client.server.facts()
 
-    def finish(self) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """End the server, once all hosts have come here."""
-        self.client.leave()
+        self.client.close(error)
 
     @abstractmethod
     def _push_round(self) -> None:

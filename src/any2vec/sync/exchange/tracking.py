@@ -122,7 +122,7 @@ class Tracker:
             found[name] = _split(changes, ids)
         return found
 
-    def collect(self) -> dict[str, np.ndarray] | None:
+    def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0; None elsewhere."""
         blocks = {name: block.rows.copy() for name, block in self.blocks.items()}
         return gather_blocks(self.transport, blocks, self.deal)

@@ -30,9 +30,10 @@ from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.base.circle import Circle
 from any2vec.sync.rules.replica_rule import FINISHED, STANDING, WORKING, Phase
 from any2vec.tables.replica import Replica
+from any2vec.types import Service, ShardedStateful
 
 
-class Averaged(ABC):
+class Averaged(Service, ShardedStateful, ABC):
     """One trainer's side of a round of averages.
 
     Args:
@@ -120,13 +121,13 @@ class Averaged(ABC):
         else:
             merge_towards(value, self.target, 1.0 if is_last else self.share)
 
-    def stand(self) -> None:
+    def quiesce(self) -> None:
         """All have heard of it in the round before."""
         assert self._agreed >= STANDING, "a trainer works"
 
-    def part(self) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """All have heard of it in the round before."""
-        assert self._agreed == FINISHED, "a trainer has batches left"
+        assert error is not None or self._agreed == FINISHED, "a trainer has batches left"
 
     def slice_of(self, rank: int) -> slice:
         """The parameters that a trainer owns."""
@@ -142,17 +143,8 @@ class Averaged(ABC):
         return parts
 
     @abstractmethod
-    def model(self) -> np.ndarray | None:
-        """The parameters that count as the model, at rank 0, after `stand` or `part`. Collective."""
-
-    @property
-    @abstractmethod
-    def memory(self) -> dict[str, np.ndarray]:
-        """What must be remembered beside the replica: float32 with two dimensions."""
-
-    @abstractmethod
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """Take up memories of a former run, by rank, before `start`."""
+    def gather_result(self) -> np.ndarray | None:
+        """The parameters that count as the model, at rank 0, after `quiesce` or `close`. Collective."""
 
     @abstractmethod
     def _result(self, total_S: np.ndarray) -> np.ndarray:
@@ -162,7 +154,7 @@ class Averaged(ABC):
 class ModelAveraging(Averaged):
     """S-MA, and FR-MA with a blend of share 1: the result is the mean. The model is the mean of the replicas."""
 
-    def model(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         if self.rank:
             self.circle.send(0, [Part("dense", self.replica.value.copy())], "model")
             return None
@@ -172,13 +164,6 @@ class ModelAveraging(Averaged):
             (part,) = self.circle.recv(rank, "model")
             add_replica(total_Q, self.circle.numbers(rank, part, len(total_Q)))
         return self._mean(total_Q)
-
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        return {}
-
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """The replicas are all there is."""
 
     def _result(self, total_S: np.ndarray) -> np.ndarray:
         return self._mean(total_S)

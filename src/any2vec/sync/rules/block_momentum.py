@@ -12,6 +12,7 @@ from any2vec.sync.base.circle import Circle
 from any2vec.sync.rules.averaged_replica import Averaged
 from any2vec.sync.rules.replica_rule import from_slices
 from any2vec.tables.replica import Replica
+from any2vec.types import State
 
 
 class BlockMomentum(Averaged):
@@ -34,17 +35,16 @@ class BlockMomentum(Averaged):
         own = self.slice_of(self.rank)
         self.velocity = np.zeros(own.stop - own.start, np.float32)
 
-    def model(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         return None if self.rank else self.target.copy()
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         own = self.slice_of(self.rank)
-        return {"bmuf.global": self.target[own][None].copy(), "bmuf.velocity": self.velocity[None].copy()}
+        return {"bmuf.global": self.target[own].copy(), "bmuf.velocity": self.velocity.copy()}
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
+    def load_state_dict(self, states: Sequence[State]) -> None:
         """Of any number of trainers: their slices, one behind the other, are the whole."""
-        known, velocity = (from_slices(name, memories, len(self.target)) for name in ("bmuf.global", "bmuf.velocity"))
+        known, velocity = (from_slices(name, states, len(self.target)) for name in ("bmuf.global", "bmuf.velocity"))
         if known is not None:
             self.target[:] = known
             self.is_recalled = True

@@ -19,6 +19,7 @@ from any2vec.kernels.replicas.replicas import move_centre
 from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.server import RowServer
+from any2vec.types import Service
 
 PULL, READ, WRITE, PROGRESS = range(1, 5)
 """operations: a slice, or a piece of it and where it begins, for the difference; nothing for the slice; a slice for
@@ -130,8 +131,8 @@ class CentreBlock:
         return array
 
 
-class ServedCentre:
-    """One host's way to the centre, and the server of what it owns of it. Every host makes one, starts and leaves it.
+class ServedCentre(Service):
+    """One host's way to the centre, and the server of what it owns of it. Every host makes one, starts and closes it.
 
     Args:
         size: Q, 1 or more.
@@ -161,9 +162,9 @@ class ServedCentre:
         """Begin to serve."""
         self.server.start()
 
-    def leave(self, timeout: float | None = None) -> None:
-        """This host asks for nothing more; returns when no host does. `timeout` and errors as `RowClient.leave`."""
-        self.client.leave(timeout)
+    def close(self, error: BaseException | None = None, *, timeout: float | None = None) -> None:
+        """This host asks for nothing more; returns when no host does. `timeout` and errors as `RowClient.close`."""
+        self.client.close(error, timeout=timeout)
 
     def pull(self, seen_Q: np.ndarray) -> np.ndarray:
         self.server.check()

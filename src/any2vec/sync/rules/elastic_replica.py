@@ -16,13 +16,14 @@ from any2vec.errors import HostError
 from any2vec.kernels.replicas.replicas import copy_replica, merge_difference
 from any2vec.sync.base.circle import Circle
 from any2vec.sync.rules.centre import Centre
-from any2vec.sync.rules.replica_rule import STANDING, WORKING, Phase, from_slices
+from any2vec.sync.rules.replica_rule import STANDING, WORKING, Phase, ReplicaRule, from_slices
 from any2vec.tables.replica import Replica
+from any2vec.types import State
 
 _KEPT = "easgd.centre"
 
 
-class ElasticReplica:
+class ElasticReplica(ReplicaRule):
     """One trainer's side of S-EASGD or FR-EASGD.
 
     Args:
@@ -79,18 +80,20 @@ class ElasticReplica:
     def merge(self) -> None:
         merge_difference(self.replica.value, self.difference)
 
-    def stand(self) -> None:
+    def quiesce(self) -> None:
         """Rank 0 reads the centre, before and after which all stand still."""
         self.circle.meet()
         self._keep()
         self.circle.meet()
 
-    def part(self) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """Wait for the others at the centre, as long as any of them goes on.
 
         Raises:
             HostError: a trainer has neither finished nor synchronised for `patience` seconds.
         """
+        if error is not None:
+            return
         before, until, pause = -1, 0.0, 0.002
         while True:
             pulls_T, is_done_T = self.centre.progress(True)
@@ -108,15 +111,14 @@ class ElasticReplica:
             pause = min(2 * pause, 0.5)
         self._keep()
 
-    def model(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         return self._kept
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        return {} if self._kept is None else {_KEPT: self._kept[None].copy()}
+    def state_dict(self) -> State:
+        return {} if self._kept is None else {_KEPT: self._kept.copy()}
 
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        self._kept = from_slices(_KEPT, memories, len(self.replica.value)) if self.rank == 0 else None
+    def load_state_dict(self, states: Sequence[State]) -> None:
+        self._kept = from_slices(_KEPT, states, len(self.replica.value)) if self.rank == 0 else None
 
     def _keep(self) -> None:
         if self.rank == 0:

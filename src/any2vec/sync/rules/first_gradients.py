@@ -21,10 +21,10 @@ class Told(Protocol):
     """Who holds what else of a step takes effect with it: the rows of the trainers that were accepted."""
 
     def tell(self, step: int, trainers: Sequence[int]) -> None:
-        """These trainers, ascending, and no others, are accepted for a step. Step by step, from 0."""
+        """These trainers, ascending, and no others, are accepted for a step; it has taken effect when this returns.
 
-    def settle(self) -> None:
-        """Wait until what was told has taken effect."""
+        Step by step, from 0.
+        """
 
 
 class FirstGradients:
@@ -99,11 +99,6 @@ class FirstGradients:
         for step, trainers in closed:
             if self.told is not None:
                 self.told.tell(step, trainers)
-
-    def settle(self) -> None:
-        self.publish()
-        if self.told is not None:
-            self.told.settle()
 
     def facts(self) -> dict[str, Any]:
         return {"steps": self.step}

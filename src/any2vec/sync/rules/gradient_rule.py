@@ -47,10 +47,8 @@ class GradientRule(Protocol):
         """From where a trainer goes on that has rested."""
 
     def publish(self) -> None:
-        """Tell others what was decided, after those who waited for it have been answered."""
-
-    def settle(self) -> None:
-        """Wait until what was told has taken effect."""
+        """Tell others what was decided, after those who waited for it have been answered; it has taken effect then."""
+        return
 
     def facts(self) -> dict[str, Any]:
         """Counts for the summary."""

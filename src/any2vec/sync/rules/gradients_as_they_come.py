@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.sync.rules.gradient_rule import UNKNOWN
+from any2vec.sync.rules.gradient_rule import UNKNOWN, GradientRule
 from any2vec.tables.replica import Replica
 from any2vec.tables.server.clocks import END, REST, Clocks
 
 
-class GradientsAsTheyCome:
+class GradientsAsTheyCome(GradientRule):
     """A `GradientRule`.
 
     Args:
@@ -61,12 +61,6 @@ class GradientsAsTheyCome:
 
     def position(self, trainer: int) -> int:
         return self.clocks.of(trainer)
-
-    def publish(self) -> None:
-        """Nobody else is concerned."""
-
-    def settle(self) -> None:
-        """What has come has taken effect."""
 
     def facts(self) -> dict[str, Any]:
         """steps; overtaken: gradients by steps of others since the read; staleness (bounded): reads by batches."""

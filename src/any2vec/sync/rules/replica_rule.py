@@ -12,14 +12,19 @@ from typing import Protocol
 import numpy as np
 
 from any2vec.tables.replica import Replica
+from any2vec.types import Service, ShardedStateful, State
 
 WORKING, STANDING, FINISHED = 0, 1, 2
 """what a trainer says of itself in a sync: its workers run, they stand still for a while, or it has no batch left"""
 Phase = Callable[[], None]
 
 
-class ReplicaRule(Protocol):
-    """One trainer's side of a rule; one sync at a time."""
+class ReplicaRule(Service, ShardedStateful, Protocol):
+    """One trainer's side of a rule; one sync at a time.
+
+    It starts when all trainers are here, with equal replicas or those of a checkpoint; it quiesces when they stand
+    still and no sync is under way; it closes behind the last sync, when that is so of all trainers. Collective.
+    """
 
     rank: int
     replica: Replica
@@ -48,34 +53,18 @@ class ReplicaRule(Protocol):
         Where all stand still the sync was nothing but that word: there is nothing to merge.
         """
 
-    def start(self) -> None:
-        """All trainers are here, with equal replicas or recalled ones. Collective."""
-
     def snapshot(self, standing: int) -> None:
         """Begin a sync with the replica of this moment, while workers run."""
 
     def merge(self) -> None:
         """End a sync: bring what was communicated into the replica, while workers run."""
 
-    def stand(self) -> None:
-        """All trainers stand still, and no sync is under way. Collective."""
-
-    def part(self) -> None:
-        """The last sync is done; returns when that is so of all trainers."""
-
-    def model(self) -> np.ndarray | None:
-        """The parameters that count as the model, at rank 0, after `stand` or `part`. Collective."""
-
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        """What must be remembered beside the replica, after `stand`: float32 with two dimensions."""
-
-    def recall(self, memories: Sequence[dict[str, np.ndarray]]) -> None:
-        """Take up memories of a former run, by rank, before `start`."""
+    def gather_result(self) -> np.ndarray | None:
+        """The parameters that count as the model, at rank 0, after `quiesce` or `close`. Collective."""
 
 
-def from_slices(name: str, memories: Sequence[dict[str, np.ndarray]], size: int) -> np.ndarray | None:
+def from_slices(name: str, states: Sequence[State], size: int) -> np.ndarray | None:
     """An array of `size` numbers whose slices ranks remembered in their order; None where they do not make it up."""
-    slices = [np.asarray(memory[name], np.float32).reshape(-1) for memory in memories if name in memory]
+    slices = [np.asarray(state[name], np.float32) for state in states if name in state]
     whole = np.concatenate(slices) if slices else np.empty(0, np.float32)
     return whole if whole.size == size else None

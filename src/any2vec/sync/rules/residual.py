@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from any2vec.sync.base.copying import put_rows, rows_of
+from any2vec.types import State
 
 
 class Residuals:
@@ -33,10 +34,14 @@ class Residuals:
             left -= arrived_KD
             put_rows(self.tables[name], ids, left)
 
-    def recall(self, memories: Sequence[Mapping[str, np.ndarray]], rank: int, hosts: int) -> None:
+    def state_dict(self) -> State:
+        """What is owed."""
+        return self.tables
+
+    def load_state_dict(self, states: Sequence[State], rank: int, hosts: int) -> None:
         """Owe what was owed; where the number of hosts is another, rank 0 owes all of it."""
-        mine = memories[rank : rank + 1] if len(memories) == hosts else memories if rank == 0 else ()
-        for memory in mine:
+        mine = states[rank : rank + 1] if len(states) == hosts else states if rank == 0 else ()
+        for state in mine:
             for name, owed in self.tables.items():
-                if name in memory:
-                    owed += memory[name]
+                if name in state:
+                    owed += state[name]

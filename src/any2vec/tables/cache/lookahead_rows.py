@@ -27,6 +27,7 @@ from any2vec.kernels.rows.rank_sums import sum_in_turn
 from any2vec.kernels.rows.rows import gather_rows, scatter_rows
 from any2vec.plan.lookahead.exact import CLEAN_SHARE, StepPlan, plan_steps
 from any2vec.plan.lookahead.moves import Exchange
+from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache.lookahead_threads import ACK, Fetcher, Janitor, Stepper
 from any2vec.tables.row_optimiser import RowOptimiser
@@ -41,7 +42,7 @@ _CACHE_BYTES = 1 << 30
 """of a cache whose size is not given; memory is taken as rows come to stand in it"""
 
 
-class BagpipeRows:
+class BagpipeRows(RowAccess):
     """One trainer's access, for one worker, to rows of `StoredBlock`s on row servers.
 
     Every trainer plans for itself: plans are pure, cost no bytes, and tell which rows every message holds.
@@ -130,9 +131,6 @@ class BagpipeRows:
             raise InputError(f"Gradients of step {step} are pushed, and its rows have not been read just before.")
         self._change(self._plan, rows.gradients(gradient_PW))
 
-    def rest(self) -> None:
-        """Changed rows are written back when their time is over."""
-
     def flush(self) -> None:
         """Write all changed rows back; they stay in the cache. All trainers come here between the same two steps.
 
@@ -153,13 +151,25 @@ class BagpipeRows:
         for peer in self._peers():
             self.transport.recv(peer, ACK, "flushed")
 
-    def finish(self) -> None:
-        """Take part, without rows, in the steps that others still have; flush, and end.
+    def close(self, error: BaseException | None = None) -> None:
+        """Take part, without rows, in the steps that others still have; flush; end the threads.
+
+        error: the threads end at once, whatever is not written back.
 
         Raises:
             InputError: this trainer has batches left.
             HostError: a server or a trainer is lost.
         """
+        if error is None:
+            self._finish_steps()
+        lanes = self._fetcher, self._stepper, self._janitor
+        for lane in lanes:  # all of them first: one may wait for another
+            lane.stop()
+        for lane in lanes:
+            lane.close(patience=LEAVE)
+
+    def _finish_steps(self) -> None:
+        """The steps that others still have, and all that is to be written."""
         while self.first_step + self._done < self.num_steps:
             plan = self._next_plan()
             if len(plan.row_U):
@@ -170,15 +180,6 @@ class BagpipeRows:
             self._change(plan, np.empty((0, self.optimiser.width), np.float32))
         self.flush()
         self._janitor.hear()
-        self.end()
-
-    def end(self) -> None:
-        """End the threads, whatever is not written back: `finish` does it, and whoever gives up."""
-        lanes = self._fetcher, self._stepper, self._janitor
-        for lane in lanes:  # all of them first: one may wait for another
-            lane.stop()
-        for lane in lanes:
-            lane.end(LEAVE)
 
     def facts(self) -> dict[str, Any]:
         """Counts and shares for the summary; shares are of all distinct rows of all steps: those of which something

@@ -136,7 +136,7 @@ class Janitor(Background):
             value_KC = np.empty((len(rows), self._cache.shape[1]), np.float32)
             gather_rows(self._cache, slots, value_KC)
             self._client.push(self._name, rows, value_KC, 0, is_delta=False)
-            self._client.drain()
+            self._client.flush()
         if number >= 0:
             for peer in self._heard:
                 self.transport.send(peer, [control(number)], ACK, ACK)

@@ -11,6 +11,7 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.errors import InputError
+from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache.versioned_cache import BatchExchange, HetCache
 from any2vec.tables.server.blocks.versioned_block import EXCHANGE
@@ -21,7 +22,7 @@ FLUSHED_AT_ONCE = 1 << 16
 """rows whose changes go into one message of a flush"""
 
 
-class HetRows:
+class HetRows(RowAccess):
     """One worker's RowAccess through the trainer's cache: one message a step and owner.
 
     The message before a batch is read carries what the batches before have left to push, and the questions of this one.
@@ -77,9 +78,6 @@ class HetRows:
         self.cache.change(exchange, changed_UC)
         self._exchange = None
 
-    def rest(self) -> None:
-        """Changes reach the owners within their bounds; where trainers meet is no bound."""
-
     def flush(self) -> None:
         """Bring the changes of this host to the rows' owners; returns when they are there.
 
@@ -92,8 +90,10 @@ class HetRows:
         for first in range(0, max(1, self.cache.capacity), FLUSHED_AT_ONCE):
             self._carry_out(self.cache.begin_flush(first, first + FLUSHED_AT_ONCE))
 
-    def finish(self) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """No batch follows. The last worker of the host to say so brings all that is left to the owners."""
+        if error is not None:
+            return
         self._let_go()
         if not self._has_finished:
             self._has_finished = True

@@ -17,6 +17,7 @@ from any2vec.errors import HostError, InputError
 from any2vec.tables.server.owned_bags import PUSH_BAGS, OwnedBags
 from any2vec.tables.server.request import ANY_TIME, UNKNOWN, WITH_VERSIONS, Request, answers_on, read_answer
 from any2vec.tables.server.server import RowServer
+from any2vec.types import Service
 
 IN_FLIGHT = 64
 """pushes that may be under way at once, unanswered"""
@@ -24,16 +25,16 @@ _LONGER = 1.5
 """an asker waits so many times longer than a server lets it wait: then the server's own sentence comes first"""
 
 
-class RowClient:
+class RowClient(Service):
     """One host's way to the servers of a channel; its own block is reached without a message. Threads take turns.
 
-    A push that a server refuses is told of by a later call, at the latest by `drain`.
+    A push that a server refuses is told of by a later call, at the latest by `flush`.
 
     Args:
         server: this host's own, of the same channel.
         bounds: rank h owns the rows [bounds[h], bounds[h + 1]) of every table; h owns none where they are equal.
         lane: 0, and other numbers for other threads of this host that are not to take turns with this one: each of them
-            has a client of its own. The one of lane 0 ticks and leaves, for all.
+            has a client of its own. The one of lane 0 ticks and closes, for all.
     """
 
     def __init__(self, server: RowServer, bounds: Sequence[int], in_flight: int = IN_FLIGHT, lane: int = 0) -> None:
@@ -194,7 +195,7 @@ class RowClient:
                     self._send(host, self._request("tick", None, clock), [])
             self.server.tick(clock)
 
-    def drain(self) -> None:
+    def flush(self) -> None:
         """Wait until every push has arrived and been answered.
 
         Raises:
@@ -204,21 +205,23 @@ class RowClient:
             while self._under_way:
                 self._receive(next(iter(self._under_way.values())))
 
-    def leave(self, timeout: float | None = None) -> None:
-        """Drain, tell all servers that this host asks for nothing more, and see the own server end.
+    def close(self, error: BaseException | None = None, *, timeout: float | None = None) -> None:
+        """Flush, tell all servers that this host asks for nothing more, and see the own server end.
 
         timeout: seconds that others may go on asking; None: the server's patience.
 
         Raises:
             HostError: another host goes on asking, or is lost.
         """
+        if error is not None:
+            return
         with self._lock:
-            self.drain()
+            self.flush()
             for host in range(self.transport.hosts):
                 if host != self.transport.rank:
                     self._send(host, self._request("leave", None, ANY_TIME), [])
             self.server.leave(self.transport.rank)
-        self.server.join(timeout)
+        self.server.close(timeout=timeout)
 
     def _pull(
         self, wanted: Mapping[str, np.ndarray], clock: int, option: int

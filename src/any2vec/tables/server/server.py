@@ -29,9 +29,10 @@ from any2vec.tables.server.request import (
     refusal,
 )
 from any2vec.tables.server.served_block import ServedBlock
+from any2vec.types import Service
 
 
-class RowServer:
+class RowServer(Service):
     """Serves blocks over the channels NAME?(requests) and NAME! (answers); `start` it once.
 
     Args:
@@ -69,12 +70,14 @@ class RowServer:
         """Begin to serve; what was asked before waits in the inbox."""
         self._thread.start()
 
-    def join(self, timeout: float | None = None) -> None:
+    def close(self, error: BaseException | None = None, *, timeout: float | None = None) -> None:
         """Wait until every other host has left, at most `timeout` seconds; None: `patience`.
 
         Raises:
             HostError: somebody has not, or the server had ended by an error.
         """
+        if error is not None:
+            return
         self._thread.join(self.patience if timeout is None else timeout)
         self.check()
         if self._thread.is_alive():

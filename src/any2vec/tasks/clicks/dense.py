@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from any2vec.models.clicks.config import ClickModel
 from any2vec.plan.order.roles import Roles
 from any2vec.sync.base.circle import Circle
 from any2vec.sync.base.dense import DenseAgreement, NoAgreement
-from any2vec.sync.drivers.shadow import ShadowSync
 from any2vec.sync.gradient_make import make_gradients
 from any2vec.sync.options.replica_names import (
     Async,
@@ -32,17 +31,10 @@ from any2vec.sync.rules.centre import ServedCentre
 from any2vec.sync.rules.first_gradients import Told
 from any2vec.sync.rules.replica_rule import from_slices
 from any2vec.tables.replica import Replica
+from any2vec.types import Service, State
 
 
-class Served(Protocol):
-    """What serves a common copy, on every host."""
-
-    def start(self) -> None: ...
-
-    def leave(self, timeout: float | None = None) -> None: ...
-
-
-class HostDense:
+class HostDense(Service):
     """One host's side; its agreement is None where it has nothing to say.
 
     Args:
@@ -51,7 +43,7 @@ class HostDense:
     """
 
     def __init__(
-        self, agreement: DenseAgreement | None, replica: Replica, is_trainer: bool, served: Served | None = None,
+        self, agreement: DenseAgreement | None, replica: Replica, is_trainer: bool, served: ServedCentre | None = None,
         starts_alike: bool = False,
     ) -> None:  # fmt: skip
         self.agreement = agreement
@@ -66,62 +58,52 @@ class HostDense:
         if self.agreement is not None:
             self.agreement.start()
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         """Nothing is on its way. Collective."""
         if self.agreement is not None:
-            self.agreement.settle()
+            self.agreement.quiesce()
 
-    def end(self) -> None:
-        """No batch follows."""
-        if self.agreement is not None:
-            self.agreement.finish()
-
-    def abandon(self) -> None:
-        """Whatever works behind the training ends."""
-        if isinstance(self.agreement, ShadowSync):
-            self.agreement.abandon()
-
-    def model(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         """The parameters that count, at rank 0. Collective."""
-        return self.agreement.model() if self.agreement is not None and self._is_trainer else None
+        return self.agreement.gather_result() if self.agreement is not None and self._is_trainer else None
 
-    @property
-    def memory(self) -> dict[str, np.ndarray]:
-        """Replica, state of its optimiser, and what the agreement remembers: (1, n) each."""
+    def state_dict(self) -> State:
+        """Replica, state of its optimiser, and that of the agreement."""
         if self.agreement is None:
             return {}
-        own = {"replica": self.replica.value, "replica.count": np.array([self.replica.count], np.float32)}
-        own |= {f"replica.{name}": state for name, state in self.replica.state.items()} | self.agreement.memory
-        return {name: array.reshape(1, -1) for name, array in own.items() if array.size}
+        own = {"replica": self.replica.value, "replica.count": np.array(self.replica.count)}
+        own |= {f"replica.{name}": array for name, array in self.replica.state.items()}
+        return own | self.agreement.state_dict()
 
-    def recall(self, memories: list[dict[str, np.ndarray]], agreed_Q: np.ndarray, rank: int) -> None:
+    def load_state_dict(self, states: Sequence[State], agreed_Q: np.ndarray, rank: int) -> None:
         """Go on from what a former run had, by rank.
 
         agreed_Q: its parameters, float32 (Q,), for a trainer that is new, or where all are to be alike.
         """
-        if self.agreement is None or not memories:
+        if self.agreement is None or not states:
             return
-        known = [{name: array[0] for name, array in one.items()} for one in memories]
-        has_own = not self._starts_alike and rank < len(known) and "replica" in known[rank]
-        mine = known[rank if has_own else 0]
+        has_own = not self._starts_alike and rank < len(states) and "replica" in states[rank]
+        mine = states[rank if has_own else 0]
         self.replica.value[:] = mine["replica"] if has_own else agreed_Q
         count = mine["replica.count"]
-        is_served = not count[0]  # servers have made the steps, and have the state
+        is_served = not count.item()  # servers have made the steps, and have the state
         if is_served:
-            count = next((one["count"] for one in known if "count" in one), count)
-        self.replica.count = int(count[0])
+            count = next((one["count"] for one in states if "count" in one), count)
+        self.replica.count = int(count.item())
         for name, array in self.replica.state.items():
-            served = from_slices(name, known, len(agreed_Q)) if is_served else None
+            served = from_slices(name, states, len(agreed_Q)) if is_served else None
             array[:] = mine[f"replica.{name}"] if served is None else served
-        self.agreement.recall(known)
+        self.agreement.load_state_dict(states)
 
     def facts(self) -> dict[str, Any]:
         return {} if self.agreement is None else self.agreement.facts()
 
-    def finish(self) -> None:
-        """Nobody asks for anything more. Collective."""
+    def close(self, error: BaseException | None = None) -> None:
+        """Nobody asks for anything more; the agreement has closed before. Collective."""
+        if error is not None and self.agreement is not None:
+            self.agreement.close(error)
         if self._served is not None:
-            self._served.leave(LONG_WORK)
+            self._served.close(error, timeout=LONG_WORK)
 
 
 def make_dense(

@@ -24,13 +24,13 @@ from any2vec.tasks.clicks.dense import make_dense
 from any2vec.tasks.clicks.pace import warm_up
 from any2vec.tasks.clicks.prepare import PreparedClicks
 from any2vec.tasks.clicks.rows import make_rows, row_optimiser
-from any2vec.train.checkpoint import FILE
-from any2vec.train.host import Host, Made, histogram, memories, resumed, summed
+from any2vec.train.checkpoint import FILE, Place
+from any2vec.train.host import Host, Made, histogram, resumed, states_by_rank, summed
 from any2vec.train.losses import note_loss, updates_lost
 from any2vec.train.progress import Recorder
 from any2vec.train.remarks import remarks
 from any2vec.train.spec import Request
-from any2vec.types import Stats, Work
+from any2vec.types import State, Stats, Work
 
 _USELESS = 1.5
 """normalised entropy of a model that says less than the share of clicks does, with some room"""
@@ -48,7 +48,7 @@ class Meeting:
 
     def after(self, work: Work, stats: Stats) -> None:
         if self.is_settled(work) and not self.is_alone:
-            self.host.settle()
+            self.host.quiesce()
 
     def is_settled(self, work: Work) -> bool:
         return self.is_alone or work.closes_round
@@ -98,7 +98,7 @@ class ClickHost(Host):
         value_Q = start_values(nets[0], request.spec.run.seed)
         self.dense = make_dense(model, value_Q, transport, self.roles, options, told, self._examples)
         if self.checkpoint is not None:
-            self.dense.recall(list(memories(self.checkpoint.state)), self._agreed_parameters(), rank)
+            self.dense.load_state_dict(states_by_rank(self.checkpoint.state), self._agreed_parameters(), rank)
         self.learner = self._learner(nets) if workers else RestingLearner()
         self.driver = Meeting(self, options is None)
         self._kept_updates = self._collected_updates = 0
@@ -112,8 +112,8 @@ class ClickHost(Host):
         self.dense.start()
 
     def abandon(self, error: BaseException) -> None:
-        self.rows.abandon()
-        self.dense.abandon()
+        self.rows.close(error)
+        self.dense.close(error)
         if isinstance(error, HostError):
             self._note_loss()
 
@@ -125,37 +125,38 @@ class ClickHost(Host):
         if (out / FILE).exists():  # else the run begins anew, in a folder that must be as it was
             note_loss(out, self.transport.rank, self.learner.updates - self._kept_updates)
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         """All hosts stand still: rows first, for what they tell may decide the rest."""
         self._kept_updates = self._collected_updates  # what was collected where hosts met before is stored by now
         for access in self.rows.accesses:
-            access.rest()
-        self.dense.settle()
+            access.quiesce()
+        self.dense.quiesce()
 
     def end(self) -> None:
         for access in self.rows.accesses:
-            access.finish()
-        self.dense.end()
+            access.close()
+        if self.dense.agreement is not None:
+            self.dense.agreement.close()
         self._has_ended = True
 
     def agreed(self) -> dict[str, np.ndarray] | None:
         for access in () if self._has_ended else self.rows.accesses:
             access.flush()
-        self.rows.settle()
+        self.rows.quiesce()
         if isinstance(self.learner, ClickLearner):
             self._collected_updates = self.learner.updates
-        table, dense = self.rows.collect(), self.dense.model()
-        return None if table is None or dense is None else {"rows": table, "dense": dense.reshape(1, -1)}
+        table, dense = self.rows.gather_result(), self.dense.gather_result()
+        return None if table is None or dense is None else {"rows": table, "dense": dense}
 
-    def state(self) -> dict[str, np.ndarray] | None:
+    def state(self) -> State | None:
         found = super().state()
         # Nobody trains on, and changes rows of others, before all have copied theirs.
         self.transport.barrier("state", timeout=LONG_WORK)
         return found
 
     @property
-    def memory(self) -> dict[str, np.ndarray]:
-        return self.dense.memory
+    def memory(self) -> State:
+        return self.dense.state_dict()
 
     def made(self, agreed: dict[str, np.ndarray]) -> Made:
         model, table = self.request.spec.model, agreed["rows"]
@@ -164,7 +165,7 @@ class ClickHost(Host):
         weights = table[:, dim].copy() if dim and model.has_weights else None
         dense, at = {}, 0
         for name, parameter in self._net.named_parameters():
-            dense[name] = agreed["dense"][0, at : at + parameter.numel()].reshape(tuple(parameter.shape)).copy()
+            dense[name] = agreed["dense"][at : at + parameter.numel()].reshape(tuple(parameter.shape)).copy()
             at += parameter.numel()
         counts = np.asarray(self.data.counts_V)
         embeddings = Embeddings(self.data.key_of_rows(), vectors, None, counts, meta={"model": model.as_dict()})
@@ -202,8 +203,8 @@ class ClickHost(Host):
         }  # fmt: skip
 
     def finish(self) -> None:
-        self.dense.finish()
-        self.rows.finish()
+        self.dense.close()
+        self.rows.close()
 
     def _learner(self, nets: list[Any]) -> ClickLearner:
         agreement, options, model = self.dense.agreement, self.request.agreement, self.request.spec.model
@@ -241,9 +242,9 @@ class ClickHost(Host):
         """
         assert self.checkpoint is not None
         found = self.checkpoint.state.get("dense")
-        if found is None or found.shape != (1, len(self.dense.replica.value)):
+        if found is None or found.shape != self.dense.replica.value.shape:
             raise FormatError(f"{FILE} does not hold the dense layers of this run; start again with --overwrite.")
-        return found[0]
+        return found
 
     def _examples(self, index: int) -> int:
         """Examples of this trainer's batch `index`."""
@@ -254,7 +255,7 @@ class ClickHost(Host):
         """The step with which training begins: behind those of a checkpoint."""
         if self.checkpoint is None:
             return 0
-        place = self.checkpoint.place
+        place = Place.of(self.checkpoint.place)
         if not any(place.rest):
             return place.epoch * self.steps.per_epoch
         if self.schedule.rest is not None and self.request.agreement is not None:

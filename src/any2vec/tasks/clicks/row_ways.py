@@ -71,11 +71,9 @@ class RowWay:
     told: HeldRowsTold | None = None
     """on the host that decides which trainers count"""
     facts: Callable[[], dict[str, Any]] = field(default=dict)
-    abandon: Callable[[], None] = lambda: None
-    """ends whatever works behind the accesses"""
 
 
-class OwnSteps:
+class OwnSteps(RowAccess):
     """Rows that go step by step on their own: the agreement about the dense layers may count otherwise."""
 
     def __init__(self, access: RowAccess, first_step: int) -> None:
@@ -89,14 +87,14 @@ class OwnSteps:
         self.access.push(rows, self.step, gradient_PW)
         self.step += 1
 
-    def rest(self) -> None:
-        self.access.rest()
+    def quiesce(self) -> None:
+        self.access.quiesce()
 
     def flush(self) -> None:
         self.access.flush()
 
-    def finish(self) -> None:
-        self.access.finish()
+    def close(self, error: BaseException | None = None) -> None:
+        self.access.close(error)
 
 
 def make_way(setting: RowSetting, transport: Transport) -> RowWay:
@@ -144,9 +142,7 @@ def _bagpipe(setting: RowSetting, transport: Transport) -> RowWay:
         client, _NAME, setting.optimiser, setting.batch_rows, setting.num_steps, trainers=setting.roles.trainers,
         look_ahead=setting.options.row_cache.number, first_step=setting.first_step,
     )  # fmt: skip
-    return RowWay(
-        server, client, [OwnSteps(rows, setting.first_step)], is_placed=True, facts=rows.facts, abandon=rows.end
-    )
+    return RowWay(server, client, [OwnSteps(rows, setting.first_step)], is_placed=True, facts=rows.facts)
 
 
 def _clocked(setting: RowSetting, transport: Transport, bound: int) -> RowWay:

@@ -26,6 +26,7 @@ from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.server.blocks.serving import served_facts
 from any2vec.tasks.clicks.row_ways import RowSetting, make_way
+from any2vec.types import Service
 
 START_SPREAD = 0.05
 """numbers of vectors start uniform within this"""
@@ -48,8 +49,12 @@ class ClickData(ClickSource, Protocol):
     def num_rows(self) -> int: ...
 
 
-class HostRows(Protocol):
-    """This host's side of the rows of a run. What is marked collective, all hosts call together."""
+class HostRows(Service, Protocol):
+    """This host's side of the rows of a run. What is marked collective, all hosts call together.
+
+    It quiesces, collective, when all hosts' accesses have flushed, and closes, collective, when nobody asks for
+    anything more.
+    """
 
     @property
     def accesses(self) -> Sequence[RowAccess]:
@@ -62,23 +67,11 @@ class HostRows(Protocol):
     def place(self) -> Callable[[np.ndarray], np.ndarray] | None:
         """From rows of the table to those that the accesses know; None: they are the same."""
 
-    def start(self) -> None:
-        """Begin to serve."""
-
-    def settle(self) -> None:
-        """All hosts' accesses have flushed. Collective."""
-
-    def collect(self) -> np.ndarray | None:
-        """The table, float32 (V, C), at rank 0. Collective, after `settle`."""
+    def gather_result(self) -> np.ndarray | None:
+        """The table, float32 (V, C), at rank 0. Collective, after `quiesce`."""
 
     def facts(self) -> dict[str, Any]:
         """Counts of this host."""
-
-    def abandon(self) -> None:
-        """Whatever works behind the accesses ends, whatever is left to do."""
-
-    def finish(self) -> None:
-        """Nobody asks for anything more. Collective."""
 
 
 def row_optimiser(model: ClickModel) -> RowOptimiser:
@@ -92,7 +85,7 @@ def fresh_rows(model: ClickModel, row_B: np.ndarray, seed: int) -> np.ndarray:
     return table_BC
 
 
-class OwnRows:
+class OwnRows(Service):
     """A single host: the whole table."""
 
     place: Callable[[np.ndarray], np.ndarray] | None = None
@@ -102,26 +95,14 @@ class OwnRows:
         self.table = fresh_rows(model, np.arange(data.num_rows), seed) if stored is None else stored.copy()
         self.accesses: list[RowAccess] = [LocalRows(self.table, row_optimiser(model))] * workers
 
-    def start(self) -> None:
-        """There is nobody to serve."""
-
-    def settle(self) -> None:
-        """All changes are in the table."""
-
-    def collect(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         return self.table
 
     def facts(self) -> dict[str, Any]:
         return {}
 
-    def abandon(self) -> None:
-        """Nothing works behind."""
 
-    def finish(self) -> None:
-        """There is nobody to wait for."""
-
-
-class ServedRows:
+class ServedRows(Service):
     """One host of several: the block that it owns, its server, and its workers' ways to all of them."""
 
     def __init__(
@@ -158,10 +139,10 @@ class ServedRows:
     def start(self) -> None:
         self.way.server.start()
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         self.transport.barrier("settle")
 
-    def collect(self) -> np.ndarray | None:
+    def gather_result(self) -> np.ndarray | None:
         found = self.transport.gather([Part("rows", self.table.copy())] if len(self.table) else [], "gather")
         if not found:
             return None
@@ -171,11 +152,11 @@ class ServedRows:
     def facts(self) -> dict[str, Any]:
         return {**served_facts(self.way.server), **self.way.facts()}
 
-    def abandon(self) -> None:
-        self.way.abandon()
-
-    def finish(self) -> None:
-        self.way.main.leave(LONG_WORK)
+    def close(self, error: BaseException | None = None) -> None:
+        if error is not None:
+            for access in self.accesses:
+                access.close(error)
+        self.way.main.close(error, timeout=LONG_WORK)
 
 
 def measured_columns(data: ClickData, batch_size: int) -> list[Column]:

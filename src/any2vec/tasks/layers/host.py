@@ -22,11 +22,11 @@ from any2vec.models.layers.weights import Course, Weights
 from any2vec.plan.order.schedule import EpochSchedule
 from any2vec.tasks.layers.prepare import PreparedNodes
 from any2vec.tasks.layers.probe import probe_accuracies
-from any2vec.train.checkpoint import FILE
+from any2vec.train.checkpoint import FILE, Place
 from any2vec.train.host import Host, Made, resumed, summed
 from any2vec.train.progress import Recorder
 from any2vec.train.spec import Request
-from any2vec.types import Stats, Work
+from any2vec.types import State, Stats, Work
 
 SETTLED_EVERY = 25
 """epochs after which hosts meet, for records, checkpoints and stops; between them only neighbours speak"""
@@ -77,7 +77,7 @@ class NodeHost(Host):
         if self.checkpoint is None:
             return
         try:
-            self.learner.recall(self.checkpoint.place.epoch, self.checkpoint.state)
+            self.learner.load_state_dict(self.checkpoint.state, Place.of(self.checkpoint.place).epoch)
         except (KeyError, ValueError, IndexError, TypeError, RuntimeError) as error:
             raise FormatError(f"{FILE} does not hold the layers of this run; start again with --overwrite.") from error
 
@@ -85,10 +85,10 @@ class NodeHost(Host):
         """The checkpoint has all that can be kept."""
 
     def end(self) -> None:
-        self.learner.settle()
+        self.learner.quiesce()
 
     def agreed(self) -> dict[str, np.ndarray] | None:
-        state = self.learner.state()
+        state = self.learner.state_dict()
         parts = [Part("dense", np.ascontiguousarray(array)) for array in state.values()]
         found = self.transport.gather([text_part(json.dumps(list(state))), *parts], "layers")
         if not found:
@@ -100,7 +100,7 @@ class NodeHost(Host):
         }
 
     @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def memory(self) -> State:
         return {}
 
     def made(self, agreed: dict[str, np.ndarray]) -> Made:
@@ -183,8 +183,8 @@ class AdmmHost(NodeHost):
         )
 
     @property
-    def memory(self) -> dict[str, np.ndarray]:
-        return self.learner.memory()
+    def memory(self) -> State:
+        return {"history": self.learner.history_rows()}
 
     def _of_layers(self, told: Sequence[dict[str, Any]]) -> dict[str, Any]:
         histories = [[{int(at): row for at, row in epoch.items()} for epoch in host["history"]] for host in told]

@@ -24,10 +24,12 @@ from any2vec.sources.base.inflow import Inflow
 from any2vec.sources.base.line_batch import LineBatch
 from any2vec.sources.base.seen_lines import SeenLines
 from any2vec.tasks.stream.line_queue import Cut, LineQueue
+from any2vec.types import State, Stateful
 
 LOOK_SECONDS = 0.2
 """while nothing comes the run is looked after so often"""
 _TAKE_SECONDS = 0.05
+_NUMBERS = ("number", "offset", "words")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,27 +124,28 @@ class TokenBatches:
         """End behind what is encoded already."""
         self._stops = True
 
-    def state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """(arrays, JSON) to go on from; only behind a settled batch."""
-        arrays, queued = self.lines.state()
-        state = {f"lines.{name}": array for name, array in arrays.items()}
-        state |= {f"vocabulary.{name}": array for name, array in self.vocabulary.state().items()}
+    @property
+    def _stateful(self) -> dict[str, Stateful]:
+        """What it keeps beside its own numbers, and the sources' positions, which are no arrays."""
+        parts: dict[str, Stateful] = {"lines.": self.lines, "vocabulary.": self.vocabulary}
         if self.seen is not None:
-            state |= {f"seen.{name}": array for name, array in self.seen.state().items()}
+            parts["seen."] = self.seen
         if self.replay is not None:
-            state |= {f"replay.{name}": array for name, array in self.replay.buffer.state().items()}
-        about = {"number": self.number, "offset": self.offset, "words": self.words, "queued": queued}
-        return state, about | {"positions": self.inflow.positions()}
+            parts["replay."] = self.replay.buffer
+        return parts
 
-    def recall(self, state: dict[str, np.ndarray], about: dict[str, Any]) -> None:
-        """Go on from what `state` has told."""
-        self.lines.recall(_below("lines.", state), about["queued"])
-        self.vocabulary.recall(_below("vocabulary.", state))
-        if self.seen is not None:
-            self.seen.recall(_below("seen.", state))
-        if self.replay is not None:
-            self.replay.buffer.recall(_below("replay.", state))
-        self.number, self.offset, self.words = (int(about[name]) for name in ("number", "offset", "words"))
+    def state_dict(self) -> State:
+        """What to go on from, at `inflow.positions`; only behind a settled batch."""
+        state = {name: np.array(getattr(self, name), np.int64) for name in _NUMBERS}
+        for prefix, part in self._stateful.items():
+            state |= {prefix + name: array for name, array in part.state_dict().items()}
+        return state
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from `state_dict`."""
+        for prefix, part in self._stateful.items():
+            part.load_state_dict(_below(prefix, state))
+        self.number, self.offset, self.words = (int(state[name]) for name in _NUMBERS)
         self._high = int(self.vocabulary.rows().max(initial=-1)) + 1
 
     def idle(self) -> TokenBatch:

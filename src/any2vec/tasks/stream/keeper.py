@@ -14,13 +14,14 @@ from any2vec.formats.snapshots import publish
 from any2vec.models.stream.learner import StreamLearner
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.tasks.stream.batches import TokenBatches
-from any2vec.tasks.stream.checkpoint import StreamCheckpoint, save_stream
 from any2vec.tasks.stream.folder import TrainedIds
 from any2vec.tasks.stream.progress import StreamRecorder
-from any2vec.train.checkpoint import FILE
+from any2vec.train.checkpoint import FILE, Checkpoint, save_checkpoint
 from any2vec.train.loop import Driver
 from any2vec.types import Stats
 
+BATCHES = "batches."
+"""before the names of arrays of a checkpoint that are not the model's"""
 MOST_SHARE = 20
 """what is written now and then takes at most one part in so many of the time"""
 
@@ -108,10 +109,10 @@ class StreamKeeper:
         if self.out is None:
             return
         start = time.perf_counter()
-        arrays, place = self.batches.state()
-        state = dict(self.learner.state) | {f"batches.{name}": array for name, array in arrays.items()}
+        batches, place = self.batches.state_dict(), {"positions": self.batches.inflow.positions()}
+        state = self.learner.state_dict() | {BATCHES + name: array for name, array in batches.items()}
         totals = self.recorder.totals | {"ids_bytes": 0 if self.ids is None else self.ids.sync()}
-        save_stream(self.out / FILE, StreamCheckpoint(state, place, self.settings, totals))
+        save_checkpoint(self.out / FILE, Checkpoint(state, place, self.settings, totals))
         self.checkpoints.done(self.recorder.words, time.perf_counter() - start)
 
     def publish(self) -> Embeddings | None:

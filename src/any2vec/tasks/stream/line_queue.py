@@ -5,14 +5,16 @@ Legend: N lines, B bytes.
 
 from __future__ import annotations
 
+import json
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from any2vec.sources.base.line_batch import LineBatch
+from any2vec.types import State
 
 
 class Lines(NamedTuple):
@@ -92,23 +94,29 @@ class LineQueue:
         sources = sorted({part.source for part in parts})
         return Cut([_joined([part for part in parts if part.source == source]) for source in sources], duplicates)
 
-    def state(self) -> tuple[dict[str, np.ndarray], list[Any]]:
-        """(arrays, JSON): what is in it, for a checkpoint."""
+    def state_dict(self) -> State:
+        """What is in it: the text, and by part its source, its number of lines and, as JSON, their ids."""
         parts = list(self._parts)
         _, text_B, stop_N, _ = _joined(parts)
-        about = [[part.source, len(part.stop_N), list(part.ids)] for part in parts]
-        return {"text": text_B, "stop": stop_N}, [about, sorted(self._duplicates.items())]
+        return {
+            "text": text_B, "stop": stop_N,
+            "source": np.array([part.source for part in parts], np.int64),
+            "lines": np.array([len(part.stop_N) for part in parts], np.int64),
+            "ids": np.frombuffer(json.dumps([list(part.ids) for part in parts]).encode(), np.uint8),
+            "duplicates": np.array(sorted(self._duplicates.items()), np.int64).reshape(-1, 2),
+        }  # fmt: skip
 
-    def recall(self, state: dict[str, np.ndarray], about: list[Any]) -> None:
-        """Go on from what `state` has told."""
+    def load_state_dict(self, state: State) -> None:
+        """Go on from `state_dict`."""
         self._parts.clear()
         text_B, stop_N, line, start = np.array(state["text"]), np.array(state["stop"]), 0, 0
-        for source, lines, ids in about[0]:
+        ids_of = json.loads(state["ids"].tobytes())
+        for source, lines, ids in zip(state["source"].tolist(), state["lines"].tolist(), ids_of, strict=True):
             stops = stop_N[line : line + lines]
             self._parts.append(Lines(source, text_B[start : stops[-1]], stops - start, ids))
             line, start = line + lines, int(stops[-1])
         self.num_bytes = text_B.size
-        self._duplicates = Counter({int(source): int(lines) for source, lines in about[1]})
+        self._duplicates = Counter(dict(state["duplicates"].tolist()))
 
 
 def _split(part: Lines, lines: int) -> tuple[Lines, Lines]:

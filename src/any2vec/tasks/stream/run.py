@@ -24,15 +24,14 @@ from any2vec.sources.base.seen_lines import SeenLines
 from any2vec.sources.base.source import Source
 from any2vec.sources.opening import open_source
 from any2vec.tasks.stream.batches import Limits, Replay, TokenBatches
-from any2vec.tasks.stream.checkpoint import StreamCheckpoint, load_stream
 from any2vec.tasks.stream.folder import IDS, TrainedIds, forget_stream, snapshot_of, stream_folder, write_about
 from any2vec.tasks.stream.hosts.dealer import DealtLearner
-from any2vec.tasks.stream.keeper import StreamKeeper
+from any2vec.tasks.stream.keeper import BATCHES, StreamKeeper
 from any2vec.tasks.stream.models import Budget, budget, make_learner
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.progress import LOG, StreamProgress, StreamRecorder
 from any2vec.tasks.stream.settings import memory_bytes, stream_settings
-from any2vec.train.checkpoint import FILE
+from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint
 from any2vec.train.loop import Driver, run
 from any2vec.train.progress import cut_log
 from any2vec.train.spec import Request
@@ -41,7 +40,6 @@ from any2vec.types import Stats
 REPLAY_WORDS = 1_000_000
 _DELIVERIES = ("exactly once", "at least once", "at most once")
 """the weaker the later"""
-_BATCHES = "batches."
 
 
 class Lead(Protocol):
@@ -139,14 +137,14 @@ class StreamRun:
         self.driver = AloneOnStream(dealt)
         return dealt
 
-    def _checkpoint(self) -> StreamCheckpoint | None:
+    def _checkpoint(self) -> Checkpoint | None:
         """What the run goes on from, if it does."""
         file = None if self.request.spec.run.out is None else self.request.spec.run.out / FILE
         if not self.request.spec.run.resume or file is None or not file.exists():
             return None
-        return load_stream(file, self.settings)
+        return load_checkpoint(file, self.settings, _needs)
 
-    def _batches(self, room: Budget, learner: StreamLearner, checkpoint: StreamCheckpoint | None) -> TokenBatches:
+    def _batches(self, room: Budget, learner: StreamLearner, checkpoint: Checkpoint | None) -> TokenBatches:
         options, reading = self.request.spec.run, self.request.spec.reading["sources"]
         # A row that changes its word does so between two batches; no batch has more words than this.
         rest = (options.batch_bytes + MOST_LINE) // 2
@@ -165,16 +163,15 @@ class StreamRun:
             keeps_ids=options.log_ids, prepare=learner.prepare, replay=_replay(options),
         )  # fmt: skip
         if checkpoint is not None:
-            state = {name: array for name, array in checkpoint.state.items() if not name.startswith(_BATCHES)}
-            learner.recall(state)
-            batches.recall(
-                {name.removeprefix(_BATCHES): array for name, array in checkpoint.state.items() if name not in state},
-                checkpoint.place,
+            state = {name: array for name, array in checkpoint.state.items() if not name.startswith(BATCHES)}
+            learner.load_state_dict(state)
+            batches.load_state_dict(
+                {name.removeprefix(BATCHES): array for name, array in checkpoint.state.items() if name not in state}
             )
         return batches
 
     def _keeper(
-        self, batches: TokenBatches, learner: StreamLearner, checkpoint: StreamCheckpoint | None, closing: ExitStack
+        self, batches: TokenBatches, learner: StreamLearner, checkpoint: Checkpoint | None, closing: ExitStack
     ) -> StreamKeeper:
         options, out = self.request.spec.run, self.request.spec.run.out
         totals = None if checkpoint is None else checkpoint.totals
@@ -233,6 +230,13 @@ class StreamRun:
             compiled, "seconds": time.perf_counter() - request.started, "peak_rss_bytes": peak_resident_bytes(),
             "warnings": warnings,
         }  # fmt: skip
+
+
+def _needs(found: Checkpoint) -> None:
+    """What a stream needs of a checkpoint, for `load_checkpoint`."""
+    found.place["positions"]
+    int(found.totals["words"])
+    int(found.totals["ids_bytes"])
 
 
 def _opened(request: Request) -> list[Source]:

@@ -25,6 +25,7 @@ from any2vec.train.host import Host, Made, resumed
 from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder
 from any2vec.train.spec import Request
+from any2vec.types import State
 
 _RELATIONS = 1
 """number of the stream from which relations start; that of entities is 0"""
@@ -78,7 +79,7 @@ class TripleHost(Host):
         return self.tables
 
     @property
-    def memory(self) -> dict[str, np.ndarray]:
+    def memory(self) -> State:
         return {}
 
     def made(self, agreed: dict[str, np.ndarray]) -> Made:

@@ -22,10 +22,11 @@ from any2vec.sync.rules.block import compile_merges
 from any2vec.tasks.words.prepare import Prepared
 from any2vec.tasks.words.start import carry_over, fresh_tables
 from any2vec.train.checkpoint import FILE, Checkpoint
-from any2vec.train.host import Host, Made, histogram, memories, resumed, summed
+from any2vec.train.host import Host, Made, histogram, resumed, states_by_rank, summed
 from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder
 from any2vec.train.spec import Request
+from any2vec.types import State
 
 
 class SequenceHost(Host):
@@ -59,11 +60,11 @@ class SequenceHost(Host):
         self.driver: Alone | Rounds = Alone()
         if request.agreement is not None:
             agreement = make_agreement(
-                request.agreement, transport, self.learner.state, self.learner, self._occurrences(),
+                request.agreement, transport, self.learner.state_dict(), self.learner, self._occurrences(),
                 self.schedule.all_rounds(), request.threads,
             )  # fmt: skip
             if self.checkpoint is not None:
-                agreement.recall(memories(self.checkpoint.state))
+                agreement.load_state_dict(states_by_rank(self.checkpoint.state))
             self.driver = Rounds(agreement, source.ahead if isinstance(source, TravelledTokens) else None)
 
     def compile(self) -> None:
@@ -79,11 +80,11 @@ class SequenceHost(Host):
 
     def agreed(self) -> dict[str, np.ndarray] | None:
         """The agreed tables."""
-        return self.learner.state if isinstance(self.driver, Alone) else self.driver.agreement.collect()
+        return self.learner.state_dict() if isinstance(self.driver, Alone) else self.driver.agreement.gather_result()
 
     @property
-    def memory(self) -> dict[str, np.ndarray]:
-        return {} if isinstance(self.driver, Alone) else self.driver.agreement.memory
+    def memory(self) -> State:
+        return {} if isinstance(self.driver, Alone) else self.driver.agreement.state_dict()
 
     def made(self, agreed: dict[str, np.ndarray]) -> Made:
         model = self.request.spec.model
@@ -126,7 +127,7 @@ class SequenceHost(Host):
 
     def finish(self) -> None:
         if isinstance(self.driver, Rounds):
-            self.driver.finish()
+            self.driver.close()
 
     def _occurrences(self) -> dict[str, np.ndarray]:
         """How often rows occur in an epoch. Rows that only `init` has come last and do not occur; output rows of

@@ -80,7 +80,7 @@ class Pipeline(Background):
             self._given += 1
             self._news.notify()
 
-    def drain(self) -> list[Any]:
+    def flush(self) -> list[Any]:
         """Wait until no batch is under way; the results of the last stage since the last time, in order of the batches.
 
         Raises:

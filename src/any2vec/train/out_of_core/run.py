@@ -206,7 +206,7 @@ class _Batches:
             slot_M3 = made if work.made is None else work.slot_M3
             place = Place(work.turn.epoch, position)
             self._pipeline.put(Batch(self._buffer.table_SC, slot_M3, resident, place, made))
-        return self._pipeline.drain()
+        return self._pipeline.flush()
 
     def _cut(self, work: Window) -> Iterator[tuple[int, np.ndarray]]:
         for start in range(0, len(work.slot_M3), self._size):

@@ -19,13 +19,14 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.models.layers.admm.layer import Layer, Penalties
 from any2vec.models.layers.neighbours import Neighbours, array_from
+from any2vec.types import Service
 
 CHANNEL = "layers"
 PHASES = ("p", "q", "u")
 """what a message between neighbours carries, one array each"""
 
 
-class AdmmGroup:
+class AdmmGroup(Service):
     """Consecutive layers on one host, one or more.
 
     Args:
@@ -53,7 +54,7 @@ class AdmmGroup:
         upper = len(self.layers) - len(self.layers) // 2
         for layer in reversed(self.layers[upper:]):
             self._move(layer, now)
-        self.settle()
+        self.quiesce()
         for layer in self.layers[:upper]:
             self._move(layer, now)
         for layer, above in zip(reversed(self.layers), [None, *reversed(self.layers)], strict=False):
@@ -71,7 +72,7 @@ class AdmmGroup:
         if self._below is not None:
             self._rho = now.rho
 
-    def settle(self) -> None:
+    def quiesce(self) -> None:
         """Hear what the layer below has said of the last iteration: nothing is on its way afterwards."""
         if self._rho is None:
             return

@@ -25,6 +25,7 @@ from any2vec.models.layers.admm.blocks import (
 )
 from any2vec.models.layers.admm.last import last_objective, last_update, risk
 from any2vec.models.layers.weights import linear
+from any2vec.types import State
 
 MONITORS = (
     "fit", "between", "decay", "risk", "residual", "fell_p", "fell_w", "fell_b", "fell_z", "fell_q", "rose_u",
@@ -155,15 +156,15 @@ class Layer:
             0.5 * now.nu * square(self.q_TO - f_TO) + dot(self.u_TO, gap_TO) + 0.5 * now.rho * square(gap_TO)
         )
 
-    def state(self) -> dict[str, np.ndarray]:
-        """What a checkpoint keeps of it: float32, two-dimensional."""
+    def state_dict(self) -> State:
+        """What a checkpoint keeps of it, two-dimensional: hosts send it to each other, too."""
         held = {"w": self.w_IO, "b": self.b_O[None], "z": self.z_TO, "q": self.q_TO, "u": self.u_TO}
         held["reach"] = np.array([[self.reach]], self.w_IO.dtype)
         if self.left_q_TI is not None:
             held["p"] = self.p_TI
         return {name: array for name, array in held.items() if array is not None}
 
-    def recall(self, state: dict[str, np.ndarray], below: dict[str, np.ndarray] | None) -> None:
+    def load_state_dict(self, state: State, below: State | None) -> None:
         """Go on from a state; below: that of the layer below."""
         self.w_IO, self.b_O, self.z_TO = state["w"], state["b"][0], state["z"]
         self.q_TO, self.u_TO = state.get("q"), state.get("u")

@@ -22,6 +22,7 @@ from any2vec.models.layers.ga_mlp import GAMLP
 from any2vec.models.layers.neighbours import neighbours_of
 from any2vec.models.layers.network_learner import NetworkLearner
 from any2vec.models.layers.weights import Course, Weights
+from any2vec.types import State
 
 _LITERAL = Steps(20.0, tries=10)
 _FISTA_STEPS, _TOLERANCE = 100, 1e-6
@@ -61,21 +62,21 @@ class AdmmLearner(NetworkLearner):
         """There is none; records show nu."""
         return self.model.start_nu
 
-    def memory(self) -> dict[str, np.ndarray]:
-        """The history, for a checkpoint."""
+    def history_rows(self) -> np.ndarray:
+        """The history for a checkpoint, float64: a row of epoch, layer and monitors for each layer of each epoch."""
         rows = [
             [epoch, index, *values] for epoch, layers in enumerate(self.history) for index, values in layers.items()
         ]
-        return {"history": np.array(rows, np.float64).reshape(-1, 2 + len(MONITORS)).view(np.float32)}
+        return np.array(rows, np.float64).reshape(-1, 2 + len(MONITORS))
 
-    def recall(self, epoch: int, state: dict[str, np.ndarray]) -> None:
-        super().recall(epoch, state)
+    def load_state_dict(self, state: State, epoch: int) -> None:
+        super().load_state_dict(state, epoch)
         self.history = [{} for _ in range(epoch)]
         if self.transport.rank != 0:
             return
         for name, array in state.items():
             if name.startswith("history@"):
-                for number, index, *values in np.array(array).view(np.float64).tolist():
+                for number, index, *values in array.tolist():
                     self.history[int(number)][int(index)] = values
 
     def told(self) -> dict[str, Any]:
@@ -96,7 +97,7 @@ class AdmmLearner(NetworkLearner):
         )  # fmt: skip
         if held is not None:
             for layer in layers:
-                layer.recall(held[layer.index], held[layer.index - 1] if layer.index else None)
+                layer.load_state_dict(held[layer.index], held[layer.index - 1] if layer.index else None)
         return AdmmGroup(layers, self.transport, neighbours_of(self.transport.rank, self.bounds), self._dual_is_sent)
 
     def seconds_of(self, weights: Weights, is_first: bool, is_last: bool) -> float:

@@ -20,13 +20,14 @@ from any2vec.cluster.transport import Transport
 from any2vec.models.layers.admm.last import risk, risk_gradient
 from any2vec.models.layers.backprop.layer import BackpropLayer
 from any2vec.models.layers.neighbours import Neighbours, array_from
+from any2vec.types import Service
 
 CHANNEL = "pipeline"
 PHASES = ("activation", "gradient")
 """what a message between neighbours carries: upwards, and downwards"""
 
 
-class PipelineGroup:
+class PipelineGroup(Service):
     """Consecutive layers on one host, one or more.
 
     Args:
@@ -60,9 +61,6 @@ class PipelineGroup:
             layer.step(decay / self._num_nodes)
             self.seconds[place] += time.thread_time() - began
         return loss
-
-    def settle(self) -> None:
-        """Nothing is ever on its way between two iterations."""
 
     def _risk(self) -> float:
         return sum(risk(score_BC, label_B) for score_BC, (_, label_B) in zip(self._scores, self._micros, strict=True))

@@ -10,6 +10,7 @@ import torch
 
 from any2vec.models.layers.ga_mlp import GAMLP
 from any2vec.models.layers.weights import Weights
+from any2vec.types import State
 
 _KINDS: dict[str, type[torch.optim.Optimizer]] = {
     "gd": torch.optim.SGD, "adadelta": torch.optim.Adadelta, "adagrad": torch.optim.Adagrad, "adam": torch.optim.Adam,
@@ -58,8 +59,8 @@ class BackpropLayer:
         self._optimiser.step()
         self._optimiser.zero_grad()
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Copies of the weights, and of what the optimiser keeps, by name: float32, two-dimensional."""
+    def state_dict(self) -> State:
+        """Copies of the weights, and of what the optimiser keeps, two-dimensional: hosts send it to each other, too."""
         found: dict[str, np.ndarray] = {}
         for name, tensor in self._parameters.items():
             found[name] = tensor.detach().numpy().copy()
@@ -67,7 +68,7 @@ class BackpropLayer:
                 found[f"{name}.{kept}"] = torch.as_tensor(value, dtype=torch.float32).numpy().copy()
         return {name: array if array.ndim == 2 else array.reshape(1, -1) for name, array in found.items()}
 
-    def recall(self, state: dict[str, np.ndarray]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Go on from a state."""
         for name, tensor in self._parameters.items():
             with torch.no_grad():

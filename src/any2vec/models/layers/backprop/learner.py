@@ -44,7 +44,7 @@ class PipelineLearner(NetworkLearner):
         layers = [BackpropLayer(at, weights[at], at == last, self.model) for at in range(first, stop)]
         if held is not None:
             for layer in layers:
-                layer.recall(held[layer.index])
+                layer.load_state_dict(held[layer.index])
         micros = [(self.x_TX[part], self.label_T[part]) for part in self._micro_batches()]
         return PipelineGroup(layers, self.transport, neighbours_of(self.transport.rank, self.bounds), micros)
 

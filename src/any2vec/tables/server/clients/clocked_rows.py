@@ -15,14 +15,15 @@ class ClockedRows(PulledRows):
     def _pushed(self, step: int) -> None:
         self.client.tick(step)
 
-    def rest(self) -> None:
+    def quiesce(self) -> None:
         """All trainers come here: their steps go on from the same number, however many each has made."""
         self._say(REST)
 
-    def finish(self) -> None:
+    def close(self, error: BaseException | None = None) -> None:
         """Nobody waits for this trainer any more; the servers go on answering it."""
-        self._say(END)
+        if error is None:
+            self._say(END)
 
     def _say(self, what: int) -> None:
         self.client.tick(what)
-        self.client.drain()
+        self.client.flush()

@@ -20,13 +20,7 @@ class HeldRows(PulledRows):
     """
 
     def _pushed(self, step: int) -> None:
-        self.client.drain()
-
-    def rest(self) -> None:
-        """Nothing is under way; what is held takes effect by the time the agreement of dense parameters has settled."""
-
-    def finish(self) -> None:
-        """As `rest`."""
+        self.client.flush()
 
 
 class HeldRowsTold:
@@ -49,6 +43,3 @@ class HeldRowsTold:
         """
         part = Part("control", np.array([step, *trainers], np.int64))
         self.client.call(self.name, ACCEPT, {host: [part] for host in self._owners})
-
-    def settle(self) -> None:
-        """Whatever was told has taken effect."""

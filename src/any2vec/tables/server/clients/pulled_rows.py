@@ -6,11 +6,12 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.server.client import RowClient
 
 
-class PulledRows(ABC):
+class PulledRows(RowAccess, ABC):
     """One worker's way to the rows (a `RowAccess`): each distinct row travels once, and so does its summed gradient.
 
     Args:
@@ -45,18 +46,10 @@ class PulledRows(ABC):
     def _pushed(self, step: int) -> None:
         """Everything of a step has been sent."""
 
-    @abstractmethod
-    def rest(self) -> None:
-        """Before the agreement of dense parameters settles; what was pushed takes effect by the time it has."""
-
     def flush(self) -> None:
         """Wait until the servers have taken what was pushed.
 
         Raises:
-            InputError, HostError: as `RowClient.drain`.
+            InputError, HostError: as `RowClient.flush`.
         """
-        self.client.drain()
-
-    @abstractmethod
-    def finish(self) -> None:
-        """Before the agreement of dense parameters finishes."""
+        self.client.flush()

@@ -12,6 +12,7 @@ import numpy as np
 from any2vec.errors import InputError
 from any2vec.kernels.rows.placing import add_sums, deal_bags, place_groups, pool_placed, sum_placed
 from any2vec.plan.sharding.columns import Placement
+from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.owned_bags import OwnedBags
@@ -32,7 +33,7 @@ class _Routes(NamedTuple):
     bags: OwnedBags | None
 
 
-class RemoteRows:
+class RemoteRows(RowAccess):
     """One worker's way to rows on servers; a `RowAccess`.
 
     Columns of single ids are pulled: each distinct row travels once, and so does its summed gradient. Columns of
@@ -111,20 +112,17 @@ class RemoteRows:
         if routes.bags is not None:
             self.client.push_bags(self.name, routes.bags, gradient_PW, step)
 
-    def rest(self) -> None:
-        """Pushes take effect as they come."""
-
     def flush(self) -> None:
         """Wait until every push has taken effect.
 
         Raises:
-            InputError, HostError: as `RowClient.drain`.
+            InputError, HostError: as `RowClient.flush`.
         """
-        self.client.drain()
+        self.client.flush()
 
-    def finish(self) -> None:
-        """No batch follows: flush."""
-        self.flush()
+    def close(self, error: BaseException | None = None) -> None:
+        if error is None:
+            self.flush()
 
     def _route(self, rows: BatchRows) -> _Routes:
         arrays, num_rows = self._arrays, self.placement.num_rows

@@ -75,7 +75,7 @@ def run_rank(
         else:
             transport.barrier("ready", timeout=LONG_WORK)
         if tables is not None:
-            tables.leave()  # a server serves until everyone has
+            tables.close()  # a server serves until everyone has
         own.close()
         _gather_facts(transport)
     return None
@@ -117,7 +117,7 @@ class Leader:
         facts = self.learner.facts()
         self.learner.end()
         if self.learner.tables is not None:
-            self.learner.tables.leave()
+            self.learner.tables.close()
         told = _gather_facts(self.transport)
         return {
             "hosts": self.roles.trainers, "servers": self.roles.servers, "sync": self.hosts.sync,

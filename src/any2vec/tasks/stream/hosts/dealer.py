@@ -24,7 +24,7 @@ from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.tables.server.request import ANY_TIME
 from any2vec.tasks.stream.hosts.wire import Piece, Sender, put_parts, stats_of
-from any2vec.types import Stats
+from any2vec.types import State, Stats
 
 
 class DealtLearner:
@@ -83,28 +83,27 @@ class DealtLearner:
     def learning_rate(self, words: int) -> float:
         return self.own.learning_rate(words)
 
-    @property
-    def state(self) -> dict[str, np.ndarray]:
+    def state_dict(self) -> State:
         """What a checkpoint keeps; everything that was dealt is in it."""
         self.settle()
-        state = self.own.state
+        state = self.own.state_dict()
         if self.tables is not None:
             for name, table in self.own.tables.items():
                 rows = np.arange(len(state[name]))
                 table[rows] = self.tables.read(name, rows)
-        return self.own.state
+        return self.own.state_dict()
 
-    def recall(self, state: Mapping[str, np.ndarray]) -> None:
+    def load_state_dict(self, state: State) -> None:
         """Go on from the state of a checkpoint, here and where the rows are."""
-        self.own.recall(state)
-        known = {name: np.ascontiguousarray(array) for name, array in self.own.state.items()}
+        self.own.load_state_dict(state)
+        known = {name: np.ascontiguousarray(array) for name, array in self.own.state_dict().items()}
         if self.tables is not None:
             for name, rows in known.items():
                 self.tables.write(name, rows)
         else:
             for peer in self.dealer.peers:
                 self.dealer.deal(put_parts([array.copy() for array in known.values()]), peer)
-            self.dealer.rest([control(0)])
+            self.dealer.quiesce([control(0)])
 
     def embeddings(self, vocabulary: StreamVocabulary) -> Embeddings:
         """The vectors of the words that have a row; everything that was dealt is in them."""
@@ -133,12 +132,12 @@ class DealtLearner:
             self._deal_round()
         last = max(self._clock.values())
         self._clock = dict.fromkeys(self._clock, last)
-        told = self.dealer.rest([control(last)])
+        told = self.dealer.quiesce([control(last)])
         self._hear([done for done in told if done.number >= 0])
         resting = {done.peer: done.parts for done in told if done.number < 0}
         if self.tables is None:
             state = (part.array for part in resting[self.dealer.peers[0]])
-            self.own.recall(dict(zip(self.own.state, state, strict=True)))
+            self.own.load_state_dict(dict(zip(self.own.state_dict(), state, strict=True)))
         self._is_settled = True
 
     def end(self) -> None:
@@ -148,7 +147,7 @@ class DealtLearner:
             HostError: a host is lost.
         """
         self.settle()
-        self.dealer.end()
+        self.dealer.close()
 
     def is_settled(self, work: TokenBatch) -> bool:
         """Whether no round waits for more batches: where a state is kept anyway, it is dealt as it is."""

@@ -46,11 +46,12 @@ class DealtBatches:
                 return
             if phase == REST:
                 if isinstance(driver, ServedBatches):
-                    driver.rest(int(parts[0].array[0]))
-                told = learner.state.values() if self.tells_state else ()
+                    driver.quiesce(int(parts[0].array[0]))
+                told = learner.state_dict().values() if self.tells_state else ()
                 self.hand.tell([Part("dense", array.copy()) for array in told])
             elif is_put(parts):
-                learner.recall(dict(zip(learner.state, (part.array for part in parts[1:]), strict=True)))
+                state = dict(zip(learner.state_dict(), (part.array for part in parts[1:]), strict=True))
+                learner.load_state_dict(state)
                 self.hand.tell([stats_part(Stats(0, 0.0, 0))])
             else:
                 piece = receiver.piece(parts)
