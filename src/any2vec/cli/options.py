@@ -49,13 +49,13 @@ class Flag:
         return _parameter(self.name, kind, option)
 
     def negative(self) -> inspect.Parameter:
-        """`--no-NAME` of a bool, so that a flag can undo a TOML file; shown only where null is a third value."""
+        """`--no-NAME` of a bool, so that a flag can undo a TOML file; shown where it is more than the default."""
         option = typer.Option(
             f"--no-{self.flag[2:]}",
             help=f"not {self.flag}",
             rich_help_panel=self.panel,
             show_default=False,
-            hidden=not self.nullable,
+            hidden=not self.nullable and True not in self.defaults.values(),
         )
         return _parameter("no_" + self.name, bool, option)
 

@@ -14,7 +14,7 @@ from any2vec.cli.options import with_flags
 from any2vec.cli.output import AsJson, duration, facts, guarded, note, number, parts, print_json, show, size
 from any2vec.cli.plan.estimate_triples import estimate_triples
 from any2vec.cli.run.flags import make_spec, model_flags
-from any2vec.cli.run.group import Config, model_group
+from any2vec.cli.run.group import Config, Inputs, Quiet, model_group
 from any2vec.errors import InputError
 from any2vec.train.registry import models_of
 from any2vec.train.spec import RunSpec
@@ -25,24 +25,22 @@ def estimate_command(task: Task, model: str) -> Any:
     """The function behind `any2vec estimate MODEL`."""
 
     def estimate(
-        inputs: Annotated[
-            list[str] | None, typer.Argument(metavar="INPUT...", help="As for train.", show_default=False)
-        ] = None,
+        inputs: Inputs = None,
         out: Annotated[
             Path | None,
-            typer.Option("--out", "-o", help="Where it would go: its disk is looked at.", show_default=False),
+            typer.Option("--out", "-o", help="Folder of the result: its disk is checked.", show_default=False),
         ] = None,
         rows: Annotated[
             int | None,
-            typer.Option("--rows", min=2, help="Without an input: so many vectors ...", show_default=False),
+            typer.Option("--rows", min=2, help="Without an INPUT: number of vectors, 2 or more.", show_default=False),
         ] = None,
         items: Annotated[
             int | None,
-            typer.Option("--items", min=1, help="... and words (steps, triples) an epoch.", show_default=False),
+            typer.Option("--items", min=1, help="Words (steps, triples) per epoch, with --rows.", show_default=False),
         ] = None,
         config: Config = None,
         as_json: AsJson = False,
-        quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+        quiet: Quiet = False,
         **values: Any,
     ) -> None:
         spec = make_spec(task, model, inputs, out, config, values, needs_input=rows is None)

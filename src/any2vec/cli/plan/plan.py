@@ -14,7 +14,7 @@ from any2vec.cli.bar import Bar
 from any2vec.cli.options import with_flags
 from any2vec.cli.output import AsJson, columns, duration, facts, guarded, note, number, parts, print_json, show, size
 from any2vec.cli.run.flags import make_spec, model_flags
-from any2vec.cli.run.group import Config, model_group
+from any2vec.cli.run.group import Config, Inputs, Quiet, model_group
 from any2vec.errors import InputError
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.train.registry import models_of, task_named
@@ -48,8 +48,6 @@ Pace = Annotated[
         show_default=False,
     ),
 ]  # fmt: skip
-Inputs = Annotated[list[str] | None, typer.Argument(metavar="INPUT...", help="As for train.", show_default=False)]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 
 def plan_command(task: Task, model: str) -> Any:

@@ -15,7 +15,7 @@ from any2vec.train.registry import task_named
 from any2vec.train.spec import RunSpec
 from any2vec.train.task import CLASSES, Task, absent, loaded
 
-PANELS = {"run": "Run", "hosts": "Hosts", "sync": "Agreement of hosts", "storage": "Storage"}
+PANELS = {"run": "Run", "hosts": "Hosts", "sync": "Synchronization", "storage": "Storage"}
 OWN: dict[str, type | tuple[type, ...]] = {"input": (str, list), "model": str, "out": str}
 """keys of a TOML file that are no flags -> their types"""
 
@@ -39,6 +39,8 @@ def model_flags(task_name: str, model: str) -> dict[str, Flag]:
         groups = [owner for owner in flag.defaults if owner not in CLASSES or _has(own, owner, name, task)]
         if groups and name not in task.leaves_out:
             kept[name] = replace(flag, help=task.help.get(name, flag.help), panel=panels[groups[0]])
+    if "epochs" in kept:
+        kept["epochs"] = replace(kept["epochs"], defaults={"run": owners["model"].default_epochs})
     return kept
 
 
