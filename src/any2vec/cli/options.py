@@ -34,6 +34,8 @@ class Flag:
     defaults: Mapping[str, Any]
     """default value by owner (a model's name, `text`, `graph`, `run`)"""
     panel: str
+    is_hidden: bool = False
+    """whether help leaves it out"""
 
     @property
     def flag(self) -> str:
@@ -44,8 +46,9 @@ class Flag:
         kind: Any = _choice(self.name, self.choices) if self.choices else self.kind
         metavar = "<choice>" if self.choices else None  # the help names them; a long column would squeeze it
         option = typer.Option(
-            self.flag, help=self._help(), rich_help_panel=self.panel, show_default=False, metavar=metavar
-        )
+            self.flag, help=self._help(), rich_help_panel=self.panel, show_default=False, metavar=metavar,
+            hidden=self.is_hidden,
+        )  # fmt: skip
         return _parameter(self.name, kind, option)
 
     def negative(self) -> inspect.Parameter:
@@ -55,7 +58,7 @@ class Flag:
             help=f"not {self.flag}",
             rich_help_panel=self.panel,
             show_default=False,
-            hidden=not self.nullable and True not in self.defaults.values(),
+            hidden=self.is_hidden or (not self.nullable and True not in self.defaults.values()),
         )
         return _parameter("no_" + self.name, bool, option)
 

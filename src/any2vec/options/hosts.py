@@ -31,13 +31,13 @@ class HostOptions:
     logical_hosts: int | None = None
     """hosts as threads of one process, 1..256"""
     servers: int = 0
-    """processes that hold the rows, 0: the trainers"""
+    """processes that hold the rows; 0: trainers do"""
     sync_servers: int = 0
-    """processes that hold the dense layers, 0: the servers"""
+    """processes that hold the dense layers; 0: servers or trainers do"""
     read: Literal["whole", "parts"] = "whole"
     """text is read on each machine, or in parts by hosts"""
     partition: Literal["contiguous", "hash", "metis"] | None = None
-    """one part of the graph per host; by default each has all of it"""
+    """one part of the graph per host; by default each host has all of it"""
     link: str | None = None
     """emulate links between hosts, like 100Mbit,1ms"""
     host_timeout: float = 30.0

@@ -21,10 +21,10 @@ class SyncOptions:
 
     scheme, for sync adasum, adasum-symmetric, blend, mean and sum, with the same result each: rep-base sends all rows,
     rep-opt changed rows, pull-base rows of the words of a round, pull-opt these by label. 16 and 8 bits are rounded
-    with error feedback. overlap: what hosts learn reaches the others one round later. cache het:BOUND is stale by at most
-    so many updates, and its policy says which rows stay (static: those that occur most in the data); bagpipe:BATCHES is
-    exact, with a look ahead: rows go step by step on all trainers, with sync bsp everything does. dual sent is as
-    published, computed takes fewer bytes for the same result.
+    with error feedback. overlap: what hosts learn reaches the others one round later. cache het:BOUND is stale by at
+    most so many updates, and its policy says which rows stay (static: those that occur most in the data). Cache
+    bagpipe:BATCHES is exact, with a look ahead: rows go step by step on all trainers, with sync bsp everything does.
+    dual sent is as published, computed takes fewer bytes for the same result.
     """
 
     sync: str | None = None
@@ -32,9 +32,9 @@ class SyncOptions:
     scheme: Literal["rep-base", "rep-opt", "pull-base", "pull-opt"] | None = None
     """rows that hosts send in a round; by default pull-opt, for 2 hosts rep-opt"""
     rounds_per_epoch: int | None = None
-    """synchronizations per epoch, 1..1,000,000; None: 3 for every 2 hosts, for clicks 8"""
+    """rounds per epoch, 1..1,000,000; None: 1.5 per host, for clicks 8"""
     bits: int = 32
-    """bits of a number between hosts: 32, 16 or 8"""
+    """bits of a number that is sent: 32, 16 or 8"""
     overlap: bool = False
     """synchronize during the next round; for scheme pull-opt"""
     cache: str = "none"
@@ -42,7 +42,7 @@ class SyncOptions:
     cache_rows: float = 0.1
     """share of rows in a het cache, in (0, 1]"""
     dual: Literal["sent", "computed"] = "sent"
-    """dual variable u"""
+    """how hosts get the dual variable u"""
     credits: int = 2
     """batches that a trainer holds, 1..64"""
     staleness_bound: int | None = None

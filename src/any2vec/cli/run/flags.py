@@ -16,6 +16,8 @@ from any2vec.train.spec import RunSpec
 from any2vec.train.task import CLASSES, Task, absent, loaded
 
 PANELS = {"run": "Run", "hosts": "Hosts", "sync": "Synchronization", "storage": "Storage"}
+ONLY_OF_RUNS = ("resume", "overwrite", "init", "checkpoint_seconds", "host_timeout", "ray", "restarts")
+"""flags that change nothing of an estimate or a plan"""
 OWN: dict[str, type | tuple[type, ...]] = {"input": (str, list), "model": str, "out": str}
 """keys of a TOML file that are no flags -> their types"""
 
@@ -42,6 +44,12 @@ def model_flags(task_name: str, model: str) -> dict[str, Flag]:
     if "epochs" in kept:
         kept["epochs"] = replace(kept["epochs"], defaults={"run": owners["model"].default_epochs})
     return kept
+
+
+def planning_flags(task_name: str, model: str) -> dict[str, Flag]:
+    """As `model_flags`, for a command that trains nothing: what only a run needs is accepted and not listed."""
+    flags = model_flags(task_name, model)
+    return {name: replace(flag, is_hidden=True) if name in ONLY_OF_RUNS else flag for name, flag in flags.items()}
 
 
 def _has(own: Mapping[str, Sequence[str]], group: str, name: str, task: Task) -> bool:

@@ -24,11 +24,12 @@ from any2vec.train.task import CLASSES, Task, absent
 _HELP_NAMES = {"help_option_names": ["--help", "-h"]}
 Config = Annotated[
     Path | None,
-    typer.Option("--config", help="TOML file of these options, and `model`, `input`, `out`.", show_default=False),
+    typer.Option("--config", help="TOML file of options, model, input and out", show_default=False),
 ]
 Inputs = Annotated[list[str] | None, typer.Argument(metavar="INPUT...", show_default=False)]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the result.", show_default=False)]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder of the result", show_default=False)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="show no progress")]
+AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Maker = Callable[[Task, str], Callable[..., Any]]
 """(task, model) -> the function behind its command"""
 Sections = Mapping[str, Sequence[tuple[str, str]]]
@@ -52,11 +53,12 @@ class ModelCommand(TyperCommand):
         shown = {str(option.name): option for option in options if not option.hidden}
         for name, option in shown.items():
             if not name.startswith("no_") or name[3:] not in shown:
-                typed = ", ".join([*option.opts[1:], option.opts[0]]) + _kind(option, ctx)
+                typed = ", ".join(sorted(option.opts, key=len)) + _kind(option, ctx)
                 if f"no_{name}" in shown:
-                    typed = f"--[no-]{option.opts[0][2:]}"
+                    typed = f"--[no-]{name.replace('_', '-')}"
                 heading = option.rich_help_panel or _GENERAL
-                sections.setdefault(heading, []).append((typed, Text.from_markup(option.help or "").plain))
+                about = "show this help" if name == "help" else Text.from_markup(option.help or "").plain
+                sections.setdefault(heading, []).append((typed, about))
         formatter.write(_page(f"{ctx.command_path} {argument.metavar} [OPTIONS]", str(self.help), sections))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -49,7 +49,7 @@ class ClickModel:
     learning_rate: float = 0.02
     """learning rate of the rows, in (0, 10]"""
     dense_learning_rate: float | None = None
-    """that of the dense layers, in (0, 10]; by default a quarter of it, for fm and logistic the same"""
+    """of the dense layers, in (0, 10]; by default a quarter of the rows', for fm and logistic the same"""
     optimiser: Literal["adagrad", "adam", "sgd"] = "adagrad"
     """optimizer of the dense layers and, row-wise, of the rows"""
     batch_size: int = 128

@@ -23,7 +23,7 @@ class DeepFM(ClickModel):
     learning_rate: float = 0.01
     """learning rate of the rows, in (0, 10]"""
     layers: str = "128-64"
-    """sizes of the MLP, like 400-400"""
+    """hidden layers of the MLP, like 400-400"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,9 +22,9 @@ class DLRM(ClickModel):
     has_weights: ClassVar[bool] = False
 
     bottom: str = "128-64"
-    """sizes of the bottom MLP, like 512-256"""
+    """hidden layers of the bottom MLP, like 512-256"""
     top: str = "128-64"
-    """sizes of the top MLP, like 512-256"""
+    """hidden layers of the top MLP, like 512-256"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

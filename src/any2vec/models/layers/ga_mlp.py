@@ -45,9 +45,9 @@ class GAMLP:
     width: int = 100
     """neurons of a hidden layer, 1..65,536"""
     growth: str = "2-5"
-    """sizes to grow from, like 2-5; empty: none"""
+    """numbers of layers to start with, like 2-5; empty: all"""
     psi: Literal["powers", "pagerank"] = "powers"
-    """features from neighbors: powers of the adjacency, or personalized PageRank"""
+    """features of neighbors: powers of the adjacency, or personalized PageRank"""
     hops: int = 3
     """highest power, or PageRank steps, 0..100"""
     restart: float = 0.15
@@ -65,17 +65,17 @@ class GAMLP:
     nu: float | None = None
     """penalty within layers, in (0, 1000]; by default 0.01, with literal 0.0001"""
     rho: float | None = None
-    """penalty between layers, in (0, 1000]; default nu"""
+    """penalty between layers, in (0, 1000]; by default nu"""
     rho_growth: float = 1.0
     """growth of rho, up to 1, in [1, 1000]"""
     rho_every: int = 50
     """epochs per growth of rho, 1..1,000,000"""
     weight_decay: float | None = None
-    """0 or more; by default 0.3, with literal 0"""
+    """weight decay, 0 or more; by default 0.3, with literal 0"""
     decay_growth: float = 0.1
-    """factor on it at each growth, in [0, 1]"""
+    """factor on weight_decay at each growth, in [0, 1]"""
     quantize: Literal["none", "8", "16", "grid"] = "none"
-    """what layers exchange"""
+    """quantization of what layers exchange"""
     quantized: Literal["p", "q", "pq"] = "pq"
     """inputs p, outputs q, or both"""
     grid: str = "-1:20"

@@ -29,7 +29,7 @@ class StreamModel:
     learning_rate: float = 0.025
     """initial learning rate, in (0, 1]"""
     subsample: float = 1e-4
-    """subsampling threshold, in [0, 1]; 0: none"""
+    """subsampling threshold, in [0, 1]; 0: off"""
 
     def __post_init__(self) -> None:
         check_whole("dim", self.dim, 1, 4096)
@@ -61,7 +61,7 @@ class StreamSkipGram(StreamModel):
     min_learning_rate: float = 0.01
     """smallest learning rate, 0..1"""
     rate_words: int = 300_000
-    """words until the rate falls, 1 or more"""
+    """words until it falls, 1 or more"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -26,7 +26,7 @@ class StreamNGram(StreamSkipGram):
     learning_rate: float = 0.075
     """initial learning rate, in (0, 1]"""
     rate_words: int = 1_000_000
-    """words until the rate falls, 1 or more"""
+    """words until it falls, 1 or more"""
     min_n: int = 3
     """length of the shortest n-grams, 1 or more"""
     max_n: int = 6
@@ -57,7 +57,7 @@ class StreamCharLstm(StreamModel):
     learning_rate: float = 0.002
     """learning rate of Adam, in (0, 1]"""
     reading: Literal["forward", "backward", "both"] = "backward"
-    """direction of reading a word"""
+    """direction in words"""
     hidden: int = 256
     """size of an LSTM's state, 1..4096"""
     byte_dim: int = 64
@@ -67,7 +67,7 @@ class StreamCharLstm(StreamModel):
     shared_negatives: int = 128
     """negatives of a step, 1..65,536"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """auto: on a GPU if any"""
+    """auto: a GPU if any"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,4 +22,4 @@ class ComplEx(TripleModel):
     query: ClassVar[str] = "complex"
 
     n3: float = 0.05
-    """weight of N3 regularization, 0..1000"""
+    """weight of N3 regularization (cubes), 0..1000"""

@@ -44,13 +44,13 @@ class TripleModel:
     """rows start uniform within this, but for angles"""
 
     dim: int = 192
-    """size of the vectors, 1..4096"""
+    """size of the vectors, 1..4096, even if complex"""
     learning_rate: float = 0.4
-    """initial learning rate, in (0, 10]"""
+    """initial learning rate of Adagrad, in (0, 10]"""
     min_learning_rate: float = 1e-4
     """final learning rate, 0..learning_rate"""
     batch_size: int = 1000
-    """queries per step, 1..1,048,576"""
+    """queries per step, two per triple, 1..1,048,576"""
     loss: Literal["softmax", "logistic", "margin"] = "softmax"
     """loss of an answer against its negatives"""
     num_negatives: int | None = None
@@ -62,17 +62,17 @@ class TripleModel:
     reciprocal: bool = True
     """rows of their own for queries about heads"""
     n3: float = 0.0
-    """weight of N3 regularization, 0..1000"""
+    """weight of N3 regularization (cubes), 0..1000"""
     l2: float = 0.0
-    """weight of L2 regularization, 0..1000"""
+    """weight of L2 regularization (squares), 0..1000"""
     relation_weight: float = 0.0
-    """complex, distmult: relation loss, 0..1000"""
+    """complex, distmult: weight of the loss of predicting relations, 0..1000"""
     margin: float = 1.0
-    """margin of loss margin, in (0, 1000]"""
+    """margin of the margin loss, in (0, 1000]"""
     gamma: float = 9.0
-    """transe, rotate: gamma - distance, 0..1000"""
+    """transe, rotate: scores are gamma - distance, 0..1000"""
     temperature: float = 1.0
-    """temperature of loss logistic, 0..1000"""
+    """logistic loss: weight of hard negatives, 0..1000; 0: equal weights"""
 
     def __post_init__(self) -> None:
         check_whole("dim", self.dim, 1, 4096)

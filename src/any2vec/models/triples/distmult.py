@@ -20,4 +20,4 @@ class DistMult(TripleModel):
     query: ClassVar[str] = "real"
 
     n3: float = 0.05
-    """weight of N3 regularization, 0..1000"""
+    """weight of N3 regularization (cubes), 0..1000"""

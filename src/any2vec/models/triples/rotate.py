@@ -26,4 +26,4 @@ class RotatE(TripleModel):
     loss: Literal["softmax", "logistic", "margin"] = "logistic"
     """loss of an answer against its negatives"""
     gamma: float = 6.0
-    """transe, rotate: gamma - distance, 0..1000"""
+    """transe, rotate: scores are gamma - distance, 0..1000"""

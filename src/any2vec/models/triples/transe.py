@@ -21,4 +21,4 @@ class TransE(TripleModel):
     is_near: ClassVar[bool] = True
 
     learning_rate: float = 0.1
-    """initial learning rate, in (0, 10]"""
+    """initial learning rate of Adagrad, in (0, 10]"""

@@ -44,7 +44,7 @@ class SequenceModel:
     min_learning_rate: float = 1e-4
     """final learning rate, 0..learning_rate"""
     subsample: float = 1e-4
-    """subsampling threshold, in [0, 1]; 0: none"""
+    """subsampling threshold, in [0, 1]; 0: off"""
     min_count: int = 5
     """ignore items seen less often, 1 or more"""
     max_vocab: int | None = None
@@ -100,7 +100,7 @@ class WalkModel(SequenceModel):
     window: int = 10
     """steps of context on each side, 1..100"""
     subsample: float = 0.0
-    """subsampling threshold, in [0, 1]; 0: none"""
+    """subsampling threshold, in [0, 1]; 0: off"""
     min_count: int = 1
     """always 1: every node gets a vector"""
     walks_per_node: int = 10

@@ -24,8 +24,8 @@ class SourceOptions:
     Redis is one line. field and id_field are also names in an entry of Redis; where there is no id, the place in the
     source is it, or over HTTP the text. Of lines with the same id of the same source (dedup id), or the same text of
     any source (dedup text), one is trained. patience: a file and standard input may be silent for ever, and so may a
-    socket or stream whose connection stands. When a source is given up the others go on. poll is for answers of HTTP servers
-    that have an end, such as a feed.
+    socket or stream whose connection stands. When a source is given up the others go on. poll is for answers of HTTP
+    servers that have an end, such as a feed.
     """
 
     follow: bool = False
@@ -37,7 +37,7 @@ class SourceOptions:
     id_field: str = "id"
     """name of a JSON object's id"""
     dedup: Literal["id", "text", "none"] = "id"
-    """what makes lines duplicates"""
+    """what makes duplicates"""
     rate: float | None = None
     """lines per second and source; by default no limit"""
     patience: float = 30.0

@@ -60,10 +60,10 @@ class Clicks(Task):
     help: ClassVar = {
         "sync": "of dense layers: shadow-easgd, shadow-ma or shadow-bmuf in the background; fr-easgd:K, fr-ma:K or "
         "fr-bmuf:K every K batches; bsp, m-of-n:M, bounded:S or async at each batch; or none [default shadow-easgd]",
-        "rounds_per_epoch": "records per epoch, 1..1,000,000; default 8",
+        "rounds_per_epoch": "times per epoch for records, checkpoints and stops, 1..1,000,000; by default 8",
     }
     warns_always: ClassVar = True
-    input: ClassVar = "Logs of clicks (TSV, CSV, Parquet, Arrow): files, folders, globs, or - for standard input."
+    input: ClassVar = "logs of clicks (TSV, CSV, Parquet, Arrow): files, folders, globs, or - for standard input"
 
     def nouns(self, model: Any) -> Nouns:
         return Nouns("values", "examples")

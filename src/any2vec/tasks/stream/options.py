@@ -40,7 +40,7 @@ class StreamOptions:
     threads: int = 0
     """training threads; 0: all cores"""
     readers: Literal["threads", "processes"] = "threads"
-    """of the sources"""
+    """of sources"""
     seed: int = 1
     """random seed, 0 or more"""
     checkpoint_seconds: float = 60.0
@@ -48,9 +48,9 @@ class StreamOptions:
     snapshot_seconds: float = 30.0
     """least seconds between snapshots, > 0"""
     window_lines: int = 1_000_000
-    """window of duplicates in lines, 1..2**30"""
+    """lines to find duplicates in, 1..2**30"""
     replay: float = 0.0
-    """old lines per new line, 0..10"""
+    """old lines replayed per new line, 0..10"""
     replay_words: int | None = None
     """words to replay from, 8 or more; default 1,000,000"""
     log_ids: bool = False

@@ -58,10 +58,10 @@ class Streams(Task):
     help: ClassVar = {
         "sync": "sync (in step), async, bounded (by --staleness-bound) or dense (whole tables) [default async]",
         "staleness_bound": "batches ahead of the slowest, 0 or more; default 4",
-        "memory": "memory for vectors and vocabulary [default 1GB]",
+        "memory": "memory for vectors and vocabulary; the rarest words are dropped when it is full [default 1GB]",
     }
     leaves_out: ClassVar = ("column",)
-    input: ClassVar = "A path, - (standard input), tcp://, unix://, http(s)://, kafka:// or redis:// address."
+    input: ClassVar = "paths, - (standard input), or tcp://, unix://, http(s)://, kafka:// or redis:// addresses"
 
     def run_class(self) -> Any:
         from any2vec.tasks.stream.options import StreamOptions

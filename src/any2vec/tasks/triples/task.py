@@ -63,7 +63,7 @@ class Triples(Task):
         "thread, else 2 per thread",
         "order": "order of partitions [default comet]",
     }
-    input: ClassVar = "Triples (TSV, CSV, N-Triples, Parquet): one file, or - for standard input."
+    input: ClassVar = "triples (TSV, CSV, N-Triples, Parquet): one file, or - for standard input"
 
     def nouns(self, model: Any) -> Nouns:
         return Nouns("entities", "triples")

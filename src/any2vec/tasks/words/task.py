@@ -72,7 +72,8 @@ class Words(Task):
     }
     help: ClassVar = {
         "sync": "blend, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD], frequent, "
-        "ds-sync[:random|butterfly|topology][:SIZE], server:async, server:bounded:ROUNDS or server-mean [default blend]",
+        "ds-sync[:random|butterfly|topology][:SIZE], server:async, server:bounded:ROUNDS or server-mean "
+        "[default blend]",
         "rounds_per_epoch": "rounds per epoch, 1..1,000,000; default 1.5 per host",
         "staleness_bound": "batches by which rows may be stale with --memory, 1 or more; by default 1 with one "
         "thread, else 2 per thread",
