@@ -70,7 +70,7 @@ class Task(ABC):
     """whether the command line asks for --out"""
     warns_always: ClassVar[bool] = False
     """whether warnings are printed with --quiet and --json, too: they mean that the model is of little use"""
-    input: ClassVar[str] = "Files, folders, globs, or - for standard input."
+    input: ClassVar[str] = "files, folders, globs, or - for standard input"
     """help of the argument that names the data"""
 
     # ---- what there is ----------------------------------------------------------------------------------------------

@@ -15,7 +15,9 @@ from any2vec.train.registry import task_named
 from any2vec.train.spec import RunSpec
 from any2vec.train.task import CLASSES, Task, absent, loaded
 
-PANELS = {"run": "Run", "hosts": "Hosts", "sync": "Agreement of hosts", "storage": "Storage"}
+PANELS = {"run": "Run", "hosts": "Hosts", "sync": "Synchronization", "storage": "Storage"}
+ONLY_OF_RUNS = ("resume", "overwrite", "init", "checkpoint_seconds", "host_timeout", "ray", "restarts")
+"""flags that change nothing of an estimate or a plan"""
 OWN: dict[str, type | tuple[type, ...]] = {"input": (str, list), "model": str, "out": str}
 """keys of a TOML file that are no flags -> their types"""
 
@@ -39,7 +41,15 @@ def model_flags(task_name: str, model: str) -> dict[str, Flag]:
         groups = [owner for owner in flag.defaults if owner not in CLASSES or _has(own, owner, name, task)]
         if groups and name not in task.leaves_out:
             kept[name] = replace(flag, help=task.help.get(name, flag.help), panel=panels[groups[0]])
+    if "epochs" in kept:
+        kept["epochs"] = replace(kept["epochs"], defaults={"run": owners["model"].default_epochs})
     return kept
+
+
+def planning_flags(task_name: str, model: str) -> dict[str, Flag]:
+    """As `model_flags`, for a command that trains nothing: what only a run needs is accepted and not listed."""
+    flags = model_flags(task_name, model)
+    return {name: replace(flag, is_hidden=True) if name in ONLY_OF_RUNS else flag for name, flag in flags.items()}
 
 
 def _has(own: Mapping[str, Sequence[str]], group: str, name: str, task: Task) -> bool:

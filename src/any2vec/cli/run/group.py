@@ -5,13 +5,16 @@ A model's flags are made when it is called; `any2vec train --help` lists models 
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import typer
+from rich.text import Text
 from typer.core import TyperCommand, TyperGroup
 
 from any2vec.errors import InputError
@@ -21,16 +24,42 @@ from any2vec.train.task import CLASSES, Task, absent
 _HELP_NAMES = {"help_option_names": ["--help", "-h"]}
 Config = Annotated[
     Path | None,
-    typer.Option("--config", help="TOML file with the same names as the flags; `model` names it.", show_default=False),
+    typer.Option("--config", help="TOML file of options, model, input and out", show_default=False),
 ]
+Inputs = Annotated[list[str] | None, typer.Argument(metavar="INPUT...", show_default=False)]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder of the result", show_default=False)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="show no progress")]
+AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 Maker = Callable[[Task, str], Callable[..., Any]]
 """(task, model) -> the function behind its command"""
+Sections = Mapping[str, Sequence[tuple[str, str]]]
+"""heading -> (option or argument, its help)"""
+_GENERAL = "Input and output"
+_KINDS = {"int": "N", "float": "X", "str": "TEXT", "choice": "NAME"}
+"""type of an option -> what stands behind it in a help"""
+_WIDEST_PAGE, _WIDEST_NAME = 100, 22
+"""characters of a help, and of its left column, at most"""
 
 
 class ModelCommand(TyperCommand):
     """The command of one model; it says why it has not got a flag that others have."""
 
     task: Task
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Plain and dense: some fifty options read better without boxes."""
+        argument, *options = sorted(self.get_params(ctx), key=lambda found: found.param_type_name != "argument")
+        sections = {_GENERAL: [(str(argument.metavar), self.task.input)]}
+        shown = {str(option.name): option for option in options if not option.hidden}
+        for name, option in shown.items():
+            if not name.startswith("no_") or name[3:] not in shown:
+                typed = ", ".join(sorted(option.opts, key=len)) + _kind(option, ctx)
+                if f"no_{name}" in shown:
+                    typed = f"--[no-]{name.replace('_', '-')}"
+                heading = option.rich_help_panel or _GENERAL
+                about = "show this help" if name == "help" else Text.from_markup(option.help or "").plain
+                sections.setdefault(heading, []).append((typed, about))
+        formatter.write(_page(f"{ctx.command_path} {argument.metavar} [OPTIONS]", str(self.help), sections))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
@@ -49,6 +78,13 @@ class ModelGroup(TyperGroup):
     command: ClassVar[str]
     make: ClassVar[Maker]
     known: ClassVar[Callable[[], dict[str, Task]]]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The models by task."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for model, task in type(self).known().items():
+            sections.setdefault(_panel(task), []).append((model, task.about[model]))
+        formatter.write(_page(f"{ctx.command_path} MODEL ...", str(self.help), sections))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(type(self).known())
@@ -78,6 +114,29 @@ class ModelGroup(TyperGroup):
         assert isinstance(found, ModelCommand)
         found.task = task
         return found
+
+
+def _page(usage: str, about: str, sections: Sections) -> str:
+    """A help of two columns, without color: usage, what the command does, then each section."""
+    width = max(40, min(shutil.get_terminal_size().columns, _WIDEST_PAGE))
+    left = 2 + max(len(name) for rows in sections.values() for name, _ in rows if len(name) <= _WIDEST_NAME) + 2
+    body = textwrap.TextWrapper(width, initial_indent=" " * left, subsequent_indent=" " * left, break_on_hyphens=False)
+    lines = [f"Usage: {usage}", "", *(line for text in about.split("\n") for line in textwrap.wrap(text, width))]
+    for heading, rows in sections.items():
+        lines += ["", f"{heading}:"]
+        for name, text in rows:
+            first, *others = body.wrap(text) or [""]
+            fits = len(name) <= _WIDEST_NAME
+            lines += [f"  {name}".ljust(left) + first.lstrip()] if fits else [f"  {name}", first]
+            lines += others
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _kind(option: Any, ctx: Any) -> str:
+    """What follows an option: ` N`, ` PATH`, ...; nothing after a switch."""
+    _, sign, kind = option.get_help_record(ctx)[0].partition(" <")
+    kind = kind.removesuffix(">").removesuffix(" range")
+    return f" {_KINDS.get(kind, kind.upper())}" if sign else ""
 
 
 def _panel(task: Task) -> str:
