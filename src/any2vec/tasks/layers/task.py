@@ -104,7 +104,7 @@ class Layers(Task):
         except InputError:
             graph = reading.pop("graph", None)  # the options have done their work
             open_graph(spec.data, graph, None, hooks.stage).save(folder / "graph")
-            return replace(spec, data=[str(folder / "graph")], reading=reading)
+            return replace(spec, data=str(folder / "graph"), reading=reading)
 
     def scorer(self, folder: Path) -> Any:
         from any2vec.models.layers.classifier import NodeClassifier

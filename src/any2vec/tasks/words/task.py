@@ -205,7 +205,7 @@ class Words(Task):
             if not spec.model.is_graph:
                 raise
         open_graph(spec.data, spec.reading.get("graph"), None, hooks.stage).save(folder / "graph")
-        return replace(spec, data=[str(folder / "graph")], reading={})  # the options have done their work
+        return replace(spec, data=str(folder / "graph"), reading={})  # the options have done their work
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         key = str(keys[min(len(keys) - 1, 300)]) if len(keys) else "KEY"  # neither the most frequent nor rare
