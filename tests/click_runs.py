@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import any2vec
+import spreads
 from any2vec.evaluate.clicks import ClicksResult, evaluate_clicks
 from any2vec.sync.options.replica_names import parse_click_sync
 from any2vec.testing.planted_clicks import PlantedClicks
@@ -35,10 +36,9 @@ class PlantedFiles:
         return self.train.with_suffix(".toml")
 
     def fit(self, model: Any = SMALL, hosts: dict[str, Any] | None = None, **more: Any) -> any2vec.FitResult:
-        """Train with one thread, where nothing else is said; hosts: options of trainers."""
+        """Train with one thread, where nothing else is said; hosts: options of hosts and of their agreement."""
         options = {"threads": 1, "schema": self.schema, "cache_dir": self.train.parent / "cache"} | more
-        spread = None if hosts is None else any2vec.TrainerOptions(**hosts)
-        return any2vec.fit(model, options.pop("data", self.train), hosts=spread, **options)
+        return any2vec.fit(model, options.pop("data", self.train), **spreads.spread(**(hosts or {})), **options)
 
     def judge(self, scorer: Any) -> ClicksResult:
         """How good a scorer is on the test file."""

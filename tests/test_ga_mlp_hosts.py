@@ -167,7 +167,7 @@ def test_a_run_by_back_propagation_on_hosts_is_that_of_one_host(
     planted: dict[str, Any], spread: dict[str, int]
 ) -> None:
     model = SMALL | {"trainer": "adam", "micro_batches": 4}
-    alone, found = trained(planted, 12, model), trained(planted, 12, model, hosts=any2vec.LayerOptions(**spread))
+    alone, found = trained(planted, 12, model), trained(planted, 12, model, hosts=any2vec.HostOptions(**spread))
     assert same(alone, found) and found.summary["test_accuracy"] == alone.summary["test_accuracy"]
     assert found.summary["items"] == alone.summary["items"] == 12 * 23
     assert found.summary["loss"] == pytest.approx(alone.summary["loss"], rel=1e-12)
@@ -223,7 +223,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits_on_any_number_of_hosts(
     with monkeypatch.context() as patch:
         patch.setattr(keeper.Keeper, "heard", heard)
         with pytest.raises(Interrupted, match="holds the work so far"):
-            trained(planted, 20, model, out=tmp_path / "run", hosts=any2vec.LayerOptions(logical_hosts=3))
+            trained(planted, 20, model, out=tmp_path / "run", hosts=any2vec.HostOptions(logical_hosts=3))
     went_on = trained(planted, 20, model, out=tmp_path / "run", resume=True)
     whole = trained(planted, 20, model)
     assert same(went_on, whole)

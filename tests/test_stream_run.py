@@ -59,10 +59,14 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def train(source: Any, out: Path | None = None, dedup: str = "id", **options: Any) -> StreamResult:
-    given = {"threads": 1, "linger": 0, "batch_bytes": 2000, "min_count": 2, "memory": "20MB"} | options
+def train(
+    source: Any, out: Path | None = None, dedup: str = "id", memory: str = "20MB", **options: Any
+) -> StreamResult:
+    given = {"threads": 1, "linger": 0, "batch_bytes": 2000, "min_count": 2} | options
     reading = SourceOptions(dedup=dedup)  # type: ignore[arg-type]
-    return stream(StreamSkipGram(dim=8), str(source), out=out, options=StreamOptions(**given), reading=reading)
+    return stream(
+        StreamSkipGram(dim=8), str(source), out=out, options=StreamOptions(**given), reading=reading, storage=memory
+    )
 
 
 class Fed:
@@ -383,8 +387,8 @@ def test_records_are_rotated(text: Path, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(stream_progress, "LOG_BYTES", 3000)
     out = tmp_path / "out"
     heard: list[stream_progress.StreamProgress] = []
-    options = StreamOptions(threads=1, linger=0, batch_bytes=1000, min_count=2, memory="20MB")
-    stream(StreamSkipGram(dim=8), text, out=out, options=options, callback=heard.append)
+    options = StreamOptions(threads=1, linger=0, batch_bytes=1000, min_count=2)
+    stream(StreamSkipGram(dim=8), text, out=out, options=options, storage="20MB", callback=heard.append)
     logs = [out / "progress.1.jsonl", out / "progress.jsonl"]
     assert all(path.stat().st_size < 5000 for path in logs)
     told = [json.loads(line) for path in logs for line in path.read_text().splitlines()]
@@ -397,8 +401,8 @@ def test_several_sources_are_told_apart(text: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("".join(line + "\n" for line in lines_of(500, seed=2)))
     out = tmp_path / "out"
-    options = StreamOptions(threads=1, batch_bytes=1000, min_count=2, memory="20MB", log_ids=True)
-    found = stream("skipgram", [text, other], out=out, options=options)
+    options = StreamOptions(threads=1, batch_bytes=1000, min_count=2, log_ids=True)
+    found = stream("skipgram", [text, other], out=out, options=options, storage="20MB")
     sources = found.summary["sources"]
     assert [sources[str(path)]["lines"] for path in (text, other)] == [3000, 500]
     assert sources[str(other)]["words"] == len(other.read_text().split())

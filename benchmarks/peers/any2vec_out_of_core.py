@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from any2vec.train.out_of_core.table_options import TableOptions
 from threadpoolctl import threadpool_limits
 
 import any2vec
@@ -27,7 +28,6 @@ from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.tasks.triples.table import TripleTableHost
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train import host as hosts
-from any2vec.train.out_of_core.table_options import TableOptions
 
 
 def planted(entities: int, relations: int, number: int) -> Triples:

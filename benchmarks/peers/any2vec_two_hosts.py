@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from any2vec.train.out_of_core.table_options import TableOptions
 from threadpoolctl import threadpool_limits
 
 import any2vec
@@ -31,7 +32,6 @@ from any2vec.tasks.triples.table import TripleTableHost
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train.host import FitRequest
 from any2vec.train.out_of_core.shared_table import SharedTable
-from any2vec.train.out_of_core.table_options import TableOptions
 
 RELATIONS = 10
 

@@ -33,6 +33,8 @@ class StorageOptions:
             if self.order is not None:
                 raise InputError("order is for tables larger than memory; say how much there is, as memory 2GB.")
             return
+        if isinstance(self.memory, int) and not isinstance(self.memory, bool):
+            object.__setattr__(self, "memory", str(self.memory))
         if self.memory_bytes < 1:
             raise InputError(f"memory must be 1 byte or more, got {self.memory!r}.")
         if self.order is not None:
@@ -62,7 +64,7 @@ def parse_size(text: str) -> int:
     Raises:
         InputError: it is none of these.
     """
-    found = _SIZE.fullmatch(text.strip())
+    found = _SIZE.fullmatch(text.strip()) if isinstance(text, str) else None
     if found is None:
         raise InputError(f"memory must be a number of bytes such as 2GB, 800MB or 64MiB, got {text!r}.")
     number, prefix, is_binary = found.groups()

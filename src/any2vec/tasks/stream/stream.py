@@ -89,9 +89,8 @@ def stream(
     spec = RunSpec(
         task=task_of(config, "stream").name, model=config, data=listed(sources),
         reading={"sources": reading or SourceOptions(), "text": text or TextOptions()},
-        run=run if out is None else replace(run, out=Path(out)), hosts=options_of(HostOptions, "hosts", hosts, int),
-        sync=options_of(SyncOptions, "sync", sync, str), storage=options_of(StorageOptions, "memory", storage, int,
-        str),
+        run=run if out is None else replace(run, out=Path(out)), hosts=options_of("hosts", hosts),
+        sync=options_of("sync", sync), storage=options_of("storage", storage),
     )  # fmt: skip
     return train(spec, Hooks(progress=callback), started)
 
