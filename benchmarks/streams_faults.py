@@ -183,7 +183,7 @@ def _ends_clearly(bench: Bench, sources: Sequence[Path]) -> Reading:
 
 def _command(sources: Sequence[Path], out: Path, *more: object) -> list[object]:
     return [
-        "stream", *sources, "--model", "skipgram", "--dim", 16, "--memory", "20MB", "--threads", 1, "--linger", 0.2,
+        "stream", "skipgram", *sources, "--dim", 16, "--memory", "20MB", "--threads", 1, "--linger", 0.2,
         "--batch-bytes", 4000, "--min-count", 2, "--out", out, "--quiet", "--log-ids", "--checkpoint-seconds", 0.2,
         "--rate", KILLED_RATE, "--hosts", 2, "--servers", 1, "--readers", "processes", *more,
     ]  # fmt: skip

@@ -110,7 +110,7 @@ def warm_up(bench: Bench, model: str) -> None:
 
         tiny = bench.made("tiny.txt", write)
         bench.any2vec(
-            "train", tiny, "--model", model, "--out", bench.scratch(f"tiny-{model}"), *MODEL, *RATE,
+            "train", model, tiny, "--out", bench.scratch(f"tiny-{model}"), *MODEL, *RATE,
             "--epochs", 1, "--threads", 2, "--overwrite",
         )  # fmt: skip
 

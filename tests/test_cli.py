@@ -189,7 +189,7 @@ def test_plant_replaces_nothing_unasked(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_quiet", [True, False], ids=["quiet", "loud"])
 def test_the_installed_command(place: Path, tmp_path: Path, is_quiet: bool) -> None:
     """A process of its own: standard output is the JSON alone, standard error plain lines or nothing."""
-    command = [str(Path(sys.executable).parent / "any2vec"), "train", "-", "--model", "skipgram", "--dim", "8"]
+    command = [str(Path(sys.executable).parent / "any2vec"), "train", "skipgram", "-", "--dim", "8"]
     command += ["--out", str(tmp_path / "out"), "--json"] + ["--quiet"] * is_quiet
     with (place / "text.txt").open("rb") as text:
         done = subprocess.run(command, stdin=text, capture_output=True, text=True)

@@ -19,8 +19,8 @@ from any2vec.embeddings import Embeddings
 from any2vec.sampling.walks import WalkOptions, write_walks
 
 TEXT = "the cat sat on the mat and the dog sat on the cat\n" * 40
-WORDS = ["train", "in", "--model", "skipgram", "--out", "out", "--dim", "4", "--epochs", "1", "--quiet"]
-NODES = ["train", "in", "--model", "node2vec", "--out", "out", "--dim", "4", "--epochs", "1", "--quiet"]
+WORDS = ["train", "skipgram", "in", "--out", "out", "--dim", "4", "--epochs", "1", "--quiet"]
+NODES = ["train", "node2vec", "in", "--out", "out", "--dim", "4", "--epochs", "1", "--quiet"]
 
 
 def with_weight(weight: str) -> bytes:
@@ -74,7 +74,7 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("model", TEXT.encode(), [*WORDS, "--model", "skipgrm"], "did you mean 'skipgram'"),
     ("no input", None, ["train", "--model", "cbow", "--out", "out"], "what to train on"),
     ("no model", TEXT.encode(), ["train", "in", "--out", "out"], "which model"),
-    ("no out", TEXT.encode(), ["train", "in", "--model", "cbow"], "--out"),
+    ("no out", TEXT.encode(), ["train", "cbow", "in"], "--out"),
     ("out in a file", TEXT.encode(), [*WORDS, "--out", "in/out"], "not a folder|Cannot write"),
     ("out is a file", TEXT.encode(), [*WORDS, "--out", "in"], "is a file"),
     ("out exists", TEXT.encode(), [*WORDS, "--out", "taken"], "--overwrite"),
@@ -135,17 +135,17 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
         ["split", "in", "--out", "out", "--comment", "", "--quiet"],
         "# or %",
     ),
-    ("estimate: threads", TEXT.encode(), ["estimate", "in", "--model", "cbow", "--threads", "99999"], "threads"),
+    ("estimate: threads", TEXT.encode(), ["estimate", "cbow", "in", "--threads", "99999"], "threads"),
     (
         "walks: other walks asked for",
         None,
-        ["train", "walks", "--model", "deepwalk", "--walk-length", "9", "--out", "x"],
+        ["train", "deepwalk", "walks", "--walk-length", "9", "--out", "x"],
         "walk-length",
     ),
-    ("walks: min count", None, ["train", "walks", "--model", "cbow", "--min-count", "9", "--out", "x"], "min-count"),
-    ("walks: reading options", None, ["train", "walks", "--model", "cbow", "--lowercase", "--out", "x"], "encoded"),
-    ("walks: trained over", None, ["train", "walks", "--model", "cbow", "--out", "walks", "--overwrite"], "corpus"),
-    ("walks: resumed over", None, ["train", "walks", "--model", "cbow", "--out", "walks", "--resume"], "corpus"),
+    ("walks: min count", None, ["train", "cbow", "walks", "--min-count", "9", "--out", "x"], "min-count"),
+    ("walks: reading options", None, ["train", "cbow", "walks", "--lowercase", "--out", "x"], "encoded"),
+    ("walks: trained over", None, ["train", "cbow", "walks", "--out", "walks", "--overwrite"], "corpus"),
+    ("walks: resumed over", None, ["train", "cbow", "walks", "--out", "walks", "--resume"], "corpus"),
     ("vectors: walked over", b"a b\n", ["walk", "in", "--out", "vectors", "--overwrite"], "embeddings"),
     ("evaluate: task", TEXT.encode(), ["evaluate", "vectors", "--task", "x", "--data", "in"], "--task"),
     (
@@ -158,7 +158,7 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("evaluate: empty analogies", b"", ["evaluate", "vectors", "--task", "analogy", "--data", "in"], "in is empty"),
     ("evaluate: no labels", b"", ["evaluate", "vectors", "--task", "nodes", "--data", "in"], "in is empty"),
     ("evaluate: no split", None, ["evaluate", "vectors", "--task", "links", "--data", "taken"], "split"),
-    ("estimate: no file", None, ["estimate", "in", "--model", "skipgram"], "no file or folder in"),
+    ("estimate: no file", None, ["estimate", "skipgram", "in"], "no file or folder in"),
     ("report: no run", None, ["report", "taken"], "not an embeddings folder"),
     ("data: unknown set", None, ["data", "show", "text9"], "did you mean|known"),
 ]
@@ -283,7 +283,7 @@ def tiny_disk(place: Path) -> Iterator[Path]:
 
 def test_really_full_disk(tiny_disk: Path, place: Path) -> None:
     (place / "in").write_text(" ".join(f"w{i % 997}" for i in range(9970)))
-    check(place, ["train", "in", "--model", "skipgram", "--dim", "100", "--quiet", "--out", "tiny/out"], "disk is full")
+    check(place, ["train", "skipgram", "in", "--dim", "100", "--quiet", "--out", "tiny/out"], "disk is full")
     Embeddings([f"w{i}" for i in range(2000)], np.ones((2000, 50), np.float32)).save(place / "large")
     for name in ("x.vec", "x.bin", "x.npz", "x.safetensors", "x.parquet"):
         check(place, ["export", "large", "--out", f"tiny/{name}"], "disk is full")

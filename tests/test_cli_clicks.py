@@ -74,7 +74,7 @@ def test_a_planted_stream_from_file_to_scores(here: Path) -> None:
 
 def test_a_run_that_has_diverged_says_so(here: Path) -> None:
     """On standard error, whatever standard output is asked for."""
-    fm = ["train", "clicks.tsv", "--model", "fm", "--dim", "4", "--schema", "clicks.toml", "--threads", "1", "--quiet"]
+    fm = ["train", "fm", "clicks.tsv", "--dim", "4", "--schema", "clicks.toml", "--threads", "1", "--quiet"]
     high = ["--optimiser", "sgd", "--learning-rate", "10", "--batch-size", "10"]
     found = run(*fm, *high, "--out", "high", "--json")
     (said,) = json.loads(found.stdout)["warnings"]
@@ -151,7 +151,7 @@ def test_options_in_a_file(here: Path) -> None:
         "fm", 3, 2, 1, "bsp", "bagpipe:7",
     ]  # fmt: skip
     flags = ["--logical-hosts", "2", "--servers", "1", "--sync", "bsp", "--cache", "bagpipe:7", "--batch-size", "50"]
-    done("train", "clicks.tsv", "--model", "fm", "--schema", "clicks.toml", "--out", "again", "--dim", "3", *flags,
+    done("train", "fm", "clicks.tsv", "--schema", "clicks.toml", "--out", "again", "--dim", "3", *flags,
          "--rounds-per-epoch", "2", "--threads", "1", "--quiet")  # fmt: skip
     first, again = (any2vec.Embeddings.load(name).vectors for name in ("out", "again"))
     assert np.array_equal(first, again)
@@ -176,7 +176,7 @@ def test_formats_known_by_name(name: str, line: Any, keys: str, here: Path, monk
     monkeypatch.setitem(KNOWN[name], "hash_rows", 200)
     random = np.random.default_rng(1)
     Path("data").write_text("".join(line(random, number) + "\n" for number in range(300)))
-    done("train", "data", "--model", "logistic", "--schema", name, "--threads", "1", "--out", "out", "--quiet")
+    done("train", "logistic", "data", "--schema", name, "--threads", "1", "--out", "out", "--quiet")
     assert json.loads(done("score", "out", "data", "--json"))["num_examples"] == 300
     found = [str(key) for key in any2vec.Embeddings.load("out").keys]
     assert len(found) == {"criteo": 26, "avazu": 22}[name] * 200 and any(key.startswith(keys) for key in found)
@@ -208,7 +208,7 @@ OPTIONS: list[tuple[list[str], str]] = [
     ([*TRAIN, "--scheme", "rep-opt"], "of dlrm; it is for models of words and nodes on several hosts."),
     ([*TRAIN, "--lowercase"], "--lowercase is not an option of dlrm; it is for reading text."),
     ([*TRAIN, "--directed"], "--directed is not an option of dlrm; it is for reading graphs."),
-    (["train", "clicks.tsv", "--model", "cbow", "--out", "out", "--servers", "1"],
+    (["train", "cbow", "clicks.tsv", "--out", "out", "--servers", "1"],
      "--servers is not an option of cbow; it is for models of clicks on several hosts."),
     ([*TRAIN, "--top", "8-x"], "top must be up to 16 layer sizes from 1 to 65,536 like 512-256-64, got '8-x'"),
     ([*TRAIN, "--optimiser", "rmsprop"], "--optimiser must be one of adagrad, adam, sgd"),
@@ -228,9 +228,9 @@ OPTIONS: list[tuple[list[str], str]] = [
     ([*TRAIN, *HOSTS, "--sync", "fr-ma", "--sync-servers", "1"], "m-of-n; leave it out with sync fr-ma."),
     ([*TRAIN, *HOSTS, "--cache-rows", "0.2"], "cache_rows is for cache het; leave it out with cache none."),
     ([*TRAIN, *HOSTS, "--hosts", "2"], "choose one of the two"),
-    (["train", "clicks.tsv", "--model", "logistic", "--schema", "clicks.toml", "--out", "out", "--dim", "8"],
+    (["train", "logistic", "clicks.tsv", "--schema", "clicks.toml", "--out", "out", "--dim", "8"],
      "dim of logistic is 1, the weight of a category, got 8; leave it out"),
-    (["train", "clicks.tsv", "--model", "cbow", "--schema", "clicks.toml", "--out", "out"],
+    (["train", "cbow", "clicks.tsv", "--schema", "clicks.toml", "--out", "out"],
      "--schema is not an option of cbow; it is for reading clicks."),
     (["train", "nothing.tsv", *PLANTED, "--out", "out"], "There is no file or folder nothing.tsv"),
     (["score", "nothing", "rows.tsv"], "nothing holds no model of clicks; give the folder of a finished run of one"),

@@ -17,7 +17,7 @@ from any2vec.tasks.triples import table as triple_table
 from any2vec.testing.planted_triples import PlantedTriples
 from cli_runs import done, refused, run
 
-TRAIN = ["train", "train.tsv", "--model", "complex", "--dim", "16", "--threads", "1", "--quiet"]
+TRAIN = ["train", "complex", "train.tsv", "--dim", "16", "--threads", "1", "--quiet"]
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_what_does_not_go_with_a_model(here: Path) -> None:
     assert "--window is not an option of complex" in refused(*TRAIN, "--out", "out", "--window", "3")
     assert "say how much memory each may have, as memory 2GB" in refused(*TRAIN, "--out", "out", "--hosts", "2")
     assert "--n3 is not an option of skipgram; it is for complex and" in refused(
-        "train", "train.tsv", "--model", "skipgram", "--out", "out", "--n3", "1"
+        "train", "skipgram", "train.tsv", "--out", "out", "--n3", "1"
     )
     assert "dim of complex must be even" in refused(*TRAIN, "--out", "out", "--dim", "7")
     assert "Triples are read from one file, got 2" in refused(

@@ -108,7 +108,7 @@ def test_a_plan_needs_no_data() -> None:
 
 
 def test_standard_input_cannot_be_estimated() -> None:
-    result = CliRunner().invoke(app, ["estimate", "-", "--model", "skipgram"])
+    result = CliRunner().invoke(app, ["estimate", "skipgram", "-"])
     assert result.exit_code == 2 and "--rows" in result.stderr
 
 
@@ -148,7 +148,7 @@ def test_too_small_a_budget_says_the_smallest_that_works() -> None:
 
 def test_triples_are_read_for_their_estimate(tmp_path: Path) -> None:
     (tmp_path / "triples.tsv").write_text("a\tr\tb\nb\tr\tc\na\ts\tc\n")
-    found: Any = run("estimate", str(tmp_path / "triples.tsv"), "--model", "distmult", "--dim", "8", "--memory", "2GB")
+    found: Any = run("estimate", "distmult", str(tmp_path / "triples.tsv"), "--dim", "8", "--memory", "2GB")
     assert (found["rows"], found["items"], found["is_in_memory"]) == (3, 3, True)
     for model, said in (("cbow", "--memory is not an option of cbow"), ("skipgram", "not for skipgram: leave it out")):
         flags = ["--model", model, "--memory", "2GB"]

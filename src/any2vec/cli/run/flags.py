@@ -22,7 +22,7 @@ OWN: dict[str, type | tuple[type, ...]] = {"input": (str, list), "model": str, "
 """keys of a TOML file that are no flags -> their types"""
 
 
-def owners_of(task: Task, model: str) -> dict[str, type]:
+def owners_of(task: Task, model: str) -> dict[str, Any]:
     """Whose fields become flags: the model, the run, hosts, their agreement, storage, how data are read."""
     groups = {**CLASSES, "run": task.run_class()}
     kinds = {kind: loaded(task.reading[kind]) for kind in task.reading_of(model)}

@@ -48,7 +48,8 @@ class ModelCommand(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Plain and dense: some fifty options read better without boxes."""
-        argument, *options = sorted(self.get_params(ctx), key=lambda found: found.param_type_name != "argument")
+        found: list[Any] = sorted(self.get_params(ctx), key=lambda one: one.param_type_name != "argument")
+        argument, *options = found
         sections = {_GENERAL: [(str(argument.metavar), self.task.input)]}
         shown = {str(option.name): option for option in options if not option.hidden}
         for name, option in shown.items():
