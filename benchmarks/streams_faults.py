@@ -61,7 +61,7 @@ def _stalled(bench: Bench, sync: str) -> dict[str, Any]:
         for path in paths:
             path.touch()
         command = [
-            "stream", *paths, "--follow", "--model", "skipgram", "--memory", "40MB", "--threads", 1, "--hosts", 2,
+            "stream", "skipgram", *paths, "--follow", "--memory", "40MB", "--threads", 1, "--hosts", 2,
             "--sync", sync, "--batch-bytes", 16384, "--min-count", 2, "--dedup", "none", "--out", out, "--quiet",
         ]  # fmt: skip
         with bench.job(command) as (job, errors), _feeding(paths) as (stalls, fed):

@@ -69,11 +69,21 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("p 0", b"a b\nb c\n", [*NODES, "--p", "0"], "p must"),
     ("q infinite", b"a b\nb c\n", [*NODES, "--q", "inf"], "q must"),
     ("walk length", b"a b\nb c\n", [*NODES, "--walk-length", "0"], "walk-length"),
-    ("p is no option of words", TEXT.encode(), [*WORDS, "--p", "1"], "not an option of skipgram"),
-    ("text option for a graph", b"a b\nb c\n", [*NODES, "--lowercase"], "not an option of node2vec"),
-    ("model", TEXT.encode(), [*WORDS, "--model", "skipgrm"], "did you mean 'skipgram'"),
-    ("no input", None, ["train", "--model", "cbow", "--out", "out"], "what to train on"),
-    ("no model", TEXT.encode(), ["train", "in", "--out", "out"], "which model"),
+    (
+        "p is no option of words",
+        TEXT.encode(),
+        [*WORDS, "--p", "1"],
+        "skipgram has no --p: it is for node2vec; leave it out",
+    ),
+    (
+        "text option for a graph",
+        b"a b\nb c\n",
+        [*NODES, "--lowercase"],
+        "node2vec has no --lowercase: it is for skipgram, cbow and ngram; leave",
+    ),
+    ("model", TEXT.encode(), ["train", "skipgrm", *WORDS[2:]], "did you mean 'skipgram'"),
+    ("no input", None, ["train", "cbow", "--out", "out"], "what to train on"),
+    ("no model", TEXT.encode(), ["train", "in", "--out", "out"], "The model comes before the input, as in any2vec"),
     ("no out", TEXT.encode(), ["train", "cbow", "in"], "--out"),
     ("out in a file", TEXT.encode(), [*WORDS, "--out", "in/out"], "not a folder|Cannot write"),
     ("out is a file", TEXT.encode(), [*WORDS, "--out", "in"], "is a file"),
@@ -81,8 +91,8 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("out is not ours", TEXT.encode(), [*WORDS, "--out", "taken", "--overwrite"], "not an any2vec folder"),
     ("init is missing", TEXT.encode(), [*WORDS, "--init", "nothing"], "nothing"),
     ("init has another dim", TEXT.encode(), [*WORDS, "--init", "vectors", "--dim", "7"], "dim"),
-    ("config key", b"windwo = 3", ["train", "x", "--config", "in"], "did you mean 'window'"),
-    ("config is no TOML", b"window = ", ["train", "x", "--config", "in"], "not TOML"),
+    ("config key", b"windwo = 3", ["train", "cbow", "x", "--config", "in"], "did you mean 'window'"),
+    ("config is no TOML", b"window = ", ["train", "cbow", "x", "--config", "in"], "not TOML"),
     ("walk: no edges", b"# nothing\n", ["walk", "in", "--out", "out", "--quiet"], "edge"),
     ("walk: out exists", b"a b\n", ["walk", "in", "--out", "taken", "--quiet"], "--overwrite"),
     ("split: share", b"a b\nb c\n", ["split", "in", "--out", "out", "--test-share", "1.5", "--quiet"], "share"),
@@ -99,7 +109,12 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("rate: a word", TEXT.encode(), [*WORDS, "--learning-rate", "x"], "Error: --learning-rate must be a number, got"),
     ("scheme", TEXT.encode(), [*WORDS, "--scheme", "x"], "Error: --scheme must be one of rep-base, rep-opt, pull-base"),
     ("partition", b"a b\n", [*NODES, "--partition", "x"], "Error: --partition must be one of contiguous, hash, metis"),
-    ("estimate: rows", None, ["estimate", "--rows", "1"], "Error: --rows must be greater than or equal to 2, got '1'"),
+    (
+        "estimate: rows",
+        None,
+        ["estimate", "cbow", "--rows", "1"],
+        "Error: --rows must be greater than or equal to 2, got '1'",
+    ),
     *(
         (f"one host: {option}", TEXT.encode(), [*WORDS, *option.split()], f"{option.split()[0]} (")
         for option in (
@@ -210,28 +225,28 @@ def test_bad_input(place: Path, content: bytes | None, arguments: list[str], sai
 
 def test_truncated_gz_by_name(place: Path) -> None:
     (place / "in.gz").write_bytes(gzip.compress(TEXT.encode())[:-10])
-    check(place, ["train", "in.gz", *WORDS[2:]], "in.gz")
+    check(place, ["train", "skipgram", "in.gz", *WORDS[3:]], "in.gz")
     (place / "edges.gz").write_bytes(gzip.compress(b"a b\nb c\n" * 999)[:-10])
-    check(place, ["train", "edges.gz", *NODES[2:]], "edges.gz")
+    check(place, ["train", "node2vec", "edges.gz", *NODES[3:]], "edges.gz")
 
 
 def test_an_id_that_overflows(place: Path) -> None:
     (place / "in.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n9 9 1\n99999999999999999999 2\n")
-    check(place, ["train", "in.mtx", *NODES[2:]], "in.mtx")
+    check(place, ["train", "node2vec", "in.mtx", *NODES[3:]], "in.mtx")
 
 
 def test_unreadable_file(place: Path) -> None:
     path = Path("/proc/self/mem")  # unreadable for root too
     if not path.exists():
         pytest.skip("needs Linux: /proc/self/mem")
-    check(place, ["train", str(path), *WORDS[2:]], str(path))
-    check(place, ["train", str(path), *NODES[2:]], str(path))
+    check(place, ["train", "skipgram", str(path), *WORDS[3:]], str(path))
+    check(place, ["train", "node2vec", str(path), *NODES[3:]], str(path))
 
 
 def test_empty_folder_and_glob(place: Path) -> None:
     (place / "nothing").mkdir()
-    check(place, ["train", "nothing", *WORDS[2:]], "nothing")
-    check(place, ["train", "*.zzz", *WORDS[2:]], "*.zzz")
+    check(place, ["train", "skipgram", "nothing", *WORDS[3:]], "nothing")
+    check(place, ["train", "skipgram", "*.zzz", *WORDS[3:]], "*.zzz")
 
 
 def test_output_that_cannot_be_written(place: Path) -> None:

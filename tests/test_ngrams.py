@@ -343,8 +343,6 @@ def test_the_budget_holds_the_buckets(tmp_path: Path) -> None:
     plenty = budget(StreamNGram(), 2 << 30).max_rows
     assert plenty > budget(StreamNGram(buckets=1_000_000), 2 << 30).max_rows
     (tmp_path / "text.txt").write_text("a b\n")
-    told = refused(
-        "stream", "ngram", str(tmp_path / "text.txt"), "--memory", "100MB", "--out", str(tmp_path / "out")
-    )
+    told = refused("stream", "ngram", str(tmp_path / "text.txt"), "--memory", "100MB", "--out", str(tmp_path / "out"))
     enough = int(told.split("give it ")[1].split("MB")[0])
     assert budget(StreamNGram(), enough * 1_000_000).max_rows >= 1000

@@ -420,17 +420,17 @@ def test_nothing_comes_of_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        ([], "Say what to train on"),
-        (["TEXT"], "Say which model to train"),
-        (["TEXT", "--model", "skipgram"], "Say where the result goes"),
-        (["TEXT", "--model", "skipgramm", "--out", "OUT"], "model must be one of skipgram"),
-        (["nowhere.txt", "--model", "skipgram", "--out", "OUT"], "There is no file nowhere.txt"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--memory", "1kB"], "memory must be at least 1MiB"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--memory", "2MB", "--dim", "999"], "has room for"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--seconds", "0"], "seconds must be a number in (0"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--resume", "--overwrite"], "give one of the two"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--bad-bytes", "error"], "bad_bytes must be replace or skip"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--rate", "-1"], "rate must be a number"),
+        (["skipgram"], "Say what to train on"),
+        (["TEXT"], "The model comes before the input, as in any2vec stream skipgram"),
+        (["skipgram", "TEXT"], "Say where the result goes"),
+        (["skipgramm", "TEXT", "--out", "OUT"], "There is no model 'skipgramm' here; did you mean 'skipgram'"),
+        (["skipgram", "nowhere.txt", "--out", "OUT"], "There is no file or folder nowhere.txt"),
+        (["skipgram", "TEXT", "--out", "OUT", "--memory", "1kB"], "memory must be at least 1MiB"),
+        (["skipgram", "TEXT", "--out", "OUT", "--memory", "2MB", "--dim", "999"], "has room for"),
+        (["skipgram", "TEXT", "--out", "OUT", "--seconds", "0"], "seconds must be a number in (0"),
+        (["skipgram", "TEXT", "--out", "OUT", "--resume", "--overwrite"], "give one of the two"),
+        (["skipgram", "TEXT", "--out", "OUT", "--bad-bytes", "error"], "bad_bytes must be replace or skip"),
+        (["skipgram", "TEXT", "--out", "OUT", "--rate", "-1"], "rate must be a number"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments: list[str], sentence: str, text: Path, tmp_path: Path) -> None:

@@ -427,8 +427,9 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
     out = str(tmp_path / "out")
     train = [
         "train",
+        "complex",
         str(files[0]),
-        *["--model", "complex", "--dim", "8", "--epochs", "2", "--threads", "1", "--out"],
+        *["--dim", "8", "--epochs", "2", "--threads", "1", "--out"],
         out,
     ]
     found = CliRunner().invoke(app, [*train, "--memory", "2GB", "--order", "hilbert", "--quiet", "--json"])
@@ -450,4 +451,4 @@ def test_a_budget_that_is_too_small(files: tuple[Path, Path], tmp_path: Path) ->
     assert "needs memory " in found.stderr and "got 1,000,000 bytes" in found.stderr
     assert not (tmp_path / "out").exists()
     words = CliRunner().invoke(app, ["train", "cbow", str(files[0]), "--memory", "1GB"])
-    assert "--memory is not an option of cbow; it is for models of triples" in words.stderr
+    assert "cbow has no --memory (memory): tables larger than memory are for skip-gram" in words.stderr

@@ -99,7 +99,7 @@ class ModelGroup(TyperGroup):
         """With --config, the file may name the model."""
         known = type(self).known()
         if (given := _value_of(args, "--model")) is not None:
-            model, hint = (given, "") if given in known else ("MODEL", f"; {_no_model(given, list(known))}")
+            model, hint = (given, "") if given in known else ("MODEL", f"; t{_no_model(given, list(known))[1:]}")
             ctx.fail(f"The model comes first, without --model: any2vec {self.command} {model} INPUT{hint}")
         if args and args[0] not in (*known, "--help", "-h"):
             if (path := _value_of(args, "--config")) is not None:
@@ -108,7 +108,7 @@ class ModelGroup(TyperGroup):
                 except InputError as error:
                     ctx.fail(str(error))
             elif args[0].startswith("--"):
-                ctx.fail(f"The model comes first, as in any2vec {self.command} {next(iter(known))} INPUT {args[0]} ...")
+                ctx.fail(f"The model comes first, as in any2vec {self.command} {next(iter(known))} INPUT {args[0]}")
         return list(super().parse_args(ctx, args))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
