@@ -146,7 +146,7 @@ def _pace(records: Sequence[dict[str, Any]]) -> float:
 
 def _arguments(text: Path, out: Path, epochs: int, *more: object) -> list[object]:
     return [
-        "train", text, "--out", out, "--overwrite", "--model", "skipgram", "--epochs", epochs, "--threads", 1,
+        "train", "skipgram", text, "--out", out, "--overwrite", "--epochs", epochs, "--threads", 1,
         "--rounds-per-epoch", ROUNDS, "--quiet", *more,
     ]  # fmt: skip
 

@@ -61,7 +61,7 @@ def _stalled(bench: Bench, sync: str) -> dict[str, Any]:
         for path in paths:
             path.touch()
         command = [
-            "stream", *paths, "--follow", "--model", "skipgram", "--memory", "40MB", "--threads", 1, "--hosts", 2,
+            "stream", "skipgram", *paths, "--follow", "--memory", "40MB", "--threads", 1, "--hosts", 2,
             "--sync", sync, "--batch-bytes", 16384, "--min-count", 2, "--dedup", "none", "--out", out, "--quiet",
         ]  # fmt: skip
         with bench.job(command) as (job, errors), _feeding(paths) as (stalls, fed):
@@ -183,7 +183,7 @@ def _ends_clearly(bench: Bench, sources: Sequence[Path]) -> Reading:
 
 def _command(sources: Sequence[Path], out: Path, *more: object) -> list[object]:
     return [
-        "stream", *sources, "--model", "skipgram", "--dim", 16, "--memory", "20MB", "--threads", 1, "--linger", 0.2,
+        "stream", "skipgram", *sources, "--dim", 16, "--memory", "20MB", "--threads", 1, "--linger", 0.2,
         "--batch-bytes", 4000, "--min-count", 2, "--out", out, "--quiet", "--log-ids", "--checkpoint-seconds", 0.2,
         "--rate", KILLED_RATE, "--hosts", 2, "--servers", 1, "--readers", "processes", *more,
     ]  # fmt: skip

@@ -192,12 +192,13 @@ def test_processes_make_the_same_model(planted: dict[str, Any]) -> None:
 
 
 def test_hosts_that_torchrun_has_started_make_the_same_model(planted: dict[str, Any], tmp_path: Path) -> None:
-    command = ["--model", "ga-mlp", "--quantize", "8", "--epochs", "12", "--seed", "2", "--json"]
+    command = ["--quantize", "8", "--epochs", "12", "--seed", "2", "--json"]
     command += [f"--{name}={value}" for name, value in SMALL.items()]
     command += [f"--{name}={planted[name]}" for name in ("features", "labels", "split")]
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     done = subprocess.run(
-        [*torchrun, "-m", "any2vec", "train", str(planted["edges"]), *command, "--out", str(tmp_path / "run")],
+        [*torchrun, "-m", "any2vec", "train", "ga-mlp", str(planted["edges"]), *command, "--out",
+         str(tmp_path / "run")],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -377,9 +377,9 @@ def test_processes_are_logical_hosts(text: Path, tmp_path: Path) -> None:
     assert same(logical, local)
     for name in ("bytes_by_kind", "bytes_by_phase", "items", "hosts", "rounds", "rows"):
         assert logical.summary[name] == local.summary[name], name
-    flags = "--model skipgram --dim 8 --window 3 --min-count 1 --subsample 1e-2 --epochs 2 --threads 1 --seed 3"
+    flags = "--dim 8 --window 3 --min-count 1 --subsample 1e-2 --epochs 2 --threads 1 --seed 3"
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    command = [*torchrun, "-m", "any2vec", "train", str(text), *flags.split(), "--rounds-per-epoch", "3"]
+    command = [*torchrun, "-m", "any2vec", "train", "skipgram", str(text), *flags.split(), "--rounds-per-epoch", "3"]
     done = subprocess.run(
         [*command, "--out", str(tmp_path / "torchrun"), "--json"], capture_output=True, text=True, timeout=120
     )

@@ -99,7 +99,7 @@ def test_a_killed_server_costs_no_line_and_no_line_twice(tmp_path: Path) -> None
     files = [text_file(tmp_path / f"{number}.txt", 700, number) for number in range(2)]
     out = tmp_path / "out"
     command = [
-        sys.executable, "-m", "any2vec", "stream", *map(str, files), "--model", "skipgram", "--dim", "8", "--out",
+        sys.executable, "-m", "any2vec", "stream", "skipgram", *map(str, files), "--dim", "8", "--out",
         str(out), "--quiet", "--threads", "1", "--linger", "0.1", "--batch-bytes", "1000", "--min-count", "2",
         "--memory", "20MB", "--checkpoint-seconds", "0.05", "--log-ids", "--dedup", "none", "--rate", "250",
         "--hosts", "1", "--servers", "1", "--restarts", "1",

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from any2vec.plan.order.chunks import keep_rest
 
 import any2vec
 from any2vec import errors

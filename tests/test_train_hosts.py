@@ -23,8 +23,7 @@ from any2vec.sync.base.crew import Crew
 from any2vec.sync.drivers import rounds
 from any2vec.sync.exchange.replicated import Replicated
 from any2vec.sync.rules.block import Block, Rule
-from any2vec.train import host, keeper, launch, run, spread
-from any2vec.train import launch as spread
+from any2vec.train import host, keeper, launch, run
 from any2vec.train.checkpoint import Checkpoint, Place, load_checkpoint, run_needs, save_checkpoint
 from any2vec.train.spec import Request
 from any2vec.types import ProgressLine, Round, Span, Stats, Work

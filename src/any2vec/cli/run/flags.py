@@ -11,7 +11,7 @@ from typing import Any
 from any2vec.cli.config import read_config
 from any2vec.cli.options import Flag, flags_of
 from any2vec.errors import DataError, InputError
-from any2vec.train.registry import task_named
+from any2vec.train.registry import models_of, task_named
 from any2vec.train.spec import RunSpec
 from any2vec.train.task import CLASSES, Task, absent, loaded
 
@@ -22,7 +22,7 @@ OWN: dict[str, type | tuple[type, ...]] = {"input": (str, list), "model": str, "
 """keys of a TOML file that are no flags -> their types"""
 
 
-def owners_of(task: Task, model: str) -> dict[str, type]:
+def owners_of(task: Task, model: str) -> dict[str, Any]:
     """Whose fields become flags: the model, the run, hosts, their agreement, storage, how data are read."""
     groups = {**CLASSES, "run": task.run_class()}
     kinds = {kind: loaded(task.reading[kind]) for kind in task.reading_of(model)}
@@ -84,8 +84,17 @@ def make_spec(
 
 def _why_not(task: Task, model: str, key: str) -> str | None:
     """Why a model has not got an option that others have; None: nobody has it."""
-    is_known = any(key == item.name for group in CLASSES.values() for item in fields(group))
-    return absent(task, model, key) if is_known else None
+    if any(key == item.name for group in CLASSES.values() for item in fields(group)):
+        return absent(task, model, key)
+    known = models_of(task.command)
+    option = "--" + key.replace("_", "-")
+    return of_others(model, option, [other for other in known if key in model_flags(known[other].name, other)])
+
+
+def of_others(model: str, option: str, others: Sequence[str]) -> str | None:
+    """The sentence for an option that only other models have; None: there are none."""
+    names = " and ".join(filter(None, [", ".join(others[:-1]), *others[-1:]]))
+    return f"{model} has no {option}: it is for {names}; leave it out." if others else None
 
 
 def _data(inputs: str | Sequence[str] | None) -> str | list[str]:

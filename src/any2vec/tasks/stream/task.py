@@ -43,6 +43,7 @@ class Streams(Task):
         "hosts": (*HOSTS, "servers"), "sync": ("sync", "staleness_bound", "credits"), "storage": ("memory",),
     }  # fmt: skip
     lacks: ClassVar = {
+        "epochs": "a stream has no epochs, and --words, --steps or --seconds end it",
         "sync_servers": "servers hold all that is shared",
         "read": "rank 0 reads the sources and deals batches out",
         "partition": "it reads no graph",
