@@ -69,6 +69,8 @@ def tuned(bench: Bench, graph: str, trainer: str) -> tuple[object, ...]:
 
     def best() -> tuple[object, ...]:
         grid = GRIDS[trainer][:1] if bench.quick else GRIDS[trainer]
+        if len(grid) == 1:
+            return grid[0]
         return max(grid, key=lambda flags: _run(bench, graph, TUNING_SEED, *flags)["val_accuracy"])
 
     return bench.once(("ga-mlp", graph, trainer, "tuned"), best) if trainer in GRIDS else ()
