@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,16 +70,17 @@ def inspect_round(setting: Setting, parts: list[tuple[int, int]]) -> Inspected:
 
 def parts_of_round(setting: Setting, boundary: Any, hosts: int, rounds: int, number: int) -> list[tuple[int, int]]:
     """Where each host works in round `number` of an epoch over all tokens: a part of its own chunk."""
-    from any2vec.plan.order.chunks import chunk_bounds
-    from any2vec.plan.order.schedule import EpochSchedule
+    from any2vec.plan.order.epochs import EpochSchedule
+    from any2vec.plan.order.shares import chunk_bounds
 
     unit = block_of(setting)
     found = chunk_bounds(setting.positions, hosts, boundary)
     parts = []
-    for start, stop in pairwise(found):
-        schedule = EpochSchedule(start=start, stop=stop, epochs=1, unit=unit, piece=unit, rounds=rounds)
-        rounds_ = [round_ for _, round_ in schedule.all_rounds()]
-        parts.append(rounds_[number].parts[0])
+    for rank in range(hosts):
+        schedule = EpochSchedule(bounds=found, rank=rank, epochs=1, unit=unit, piece=unit, rounds=rounds)
+        rounds_ = [round_ for _, round_ in schedule.rounds_ahead()]
+        span = rounds_[number].spans[0]
+        parts.append((span.start, span.stop))
     return parts
 
 
@@ -121,7 +121,7 @@ def _keep(setting: Setting) -> np.ndarray:
 def _learner(setting: Setting) -> Any:
     from any2vec.models.words.learner import SequenceLearner
     from any2vec.models.words.source import StoredTokens
-    from any2vec.plan.order.schedule import piece_positions
+    from any2vec.plan.order.epochs import piece_positions
 
     block = block_of(setting)
     return SequenceLearner(

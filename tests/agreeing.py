@@ -16,7 +16,7 @@ from any2vec.formats.safetensors_file import read_arrays, write_arrays
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.make import make_agreement
 from any2vec.sync.options.rounds import RoundAgreement
-from any2vec.types import Round, Stats, Stretch, Work
+from any2vec.types import ProgressLine, Round, Span, Stats, Work
 
 Tables = dict[str, np.ndarray]
 Step = Callable[[Tables, int, int, int], float]
@@ -55,13 +55,13 @@ def convex(tables: Tables, rank: int, number: int, step: int) -> float:
     return loss
 
 
-def works(first: int, rounds: int, steps: int = STEPS) -> Iterator[Work]:
+def works(first: int, rounds: int, steps: int = STEPS) -> Iterator[Work[Span]]:
     for number in range(first, rounds):
-        stretch = Stretch(number * steps, (number + 1) * steps, number / rounds, (number + 1) / rounds)
-        whole = Round(number, (stretch,), ((stretch.start, stretch.stop),))
+        line = ProgressLine(number * steps, (number + 1) * steps, number / rounds, (number + 1) / rounds)
+        whole = Round(number, (Span(line.start, line.stop, line),))
         for step in range(steps):
-            at, last = stretch.start + step, step == steps - 1
-            yield Work(0, at, at + 1, stretch, whole, step == 0, last, not last)
+            at, last = line.start + step, step == steps - 1
+            yield Work(Span(at, at + 1, line), 0, whole, line.progress(at + 1), step == 0, last, not last)
 
 
 class Ran:
@@ -100,11 +100,11 @@ def run_hosts(
             if jitter:
                 time.sleep(float(pauses.random()) * 2e-3)
             driver.before(work)
-            loss = step(mine, rank, work.round.number, work.start - work.stretch.start)
+            loss = step(mine, rank, work.round.number, work.payload.start - work.payload.line.start)
             driver.after(work, Stats(1, loss, 1))
-            if work.closes_round and each_round is not None:
+            if work.ends_round and each_round is not None:
                 each_round(work.round.number, rank, agreement)
-            if work.closes_round and work.round.number == halfway:
+            if work.ends_round and work.round.number == halfway:
                 kept = photograph(transport, driver)
         ran = Ran(driver, mine, transport)
         ran.halfway = kept

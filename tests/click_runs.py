@@ -13,12 +13,11 @@ import pytest
 import any2vec
 import spreads
 from any2vec.evaluate.clicks import ClicksResult, evaluate_clicks
-from any2vec.plan.order import schedule
 from any2vec.sync.options.replica_names import parse_click_sync
 from any2vec.testing.planted_clicks import PlantedClicks
 from any2vec.testing.planted_file import write_tsv
-from any2vec.train import keeper
-from any2vec.types import Stats, Work
+from any2vec.train import host, keeper
+from any2vec.types import Span, Stats, Work
 
 SMALL = any2vec.DLRM(dim=4, bottom="8", top="8", batch_size=32)
 
@@ -78,10 +77,10 @@ def stop_at(progress: float, patch: pytest.MonkeyPatch) -> None:
     """Let a signal ask for a stop when so much of a run is done; works are one batch long."""
     hear = keeper.Keeper.heard
 
-    def heard(self: keeper.Keeper, work: Work, stats: Stats) -> None:
-        if self.transport.rank == 0 and work.progress_to > progress:
+    def heard(self: keeper.Keeper, work: Work[Span], stats: Stats) -> None:
+        if self.transport.rank == 0 and work.progress > progress:
             self.stop_signal = signal.SIGINT
         hear(self, work, stats)
 
     patch.setattr(keeper.Keeper, "heard", heard)
-    patch.setattr(schedule, "WORK_SECONDS", 0.0)
+    patch.setattr(host, "WORK_SECONDS", 0.0)

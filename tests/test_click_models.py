@@ -13,9 +13,10 @@ from any2vec.data.clicks.batch import ClickBatch
 from any2vec.errors import InputError
 from any2vec.kernels.clicks.pair_dots import pair_dots, pair_dots_back
 from any2vec.models.clicks.config import ClickModel, layer_sizes
-from any2vec.models.clicks.learner import Steps, chunks_of
+from any2vec.models.clicks.learner import chunks_of
 from any2vec.models.clicks.nets import PairDots, make_net, single_thread, start_values
 from any2vec.models.clicks.worker import ClickWorker, foretell
+from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.sync.base.dense import NoAgreement
 from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
@@ -319,11 +320,19 @@ def test_chunks_are_whole_batches_for_trainers_and_nothing_for_others() -> None:
 
 
 def test_steps_of_trainers_with_unequal_numbers_of_batches() -> None:
-    steps = Steps(bounds=[0, 30, 45, 45], trainers=2, batch_size=10, epochs=2)
-    assert (steps.per_epoch, steps.num_steps) == (3, 6)
-    assert [steps.range(0, step) for step in range(4)] == [(0, 10), (10, 20), (20, 30), (0, 10)]
-    assert [steps.range(1, step) for step in range(4)] == [(30, 40), (40, 45), (45, 45), (30, 40)]
-    assert [steps.of(1, epoch, example) for epoch, example in ((0, 30), (0, 40), (0, 45), (1, 30))] == [0, 1, 2, 3]
+    options: dict[str, Any] = {"bounds": [0, 30, 45, 45], "epochs": 2, "unit": 10, "piece": 10, "in_lockstep": True}
+    first, second, server = (EpochSchedule(**options, rank=rank) for rank in range(3))
+    for schedule in (first, second, server):
+        assert (schedule.steps_per_epoch, schedule.num_steps) == (3, 6)
+
+    def ranges(schedule: EpochSchedule) -> list[tuple[int, int]]:
+        return [(span.start, span.stop) for span in map(schedule.span_at, range(4))]
+
+    assert ranges(first) == [(0, 10), (10, 20), (20, 30), (0, 10)]
+    assert ranges(second) == [(30, 40), (40, 45), (45, 45), (30, 40)]
+    works = [(work.epoch, work.payload.start, work.step) for work in second]
+    assert works == [(0, 30, 0), (0, 40, 1), (1, 30, 3), (1, 40, 4)]
+    assert [work.payload.start for work in server] == [45, 45]
 
 
 def test_pytorchs_threads_are_as_before() -> None:

@@ -131,7 +131,7 @@ def test_labels_and_splits_in_memory(planted: dict[str, Any]) -> None:
 
 
 def test_the_command_tells_accuracy_bytes_and_the_lagrangian(planted: dict[str, Any], tmp_path: Path) -> None:
-    inputs = ["train", str(planted["edges"]), "--model", "ga-mlp"]
+    inputs = ["train", "ga-mlp", str(planted["edges"])]
     inputs += [f"--{name}={planted[name]}" for name in ("features", "labels", "split")]
     shape = ["--layers", "4", "--width", "8", "--growth", "2", "--hops", "2", "--epochs", "30", "--seed", "2"]
     more = ["--json", "--logical-hosts", "2", "--quantize", "8", "--out", str(tmp_path / "run")]
@@ -162,7 +162,7 @@ def test_the_command_tells_accuracy_bytes_and_the_lagrangian(planted: dict[str, 
 
 
 def test_the_command_refuses_in_one_sentence(planted: dict[str, Any], tmp_path: Path) -> None:
-    inputs = ["train", str(planted["edges"]), "--model", "ga-mlp", "--features", str(planted["features"])]
+    inputs = ["train", "ga-mlp", str(planted["edges"]), "--features", str(planted["features"])]
     for more, sentence in (
         ([], "say where labels are, --labels"),
         (["--labels", str(planted["labels"]), "--layers", "3", "--logical-hosts", "4"], "more hosts than layers"),

@@ -22,10 +22,10 @@ from any2vec.models.layers.admm.last import risk_gradient
 from any2vec.models.layers.ga_mlp import GAMLP
 from any2vec.models.layers.neighbours import neighbours_of
 from any2vec.models.layers.weights import Course, Weights, start_weights
-from any2vec.plan.order.schedule import EpochSchedule
+from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.sharding.layers import critical_path, pipeline_path
 from any2vec.train import keeper
-from any2vec.types import Stats, Work
+from any2vec.types import Span, Stats, Work
 from needs_torch import torch
 from planted_nodes import SMALL, plant, same, trained
 
@@ -56,7 +56,7 @@ def pipelined(transport: Transport, trainer: str, micros: int) -> tuple[list[Wei
     x, label = made_up()
     model = GAMLP(layers=LAYERS, width=WIDTH, growth="", trainer=trainer, micro_batches=micros, weight_decay=0.3)
     learner = PipelineLearner(model, Course((LAYERS,), (EPOCHS,)), x, label, CLASSES, 1, transport)
-    for work in EpochSchedule(start=0, stop=NODES, epochs=EPOCHS, unit=NODES, piece=NODES):
+    for work in EpochSchedule(bounds=(0, NODES), epochs=EPOCHS, unit=NODES, piece=NODES):
         learner.run(work)
     sent = dict.fromkeys(learner.phases, 0)
     for (kind, _, phase), count in transport.counters.sent.items():
@@ -192,12 +192,13 @@ def test_processes_make_the_same_model(planted: dict[str, Any]) -> None:
 
 
 def test_hosts_that_torchrun_has_started_make_the_same_model(planted: dict[str, Any], tmp_path: Path) -> None:
-    command = ["--model", "ga-mlp", "--quantize", "8", "--epochs", "12", "--seed", "2", "--json"]
+    command = ["--quantize", "8", "--epochs", "12", "--seed", "2", "--json"]
     command += [f"--{name}={value}" for name, value in SMALL.items()]
     command += [f"--{name}={planted[name]}" for name in ("features", "labels", "split")]
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     done = subprocess.run(
-        [*torchrun, "-m", "any2vec", "train", str(planted["edges"]), *command, "--out", str(tmp_path / "run")],
+        [*torchrun, "-m", "any2vec", "train", "ga-mlp", str(planted["edges"]), *command, "--out",
+         str(tmp_path / "run")],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -215,8 +216,8 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits_on_any_number_of_hosts(
     monkeypatch.setattr("any2vec.tasks.layers.host.SETTLED_EVERY", 5)
     hear = keeper.Keeper.heard
 
-    def heard(self: keeper.Keeper, work: Work, stats: Stats) -> None:
-        if work.progress_to > 0.6:
+    def heard(self: keeper.Keeper, work: Work[Span], stats: Stats) -> None:
+        if work.progress > 0.6:
             self.stop_signal = signal.SIGINT
         hear(self, work, stats)
 

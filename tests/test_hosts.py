@@ -24,7 +24,7 @@ from any2vec.models.words.config import SequenceModel
 from any2vec.models.words.learner import SequenceLearner
 from any2vec.models.words.source import StoredTokens
 from any2vec.plan.choices import PARTITIONS, SCHEMES
-from any2vec.plan.order.chunks import chunk_bounds, share_rest
+from any2vec.plan.order.shares import chunk_bounds, share_rest
 from any2vec.plan.sharding import graph as partition
 from any2vec.sampling.travel import TravellingWalker
 from any2vec.sampling.walks import Walker
@@ -32,7 +32,7 @@ from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.tables.memory import MemoryTable
 from any2vec.tasks.words import cutting
 from any2vec.train import launch
-from any2vec.types import Round, Stretch, Work
+from any2vec.types import ProgressLine, Round, Span, Work
 from spreads import agreed, spread
 
 SHORT = {"dim": 8, "window": 3, "min_count": 1}
@@ -197,7 +197,11 @@ def test_a_finished_run_over_parts_is_not_walked_again(
 @pytest.mark.parametrize(
     ("model", "options", "said"),
     [
-        (MODELS["skipgram"], {"logical_hosts": 2, "partition": "hash"}, r"skipgram has no --partition \(partition\): it reads text, and partition is for graphs"),
+        (
+            MODELS["skipgram"],
+            {"logical_hosts": 2, "partition": "hash"},
+            r"skipgram has no --partition \(partition\): it reads text, and partition is for graphs",
+        ),
         (NODES, {"partition": "hash"}, "--partition .* is for several hosts; say how many"),
         (
             NODES,
@@ -262,8 +266,7 @@ def test_inspection_covers_all_that_is_read(model: SequenceModel) -> None:
     for name, table in tables.items():
         table.rows[marks[name] == 0] = np.nan
     before = {name: table.rows.copy() for name, table in tables.items()}
-    stretch = Stretch(start, stop, 0.0, 0.5)
-    learner.run(Work(1, start, stop, stretch, Round(0, (stretch,), ((start, stop),)), True, True))
+    learner.run(Work(Span(start, stop, ProgressLine(start, stop, 0.0, 0.5)), 1, Round(0), 0.5))
     for name, table in tables.items():
         assert 0 < marks[name].sum() < 300
         assert np.isfinite(table.rows[marks[name] == 1]).all()
@@ -378,9 +381,9 @@ def test_processes_are_logical_hosts(text: Path, tmp_path: Path) -> None:
     assert same(logical, local)
     for name in ("bytes_by_kind", "bytes_by_phase", "items", "hosts", "rounds", "rows"):
         assert logical.summary[name] == local.summary[name], name
-    flags = "--model skipgram --dim 8 --window 3 --min-count 1 --subsample 1e-2 --epochs 2 --threads 1 --seed 3"
+    flags = "--dim 8 --window 3 --min-count 1 --subsample 1e-2 --epochs 2 --threads 1 --seed 3"
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    command = [*torchrun, "-m", "any2vec", "train", str(text), *flags.split(), "--rounds-per-epoch", "3"]
+    command = [*torchrun, "-m", "any2vec", "train", "skipgram", str(text), *flags.split(), "--rounds-per-epoch", "3"]
     done = subprocess.run(
         [*command, "--out", str(tmp_path / "torchrun"), "--json"], capture_output=True, text=True, timeout=120
     )

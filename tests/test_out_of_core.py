@@ -51,7 +51,8 @@ def in_memory(folder: Path, order: str, capacity: int, epochs: int, compute: Any
     store.close()
     table_VC, bounds, rows = table(folder), buckets.parts.bounds, block_rows(store.largest(), 4 * COLUMNS)
     walk = BufferWalk(order=order, partitions=store.num_partitions, capacity=capacity, epochs=epochs, seed=3)
-    for window in TripleWindows(buckets, walk, rows, OPTIONS.seed, OPTIONS.window):
+    for work in TripleWindows(buckets, walk, rows, OPTIONS.seed, OPTIONS.window):
+        window = work.payload
         first_row = {block: int(bounds[part]) for part, block in window.turn.held}
         resident = [(int(bounds[part]), int(bounds[part + 1])) for part, _ in window.turn.held]
         row_M3 = window.slot_M3.astype(np.int64)
@@ -119,10 +120,10 @@ def test_a_run_that_is_killed_goes_on_and_ends_the_same(order: str, toy: Path, t
     def killing() -> Any:
         left = next(stops, 10**9)
 
-        def report(window: Any, results: list[Any]) -> None:
+        def report(work: Any, results: list[Any]) -> None:
             nonlocal left
             left -= 1
-            told.append(window.position)
+            told.append(work.payload.position)
             if left < 0:
                 raise KilledError
 
@@ -141,8 +142,8 @@ def test_a_stop_commits_where_it_is(toy: Path) -> None:
     expected_VC = in_memory(toy, "beta", 3, 2, mingle)
     told: list[Position] = []
 
-    def report(window: Any, results: list[Any]) -> None:
-        told.append(window.position)
+    def report(work: Any, results: list[Any]) -> None:
+        told.append(work.payload.position)
         if len(told) == 5:
             raise Interrupted("Stopped.")
 
@@ -195,9 +196,7 @@ def test_threads_do_each_batch_once_within_the_bound(threads: int, toy: Path) ->
 
     heard: list[int] = []
     options = OutOfCoreOptions(batch_size=40, window=300, threads=threads, staleness_bound=4, commit_seconds=0)
-    report = train(
-        toy, "comet", 4, compute=locked, options=options, report=lambda window, results: heard.extend(results)
-    )
+    report = train(toy, "comet", 4, compute=locked, options=options, report=lambda work, results: heard.extend(results))
     assert sum(heard) == 2 * TRIPLES and table(toy)[:, 1].sum() == 2 * TRIPLES
     assert max(report.staleness) < 4 and sum(report.staleness.values()) == len(heard)
     assert report.buffer.commits > 10
@@ -324,7 +323,7 @@ def test_a_full_disk_ends_the_run_and_leaves_its_last_commit(toy: Path, monkeypa
     expected_VC = in_memory(toy, "beta", 3, 2, mingle)
     done = 0
 
-    def fill_the_disk(window: Any, results: list[Any]) -> None:
+    def fill_the_disk(work: Any, results: list[Any]) -> None:
         nonlocal done
         done += 1
         if done == 10:
@@ -378,7 +377,7 @@ def test_what_compute_raises_ends_the_run(toy: Path) -> None:
 def windows_of(folder: Path, **more: Any) -> Iterator[Any]:
     buckets = TripleBuckets.open(folder / "triples")
     walk = BufferWalk(order="beta", partitions=6, capacity=3, epochs=2, seed=3)
-    return iter(TripleWindows(buckets, walk, 128, **{"seed": 1, "window": 300} | more))
+    return (work.payload for work in TripleWindows(buckets, walk, 128, **{"seed": 1, "window": 300} | more))
 
 
 def test_windows_are_shuffled_anew_in_each_epoch_and_mix_buckets(toy: Path) -> None:
@@ -400,9 +399,18 @@ def test_the_same_state_is_trained_in_another_order_in_another_epoch(toy: Path) 
     """Other triples in the first window, for chunks are permuted, and others side by side in it."""
     buckets = TripleBuckets.open(toy / "triples")
     turn = next(iter(BufferWalk(order="beta", partitions=6, capacity=3, epochs=1)))
+
+    class OneState:
+        epochs, start = 2, Position()
+
+        def __init__(self, epoch: int) -> None:
+            self.epoch = epoch
+
+        def __iter__(self) -> Iterator[Any]:
+            yield replace(turn, epoch=self.epoch)
+
     one, other = (
-        [window.slot_M3 for window in TripleWindows(buckets, [replace(turn, epoch=epoch)], 1024, window=100)]
-        for epoch in (0, 1)
+        [work.payload.slot_M3 for work in TripleWindows(buckets, OneState(epoch), 1024, window=100)] for epoch in (0, 1)
     )
     together = [np.unique(np.concatenate(found), axis=0) for found in (one, other)]
     assert np.array_equal(*together) and len(one) > 2

@@ -293,7 +293,8 @@ def train_plainly(learner: PairLearner, table_SC: np.ndarray, rows: int, options
 
     assert learner.buckets is not None
     epochs = learner.walk.epochs
-    for window in TripleWindows(learner.buckets, learner.walk, rows, options.seed, options.window):
+    for work in TripleWindows(learner.buckets, learner.walk, rows, options.seed, options.window):
+        window = work.payload
         part_of = {block: part for part, block in window.turn.held}
         block_M2, offset_M2 = np.divmod(window.slot_M3, rows)
         slot_M2 = (np.vectorize(part_of.get, otypes=[np.int32])(block_M2) if len(block_M2) else block_M2) * rows

@@ -7,7 +7,7 @@ import pytest
 import any2vec
 from any2vec.train import progress
 from any2vec.train.progress import Recorder
-from any2vec.types import Round, Stats, Stretch, Work
+from any2vec.types import ProgressLine, Round, Span, Stats, Work
 from spreads import spread
 
 
@@ -21,11 +21,11 @@ class Clock:
         return self.now
 
 
-def work(epoch: int, share: float) -> Work:
+def work(epoch: int, share: float) -> Work[Span]:
     """One that ends at a share of the whole run."""
-    stretch = Stretch(0, 100, 0.0, 1.0)
+    line = ProgressLine(0, 100, 0.0, 1.0)
     stop = round(100 * share)
-    return Work(epoch, stop - 1, stop, stretch, Round(0, (stretch,), ((0, 100),)), False, False)
+    return Work(Span(stop - 1, stop, line), epoch, Round(0), line.progress(stop))
 
 
 def test_a_short_last_window_is_told_with_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -344,8 +344,9 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
     out = str(tmp_path / "out")
     train = [
         "train",
+        "complex",
         str(files[0]),
-        *["--model", "complex", "--dim", "8", "--epochs", "2", "--threads", "1", "--out"],
+        *["--dim", "8", "--epochs", "2", "--threads", "1", "--out"],
         out,
     ]
     found = CliRunner().invoke(app, [*train, "--memory", "2GB", "--logical-hosts", "2", "--quiet", "--json"])

@@ -18,7 +18,7 @@ from any2vec.errors import InputError
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.models.stream.word_config import StreamCharLstm, StreamNGram
 from any2vec.sync.options.streams import StreamAgreement
-from any2vec.tasks.stream.hosts.crew import check_model
+from any2vec.tasks.stream.crew import check_model
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.stream import stream
 from spreads import agreed
@@ -99,7 +99,7 @@ def test_a_killed_server_costs_no_line_and_no_line_twice(tmp_path: Path) -> None
     files = [text_file(tmp_path / f"{number}.txt", 700, number) for number in range(2)]
     out = tmp_path / "out"
     command = [
-        sys.executable, "-m", "any2vec", "stream", *map(str, files), "--model", "skipgram", "--dim", "8", "--out",
+        sys.executable, "-m", "any2vec", "stream", "skipgram", *map(str, files), "--dim", "8", "--out",
         str(out), "--quiet", "--threads", "1", "--linger", "0.1", "--batch-bytes", "1000", "--min-count", "2",
         "--memory", "20MB", "--checkpoint-seconds", "0.05", "--log-ids", "--dedup", "none", "--rate", "250",
         "--hosts", "1", "--servers", "1", "--restarts", "1",

@@ -151,6 +151,38 @@ def test_limits_end_behind_the_batch_that_reaches_them(limit: dict[str, int]) ->
     assert sum(words[:-1]) < limit.get("words", 10**9) <= (sum(words) if "words" in limit else 10**9)
 
 
+def test_a_peek_shows_what_has_come_and_waits_for_nothing() -> None:
+    """The source stands still for ever after its first lines: batches of those are seen, and then none."""
+    lines, moves = lines_of(400), threading.Event()
+
+    class Halting(Fed):
+        def take(self, timeout: float) -> LineBatch | None:
+            return super().take(timeout) if len(self._left) > 5 or moves.wait(timeout) else None
+
+    inflow: Any = Halting(line_batches(lines, [20], range(400)))
+    vocabulary = StreamVocabulary(max_types=1000, max_rows=500, min_count=1)
+    batches = TokenBatches(
+        inflow, None, vocabulary, subsample=0, batch_bytes=500, linger=0, limits=Limits(), keeps_ids=False,
+        prepare=lambda tokens, words: None,
+    )  # fmt: skip
+    assert list(batches.peek(3)) == []
+    seen, coming, idle = [], [], 0
+    for batch in batches:
+        if batch.is_idle:
+            idle += 1
+            assert list(batches.peek(3)) == []
+            moves.set()
+            continue
+        assert batch.number in (len(seen), *coming)
+        seen.append(batch.number)
+        deadline = time.monotonic() + 10
+        while not moves.is_set() and len(seen) < 3 and not batches.peek(1) and time.monotonic() < deadline:
+            time.sleep(0.001)
+        coming = [one.number for one in batches.peek(3)]
+        assert coming in ([], [len(seen)]) and (coming or len(seen) >= 3)
+    assert seen == list(range(len(seen))) and len(seen) > 5 and idle
+
+
 def test_a_batch_behind_which_nothing_is_encoded() -> None:
     """What `rest` asks for comes next, and the vocabulary is then as that batch has left it."""
     lines, settled = lines_of(400), []
@@ -294,7 +326,7 @@ def test_commands_answer_while_a_followed_file_grows(tmp_path: Path) -> None:
     log, out = tmp_path / "log.txt", tmp_path / "out"
     log.write_text("tea pot\n" * 40)
     command = [
-        sys.executable, "-m", "any2vec", "stream", str(log), "--model", "skipgram", "--dim", "4", "--follow", "--out",
+        sys.executable, "-m", "any2vec", "stream", "skipgram", str(log), "--dim", "4", "--follow", "--out",
         str(out), "--min-count", "2", "--linger", "0.1", "--snapshot-seconds", "0.01", "--threads", "1", "--json",
         "--drift-words", "tea,none",
     ]  # fmt: skip
@@ -317,7 +349,7 @@ def test_commands_answer_while_a_followed_file_grows(tmp_path: Path) -> None:
     assert (summary["ended_by"], summary["words"], summary["vocabulary"]) == ("SIGTERM", 160, 3)
     records = [json.loads(line) for line in (out / "progress.jsonl").read_text().splitlines()]
     assert list(records[-1]["drift"]) == ["tea"] and records[-1]["snapshot"] == snapshots.names(out)[-1]
-    assert done("stream", str(log), "--model", "skipgram", "--dim", "4", "--out", str(out), "--min-count", "2",
+    assert done("stream", "skipgram", str(log), "--dim", "4", "--out", str(out), "--min-count", "2",
                 "--linger", "0.1", "--threads", "1", "--resume", "--quiet")  # fmt: skip
     assert json.loads((out / "stream.json").read_text())["summary"]["words"] == 160
 
@@ -424,17 +456,17 @@ def test_nothing_comes_of_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        ([], "Say what to train on"),
-        (["TEXT"], "Say which model to train"),
-        (["TEXT", "--model", "skipgram"], "Say where the result goes"),
-        (["TEXT", "--model", "skipgramm", "--out", "OUT"], "model must be one of skipgram"),
-        (["nowhere.txt", "--model", "skipgram", "--out", "OUT"], "There is no file nowhere.txt"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--memory", "1kB"], "memory must be at least 1MiB"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--memory", "2MB", "--dim", "999"], "has room for"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--seconds", "0"], "seconds must be a number in (0"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--resume", "--overwrite"], "give one of the two"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--bad-bytes", "error"], "bad_bytes must be replace or skip"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--rate", "-1"], "rate must be a number"),
+        (["skipgram"], "Say what to train on"),
+        (["TEXT"], "The model comes before the input, as in any2vec stream skipgram"),
+        (["skipgram", "TEXT"], "Say where the result goes"),
+        (["skipgramm", "TEXT", "--out", "OUT"], "There is no model 'skipgramm' here; did you mean 'skipgram'"),
+        (["skipgram", "nowhere.txt", "--out", "OUT"], "There is no file or folder nowhere.txt"),
+        (["skipgram", "TEXT", "--out", "OUT", "--memory", "1kB"], "memory must be at least 1MiB"),
+        (["skipgram", "TEXT", "--out", "OUT", "--memory", "2MB", "--dim", "999"], "has room for"),
+        (["skipgram", "TEXT", "--out", "OUT", "--seconds", "0"], "seconds must be a number in (0"),
+        (["skipgram", "TEXT", "--out", "OUT", "--resume", "--overwrite"], "give one of the two"),
+        (["skipgram", "TEXT", "--out", "OUT", "--bad-bytes", "error"], "bad_bytes must be replace or skip"),
+        (["skipgram", "TEXT", "--out", "OUT", "--rate", "-1"], "rate must be a number"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments: list[str], sentence: str, text: Path, tmp_path: Path) -> None:
@@ -446,7 +478,7 @@ def test_bad_input_is_one_sentence(arguments: list[str], sentence: str, text: Pa
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_summary_says_what_was_done(text: Path, tmp_path: Path) -> None:
     summary = json.loads(
-        done("stream", str(text), "--model", "skipgram", "--out", str(tmp_path / "out"), "--json", "--min-count", "2",
+        done("stream", "skipgram", str(text), "--out", str(tmp_path / "out"), "--json", "--min-count", "2",
              "--memory", "50MB", "--dim", "8")
     )  # fmt: skip
     assert summary["words"] == len(text.read_text().split()) and summary["delivery"] == "exactly once"

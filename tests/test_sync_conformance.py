@@ -47,7 +47,7 @@ def test_every_name_is_here() -> None:
 def test_one_host_is_plain_training(sync: str) -> None:
     plain = start_tables()
     for work in works(0, 6):
-        convex(plain, 0, work.round.number, work.start - work.stretch.start)
+        convex(plain, 0, work.round.number, work.payload.start - work.payload.line.start)
     assert same(run_hosts(sync, 1, 6)[0].collected, plain)
 
 

@@ -19,7 +19,7 @@ from any2vec.sync.exchange.served import Served
 from any2vec.sync.exchange.server import ParameterServer
 from any2vec.sync.exchange.server_mean import AveragingServer
 from any2vec.train import progress
-from any2vec.types import Round, Stretch, Work
+from any2vec.types import ProgressLine, Round, Span, Work
 from spreads import spread
 
 ROWS, DIM, HOSTS = 11, 3, 4
@@ -147,9 +147,11 @@ class Everything:
         input_V[self.first :] = 1
 
 
-def work_of(number: int, ends_epoch: bool = False, closes: bool = True) -> Work:
-    stretch = Stretch(0, 9, 0.0, 1.0)
-    return Work(0, 0, 9, stretch, Round(number, (stretch,), ((0, 9),), True, ends_epoch), True, closes)
+def work_of(number: int, ends_epoch: bool = False, closes: bool = True) -> Work[Span]:
+    span = Span(0, 9, ProgressLine(0, 9, 0.0, 1.0))
+    return Work(
+        span, 0, Round(number, (span,)), 1.0, opens_round=True, ends_round=closes, ends_epoch=closes and ends_epoch
+    )
 
 
 def start_tables() -> dict[str, np.ndarray]:

@@ -23,7 +23,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.data.text.shards import cut_text
 from any2vec.data.text.text import encode_text
 from any2vec.kernels.text.tokens import first_uses
-from any2vec.plan.order.chunks import keep_rest
+from any2vec.plan.order.shares import keep_rest
 from any2vec.tasks.words.parts import prepare_part
 from any2vec.tasks.words.prepare import Prepared, prepare
 from any2vec.types import Progress
@@ -397,7 +397,11 @@ def test_what_cannot_be_read_in_parts(text: Path, tmp_path: Path) -> None:
     edges.write_text("a\tb\nb\tc\nc\ta\n")
     corpus = encode_text(text)
     for model, data, message in (
-        (any2vec.DeepWalk(dim=8), edges, "deepwalk has no --read (read): it reads a graph, and read parts is for text; leave"),
+        (
+            any2vec.DeepWalk(dim=8),
+            edges,
+            "deepwalk has no --read (read): it reads a graph, and read parts is for",
+        ),
         (MODEL, corpus, "is encoded already"),
         (MODEL, [["a", "b"], ["b", "a"]], "Sentences in memory cannot be read in parts"),
         (MODEL, "-", "Standard input cannot be read in parts"),

@@ -26,7 +26,7 @@ from any2vec.sync.rules.block import Block, Rule
 from any2vec.train import host, keeper, launch, run
 from any2vec.train.checkpoint import Checkpoint, Place, load_checkpoint, run_needs, save_checkpoint
 from any2vec.train.spec import Request
-from any2vec.types import Round, Stats, Stretch, Work
+from any2vec.types import ProgressLine, Round, Span, Stats, Work
 from spreads import spread
 
 MODEL = any2vec.SkipGram(dim=8, window=3, min_count=1)
@@ -48,8 +48,8 @@ def stop_at(progress: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a signal ask for a stop when so much of a run is done."""
     hear = keeper.Keeper.heard
 
-    def heard(self: keeper.Keeper, work: Work, stats: Stats) -> None:
-        if work.progress_to > progress:
+    def heard(self: keeper.Keeper, work: Work[Span], stats: Stats) -> None:
+        if work.progress > progress:
             self.stop_signal = signal.SIGINT
         hear(self, work, stats)
 
@@ -237,9 +237,10 @@ def test_time_of_walking_is_not_time_of_agreeing(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(rounds.time, "perf_counter", lambda: clock[0])
     driver = rounds.Rounds(Slow(), ahead)  # type: ignore[arg-type]
-    stretch = Stretch(0, 20, 0.0, 1.0)
+    line = ProgressLine(0, 20, 0.0, 1.0)
+    whole = Round(0, (Span(0, 20, line),))
     for start in (0, 10):
-        work = Work(0, start, start + 10, stretch, Round(0, (stretch,), ((0, 20),)), start == 0, start == 10)
+        work = Work(Span(start, start + 10, line), 0, whole, line.progress(start + 10), start == 0, start == 10)
         driver.before(work)
         clock[0] += 100  # of training
         driver.after(work, Stats(10, 0.0, 0))

@@ -24,7 +24,7 @@ from any2vec.models.triples.rotate import RotatE
 from any2vec.models.triples.transe import TransE
 from any2vec.models.triples.worker import Candidates, Negatives, Shares, TripleWorker, relation_optimiser
 from any2vec.models.words.rates import linear_rate
-from any2vec.plan.order.schedule import EpochSchedule
+from any2vec.plan.order.epochs import EpochSchedule
 from naive import triples as naive
 
 MODELS: list[type[TripleModel]] = [ComplEx, DistMult, TransE, RotatE, DotProduct]
@@ -274,7 +274,7 @@ def learn(
     questions = Questions(model, triple_M3, relations, seed)
     learner = TripleLearner(model, entity_SC, relation_RC, questions, [(0, entities)], threads, seed)
     schedule = EpochSchedule(
-        start=0, stop=questions.num_questions, epochs=epochs, unit=model.batch_size, piece=model.batch_size
+        bounds=(0, questions.num_questions), epochs=epochs, unit=model.batch_size, piece=model.batch_size
     )
     losses, items = [0.0] * epochs, 0
     for work in schedule:

@@ -276,7 +276,7 @@ def test_who_is_stopped_while_the_table_is_made_leaves_nothing(
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(triple_table, "start_entities", start)
-    train = ["train", str(files[0]), "--model", "rotate", "--memory", "2GB", "--out", str(out), "--quiet"]
+    train = ["train", "rotate", str(files[0]), "--memory", "2GB", "--out", str(out), "--quiet"]
     found = CliRunner().invoke(app, train)
     assert (found.exit_code, len(started)) == (130, 1)
     assert "Stopped by SIGINT before training began; nothing was left half-written." in found.stderr
@@ -437,8 +437,9 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
     out = str(tmp_path / "out")
     train = [
         "train",
+        "complex",
         str(files[0]),
-        *["--model", "complex", "--dim", "8", "--epochs", "2", "--threads", "1", "--out"],
+        *["--dim", "8", "--epochs", "2", "--threads", "1", "--out"],
         out,
     ]
     found = CliRunner().invoke(app, [*train, "--memory", "2GB", "--order", "hilbert", "--quiet", "--json"])
@@ -454,10 +455,10 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
 
 
 def test_a_budget_that_is_too_small(files: tuple[Path, Path], tmp_path: Path) -> None:
-    train = ["train", str(files[0]), "--model", "complex", "--out", str(tmp_path / "out"), "--memory", "1MB"]
+    train = ["train", "complex", str(files[0]), "--out", str(tmp_path / "out"), "--memory", "1MB"]
     found = CliRunner().invoke(app, [*train, "--quiet"])
     assert found.exit_code == 2 and found.stderr.count("\n") == 1
     assert "needs memory " in found.stderr and "got 1,000,000 bytes" in found.stderr
     assert not (tmp_path / "out").exists()
-    words = CliRunner().invoke(app, ["train", str(files[0]), "--model", "cbow", "--memory", "1GB"])
-    assert "--memory is not an option of cbow; it is for models of triples" in words.stderr
+    words = CliRunner().invoke(app, ["train", "cbow", str(files[0]), "--memory", "1GB"])
+    assert "cbow has no --memory (memory): tables larger than memory are for skip-gram" in words.stderr

@@ -256,7 +256,7 @@ def test_what_is_refused(text: Path, tmp_path: Path, is_large: None) -> None:
 
 def test_the_command(text: Path, tmp_path: Path, is_large: None) -> None:
     out = str(tmp_path / "out")
-    train = ["train", str(text), "--model", "skipgram", "--dim", "8", "--min-count", "1", "--epochs", "2", "--out", out]
+    train = ["train", "skipgram", str(text), "--dim", "8", "--min-count", "1", "--epochs", "2", "--out", out]
     train += ["--threads", "1", "--memory", "500MB"]
     found = CliRunner().invoke(app, [*train, "--order", "comet", "--quiet", "--json"])
     assert found.exit_code == 0, found.output
@@ -270,7 +270,7 @@ def test_the_command(text: Path, tmp_path: Path, is_large: None) -> None:
 
 
 def test_a_budget_that_is_too_small(text: Path, tmp_path: Path) -> None:
-    train = ["train", str(text), "--model", "skipgram", "--out", str(tmp_path / "out"), "--memory", "1MB", "--quiet"]
+    train = ["train", "skipgram", str(text), "--out", str(tmp_path / "out"), "--memory", "1MB", "--quiet"]
     found = CliRunner().invoke(app, train)
     assert found.exit_code == 2 and found.stderr.count("\n") == 1
     assert "needs memory " in found.stderr and "got 1,000,000 bytes" in found.stderr

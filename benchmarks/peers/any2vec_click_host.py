@@ -27,9 +27,9 @@ from any2vec.cluster.link import LinkModel
 from any2vec.cluster.transport import Transport
 from any2vec.machine import keep_freed_memory
 from any2vec.models.clicks.dlrm import DLRM
-from any2vec.models.clicks.learner import Steps
 from any2vec.models.clicks.nets import make_net, single_thread, start_values
 from any2vec.models.clicks.worker import ClickWorker, foretell
+from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.roles import Roles
 from any2vec.sync.base.circle import Circle
 from any2vec.sync.options.trainers import TrainerAgreement
@@ -90,12 +90,12 @@ class Trainer:
     """
 
     def __init__(
-        self, options: argparse.Namespace, model: DLRM, pool: Pool, steps: Steps, transport: Transport,
-        rows: ServedRows | None, net: Any, dense: HostDense, sums_gradients: bool,
+        self, options: argparse.Namespace, model: DLRM, pool: Pool, schedule: EpochSchedule, trainers: int,
+        transport: Transport, rows: ServedRows | None, net: Any, dense: HostDense, sums_gradients: bool,
     ) -> None:  # fmt: skip
-        self.options, self.steps, self.pool, self.transport = options, steps, pool, transport
+        self.options, self.schedule, self.pool, self.transport = options, schedule, pool, transport
         self.rows, self.dense = rows, dense
-        self.circle = Circle(transport, steps.trainers, "bench")
+        self.circle = Circle(transport, trainers, "bench")
         self.calls: Counter[str] = Counter()
         """seconds in calls of the rows' access and of the dense agreement"""
         if rows is None:
@@ -104,7 +104,7 @@ class Trainer:
             self.access = rows.accesses[0]
         self.worker = ClickWorker(
             0, net, dense.replica.value, Watched(self.access, self.calls), Watched(dense.agreement, self.calls),
-            pool.is_mean_F, 1.0 / steps.trainers if sums_gradients else 1.0, None if rows is None else rows.place,
+            pool.is_mean_F, 1.0 / trainers if sums_gradients else 1.0, None if rows is None else rows.place,
         )  # fmt: skip
         self.index = 0
         """of the next batch"""
@@ -154,7 +154,8 @@ class Trainer:
         return done < self.options.steps
 
     def _step(self) -> None:
-        batch = self.steps.batch(self.pool, self.transport.rank, self.index)
+        span = self.schedule.span_at(self.index)
+        batch = self.pool.batch(span.start, span.stop)
         self.worker.train(batch, self.index)
         self.index += 1
 
@@ -190,11 +191,13 @@ def measure(options: argparse.Namespace, transport: Transport) -> dict[str, Any]
     bounds = [rank * each for rank in range(roles.trainers + 1)]
     bounds += bounds[-1:] * (roles.ranks - roles.trainers)
     epochs = 1 << 20 if options.seconds else 1  # a run against the clock takes the same batches round and round
-    steps = Steps(bounds=bounds, trainers=roles.trainers, batch_size=options.batch, epochs=epochs)
+    schedule = EpochSchedule(
+        bounds=bounds, rank=transport.rank, epochs=epochs, unit=options.batch, piece=options.batch, in_lockstep=True
+    )
     is_trainer = roles.is_trainer(transport.rank)
     rows = None
     if not options.local_rows:
-        rows = ServedRows(model, pool, SEED, None, int(is_trainer), transport, roles, agree, steps)
+        rows = ServedRows(model, pool, SEED, None, int(is_trainer), transport, roles, agree, schedule)
     net = make_net(model, len(pool.dense_names), len(pool.columns))
     told = None if rows is None else rows.way.told
     value_Q = start_values(net, SEED)
@@ -205,7 +208,9 @@ def measure(options: argparse.Namespace, transport: Transport) -> dict[str, Any]
     found: dict[str, Any] = {"rank": transport.rank, "parameters": len(value_Q)}
     line, trainer = Line(), None
     if is_trainer:
-        trainer = Trainer(options, model, pool, steps, transport, rows, net, dense, agree.sums_gradients)
+        trainer = Trainer(
+            options, model, pool, schedule, roles.trainers, transport, rows, net, dense, agree.sums_gradients
+        )
         found |= trainer.measure()
     if options.cut:
         if trainer is not None:

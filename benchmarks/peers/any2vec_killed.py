@@ -41,7 +41,7 @@ def train(folder: Path, order: str) -> int:
     walk = BufferWalk(order=order, partitions=PARTITIONS, capacity=CAPACITY, epochs=EPOCHS)
     windows = 0
 
-    def heard(window: Any, results: list[Any]) -> None:
+    def heard(work: Any, results: list[Any]) -> None:
         nonlocal windows
         windows += 1
 

@@ -20,7 +20,7 @@ from any2vec.models.layers.admm.learner import AdmmLearner
 from any2vec.models.layers.ga_mlp import GAMLP
 from any2vec.models.layers.network_learner import NetworkLearner
 from any2vec.models.layers.weights import Course
-from any2vec.plan.order.schedule import EpochSchedule
+from any2vec.plan.order.epochs import EpochSchedule
 
 
 def main() -> None:
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace, transport: Transport) -> dict[str, object]:
     learner = learner_of(options, Course((options.layers,), (epochs,)), x_TX, label_T, transport)
     before: list[float] = []
     sent = 0
-    for work in EpochSchedule(start=0, stop=options.nodes, epochs=epochs, unit=options.nodes, piece=options.nodes):
+    for work in EpochSchedule(bounds=(0, options.nodes), epochs=epochs, unit=options.nodes, piece=options.nodes):
         if work.epoch == options.warm:
             learner.quiesce()
             transport.barrier()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -32,8 +32,8 @@ class Csr(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Positions [start, stop) of an epoch that one host trains, and the share of the whole run, 0..1, at both ends."""
+class ProgressLine:
+    """How the share of the whole run that is done, 0..1, grows over positions [start, stop) of an epoch: evenly."""
 
     start: int
     stop: int
@@ -49,40 +49,68 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Positions [start, stop) of the items of an epoch: tokens, walks, questions, examples, nodes."""
+
+    start: int
+    stop: int
+    line: ProgressLine
+    """of all positions of which these are some: learning rates follow it"""
+
+    def progress(self, position: int) -> float:
+        """Share of the whole run that lies before a position, 0..1."""
+        return self.line.progress(position)
+
+
+@dataclass(frozen=True, slots=True)
 class Round:
     """What one host trains between two agreements of the hosts."""
 
     number: int
     """from 0, over all epochs"""
-    stretches: tuple[Stretch, ...]
+    spans: tuple[Span, ...] = ()
     """nearly always one; several, or none, where a run goes on with another number of hosts"""
-    parts: tuple[tuple[int, int], ...]
-    """positions [start, stop) of the round, one for each stretch"""
-    is_whole: bool = True
-    """its epoch began on as many hosts as there are now"""
-    ends_epoch: bool = False
-    """no other round of its epoch follows"""
+
+
+P = TypeVar("P", covariant=True)
+"""payload of a work"""
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """One piece of work of a schedule: positions [start, stop) of the item axis (tokens, or walks) in one epoch."""
+class Work(Generic[P]):
+    """One piece of work of a schedule, or several adjacent ones together."""
 
+    payload: P
+    """what is trained"""
     epoch: int
-    start: int
-    stop: int
-    stretch: Stretch
-    """what it is a piece of: the learning rate follows its progress"""
     round: Round
-    opens_round: bool
-    closes_round: bool
-    ends_step: bool = False
-    """the next step of the round begins behind it, at a place that does not depend on the clock"""
+    progress: float
+    """share of the whole run done after this work, 0..1"""
+    opens_round: bool = False
+    ends_round: bool = False
+    ends_part: bool = False
+    """the next of the equal parts of the round begins behind it"""
+    ends_epoch: bool = False
+    step: int = 0
+    """number of its first piece, from 0, over all epochs"""
+    rows: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """table -> ids that it will touch, where they are known beforehand"""
 
-    @property
-    def progress_to(self) -> float:
-        """Share of the whole run done after this work, 0..1."""
-        return self.stretch.progress(self.stop)
+
+class Schedule(Protocol[P]):
+    """Works in order, the same whatever the clock says."""
+
+    def __iter__(self) -> Iterator[Work[P]]:
+        """Works from here on: what an iterator has given is done, and another one goes on behind it."""
+
+    def peek(self, steps: int) -> Sequence[Work[P]]:
+        """The works to come, `steps` of them or fewer: none is consumed, and nothing is waited for."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the schedule stands, behind the last work that was given: JSON."""
+
+    def load_state_dict(self, state: Mapping[str, Any], hosts: int) -> None:
+        """Go on from there, as one of so many hosts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import any2vec
-from golden.arrays import hash_all
+from golden.arrays import hash_all, hash_one
+from golden.calls import BYTES, COUNTS, NAMES, Outcome, Place
 from golden.data import Data
 from golden.machine import describe
-from golden.runs import BYTES, COUNTS, LEFT_OUT, NAMES, RUNS, Outcome, Place
+from golden.runs import LEFT_OUT, RUNS
+
+FEW = 16
+"""values of a list that stand in the golden file one by one"""
 
 
 def main() -> None:
@@ -72,7 +76,8 @@ def exact(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): exact(value[key]) for key in sorted(value)}
     if isinstance(value, list | tuple):
-        return [exact(item) for item in value]
+        found = [exact(item) for item in value]
+        return found if len(found) <= FEW else f"{len(found)} values, {hash_one(found)}"
     return value
 
 

@@ -1,61 +1,30 @@
-"""The golden runs: what they train, and the one place of the harness that knows any2vec's API of the moment.
+"""The golden runs: what they train, and how. With `calls.py` the one place of the harness that knows any2vec's API.
 
-Each side of a comparison with an earlier commit uses its own copy of this file. A change of the API changes calls here,
-and none of the bits that come out. A run has one thread a host and a fixed seed; the data are those of `data.py`.
+Each side of a comparison with an earlier commit uses its own copy of these files. A change of the API changes calls
+here, and none of the bits that come out. A run has one thread a host and a fixed seed; `data.py` has the data.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import signal
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 import any2vec as a2v
+from golden.calls import (
+    Outcome,
+    Place,
+    Repeat,
+    cached,
+    commanded,
+    fitted,
+    from_disk,
+    resumed,
+    resumed_lines,
+    spread,
+    streamed,
+)
 from golden.data import Data
-
-SEED = 7
-COUNTS = (
-    "items", "rows", "dim", "loss", "normalised_entropy", "train_accuracy", "val_accuracy", "test_accuracy",
-    "lagrangian", "residual", "hosts", "servers", "scheme", "bits", "rounds", "relations", "num_negatives",
-    "partitions", "capacity", "order", "sweeps", "loads", "stores", "holdings", "held_twice", "layers_by_host",
-    "words", "steps", "vocabulary", "types", "batches_of_hosts", "dropped_rows",
-)  # fmt: skip
-"""what a summary says that depends on the data, the seed and the work alone"""
-BYTES = (
-    "bytes_by_kind", "bytes_by_phase", "bytes_read", "bytes_written", "table_bytes", "triple_bytes_read",
-    "partition_bytes_sent", "round_bytes_sent",
-)  # fmt: skip
-NAMES: dict[str, str] = {}
-"""name of an array or a count since it was renamed -> its name in the golden file, where no bit has changed"""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a run finds its data and leaves its result."""
-
-    data: Data
-    out: Path
-    """folder of the result, not there yet"""
-    aside: Path
-    """folder for whatever else it writes"""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a run gives."""
-
-    summary: dict[str, Any]
-    returned: dict[str, Any]
-    """arrays, or lists of names, that are in memory when it is over"""
-    folder: Path | None
-    """of its result files"""
-    bytes_that_repeat: Literal["all", "data", "none"] = "all"
-    """bytes of its summary that depend on nothing but the work: all, those that are not control, or none"""
 
 
 @dataclass(frozen=True)
@@ -67,11 +36,13 @@ class Run:
     """distributions beside the core, such as torch"""
     is_alone: bool = False
     """it has a process for itself: what it does depends on the memory of its process"""
-    seconds: float = 300.0
+    seconds: float = 600.0
     """after which it is given up; kernels that are not in the cache yet are compiled meanwhile"""
 
 
 RUNS: dict[str, Run] = {}
+DISK_OF_TRIPLES, DISK_OF_PAIRS = 75.5, 109.0
+"""MB of a budget beside what the process needs: in the middle of what gives the same partitions, some 8 MB each way"""
 LEFT_OUT = {
     "sequences: sync server, server-mean, frequent": "pushes are applied as they come",
     "clicks: sync shadow-*, none with rows of others": "replicas meet by the clock, or rows change as pushes come",
@@ -81,6 +52,8 @@ LEFT_OUT = {
     "stream on hosts: ngram": "the package has no such run: ngram's stream is trained by one process",
     "sources over the network": "lines come by the clock; a file is read in their place",
     "hosts on Ray or under torchrun": "the same program as hosts=N, over the same transport; a cluster takes minutes",
+    "bytes of GA-MLP on hosts with more than a layer each": "who has which layers goes by the time that they take",
+    "kills": "runs are stopped by SIGTERM; what a kill leaves has tests of its own",
     "more than one thread a host": "Hogwild: bits depend on the scheduling",
     "links that are emulated": "they change the time that messages take and nothing else",
 }  # fmt: skip
@@ -94,7 +67,7 @@ def golden(
 
     def register(call: Callable[[Place], Outcome]) -> Callable[[Place], Outcome]:
         assert name not in RUNS, name
-        more = ("linux",) if name.endswith("/disk") or "/shared" in name else ()  # stores of partitions
+        more = ("linux",) if "/disk" in name or "/shared" in name else ()  # stores of partitions
         RUNS[name] = Run(call, (*needs, *more), is_alone)
         return call
 
@@ -121,18 +94,6 @@ SKIPGRAM = a2v.SkipGram(dim=16, window=3, min_count=2, learning_rate=0.05, subsa
 
 def text(data: Data) -> Any:
     return str(data.text())
-
-
-def spread(**options: Any) -> dict[str, Any]:
-    """Arguments of `fit` and `stream` for options of hosts, of their agreement and of storage."""
-    kinds = {"hosts": a2v.HostOptions, "sync": a2v.SyncOptions, "storage": a2v.StorageOptions}
-    found: dict[str, Any] = {}
-    for kind, options_class in kinds.items():
-        names = {item.name for item in fields(options_class)}
-        own = {name: options.pop(name) for name in list(options) if name in names}
-        if own:
-            found[kind] = options_class(**own)
-    return found | options
 
 
 def hosts(number: int, **options: Any) -> dict[str, Any]:
@@ -204,7 +165,7 @@ def words_from_disk(place: Place) -> Outcome:
 # ---- nodes
 
 
-WALKS = {"dim": 16, "window": 4, "walks_per_node": 4, "walk_length": 12}
+WALKS: dict[str, Any] = {"dim": 16, "window": 4, "walks_per_node": 4, "walk_length": 12}
 
 
 def graph(data: Data) -> Any:
@@ -215,6 +176,8 @@ fit_run("deepwalk/one", a2v.DeepWalk(**WALKS), graph, epochs=2)
 fit_run("deepwalk/logical-2", a2v.DeepWalk(**WALKS), graph, epochs=2, **hosts(2))
 fit_run("deepwalk/logical-hash", a2v.DeepWalk(**WALKS), graph, epochs=2, **hosts(3, partition="hash"))
 fit_run("deepwalk/logical-contiguous", a2v.DeepWalk(**WALKS), graph, epochs=2, **hosts(2, partition="contiguous"))
+fit_run("deepwalk/logical-metis", a2v.DeepWalk(**WALKS), graph, epochs=2, **hosts(2, partition="metis"),
+        needs=("pymetis",))  # fmt: skip
 fit_run("node2vec/one", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2)
 fit_run("node2vec/logical-2", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2, **hosts(2))
 fit_run("node2vec/logical-hash", a2v.Node2Vec(p=0.5, q=2.0, **WALKS), graph, epochs=2, **hosts(3, partition="hash"))
@@ -271,6 +234,13 @@ LONG: dict[str, Any] = {"dim": 4094, "batch_size": 500, "num_negatives": 20}
 @golden("complex/disk", is_alone=True)
 def triples_from_disk(place: Place) -> Outcome:
     return from_disk(a2v.ComplEx(**LONG), str(place.data.many_triples()), place, DISK_OF_TRIPLES, epochs=2)
+
+
+@golden("rotate/disk-resumed", is_alone=True)
+def distances_resumed(place: Place) -> Outcome:
+    """Stopped when the first partitions are committed, and gone on."""
+    model = a2v.RotatE(reciprocal=False, **LONG)
+    return from_disk(model, str(place.data.many_triples()), place, DISK_OF_TRIPLES, run=resumed, epochs=2)
 
 
 @golden("rotate/disk", is_alone=True)
@@ -335,19 +305,24 @@ def resumed_trainers(place: Place) -> Outcome:
 
 
 GA_MLP: dict[str, Any] = {"layers": 4, "width": 8, "growth": "2", "hops": 2}
+EACH = GA_MLP | {"growth": ""}
 
 
-def layer_run(name: str, model: Any, **options: Any) -> None:
-    """Register a run of GA-MLP; options: those of its hosts."""
+def layer_run(name: str, model: Any, repeat: Repeat = "none", **options: Any) -> None:
+    """Register a run of GA-MLP; options: those of its hosts.
+
+    Which host has which layers goes by the time that they have taken, and so do bytes, but not what is learned; where
+    each host has one layer from the start, bytes repeat.
+    """
 
     @golden(name, needs=TORCH)
     def call(place: Place) -> Outcome:
-        return classified(model, place, **spread(**options))
+        return replace(classified(model, place, **spread(**options)), bytes_that_repeat=repeat)
 
 
 def classified(model: Any, place: Place, run: Callable[..., Outcome] | None = None, **options: Any) -> Outcome:
     """A run of a classifier of nodes."""
-    paths = {name: str(path) for name, path in place.data.nodes().items()}
+    paths: dict[str, Any] = {name: str(path) for name, path in place.data.nodes().items()}
     edges = paths.pop("edges")
     return (run or fitted)(model, edges, place, nodes=a2v.NodeOptions(**paths), **({"epochs": 20} | options))
 
@@ -361,6 +336,9 @@ layer_run("ga-mlp/logical-2", a2v.GAMLP(**GA_MLP), logical_hosts=2)
 layer_run("ga-mlp/logical-dual", a2v.GAMLP(**GA_MLP), logical_hosts=2, dual="computed")
 layer_run("ga-mlp/logical-8-bits", a2v.GAMLP(quantize="8", **GA_MLP), logical_hosts=2)
 layer_run("ga-mlp/logical-pipeline", a2v.GAMLP(trainer="adam", micro_batches=3, **GA_MLP), logical_hosts=2)
+layer_run("ga-mlp/logical-each", a2v.GAMLP(**EACH), "data", logical_hosts=4)
+layer_run("ga-mlp/logical-each-8-bits", a2v.GAMLP(quantize="8", **EACH), "data", logical_hosts=4)
+layer_run("ga-mlp/logical-each-pipeline", a2v.GAMLP(trainer="gd", micro_batches=2, **EACH), "data", logical_hosts=4)
 layer_run("ga-mlp/processes", a2v.GAMLP(**GA_MLP), hosts=2)
 
 
@@ -372,11 +350,7 @@ def resumed_layers(place: Place) -> Outcome:
 # ---- streams
 
 
-STREAM: dict[str, Any] = {
-    "threads": 1, "seed": SEED, "linger": 0, "batch_bytes": 2000, "min_count": 2,
-    "snapshot_seconds": 1e6,
-}  # fmt: skip
-FADING = {"half_life": 4000, "replay": 0.5}
+FADING: dict[str, Any] = {"half_life": 4000, "replay": 0.5}
 LIVE_SKIPGRAM = a2v.StreamSkipGram(dim=12, window=3, subsample=1e-2, rate_words=2000)
 LIVE_NGRAM = a2v.StreamNGram(dim=12, window=3, subsample=0.0, buckets=400)
 LIVE_LSTM = a2v.StreamCharLstm(
@@ -430,109 +404,68 @@ def resumed_live_hosts(place: Place) -> Outcome:
     return resumed_lines(LIVE_SKIPGRAM, place, live(2, servers=1))
 
 
-# ---- how runs are called
+# ---- the command line: its words become the same runs
 
 
-DISK_OF_TRIPLES, DISK_OF_PAIRS = 75.5, 109.0
-"""MB of a budget beside what the process needs: in the middle of what gives the same partitions, some 8 MB each way"""
-STATES = ("checkpoint.safetensors", "table/meta.json", "host-0/table/meta.json")
-"""files of an unfinished run's folder of which one shows that it can go on"""
-TRIPLE_MODELS = (a2v.ComplEx, a2v.DistMult, a2v.TransE, a2v.RotatE, a2v.DotProduct)
+CACHE_DIR = ("--cache-dir", "cache")
+"""below the folder in which a command runs"""
 
 
-def cached(place: Place) -> dict[str, Any]:
-    return {"cache_dir": place.aside / "cache"}
+@golden("skipgram/command")
+def words_by_command(place: Place) -> Outcome:
+    """Has the hashes of skipgram/one."""
+    return commanded(
+        place, "train", "skipgram", place.data.text(), "--dim", 16, "--window", 3, "--min-count", 2,
+        "--learning-rate", 0.05, "--subsample", 0.01, "--epochs", 2, *CACHE_DIR,
+    )  # fmt: skip
 
 
-def fitted(model: Any, data: Any, place: Place, **options: Any) -> Outcome:
-    """One call of `fit`."""
-    if not isinstance(model, TRIPLE_MODELS):
-        options = cached(place) | options
-    result = a2v.fit(model, data, **({"threads": 1, "seed": SEED, "out": place.out} | options))
-    return Outcome(result.summary, returned(result.embeddings), result.path)
+@golden("node2vec/command-walks")
+def walks_by_command(place: Place) -> Outcome:
+    """Walks that are stored first, by hosts that have a part of the graph each."""
+    walks = place.aside / "walks"
+    commanded(
+        replace(place, out=walks), "walk", place.data.graph(), "--p", 0.5, "--q", 2.0, "--walks-per-node", 4,
+        "--walk-length", 12, "--logical-hosts", 2, result=False,
+    )  # fmt: skip
+    return commanded(place, "train", "node2vec", walks, "--p", 0.5, "--q", 2.0, "--walks-per-node", 4,
+                     "--walk-length", 12, "--dim", 16, "--window", 4, "--logical-hosts", 2)  # fmt: skip
 
 
-def returned(embeddings: Any) -> dict[str, Any]:
-    """The arrays and keys of vectors in memory, by name."""
-    found = {"keys": list(embeddings.keys), "vectors": embeddings.vectors, "counts": embeddings.counts}
-    return found if embeddings.output is None else found | {"output": embeddings.output}
+@golden("rotate/shared-command")
+def triples_by_command(place: Place) -> Outcome:
+    return commanded(
+        place, "train", "rotate", place.data.triples(), "--dim", 16, "--batch-size", 100,
+        "--num-negatives", 30, "--epochs", 3, "--memory", "4GB", "--logical-hosts", 2,
+    )  # fmt: skip
 
 
-def resumed(model: Any, data: Any, place: Place, stops_at_epoch: bool = False, **options: Any) -> Outcome:
-    """A run that SIGTERM stops, behind its first epoch or once it has a checkpoint, and that then goes on.
-
-    Where it is stopped depends on the clock, what it ends with does not; bytes are those of the second part alone.
-    """
-    for _ in range(ATTEMPTS):
-        if _stopped(model, data, place, stops_at_epoch, options):
-            outcome = fitted(model, data, place, resume=True, **options)
-            return replace(outcome, bytes_that_repeat="none")
-    raise AssertionError(f"The run ended {ATTEMPTS} times before it could be stopped; give it more epochs.")
-
-
-ATTEMPTS = 10
+@golden("dlrm/command", needs=TORCH)
+def clicks_by_command(place: Place) -> Outcome:
+    schema = place.aside / "schema.toml"
+    schema.write_text('dense = ["price", "age"]\ncategorical = ["user", "site", "hour"]\nhash_rows = 300\n')
+    return commanded(
+        place, "train", "dlrm", place.data.clicks(), "--schema", schema, "--dim", 4, "--bottom", "8",
+        "--top", "8", "--batch-size", 32, "--logical-hosts", 2, "--sync", "bsp", "--cache", "bagpipe:5",
+        *CACHE_DIR,
+    )  # fmt: skip
 
 
-def _stopped(model: Any, data: Any, place: Place, stops_at_epoch: bool, options: dict[str, Any]) -> bool:
-    """Begin a run, and whether it was stopped before its end."""
-    over = threading.Event()
-    if stops_at_epoch:
-        options = options | {"on_epoch": lambda number, _: number == 1 and os.kill(os.getpid(), signal.SIGTERM)}
-    else:
-        options = options | {"checkpoint_seconds": 1e-9}
-    watch = threading.Thread(target=_stop_at_checkpoint, args=(place.out, over))
-    try:
-        if not stops_at_epoch:
-            watch.start()
-        fitted(model, data, place, overwrite=True, **options)
-        return False
-    except a2v.Interrupted:
-        return True
-    finally:
-        over.set()
-        if not stops_at_epoch:
-            watch.join()
+@golden("ga-mlp/command", needs=TORCH)
+def layers_by_command(place: Place) -> Outcome:
+    paths = place.data.nodes()
+    outcome = commanded(
+        place, "train", "ga-mlp", paths["edges"], "--features", paths["features"], "--labels",
+        paths["labels"], "--split", paths["split"], "--layers", 4, "--width", 8, "--growth", "2", "--epochs", 20,
+        "--quantize", "8", "--logical-hosts", 2, *CACHE_DIR,
+    )  # fmt: skip
+    return replace(outcome, bytes_that_repeat="none")
 
 
-def _stop_at_checkpoint(out: Path, over: threading.Event) -> None:
-    """Send SIGTERM to this process when there is something to go on from."""
-    while not over.wait(0.001):
-        if any((out / name).exists() for name in STATES) and not over.is_set():
-            os.kill(os.getpid(), signal.SIGTERM)
-            return
-
-
-def from_disk(model: Any, data: Any, place: Place, megabytes: float, **options: Any) -> Outcome:
-    """A run with so many MB beside what the process needs, as the refusal of a budget of nothing says.
-
-    It is asked twice: the first time data are read and kernels compiled, which leaves a process that needs more.
-    """
-    needed = 0
-    for _ in range(2):
-        try:
-            fitted(model, data, place, **spread(memory="1", **options))
-        except a2v.InputError as error:
-            found = re.search(r"of which (\d+)MB", str(error))
-            assert found is not None, error
-            needed = int(found[1])
-    assert needed, "a budget of one byte was enough"
-    memory = int((needed + megabytes) * 1e6)
-    return fitted(model, data, place, **spread(memory=str(memory), **options))
-
-
-def streamed(model: Any, place: Place, over: Any = None, **options: Any) -> Outcome:
-    """One call of `stream` over a file that ends."""
-    files = [str(place.data.text(0, 900))]
-    own = a2v.StreamOptions(**(STREAM | options))
-    result = a2v.stream(model, files, out=place.out, options=own, storage="20MB", **(over or {}))
-    assert result is not None
-    newest = max((place.out / "snapshots").iterdir())
-    # How often a rank asks for rows that are not there yet depends on the clock, and so do bytes of control.
-    repeat = "all" if over is None else "data"
-    return Outcome(result.summary, returned(result.embeddings), newest, repeat)
-
-
-def resumed_lines(model: Any, place: Place, over: Any, **options: Any) -> Outcome:
-    """A run over a stream that ends behind six batches, and one that goes on."""
-    streamed(model, place, over, steps=6, **options)
-    return replace(streamed(model, place, over, resume=True, **options), bytes_that_repeat="none")
+@golden("stream-skipgram/command")
+def stream_by_command(place: Place) -> Outcome:
+    return commanded(
+        place, "stream", "skipgram", place.data.text(0, 900), "--dim", 12, "--window", 3, "--linger", 0,
+        "--batch-bytes", 2000, "--min-count", 2, "--memory", "20MB", "--snapshot-seconds", 1e6, "--sync", "sync",
+        "--logical-hosts", 2,
+    )  # fmt: skip

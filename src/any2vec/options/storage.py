@@ -15,16 +15,18 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kMGT])(i?))?B?", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class StorageOptions:
-    """Where rows lie: in memory, or on disk where a table is larger than a budget."""
+    """Where rows lie: in memory, or on disk where a table is larger than a budget.
+
+    memory counts the bytes of the whole process; a table that does not fit is trained from the disk, some of its
+    partitions at a time. order None: comet for triples, beta for words and nodes.
+    """
 
     memory: str | None = None
-    """bytes that the process may have, such as 2GB or 800MB; a table that does not fit is trained from the disk, some
-    of its partitions at a time; by default all of it is in memory"""
+    """memory budget, like 2GB; beyond it rows lie on disk"""
     order: (
         Literal["beta", "comet", "hilbert", "hilbert-symmetric", "inside-out", "affinity", "row-major", "random"] | None
     ) = None
-    """in which order pairs of partitions are trained where the table is larger than --memory, by default comet
-    for triples, beta for words and nodes"""
+    """order of the partitions with --memory"""
 
     def __post_init__(self) -> None:
         if self.memory is None:

@@ -11,7 +11,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +22,12 @@ import numpy as np
 from any2vec.background import Background
 from any2vec.checks import check_whole
 from any2vec.data.triples.buckets import Buckets, Chunk, TripleBuckets, chunk_buffer
-from any2vec.errors import StorageError
+from any2vec.errors import InputError, StorageError
 from any2vec.kernels.common.permutation import permute, shuffle_rows
 from any2vec.kernels.common.rng import PURPOSE_WINDOW, draw, stream_key
-from any2vec.plan.order.buffer_walk import START, Position, Turn
+from any2vec.plan.order.buffer_walk import BufferWalk, Position, Turn
+from any2vec.plan.order.shared_walk import SharedWalk
+from any2vec.types import ProgressLine, Round, Work
 
 WINDOW = 1 << 20
 """triples that are shuffled together"""
@@ -46,37 +51,69 @@ class Window(NamedTuple):
 
 
 class TripleWindows:
-    """The windows of a run, in order; iterate as often as you like. A turn without triples has one empty window.
+    """The windows of a run, in order: a `Schedule[Window]`. A turn without triples has one empty window.
 
     Args:
-        walk: turns, from that of `start` on.
+        walk: turns; its start is where to go on.
         block_rows: slots of a block.
         window: triples of a window; at least one chunk is.
-        start: where to go on: a position that a window has told.
         is_shuffled: the triples of a window; else they stand chunk by chunk, for who brings them into an order anyway.
+        sweeps: of an epoch over all states of the buffer: what walk and buckets call epochs.
     """
 
     def __init__(
-        self, buckets: Buckets, walk: Iterable[Turn], block_rows: int, seed: int = 1, window: int = WINDOW,
-        start: Position = START, is_shuffled: bool = True,
+        self, buckets: Buckets, walk: BufferWalk | SharedWalk, block_rows: int, seed: int = 1, window: int = WINDOW,
+        is_shuffled: bool = True, sweeps: int = 1,
     ) -> None:  # fmt: skip
         check_whole("window", window, 1, 1 << 28)
         self._buckets, self._walk, self._block_rows = buckets, walk, block_rows
-        self._seed, self._window, self._start, self._is_shuffled = seed, window, start, is_shuffled
+        self._seed, self._window, self._is_shuffled, self._sweeps = seed, window, is_shuffled, sweeps
+        self._start = walk.start
 
-    def __iter__(self) -> Iterator[Window]:
-        epoch, before = -1, 0
-        for turn in self._walk:
+    def __iter__(self) -> Iterator[Work[Window]]:
+        epoch, before, start = -1, 0, self._start
+        for turn in self._walk if start == self._walk.start else replace(self._walk, start=start):
             buckets = self._buckets.of(turn.epoch)
             if turn.epoch != epoch:
                 epoch, before = turn.epoch, _triples(buckets, turn.before)  # none, unless a run goes on
-            yield from self._of(buckets, turn, before)
+            for window in self._of(buckets, turn, before, start.done if start[:2] == (turn.epoch, turn.state) else 0):
+                self._start = window.position
+                yield self._work(window)
             before += _triples(buckets, turn.buckets)
 
-    def _of(self, buckets: TripleBuckets, turn: Turn, before: int) -> Iterator[Window]:
+    def peek(self, steps: int) -> list[Work[Window]]:
+        """The windows to come, which are read for that."""
+        return list(islice(iter(copy(self)), steps))
+
+    def state_dict(self) -> dict[str, int]:
+        """The position behind the last window that was given."""
+        return self._start._asdict()
+
+    def load_state_dict(self, state: Mapping[str, int], hosts: int) -> None:
+        """Go on from there.
+
+        Raises:
+            InputError: on another number of hosts, which have another walk.
+        """
+        own = self._walk.hosts if isinstance(self._walk, SharedWalk) else 1
+        if hosts != own:
+            raise InputError(f"A walk of {own} hosts cannot go on with {hosts}; go on with as many as before.")
+        self._start = Position(**state)
+
+    def _work(self, window: Window) -> Work[Window]:
+        """A round is a sweep: triples are counted through it."""
+        sweep, sweeps, stop = window.turn.epoch, self._walk.epochs, window.before + len(window.slot_M3)
+        line = ProgressLine(0, window.total, sweep / sweeps, (sweep + 1) / sweeps)
+        is_last = window.ends_turn and window.turn.ends_epoch
+        return Work(
+            window, sweep // self._sweeps, Round(sweep), line.progress(stop), window.before == 0, is_last,
+            ends_part=window.ends_turn and not is_last, ends_epoch=is_last and (sweep + 1) % self._sweeps == 0,
+        )  # fmt: skip
+
+    def _of(self, buckets: TripleBuckets, turn: Turn, before: int, skipped: int) -> Iterator[Window]:
         key = np.uint64(draw(stream_key(self._seed, PURPOSE_WINDOW, turn.epoch), np.uint64(turn.state)))
         pieces = list(_cut(_permuted(list(buckets.chunks(turn.buckets)), key), self._window)) or [[]]
-        done, skipped = 0, self._start.done if self._start[:2] == (turn.epoch, turn.state) else 0
+        done = 0
         for number, chunks in enumerate(pieces):
             first, ends_turn = done, number == len(pieces) - 1
             done += sum(chunk.size for chunk in chunks)
@@ -103,7 +140,7 @@ class TripleWindows:
 
 
 class Ahead(Background):
-    """The windows of an iterator, made by a thread, one before it is asked for. A context: the thread ends with it.
+    """The works of an iterator, made by a thread, one before it is asked for. A context: the thread ends with it.
 
     moves: a number that changes while the thread gets on.
 
@@ -111,16 +148,16 @@ class Ahead(Background):
     stands still.
     """
 
-    def __init__(self, windows: Iterable[Window], patience: float, moves: Callable[[], int] = lambda: 0) -> None:
+    def __init__(self, works: Iterable[Work[Window]], patience: float, moves: Callable[[], int] = lambda: 0) -> None:
         super().__init__([("triple-reader", self._work)], patience)
         self.seconds_waited = 0.0
         """that was waited for windows"""
-        self._windows, self._moves_behind = windows, moves
-        self._made: deque[Window] = deque()
+        self._works, self._moves_behind = works, moves
+        self._made: deque[Work[Window]] = deque()
         self._is_made = False
         """all of them"""
 
-    def __iter__(self) -> Iterator[Window]:
+    def __iter__(self) -> Iterator[Work[Window]]:
         while True:
             begun = time.monotonic()
             self._await(lambda: bool(self._made) or self._is_made, self._stalled)
@@ -128,9 +165,9 @@ class Ahead(Background):
             with self._news:
                 if not self._made:
                     return
-                window = self._made.popleft()
+                work = self._made.popleft()
                 self._news.notify_all()
-            yield window
+            yield work
 
     def _stalled(self) -> StorageError:
         return StorageError(f"No triples were read for {self._patience:g} s; look whether the disk works.")
@@ -139,11 +176,11 @@ class Ahead(Background):
         return super()._moved() + self._moves_behind()
 
     def _work(self) -> None:
-        for window in self._windows:
+        for work in self._works:
             if not self._awaits_work(lambda: not self._made):
                 return
             with self._news:
-                self._made.append(window)
+                self._made.append(work)
                 self._progress()
         with self._news:
             self._is_made = True

@@ -6,7 +6,7 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,13 +19,12 @@ from any2vec.cluster.transport import Transport, control, text_of, text_part
 from any2vec.embeddings import Embeddings
 from any2vec.errors import JobError
 from any2vec.machine import peak_resident_bytes, resident_bytes
-from any2vec.plan.order.schedule import EpochSchedule
+from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.signals import stop_signals
-from any2vec.train.checkpoint import FILE, Checkpoint, Place, load_checkpoint, run_needs
+from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint, run_needs
 from any2vec.train.keeper import Keeper, Keeping
-from any2vec.train.loop import Driver, Learner, run
+from any2vec.train.loop import WORK_SECONDS, Driver, Learner, paced, run
 from any2vec.train.progress import Recorder, cut_log
-from any2vec.train.remarks import remarks
 from any2vec.train.run_folder import run_folder, write_result
 from any2vec.train.spec import Request
 from any2vec.types import Progress, State
@@ -58,8 +57,6 @@ class Host(ABC):
     learner: RunningLearner
     driver: Driver
     schedule: EpochSchedule
-    rounds: int
-    """of an epoch"""
     data_facts: dict[str, Any]
     """what the data are"""
 
@@ -90,13 +87,14 @@ class Host(ABC):
             recorder = Recorder(request.spec.run.epochs, self.learner.learning_rate, log, callback, items, seconds)
             keeping = Keeping(
                 None if request.spec.run.out is None else request.spec.run.out / FILE, request.settings,
-                request.spec.run.checkpoint_seconds, self.rounds, self.state,
+                request.spec.run.checkpoint_seconds, self.schedule, self.state,
                 self._end_epoch, request.hooks.on_epoch is not None,
             )  # fmt: skip
             keeper = Keeper(keeping, self.driver, recorder, self.transport)
             with stop_signals(keeper):  # while the result is written, too: a run that is done is not lost
                 try:
-                    run(self.schedule, self.learner, self.driver, keeper.heard)
+                    works = paced(self.schedule, WORK_SECONDS, max(1, request.threads))
+                    run(works, self.learner, self.driver, keeper.heard)
                     self.end()
                     agreed = self.agreed()
                     facts = self.facts(recorder)
@@ -169,6 +167,12 @@ class Host(ABC):
             return None
         return load_checkpoint(file, self.request.settings, run_needs)
 
+    def _resumed(self, schedule: EpochSchedule, hosts: int) -> EpochSchedule:
+        """The schedule, behind what a checkpoint has done; hosts: that train."""
+        if self.checkpoint is not None:
+            schedule.load_state_dict(self.checkpoint.place, hosts)
+        return schedule
+
     def _end_epoch(self, epoch: int) -> None:
         """Show what there is so far to whom it interests, at rank 0."""
         agreed, hear = self.agreed(), self.request.hooks.on_epoch
@@ -202,28 +206,6 @@ def run_summary(
         "data": data_facts,
         **({"restarts": again} if allowed else {}),
     }
-
-
-def resumed(
-    schedule: EpochSchedule, checkpoint: Checkpoint | None, rank: int, bounds: Sequence[int],
-    share: Callable[[Sequence[Any]], Any], num_positions: int,
-) -> EpochSchedule:  # fmt: skip
-    """The schedule of a host that goes on from a checkpoint.
-
-    bounds: host h trains positions [bounds[h], bounds[h + 1]) of an epoch; share: from what each of the former hosts
-    has left of it to what this one takes.
-    """
-    if checkpoint is None:
-        return schedule
-    place = Place.of(checkpoint.place)
-    if not any(place.rest):
-        return replace(schedule, first=(place.epoch, 0, 0))
-    is_alike = place.is_whole and place.rounds == schedule.rounds and len(place.rest) == len(bounds) - 1
-    if is_alike and all(not left or left[-1][1] == end for left, end in zip(place.rest, bounds[1:], strict=True)):
-        at = place.rest[rank][0][0] if place.rest[rank] else bounds[rank + 1]
-        return replace(schedule, first=(place.epoch, place.rounds_done, at))
-    left = sum(stop - start for ranges in place.rest for start, stop in ranges) / num_positions
-    return replace(schedule, first=(place.epoch, 0, 0), rest=share(place.rest), rest_progress=1.0 - left)
 
 
 def first_other(transport: Transport, own: str, phase: str) -> int:
@@ -263,3 +245,24 @@ def summed(counts: Sequence[dict[str, int]]) -> dict[str, int]:
 def histogram(counts: Sequence[dict[str, int]]) -> dict[str, int]:
     """Counts by whole numbers, added up and in order."""
     return dict(sorted(summed(counts).items(), key=lambda item: (len(item[0]), item[0])))
+
+
+def remarks(facts: dict[str, Any]) -> list[str]:
+    """What a person should hear of the data: a sentence for each thing that was mended on the way in, or is in vain."""
+    item = "triples" if facts.get("kind") == "triples" else "edges"
+    odd = {
+        "bad_bytes": "invalid bytes in the text, treated as --bad-bytes says",
+        "duplicates": f"{item} given more than once, merged",
+        "self_loops": "self-loops, kept",
+        "isolated": "nodes without edges, whose vectors stay near where they start",
+        "header": "first line taken as a header (--no-header reads it as an edge)",
+    }
+    found = ((words, facts.get(name)) for name, words in odd.items())
+    told = [f"{words}: {value if isinstance(value, str) else format(value, ',')}" for words, value in found if value]
+    if facts.get("kind") == "clicks" and facts["num_clicks"] in (0, facts["num_examples"]):
+        label = int(facts["num_clicks"] > 0)
+        told.append(
+            f"All {facts['num_examples']:,} examples have the label {label}: nothing can be learned from them; give "
+            "examples of both labels, and check the schema's label."
+        )
+    return told

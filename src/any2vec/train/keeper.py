@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ import numpy as np
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import LONG_WORK, Transport, control
 from any2vec.errors import Interrupted
-from any2vec.train.checkpoint import Checkpoint, Place, save_checkpoint
+from any2vec.plan.order.epochs import EpochSchedule
+from any2vec.plan.order.shares import Range
+from any2vec.train.checkpoint import Checkpoint, save_checkpoint
 from any2vec.train.loop import Driver
 from any2vec.train.progress import Recorder
 from any2vec.types import State, Stats, Work
@@ -31,8 +33,7 @@ class Keeping:
     settings: dict[str, Any]
     every: float
     """seconds between checkpoints"""
-    rounds: int
-    """rounds of an epoch"""
+    schedule: EpochSchedule
     state: Callable[[], State | None]
     """all hosts call it together: the state of the run at rank 0, None elsewhere"""
     end_epoch: Callable[[int], None]
@@ -53,18 +54,18 @@ class Keeper:
         self._own = Stats(0, 0.0, 0)
         self._last = self._settled = time.perf_counter()
 
-    def heard(self, work: Work, stats: Stats) -> None:
+    def heard(self, work: Work[Any], stats: Stats) -> None:
         self._own += stats
         if not self.driver.is_settled(work):
             self.recorder.tick(work)
             return
         own, self._own = self._own, Stats(0, 0.0, 0)
         news = (own.items, own.loss_sum, own.loss_examples, own.cpu_seconds, self.stop_signal)
-        left = Part("control", np.array(_left(work), np.int64).reshape(-1, 2))
+        left = Part("control", np.array(self.keeping.schedule.left(), np.int64).reshape(-1, 2))
         # A server of rows comes here long before trainers do; who is lost or silent is noticed all the same.
         found = self.transport.gather([control(*news), left], "report", timeout=LONG_WORK)
         order, number = self._decide(work, found)
-        own_verdict = [control(order, number, work.progress_to)]
+        own_verdict = [control(order, number, work.progress)]
         verdict = self.transport.share(own_verdict, "report", timeout=LONG_WORK)[0].array
         order, number, progress = int(verdict[0]), int(verdict[1]), float(verdict[2])  # of rank 0: it always trains
         if order & _SHOW:
@@ -72,7 +73,7 @@ class Keeper:
             self.keeping.end_epoch(work.epoch)
             self.recorder.pause(time.perf_counter() - began)
         if order & _SAVE:
-            self._save(work, tuple(tuple(map(tuple, parts[1].array.tolist())) for parts in found.values()))
+            self._save([parts[1].array.tolist() for parts in found.values()])
         if order & _STOP:
             if order & _SAVE:
                 # Who leaves earlier looks like a lost host to rank 0, which writes.
@@ -81,7 +82,7 @@ class Keeper:
             kept = where if order & _SAVE else "nothing was kept"
             raise Interrupted(f"Stopped by {signal.Signals(number).name} at {progress:.1%}; {kept}.")
 
-    def _decide(self, work: Work, found: dict[int, tuple[Part, ...]]) -> tuple[int, int]:
+    def _decide(self, work: Work[Any], found: dict[int, tuple[Part, ...]]) -> tuple[int, int]:
         """(what all hosts do now, the signal that asks for it), said by rank 0."""
         if self.transport.rank != 0:
             return 0, 0
@@ -92,8 +93,8 @@ class Keeper:
         counters = self.transport.counters
         self.recorder.add(work, total, counters.bytes_sent(), counters.bytes_received())
         number = int(max(numbers[4] for numbers in said))
-        show = _SHOW if self.keeping.shows_epochs and work.closes_round and work.round.ends_epoch else 0
-        if work.progress_to >= 1.0:
+        show = _SHOW if self.keeping.shows_epochs and work.ends_epoch else 0
+        if work.progress >= 1.0:
             return show, 0
         # Before the interval is over, not after it: what a kill loses is the work since the last checkpoint.
         now = time.perf_counter()
@@ -102,32 +103,14 @@ class Keeper:
         save = _SAVE if is_due and self.keeping.file is not None else 0
         return show | (_STOP if number else 0) | save, number
 
-    def _save(self, work: Work, rest: tuple[tuple[tuple[int, int], ...], ...]) -> None:
+    def _save(self, rest: Sequence[Sequence[Range]]) -> None:
+        """rest: positions that each host has left of the epoch, by rank."""
         start = time.perf_counter()
         state = self.keeping.state()
         if state is not None:
             assert self.keeping.file is not None
             totals = {"items": self.recorder.items, "seconds": self.recorder.seconds}
-            place = _place(work, self.keeping.rounds, rest)
-            save_checkpoint(self.keeping.file, Checkpoint(state, place.as_dict(), self.keeping.settings, totals))
+            place = dict(self.keeping.schedule.state_dict(rest))
+            save_checkpoint(self.keeping.file, Checkpoint(state, place, self.keeping.settings, totals))
         self._last = self._settled = time.perf_counter()
         self.recorder.pause(self._last - start)
-
-
-def _left(work: Work) -> list[tuple[int, int]]:
-    """Positions that this host has left of the epoch after a piece of work."""
-    left, is_before = [], False
-    for stretch, (start, stop) in zip(work.round.stretches, work.round.parts, strict=True):
-        is_own = stretch is work.stretch or stretch == work.stretch
-        at = work.stop if is_own else start if is_before else stop
-        is_before |= is_own
-        if at < stretch.stop:
-            left.append((at, stretch.stop))
-    return left
-
-
-def _place(work: Work, rounds: int, rest: tuple[tuple[tuple[int, int], ...], ...]) -> Place:
-    if not any(rest):
-        return Place(work.epoch + 1, 0, rounds)
-    done = work.round.number - work.epoch * rounds + work.closes_round
-    return Place(work.epoch, done, rounds, rest, work.round.is_whole)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Protocol, TypeVar
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TypeVar
 
-from any2vec.types import Stats, Work
+from any2vec.types import Schedule, Span, Stats, Work
+
+WORK_SECONDS = 0.35
+"""works grow or shrink to take about so long: a stop is soon heard, and threads seldom wait for each other"""
+MOST_PIECES = 256
+"""pieces of a work, per thread, at most"""
 
 OfWork = TypeVar("OfWork")
 """`Work`; other kinds of models may have pieces of work of their own"""
@@ -36,14 +42,45 @@ class Driver(Protocol[_Work, _Taken]):
 class Alone:
     """The driver of a single host: nobody to agree with."""
 
-    def before(self, work: Work) -> None:
+    def before(self, work: Work[Any]) -> None:
         pass
 
-    def after(self, work: Work, stats: Stats) -> None:
+    def after(self, work: Work[Any], stats: Stats) -> None:
         pass
 
-    def is_settled(self, work: Work) -> bool:
+    def is_settled(self, work: Work[Any]) -> bool:
         return True
+
+
+class SpanSchedule(Schedule[Span], Protocol):
+    """A schedule over positions, of pieces that may be taken together."""
+
+    def take(self, steps: int) -> Work[Span] | None:
+        """Adjacent pieces as one work, `steps` of them or as many as there are before a cut; None: there is none."""
+
+
+def paced(
+    schedule: SpanSchedule, seconds: float, threads: int = 1, clock: Callable[[], float] = time.perf_counter
+) -> Iterator[Work[Span]]:
+    """The works of a schedule, as many pieces together as take about so many seconds of that clock.
+
+    What is learned does not depend on it, for rates and draws belong to positions, and step numbers to pieces.
+
+    Args:
+        threads: that train: a work has so many pieces at least, but for the last one before a cut.
+    """
+    pieces = 1  # of each thread: the first works are small, for nobody knows yet how slow they are
+    while (work := schedule.take(pieces * threads)) is not None:
+        began = clock()
+        yield work
+        if work.payload.start < work.payload.stop:
+            pieces = _next_size(pieces, clock() - began, seconds)
+
+
+def _next_size(pieces: int, took: float, seconds: float) -> int:
+    """Pieces of the next work after one of `pieces` took so long: at most four times as many, 1..MOST_PIECES."""
+    wanted = round(pieces * seconds / max(took, 1e-9))
+    return max(1, min(wanted, 4 * pieces, MOST_PIECES))
 
 
 def run(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.machine import resident_bytes
@@ -68,18 +69,18 @@ class Recorder:
         self._pause += seconds
         self._last += seconds
 
-    def tick(self, work: Work) -> None:
+    def tick(self, work: Work[Any]) -> None:
         """Tell the callback, but not the log, how far a round is: what other hosts have done is not known yet."""
         now = time.perf_counter()
         if self._callback is not None and self.records and now - self._ticked >= RECORD_SECONDS:
             self._ticked = now
-            self._callback(replace(self.records[-1], progress=work.progress_to, seconds=round(self.seconds, 4)))
+            self._callback(replace(self.records[-1], progress=work.progress, seconds=round(self.seconds, 4)))
 
-    def add(self, work: Work, stats: Stats, bytes_sent: int = 0, bytes_received: int = 0) -> None:
+    def add(self, work: Work[Any], stats: Stats, bytes_sent: int = 0, bytes_received: int = 0) -> None:
         """Count a piece of work; make a record when it is time, and at the end of the run."""
         self._count(work, stats)
         now = time.perf_counter()
-        if now - self._last < RECORD_SECONDS and work.progress_to < 1.0:
+        if now - self._last < RECORD_SECONDS and work.progress < 1.0:
             return
         window, span = self._window, max(now - self._last, 1e-9)
         if span < RECORD_SECONDS:  # the end: a short window says little, so the record is of the one before it, too
@@ -92,9 +93,9 @@ class Recorder:
                 epoch=work.epoch,
                 epochs=self.epochs,
                 round=work.round.number,
-                progress=work.progress_to,
+                progress=work.progress,
                 loss=_mean_loss(window),
-                learning_rate=self._learning_rate(work.progress_to),
+                learning_rate=self._learning_rate(work.progress),
                 items=self.items,
                 items_per_s=window.items / span,
                 busy_cores=window.cpu_seconds / span,
@@ -107,7 +108,7 @@ class Recorder:
         self._former, self._former_span = self._window, now - self._last
         self._last, self._window = now, Stats(0, 0.0, 0)
 
-    def _count(self, work: Work, stats: Stats) -> None:
+    def _count(self, work: Work[Any], stats: Stats) -> None:
         if work.epoch != self._epoch_number:
             self._epoch_number, self._epoch = work.epoch, Stats(0, 0.0, 0)
         self._epoch = self._epoch + stats

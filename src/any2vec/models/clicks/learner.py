@@ -6,14 +6,12 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from any2vec.data.clicks.batch import ClickBatch
-from any2vec.types import Stats, Work
+from any2vec.types import Span, Stats, Work
 
 if TYPE_CHECKING:
     from any2vec.models.clicks.worker import ClickWorker
@@ -29,72 +27,38 @@ class ClickSource(Protocol):
         """Examples [start, stop)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Steps:
-    """Which examples the k-th batch of each trainer has. Trainer r has the examples [bounds[r], bounds[r + 1])."""
-
-    bounds: Sequence[int]
-    trainers: int
-    batch_size: int
-    epochs: int
-    first: int = 0
-    """the first step that is still to be done"""
-
-    @property
-    def per_epoch(self) -> int:
-        """Of the trainer that has most."""
-        return max(-(-(stop - start) // self.batch_size) for start, stop in pairwise(self.bounds[: self.trainers + 1]))
-
-    @property
-    def num_steps(self) -> int:
-        return self.per_epoch * self.epochs
-
-    def of(self, trainer: int, epoch: int, example: int) -> int:
-        """The step of the batch that begins with an example."""
-        return epoch * self.per_epoch + -(-(example - self.bounds[trainer]) // self.batch_size)
-
-    def range(self, trainer: int, step: int) -> tuple[int, int]:
-        """Examples [start, stop) of a batch; none behind the trainer's last of an epoch."""
-        start = self.bounds[trainer] + step % self.per_epoch * self.batch_size
-        end = self.bounds[trainer + 1]
-        return min(start, end), min(start + self.batch_size, end)
-
-    def batch(self, source: ClickSource, trainer: int, step: int) -> ClickBatch:
-        return source.batch(*self.range(trainer, step))
-
-
 class ClickLearner:
     """Trains on one trainer's chunk of the examples, each once an epoch.
 
     Args:
-        fills_steps: where this trainer has fewer batches than others, it takes part in their last ones without
-            examples: for what goes step by step, all together.
+        steps_per_epoch: of the trainer that has most: where this one has fewer batches, it takes part in the others'
+            last ones without examples, for what goes step by step, all together; 0: it does not.
     """
 
     def __init__(
-        self, source: ClickSource, workers: Sequence[ClickWorker], steps: Steps, trainer: int, learning_rate: float,
-        fills_steps: bool = False,
+        self, source: ClickSource, workers: Sequence[ClickWorker], batch_size: int, learning_rate: float,
+        steps_per_epoch: int = 0,
     ) -> None:  # fmt: skip
         self.source = source
         self.workers = workers
-        self.steps = steps
-        self.trainer = trainer
+        self.batch_size = batch_size
         self._rate = learning_rate
-        self._fills_steps = fills_steps
+        self._steps_per_epoch = steps_per_epoch
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(len(workers)) if len(workers) > 1 else None
 
-    def run(self, work: Work) -> Stats:
+    def run(self, work: Work[Span]) -> Stats:
         """Train one piece of work; deterministic with one worker."""
-        batches = iter(range(work.start, work.stop, self.steps.batch_size))
+        span = work.payload
+        batches = iter(enumerate(range(span.start, span.stop, self.batch_size), work.step))
         if self._pool is None:
-            stats = sum((self._take(worker, work, batches) for worker in self.workers), Stats(0, 0.0, 0))
+            stats = sum((self._take(worker, span, batches) for worker in self.workers), Stats(0, 0.0, 0))
         else:
-            parts = self._pool.map(lambda worker: self._take(worker, work, batches), self.workers)
+            parts = self._pool.map(lambda worker: self._take(worker, span, batches), self.workers)
             stats = sum(parts, Stats(0, 0.0, 0))
-        if self._fills_steps and work.closes_round and work.round.ends_epoch:
-            done = self.steps.of(self.trainer, work.epoch, work.stop)
-            for step in range(done, (work.epoch + 1) * self.steps.per_epoch):
+        if self._steps_per_epoch and work.ends_epoch:
+            done = work.step + -(-(span.stop - span.start) // self.batch_size)
+            for step in range(done, (work.epoch + 1) * self._steps_per_epoch):
                 self.workers[0].rest(step)
         return stats
 
@@ -112,17 +76,18 @@ class ClickLearner:
         if self._pool is not None:
             self._pool.shutdown()
 
-    def _take(self, worker: ClickWorker, work: Work, batches: Iterator[int]) -> Stats:
-        """Train the batches that this worker gets: each takes the next one when it is ready for it."""
+    def _take(self, worker: ClickWorker, span: Span, batches: Iterator[tuple[int, int]]) -> Stats:
+        """Train the batches, (step, first example), that this worker gets: each takes the next one when it is ready."""
         items, loss_sum, examples = 0, 0.0, 0
         before = time.thread_time()
         while True:
             with self._lock:
-                at = next(batches, None)
-            if at is None:
+                found = next(batches, None)
+            if found is None:
                 return Stats(items, loss_sum, examples, time.thread_time() - before)
-            stop = min(at + self.steps.batch_size, work.stop)
-            loss = worker.train(self.source.batch(at, stop), self.steps.of(self.trainer, work.epoch, at))
+            step, at = found
+            stop = min(at + self.batch_size, span.stop)
+            loss = worker.train(self.source.batch(at, stop), step)
             items += stop - at
             if loss is not None:  # else the batch came too late for its step; the agreement counts those
                 loss_sum, examples = loss_sum + loss, examples + stop - at

@@ -18,7 +18,7 @@ from any2vec.errors import InputError
 from any2vec.models.layers.ga_mlp import GAMLP
 from any2vec.models.layers.weights import Course, Weights, grow, start_weights
 from any2vec.plan.sharding.layers import deal_layers
-from any2vec.types import Service, State, Stats, Work
+from any2vec.types import Service, Span, State, Stats, Work
 
 _GROWTH = "growth"
 """phase of the messages in which hosts tell each other their layers' weights"""
@@ -70,7 +70,7 @@ class NetworkLearner(ABC):
         self._seed = seed
         self._stage = -1
 
-    def run(self, work: Work) -> Stats:
+    def run(self, work: Work[Span]) -> Stats:
         """One epoch; its loss is the training nodes' cross-entropy, told by the host of the last layer.
 
         Raises:

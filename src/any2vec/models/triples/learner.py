@@ -13,7 +13,7 @@ from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.questions import Questions
 from any2vec.models.triples.worker import Negatives, Range, TripleWorker
 from any2vec.models.words.rates import linear_rate
-from any2vec.types import Stats, Work
+from any2vec.types import Span, Stats, Work
 
 
 class TripleLearner:
@@ -38,10 +38,10 @@ class TripleLearner:
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
-    def run(self, work: Work) -> Stats:
-        """Train questions [work.start, work.stop) of the epoch; deterministic with one worker."""
+    def run(self, work: Work[Span]) -> Stats:
+        """Train the questions of a span of the epoch; deterministic with one worker."""
         self.questions.begin(work.epoch)
-        batches = iter(range(work.start, work.stop, self.model.batch_size))
+        batches = iter(range(work.payload.start, work.payload.stop, self.model.batch_size))
         if self._pool is None:
             return self._take(self.workers[0], work, batches)
         parts = self._pool.map(lambda worker: self._take(worker, work, batches), self.workers)
@@ -56,7 +56,7 @@ class TripleLearner:
         if self._pool is not None:
             self._pool.shutdown()
 
-    def _take(self, worker: TripleWorker, work: Work, batches: Iterator[int]) -> Stats:
+    def _take(self, worker: TripleWorker, work: Work[Span], batches: Iterator[int]) -> Stats:
         """Train the batches that this worker gets: each takes the next one when it is ready for it."""
         stats, before = Stats(0, 0.0, 0), time.thread_time()
         while True:
@@ -64,8 +64,8 @@ class TripleLearner:
                 at = next(batches, None)
             if at is None:
                 return stats + Stats(0, 0.0, 0, time.thread_time() - before)
-            stop = min(at + self.model.batch_size, work.stop)
+            stop = min(at + self.model.batch_size, work.payload.stop)
             batch = self.questions.batch(at, stop)
-            rate = self.learning_rate(work.stretch.progress(at))
+            rate = self.learning_rate(work.payload.progress(at))
             loss = worker.step(batch, self.negatives.of(batch, work.epoch, at), rate)
             stats += Stats(stop // 2 - at // 2, loss, stop - at)  # a triple has two questions

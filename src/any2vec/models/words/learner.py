@@ -26,7 +26,7 @@ from any2vec.models.words.rates import linear_rate
 from any2vec.models.words.source import TokenSource
 from any2vec.plan.cost.occupancy import NOISE_POWER
 from any2vec.tables.memory import MemoryTable
-from any2vec.types import State, Stats, Stretch, Work
+from any2vec.types import ProgressLine, Span, State, Stats, Work
 
 LOSS_EVERY = 256
 """the loss is measured on one block (or centre) of so many"""
@@ -93,9 +93,9 @@ class SequenceLearner:
             self._touch(tokens, begin, begin, offset, 0, np.zeros(1, np.uint8), np.zeros(1, np.uint8))
         return time.perf_counter() - start
 
-    def run(self, work: Work) -> Stats:
+    def run(self, work: Work[Span]) -> Stats:
         """Train one piece of work; threads take its pieces in turn. Deterministic with one thread."""
-        pieces = iter(self._pieces(work.start, work.stop))
+        pieces = iter(self._pieces(work.payload.start, work.payload.stop))
         if self._pool is None:
             return self._run_pieces(work, pieces)
         # The iterator is shared: each thread takes the next piece when it is ready for one.
@@ -136,18 +136,18 @@ class SequenceLearner:
         ]
         return [(begin, end) for begin, end in zip(cuts, [*cuts[1:], stop], strict=True) if begin < end]
 
-    def _rates(self, stretch: Stretch) -> tuple[float, float]:
-        """(learning rate at position 0, change per position) of the line over a stretch."""
-        at_start, at_stop = self.learning_rate(stretch.progress_from), self.learning_rate(stretch.progress_to)
-        step = (at_stop - at_start) / (stretch.stop - stretch.start)
-        return at_start - step * stretch.start, step
+    def _rates(self, line: ProgressLine) -> tuple[float, float]:
+        """(learning rate at position 0, change per position) along a line of progress."""
+        at_start, at_stop = self.learning_rate(line.progress_from), self.learning_rate(line.progress_to)
+        step = (at_stop - at_start) / (line.stop - line.start)
+        return at_start - step * line.start, step
 
-    def _run_pieces(self, work: Work, pieces: Iterator[tuple[int, int]]) -> Stats:
+    def _run_pieces(self, work: Work[Span], pieces: Iterator[tuple[int, int]]) -> Stats:
         items, loss_sum, loss_examples = 0, 0.0, 0
         before = time.thread_time()
         for start, stop in pieces:
             tokens, begin, end, offset = self.source.piece(work.epoch, start, stop)
-            seen, loss, examples = self._kernel(tokens, begin, end, offset, work.epoch, self._rates(work.stretch))
+            seen, loss, examples = self._kernel(tokens, begin, end, offset, work.epoch, self._rates(work.payload.line))
             items, loss_sum, loss_examples = items + seen, loss_sum + loss, loss_examples + examples
         return Stats(items, loss_sum, loss_examples, time.thread_time() - before)
 

@@ -8,13 +8,13 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from any2vec.types import Service, ShardedStateful, Stats, Work
+from any2vec.types import Service, ShardedStateful, Span, Stats, Work
 
 
 class Agreement(Service, ShardedStateful, Protocol):
     """What hosts do around a round; every host calls the same methods in the same order."""
 
-    def begin_round(self, work: Work) -> None:
+    def begin_round(self, work: Work[Span]) -> None:
         """Before the first work of a round. By default every row is here already."""
         return
 
@@ -29,7 +29,7 @@ class Agreement(Service, ShardedStateful, Protocol):
 class Listener(Protocol):
     """An agreement that wants to know how the work goes."""
 
-    def hear(self, work: Work, stats: Stats) -> None:
+    def hear(self, work: Work[Span], stats: Stats) -> None:
         """After each piece of work, and before the round closes."""
 
 
@@ -67,29 +67,29 @@ class Rounds:
         """spent in `ahead`, waiting for other hosts included; none of it is in `seconds`"""
         self.rounds = 0
 
-    def before(self, work: Work) -> None:
+    def before(self, work: Work[Span]) -> None:
         if work.opens_round:
             if self._ahead is not None:
                 began = time.perf_counter()
-                self._ahead(work.epoch, work.round.parts)
+                self._ahead(work.epoch, [(span.start, span.stop) for span in work.round.spans])
                 self.walk_seconds += time.perf_counter() - began
             began = time.perf_counter()
             self.agreement.begin_round(work)
             self.seconds += time.perf_counter() - began
 
-    def after(self, work: Work, stats: Stats) -> None:
+    def after(self, work: Work[Span], stats: Stats) -> None:
         began = time.perf_counter()
         if isinstance(self.agreement, Listener):
             self.agreement.hear(work, stats)
-        if work.closes_round:
+        if work.ends_round:
             self.agreement.end_round()
             self.rounds += 1
         self.seconds += time.perf_counter() - began
 
-    def is_settled(self, work: Work) -> bool:
-        if not work.closes_round or not isinstance(self.agreement, FreeRunning):
-            return work.closes_round
-        return work.round.ends_epoch or (work.round.number + 1) % self.agreement.settle_every == 0
+    def is_settled(self, work: Work[Span]) -> bool:
+        if not work.ends_round or not isinstance(self.agreement, FreeRunning):
+            return work.ends_round
+        return work.ends_epoch or (work.round.number + 1) % self.agreement.settle_every == 0
 
     def facts(self) -> dict[str, dict[str, int]]:
         """What the agreement tells of this host; {} for most."""

@@ -17,7 +17,7 @@ from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.tracking import Inspector
 from any2vec.sync.options import names
 from any2vec.sync.options.rounds import RoundAgreement
-from any2vec.types import State, Work
+from any2vec.types import Span, State, Work
 
 FIRST = 1024
 """rows that every synchronisation averages"""
@@ -44,7 +44,7 @@ class FrequentRows(Agreement):
         self._order = np.concatenate([known, np.arange(len(known), len(tables["input"]))])
         self._number = 0
 
-    def begin_round(self, work: Work) -> None:
+    def begin_round(self, work: Work[Span]) -> None:
         """Every row is here already; synchronisations are counted from 1, over all epochs."""
         self._number = work.round.number + 1
 

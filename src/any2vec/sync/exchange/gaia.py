@@ -32,7 +32,7 @@ from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.site_rows import Change, SiteRows, add_changes
 from any2vec.sync.options.names import Gaia
 from any2vec.sync.rules.block import Block
-from any2vec.types import State, Work
+from any2vec.types import Span, State, Work
 
 _STEP, _HIGH, _LOW = 0.005, 1.1, 0.9
 _CHANNEL = "sites"
@@ -86,9 +86,9 @@ class ApproximatelySynchronous(Agreement):
         self._watch = Watch(tables)
         self._number, self._progress = 0, 0.0
 
-    def begin_round(self, work: Work) -> None:
+    def begin_round(self, work: Work[Span]) -> None:
         """Every row is here already."""
-        self._number, self._progress = work.round.number, work.stretch.progress(work.start)
+        self._number, self._progress = work.round.number, work.payload.progress(work.payload.start)
 
     def end_round(self) -> None:
         """Merge in the site, tell other sites what is significant, take what they tell."""

@@ -28,7 +28,7 @@ from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.base.members import FAINT, Watch, average, exchange_among, weighted_mean
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.options.names import Groups
-from any2vec.types import State, Work
+from any2vec.types import Span, State, Work
 
 _FADE = np.float32(0.5)
 
@@ -68,7 +68,7 @@ class DivideAndShuffle(Agreement):
             return plan.topology_groups(hosts, self.sites, number)
         return plan.random_groups(hosts, self.size, how.seed, number)
 
-    def begin_round(self, work: Work) -> None:
+    def begin_round(self, work: Work[Span]) -> None:
         """Every row is here already."""
         self._number = work.round.number
 

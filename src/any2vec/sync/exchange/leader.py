@@ -25,7 +25,7 @@ from any2vec.plan.order.groups import blocks_of, group_size
 from any2vec.sync.base.members import Watch, average, exchange_among
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.options.names import Leader
-from any2vec.types import State, Stats, Work
+from any2vec.types import Span, State, Stats, Work
 
 _NEWEST = 0.5
 """weight of the newest round in the running loss"""
@@ -127,14 +127,14 @@ class LeaderSgd(Agreement):
         self._moved = {name: np.zeros(len(table), bool) for name, table in tables.items()}
         self._number = 0
 
-    def begin_round(self, work: Work) -> None:
+    def begin_round(self, work: Work[Span]) -> None:
         """Every row is here already."""
         self._number = work.round.number
 
-    def hear(self, work: Work, stats: Stats) -> None:
+    def hear(self, work: Work[Span], stats: Stats) -> None:
         """Note the loss; at the end of a step, feel the leaders' pull."""
         self._heard += stats
-        if work.ends_step or work.closes_round:
+        if work.ends_part or work.ends_round:
             for name in self.tables:
                 self._note(name)
                 for level in self.levels:

@@ -19,7 +19,7 @@ from any2vec.sync.base.copying import put_rows, rows_of
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.tracking import Inspector, Tracked, Tracker
 from any2vec.sync.rules.block import Rule
-from any2vec.types import Round, State, Work
+from any2vec.types import Round, Span, State, Work
 
 _CHANNEL = "behind"
 _KEPT = "now."
@@ -50,7 +50,7 @@ class Overlapped(Agreement):
         """what it started from"""
         self._recalled: dict[str, np.ndarray] = {}
 
-    def begin_round(self, work: Work) -> None:
+    def begin_round(self, work: Work[Span]) -> None:
         """Nothing, but for the first round, whose rows nobody has pulled yet."""
         if self._now is None:
             self._begin(self._fetch_next())

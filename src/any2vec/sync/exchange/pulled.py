@@ -15,7 +15,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.tracking import Inspector, Tracked, Tracker
 from any2vec.sync.rules.block import Rule
-from any2vec.types import State, Work
+from any2vec.types import Span, State, Work
 
 
 class Pulled(Agreement):
@@ -35,7 +35,7 @@ class Pulled(Agreement):
         self._tracker = Tracker(transport, tables, rule, bits, by_label, inspector, threads=threads)
         self._tracked: Tracked | None = None
 
-    def begin_round(self, work: Work) -> None:
+    def begin_round(self, work: Work[Span]) -> None:
         """Find out which rows the round needs, and pull them."""
         self._tracked = tracked = self._tracker.fetch(work.epoch, work.round)
         self._tracker.put(self.tables, tracked)

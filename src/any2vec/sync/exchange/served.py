@@ -18,7 +18,7 @@ from any2vec.sync.rules.residual import Residuals
 from any2vec.tables.server.blocks.row_block import Added, RowBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.server import RowServer
-from any2vec.types import State, Work
+from any2vec.types import Span, State, Work
 
 SETTLE_EVERY = 16
 """trainers that do not wait for each other meet after so many rounds, and at the end of an epoch"""
@@ -69,11 +69,11 @@ class Served(Agreement, ABC):
         """the values that they had when they were pulled"""
         server.start()
 
-    def begin_round(self, work: Work) -> None:
+    def begin_round(self, work: Work[Span]) -> None:
         """Find out which rows the round needs, and pull them."""
         marks = {name: np.zeros(len(table), np.uint8) for name, table in self.tables.items()}
-        for start, stop in work.round.parts:
-            self._inspector.inspect(work.epoch, start, stop, marks["input"], marks["output"])
+        for span in work.round.spans:
+            self._inspector.inspect(work.epoch, span.start, span.stop, marks["input"], marks["output"])
         self._places = {name: np.flatnonzero(self._deal.flags(mark)) for name, mark in marks.items()}
         self._needed = {name: self._deal.rows(places) for name, places in self._places.items()}
         self._start = self.client.pull(self._places, self.clock, self.bits)

@@ -73,8 +73,8 @@ class Tracker:
     def fetch(self, epoch: int, round_: Round) -> Tracked:
         """Find out which rows a round needs, tell their owners, and pull them."""
         marks = {name: np.zeros(size, np.uint8) for name, size in self.num_rows.items()}
-        for start, stop in round_.parts:
-            self.inspector.inspect(epoch, start, stop, marks["input"], marks["output"])
+        for span in round_.spans:
+            self.inspector.inspect(epoch, span.start, span.stop, marks["input"], marks["output"])
         if not self.by_label:
             marks = dict.fromkeys(marks, marks["input"] | marks["output"])
         places = {name: np.flatnonzero(self.deal.flags(mark)) for name, mark in marks.items()}

@@ -13,24 +13,22 @@ import numpy as np
 from any2vec.cluster.transport import LONG_WORK, Transport, text_of, text_part
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, HostError, InputError
-from any2vec.models.clicks.learner import ClickLearner, Steps, chunks_of
+from any2vec.models.clicks.learner import ClickLearner, chunks_of
 from any2vec.models.clicks.nets import make_net, start_values
 from any2vec.models.clicks.scorer import DENSE, ClickScorer
 from any2vec.models.clicks.worker import ClickWorker
-from any2vec.plan.order.chunks import share_rest
+from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.roles import Roles
-from any2vec.plan.order.schedule import EpochSchedule
 from any2vec.tasks.clicks.dense import make_dense
 from any2vec.tasks.clicks.pace import warm_up
 from any2vec.tasks.clicks.prepare import PreparedClicks
 from any2vec.tasks.clicks.rows import make_rows, row_optimiser
-from any2vec.train.checkpoint import FILE, Place
-from any2vec.train.host import Host, Made, histogram, resumed, states_by_rank, summed
+from any2vec.train.checkpoint import FILE
+from any2vec.train.host import Host, Made, histogram, remarks, states_by_rank, summed
 from any2vec.train.losses import note_loss, updates_lost
 from any2vec.train.progress import Recorder
-from any2vec.train.remarks import remarks
 from any2vec.train.spec import Request
-from any2vec.types import State, Stats, Work
+from any2vec.types import Span, State, Stats, Work
 
 _USELESS = 1.5
 """normalised entropy of a model that says less than the share of clicks does, with some room"""
@@ -43,21 +41,21 @@ class Meeting:
     host: ClickHost
     is_alone: bool
 
-    def before(self, work: Work) -> None:
+    def before(self, work: Work[Span]) -> None:
         """Workers fetch their rows themselves."""
 
-    def after(self, work: Work, stats: Stats) -> None:
+    def after(self, work: Work[Span], stats: Stats) -> None:
         if self.is_settled(work) and not self.is_alone:
             self.host.quiesce()
 
-    def is_settled(self, work: Work) -> bool:
-        return self.is_alone or work.closes_round
+    def is_settled(self, work: Work[Span]) -> bool:
+        return self.is_alone or work.ends_round
 
 
 class RestingLearner:
     """A server learns nothing: its works are empty."""
 
-    def run(self, work: Work) -> Stats:
+    def run(self, work: Work[Span]) -> Stats:
         return Stats(0, 0.0, 0)
 
     def learning_rate(self, progress: float) -> float:
@@ -82,15 +80,9 @@ class ClickHost(Host):
         workers = request.threads if self.roles.is_trainer(rank) else 0
         trainers = self.roles.trainers
         bounds = chunks_of(data.num_examples, trainers, transport.hosts - trainers, model.batch_size)
-        self.steps = Steps(
-            bounds=bounds, trainers=trainers, batch_size=model.batch_size, epochs=request.spec.run.epochs
-        )
-        # No more than batches: then all trainers have the same number in each round but the last of an epoch.
-        self.rounds = 1 if options is None else min(options.rounds(transport.hosts), self.steps.per_epoch)
         self.schedule = self._schedule(bounds)
-        self.steps = replace(self.steps, first=self._first_step())
         self.rows = make_rows(
-            model, data, request.spec.run.seed, self._stored(), workers, transport, self.roles, options, self.steps
+            model, data, request.spec.run.seed, self._stored(), workers, transport, self.roles, options, self.schedule
         )
         nets = [make_net(model, len(data.dense_names), len(data.columns)) for _ in range(max(1, workers))]
         self._net = nets[0]
@@ -195,7 +187,7 @@ class ClickHost(Host):
         lost = 0 if out is None else updates_lost(out)
         return judged | ({"updates_lost": lost} if lost else {}) | {
             "hosts": self.roles.trainers, "servers": self.roles.servers, "sync_servers": self.roles.sync_servers,
-            "sync": options.sync, "cache": options.cache, "rounds": self.rounds * self.request.spec.run.epochs,
+            "sync": options.sync, "cache": options.cache, "rounds": self.schedule.rounds * self.request.spec.run.epochs,
             "bytes_by_kind": summed([host["bytes_by_kind"] for host in told]),
             "bytes_by_phase": summed([host["bytes_by_phase"] for host in told]),
             "rows_of_hosts": _added([host["rows"] for host in told]),
@@ -218,7 +210,8 @@ class ClickHost(Host):
             for number, (net, access) in enumerate(zip(nets, self.rows.accesses, strict=True))
         ]
         fills_steps = options is not None and options.row_cache.kind == "bagpipe"
-        return ClickLearner(self.data, workers, self.steps, self.transport.rank, model.learning_rate, fills_steps)
+        steps = self.schedule.steps_per_epoch if fills_steps else 0
+        return ClickLearner(self.data, workers, model.batch_size, model.learning_rate, steps)
 
     def _stored(self) -> np.ndarray | None:
         """The table of the checkpoint, if there is one.
@@ -248,41 +241,31 @@ class ClickHost(Host):
 
     def _examples(self, index: int) -> int:
         """Examples of this trainer's batch `index`."""
-        start, stop = self.steps.range(self.transport.rank, index)
-        return stop - start
-
-    def _first_step(self) -> int:
-        """The step with which training begins: behind those of a checkpoint."""
-        if self.checkpoint is None:
-            return 0
-        place = Place.of(self.checkpoint.place)
-        if not any(place.rest):
-            return place.epoch * self.steps.per_epoch
-        if self.schedule.rest is not None and self.request.agreement is not None:
-            if self.request.agreement.row_cache.kind == "bagpipe":
-                raise InputError(
-                    "A run with cache bagpipe goes on from the middle of an epoch with as many trainers, servers and "
-                    "rounds as before; resume with those, or with cache none."
-                )
-            return 0
-        first = min(ranges[0][0] for ranges in place.rest if ranges)
-        trainer = max(rank for rank in range(self.roles.trainers) if self.steps.bounds[rank] <= first)
-        return self.steps.of(trainer, place.epoch, first)
+        span = self.schedule.span_at(index)
+        return span.stop - span.start
 
     def _schedule(self, bounds: Sequence[int]) -> EpochSchedule:
-        rank, batch = self.transport.rank, self.request.spec.model.batch_size
+        """This trainer's batches; a server's works are empty.
+
+        Raises:
+            InputError: cache bagpipe cannot go on from there.
+        """
+        batch, options = self.request.spec.model.batch_size, self.request.agreement
         schedule = EpochSchedule(
-            start=bounds[rank], stop=bounds[rank + 1], epochs=self.request.spec.run.epochs, unit=batch, piece=batch,
-            threads=max(1, self.request.threads), rounds=self.rounds, length=self.steps.per_epoch * batch,
+            bounds=bounds, rank=self.transport.rank, epochs=self.request.spec.run.epochs, unit=batch, piece=batch,
+            in_lockstep=True, boundary=lambda at: min(-(-at // batch) * batch, bounds[-1]),
         )  # fmt: skip
-
-        def share(rest: Any) -> Any:
-            if not self.roles.is_trainer(rank):
-                return ()
-            ranges = [range_ for ranges in rest for range_ in ranges]
-            return share_rest(ranges, self.roles.trainers, lambda at: min(-(-at // batch) * batch, bounds[-1]))[rank]
-
-        return resumed(schedule, self.checkpoint, rank, bounds, share, self.data.num_examples)
+        if options is not None:
+            # No more than batches: then all trainers have the same number in each round but the last of an epoch.
+            rounds = min(options.rounds(self.transport.hosts), schedule.steps_per_epoch)
+            schedule = replace(schedule, rounds=rounds)
+        self._resumed(schedule, self.roles.trainers)
+        if options is not None and options.row_cache.kind == "bagpipe" and not schedule.is_whole:
+            raise InputError(
+                "A run with cache bagpipe goes on from the middle of an epoch with as many trainers, servers and "
+                "rounds as before; resume with those, or with cache none."
+            )
+        return schedule
 
 
 def _doubt(loss: float, entropy: float) -> str:

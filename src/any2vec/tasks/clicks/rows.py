@@ -6,6 +6,7 @@ Legend: V rows of the table, C columns (values and state), B rows of this host's
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,8 +16,9 @@ from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.kernels.clicks.row_start import start_rows
 from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
 from any2vec.models.clicks.config import ClickModel
-from any2vec.models.clicks.learner import ClickSource, Steps
+from any2vec.models.clicks.learner import ClickSource
 from any2vec.plan.cost.lookups import measure_columns
+from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.roles import Roles
 from any2vec.plan.sharding.columns import Column
 from any2vec.plan.sharding.placing import place_columns
@@ -107,7 +109,8 @@ class ServedRows(Service):
 
     def __init__(
         self, model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int,
-        transport: Transport, roles: Roles, options: TrainerAgreement, steps: Steps,
+        transport: Transport, roles: Roles, options: TrainerAgreement,
+        schedule: EpochSchedule,
     ) -> None:  # fmt: skip
         self.transport = transport
         optimiser = row_optimiser(model)
@@ -123,14 +126,18 @@ class ServedRows(Service):
         def busiest(number: int) -> np.ndarray:
             return np.sort(placement.place(np.argsort(-np.asarray(data.counts_V), kind="stable")[:number]))
 
+        # Pure, and without a state of their own that training moves on: what every trainer is to do, known here.
+        schedules = [replace(schedule, rank=trainer) for trainer in range(roles.trainers)]
+
         def batch_rows(trainer: int, step: int) -> np.ndarray:
-            batch = steps.batch(data, trainer, step)
+            span = schedules[trainer].span_at(step)
+            batch = data.batch(span.start, span.stop)
             return BatchRows.of(placement.place(batch.id_M), batch.start_P).row_U
 
         setting = RowSetting(
             optimiser=optimiser, placement=placement, roles=roles, options=options, workers=workers, table=self.table,
-            fresh=fresh if stored is None else None, busiest=busiest, batch_rows=batch_rows, num_steps=steps.num_steps,
-            first_step=steps.first,
+            fresh=fresh if stored is None else None, busiest=busiest, batch_rows=batch_rows,
+            num_steps=schedule.num_steps, first_step=schedule.step,
         )  # fmt: skip
         self.way = make_way(setting, transport)
         self.accesses = self.way.accesses
@@ -168,9 +175,10 @@ def measured_columns(data: ClickData, batch_size: int) -> list[Column]:
 
 def make_rows(
     model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int,
-    transport: Transport, roles: Roles, options: TrainerAgreement | None, steps: Steps,
+    transport: Transport, roles: Roles, options: TrainerAgreement | None,
+    schedule: EpochSchedule,
 ) -> HostRows:  # fmt: skip
     """This host's side of the rows, as the options say. stored: the table to go on with; workers: 0 for a server."""
     if options is None:
         return OwnRows(model, data, seed, stored, workers)
-    return ServedRows(model, data, seed, stored, workers, transport, roles, options, steps)
+    return ServedRows(model, data, seed, stored, workers, transport, roles, options, schedule)

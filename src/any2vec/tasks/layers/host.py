@@ -19,14 +19,14 @@ from any2vec.models.layers.classifier import NodeClassifier
 from any2vec.models.layers.ga_mlp import CLASSIFIER, GAMLP, stage_ends
 from any2vec.models.layers.network_learner import NetworkLearner, check_finite
 from any2vec.models.layers.weights import Course, Weights
-from any2vec.plan.order.schedule import EpochSchedule
+from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.tasks.layers.prepare import PreparedNodes
 from any2vec.tasks.layers.probe import probe_accuracies
 from any2vec.train.checkpoint import FILE, Place
-from any2vec.train.host import Host, Made, resumed, summed
+from any2vec.train.host import Host, Made, summed
 from any2vec.train.progress import Recorder
 from any2vec.train.spec import Request
-from any2vec.types import State, Stats, Work
+from any2vec.types import Span, State, Stats, Work
 
 SETTLED_EVERY = 25
 """epochs after which hosts meet, for records, checkpoints and stops; between them only neighbours speak"""
@@ -38,13 +38,13 @@ class LayerDriver:
     def __init__(self, epochs: int) -> None:
         self._epochs = epochs
 
-    def before(self, work: Work) -> None:
+    def before(self, work: Work[Span]) -> None:
         """Neighbours speak while they work."""
 
-    def after(self, work: Work, stats: Stats) -> None:
+    def after(self, work: Work[Span], stats: Stats) -> None:
         """Neighbours have spoken."""
 
-    def is_settled(self, work: Work) -> bool:
+    def is_settled(self, work: Work[Span]) -> bool:
         return (work.epoch + 1) % SETTLED_EVERY == 0 or work.epoch + 1 == self._epochs
 
 
@@ -65,11 +65,10 @@ class NodeHost(Host):
         label_T = prepared.label_N[prepared.rows["train"]]
         course = Course(model.sizes, tuple(stage_ends(len(model.sizes), request.spec.run.epochs)))
         self.learner = self._learner(course, x_TX, label_T)
-        self.rounds = 1
         self.driver = LayerDriver(request.spec.run.epochs)
         nodes = len(label_T)
-        schedule = EpochSchedule(start=0, stop=nodes, epochs=request.spec.run.epochs, unit=nodes, piece=nodes)
-        self.schedule = resumed(schedule, self.checkpoint, transport.rank, [0, nodes], lambda rest: rest[0], nodes)
+        schedule = EpochSchedule(bounds=(0, nodes), epochs=request.spec.run.epochs, unit=nodes, piece=nodes)
+        self.schedule = self._resumed(schedule, 1)
         self._answered: tuple[NodeClassifier, np.ndarray, np.ndarray] | None = None
 
     def compile(self) -> None:

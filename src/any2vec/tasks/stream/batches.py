@@ -91,25 +91,37 @@ class TokenBatches:
         self._waited = 0.0
         self._is_over = self._rests = self._stops = False
         self._keep: tuple[np.ndarray, np.ndarray] | None = None
+        self._encoded: list[TokenBatch] = []
+        """that come next"""
+        self._ahead: Future[list[TokenBatch]] | None = None
+        """those behind them"""
 
     def __iter__(self) -> Iterator[TokenBatch]:
         with ThreadPoolExecutor(1, "encode") as pool:
-            ahead: Future[list[TokenBatch]] | None = None
-            while not (self._stops and ahead is None):
-                batches = (ahead or pool.submit(self._next)).result()
-                ahead = None
-                if not batches and self._is_over:
+            while not (self._stops and self._ahead is None):
+                self._encoded = (self._ahead or pool.submit(self._next)).result()
+                self._ahead = None
+                if not self._encoded and self._is_over:
                     return
-                if not batches:
+                if not self._encoded:
                     self._rests = False
                     yield self.idle()
                     continue
                 if not (self._rests or self._stops):
-                    ahead = pool.submit(self._next)
+                    self._ahead = pool.submit(self._next)
                 self._rests = False
-                for batch in batches[:-1]:
-                    yield replace(batch, is_settled=False)
-                yield replace(batches[-1], is_settled=ahead is None)
+                while self._encoded:
+                    batch = self._encoded.pop(0)
+                    yield replace(batch, is_settled=self._ahead is None and not self._encoded)
+
+    def peek(self, steps: int) -> list[TokenBatch]:
+        """What has come already and is encoded, `steps` batches or fewer; nothing is waited for.
+
+        Whether a batch is settled is known only when it is given.
+        """
+        ahead = self._ahead
+        behind = ahead.result() if ahead is not None and ahead.done() and ahead.exception() is None else []
+        return [*self._encoded, *behind][:steps]
 
     def rest(self) -> None:
         """Encode nothing behind the batch that comes next, until it is trained."""

@@ -17,11 +17,11 @@ from any2vec.models.triples.learner import TripleLearner
 from any2vec.models.triples.questions import Questions
 from any2vec.models.triples.scorer import TripleScorer
 from any2vec.models.triples.worker import relation_optimiser
-from any2vec.plan.order.schedule import EpochSchedule
+from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.train.checkpoint import FILE
-from any2vec.train.host import Host, Made, resumed
+from any2vec.train.host import Host, Made
 from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder
 from any2vec.train.spec import Request
@@ -50,18 +50,18 @@ class TripleHost(Host):
                 if stored is None or stored.shape != table.shape:
                     raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
                 table[:] = stored
-        self.rounds = 1
         questions = Questions(model, self.triples.rows(), num_relations, request.spec.run.seed)
         self.learner = TripleLearner(
             model, self.tables["entities"], self.tables["relations"], questions, [(0, num_entities)], request.threads,
             request.spec.run.seed,
         )  # fmt: skip
         schedule = EpochSchedule(
-            start=0, stop=questions.num_questions, epochs=request.spec.run.epochs, unit=model.batch_size,
-            piece=model.batch_size, threads=request.threads,
-        )  # fmt: skip
-        bounds = [0, questions.num_questions]
-        self.schedule = resumed(schedule, self.checkpoint, 0, bounds, lambda rest: rest[0], questions.num_questions)
+            bounds=(0, questions.num_questions),
+            epochs=request.spec.run.epochs,
+            unit=model.batch_size,
+            piece=model.batch_size,
+        )
+        self.schedule = self._resumed(schedule, 1)
         self.driver = Alone()
 
     def compile(self) -> None:

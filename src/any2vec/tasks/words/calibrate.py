@@ -12,9 +12,9 @@ from any2vec.errors import DataError
 from any2vec.models.words.config import SequenceModel
 from any2vec.models.words.learner import SequenceLearner
 from any2vec.models.words.source import TokenSource
-from any2vec.plan.order.schedule import piece_positions
+from any2vec.plan.order.epochs import piece_positions
 from any2vec.tables.memory import MemoryTable
-from any2vec.types import Round, Stretch, Work
+from any2vec.types import ProgressLine, Round, Span, Work
 
 TABLE_BYTES = 1 << 28
 """both tables together: far beyond every cache, far below what a large run needs"""
@@ -87,10 +87,10 @@ def _run(learner: SequenceLearner, source: TokenSource, seconds: float) -> float
     raise AssertionError("an endless schedule has ended")
 
 
-def _works(num_positions: int, size: int) -> Iterator[Work]:
+def _works(num_positions: int, size: int) -> Iterator[Work[Span]]:
     """Pieces of work over the source, again and again."""
-    stretch = Stretch(0, num_positions, 0.0, 0.0)
+    line = ProgressLine(0, num_positions, 0.0, 0.0)
     for epoch in itertools.count():
         for start in range(0, num_positions, size):
             stop = min(start + size, num_positions)
-            yield Work(epoch, start, stop, stretch, Round(epoch, (stretch,), ((0, num_positions),)), False, False)
+            yield Work(Span(start, stop, line), epoch, Round(epoch), 0.0)

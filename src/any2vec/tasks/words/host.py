@@ -14,15 +14,15 @@ from any2vec.models.words.gram_rows import GramRows
 from any2vec.models.words.learner import SequenceLearner
 from any2vec.models.words.ngram import NGram
 from any2vec.models.words.travelled import TravelledTokens
-from any2vec.plan.order.chunks import chunk_bounds, keep_rest, share_rest
-from any2vec.plan.order.schedule import EpochSchedule, piece_positions
+from any2vec.plan.order.epochs import EpochSchedule, piece_positions
+from any2vec.plan.order.shares import chunk_bounds
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.make import make_agreement
 from any2vec.sync.rules.block import compile_merges
 from any2vec.tasks.words.prepare import Prepared
 from any2vec.tasks.words.start import carry_over, fresh_tables
 from any2vec.train.checkpoint import FILE, Checkpoint
-from any2vec.train.host import Host, Made, histogram, resumed, states_by_rank, summed
+from any2vec.train.host import Host, Made, histogram, states_by_rank, summed
 from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder
 from any2vec.train.spec import Request
@@ -61,7 +61,7 @@ class SequenceHost(Host):
         if request.agreement is not None:
             agreement = make_agreement(
                 request.agreement, transport, self.learner.state_dict(), self.learner, self._occurrences(),
-                self.schedule.all_rounds(), request.threads,
+                self.schedule.rounds_ahead(), request.threads,
             )  # fmt: skip
             if self.checkpoint is not None:
                 agreement.load_state_dict(states_by_rank(self.checkpoint.state))
@@ -148,14 +148,9 @@ class SequenceHost(Host):
         source, hosts, rank = self.prepared.source, self.transport.hosts, self.transport.rank
         bounds = self.prepared.bounds or chunk_bounds(source.num_positions, hosts, source.boundary)
         schedule = EpochSchedule(
-            start=bounds[rank], stop=bounds[rank + 1], epochs=self.request.spec.run.epochs, unit=source.unit,
-            piece=piece_positions(source.unit, self.request.spec.model.cost), threads=self.request.threads,
-            rounds=self.rounds, steps=1 if self.request.agreement is None else self.request.agreement.agreement.steps,
+            bounds=bounds, rank=rank, epochs=self.request.spec.run.epochs, unit=source.unit,
+            piece=piece_positions(source.unit, self.request.spec.model.cost), rounds=self.rounds,
+            parts=1 if self.request.agreement is None else self.request.agreement.agreement.steps,
+            boundary=None if self.prepared.bounds is not None else source.boundary,
         )  # fmt: skip
-
-        def share(rest: Any) -> Any:
-            if self.prepared.bounds is not None:
-                return keep_rest(rest, self.prepared.bounds)[rank]
-            return share_rest([range_ for ranges in rest for range_ in ranges], hosts, source.boundary)[rank]
-
-        return resumed(schedule, self.checkpoint, rank, bounds, share, source.num_positions)
+        return self._resumed(schedule, hosts)

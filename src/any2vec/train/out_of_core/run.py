@@ -26,6 +26,7 @@ from any2vec.tables.disk.partition_exchange import PartitionExchange
 from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.train.loop import run
 from any2vec.train.out_of_core.pipeline import Pipeline, Stage
+from any2vec.types import Work
 
 Slots = list[tuple[int, int]]
 
@@ -110,6 +111,7 @@ class OutOfCoreRun:
         arrange: cuts a window into batches, in the thread that reads ahead: the position of each, and what is made for
             it; by default there are `batch_size` triples in one.
         pause: hears the seconds of each commit.
+        sweeps: of an epoch; the walk and the buckets count them as epochs.
 
     Raises:
         InputError: the table, the triples and the walk do not belong together, or the store's run was another.
@@ -119,17 +121,17 @@ class OutOfCoreRun:
         self, store: PartitionStore, buckets: Buckets, walk: BufferWalk | SharedWalk,
         compute: Callable[[Batch], Any] | Sequence[Stage], options: OutOfCoreOptions | None = None, *,
         dense: Callable[[], Mapping[str, np.ndarray]] | None = None,
-        report: Callable[[Window, list[Any]], None] | None = None,
+        report: Callable[[Work[Window], list[Any]], None] | None = None,
         is_due: Callable[[Position], bool] | None = None, patience: float = PATIENCE,
         arrange: Callable[[Window], Sequence[tuple[int, Any]]] | None = None,
-        pause: Callable[[float], None] | None = None, exchange: PartitionExchange | None = None,
+        pause: Callable[[float], None] | None = None, exchange: PartitionExchange | None = None, sweeps: int = 1,
     ) -> None:  # fmt: skip
         self.store, self.buckets = store, buckets
         self.options = options or OutOfCoreOptions()
         self.stages = [Stage(compute, self.options.threads)] if callable(compute) else list(compute)
         self._dense, self._report, self._is_due = dense, report, is_due or self._clock_says
         self._patience, self._arrange, self._pause = patience, arrange, pause or (lambda _: None)
-        self._exchange = exchange
+        self._exchange, self._sweeps = exchange, sweeps
         self._settings = _settings(store, buckets, walk, self.options)
         self.walk = replace(walk, start=position_of(store, self._settings))
         self._committed = time.monotonic()
@@ -173,22 +175,23 @@ class OutOfCoreRun:
         note = {**self.store.note, "position": list(position), "settings": self._settings}
         return note, self._dense() if self._dense else None
 
-    def _heard(self, window: Window, results: list[Any]) -> None:
-        self._last = window.position
+    def _heard(self, work: Work[Window], results: list[Any]) -> None:
+        self._last = work.payload.position
         if self._report is not None:
-            self._report(window, results)
+            self._report(work, results)
 
     def _clock_says(self, position: Position) -> bool:
         return time.monotonic() - self._committed >= self.options.commit_seconds
 
-    def _windows(self, buffer: PartitionBuffer) -> Iterator[Window]:
+    def _windows(self, buffer: PartitionBuffer) -> Iterator[Work[Window]]:
         options = self.options
         windows = TripleWindows(
-            self.buckets, self.walk, buffer.block_rows, options.seed, options.window, self.walk.start,
-            options.is_shuffled,
-        )  # fmt: skip
-        for window in windows:
-            yield window if self._arrange is None else window._replace(made=self._arrange(window))
+            self.buckets, self.walk, buffer.block_rows, options.seed, options.window, options.is_shuffled, self._sweeps
+        )
+        for work in windows:
+            window = work.payload
+            made = None if self._arrange is None else self._arrange(window)
+            yield work if self._arrange is None else replace(work, payload=window._replace(made=made))
 
 
 class _Batches:
@@ -197,20 +200,21 @@ class _Batches:
     def __init__(self, buffer: PartitionBuffer, pipeline: Pipeline, size: int) -> None:
         self._buffer, self._pipeline, self._size = buffer, pipeline, size
 
-    def run(self, work: Window) -> list[Any]:
+    def run(self, work: Work[Window]) -> list[Any]:
         """The batches' results."""
-        if len(work.slot_M3):
+        window = work.payload
+        if len(window.slot_M3):
             self._buffer.mark()
         resident = self._buffer.resident
-        for position, made in self._cut(work) if work.made is None else work.made:
-            slot_M3 = made if work.made is None else work.slot_M3
-            place = Place(work.turn.epoch, position)
+        for position, made in self._cut(window) if window.made is None else window.made:
+            slot_M3 = made if window.made is None else window.slot_M3
+            place = Place(window.turn.epoch, position)
             self._pipeline.put(Batch(self._buffer.table_SC, slot_M3, resident, place, made))
         return self._pipeline.flush()
 
-    def _cut(self, work: Window) -> Iterator[tuple[int, np.ndarray]]:
-        for start in range(0, len(work.slot_M3), self._size):
-            yield work.before + start, work.slot_M3[start : start + self._size].astype(np.int64)
+    def _cut(self, window: Window) -> Iterator[tuple[int, np.ndarray]]:
+        for start in range(0, len(window.slot_M3), self._size):
+            yield window.before + start, window.slot_M3[start : start + self._size].astype(np.int64)
 
 
 class _Swapping:
@@ -224,18 +228,18 @@ class _Swapping:
         self._buffer, self._is_due, self._note, self._pause = buffer, is_due, note, pause
         self._exchange = exchange
 
-    def before(self, work: Window) -> None:
-        now = self._buffer.turn
-        if now is None or (now.epoch, now.state) != (work.turn.epoch, work.turn.state):
+    def before(self, work: Work[Window]) -> None:
+        now, then = self._buffer.turn, work.payload.turn
+        if now is None or (now.epoch, now.state) != (then.epoch, then.state):
             turn = self._buffer.advance()
             if self._exchange and turn:
                 self._exchange.check_held(turn)
 
-    def after(self, work: Window, stats: list[Any]) -> None:
-        if self._is_due(work.position):
-            self.commit(work.position)
+    def after(self, work: Work[Window], stats: list[Any]) -> None:
+        if self._is_due(work.payload.position):
+            self.commit(work.payload.position)
 
-    def is_settled(self, work: Window) -> bool:
+    def is_settled(self, work: Work[Window]) -> bool:
         return True
 
     def commit(self, position: Position) -> None:

@@ -38,7 +38,7 @@ from any2vec.train.out_of_core.run import OutOfCoreReport, OutOfCoreRun
 from any2vec.train.out_of_core.table_host import TableHost
 from any2vec.train.progress import Recorder
 from any2vec.train.run_folder import TABLE, host_folder, is_table, remove_table, run_folder, write_result
-from any2vec.types import Round, Stats, Stretch, Work
+from any2vec.types import ProgressLine, Round, Span, Stats, Work
 
 _NUMBERS, _ANSWERS = 5, 2
 """what hosts tell at the end of a round: items, loss, examples, seconds, signal; and what they hear: save, stop"""
@@ -152,7 +152,7 @@ class SharedTable:
         def dense() -> dict[str, np.ndarray]:
             return host.dense() | {"totals": np.array([recorder.items, recorder.seconds], np.float64)}
 
-        def heard(window: Window, results: list[Stats]) -> None:
+        def heard(work: Work[Window], results: list[Stats]) -> None:
             if meeting.stop:
                 raise Interrupted(
                     f"Stopped by {name_of(meeting.stop)} at the end of a round; {host.out} holds the work so far, "
@@ -254,7 +254,7 @@ class _Meeting:
             total += Stats(int(items), float(loss_sum), int(examples), float(cpu))
         work = _work_of(self._walk, self.ended)
         self._recorder.add(work, total, self._counters.bytes_sent(), self._counters.bytes_received())
-        stop = 0 if work.progress_to >= 1.0 else int(max(numbers[4] for numbers in every))
+        stop = 0 if work.progress >= 1.0 else int(max(numbers[4] for numbers in every))
         now = time.monotonic()
         is_due = now - self._committed >= self._commit_seconds
         if is_due:
@@ -275,15 +275,15 @@ def held_twice(holdings: Sequence[tuple[Holding, int]]) -> int:
     return wrong
 
 
-def _work_of(walk: SharedWalk, number: int) -> Work:
+def _work_of(walk: SharedWalk, number: int) -> Work[Span]:
     """A round as the recorder knows it: all are nearly alike, but the one of whole groups is twice the others."""
     rounds = walk.rounds
     epoch = number // rounds.per_epoch
     weights = [2 if rounds.index(one) == 0 else 1 for one in range(epoch * rounds.per_epoch, number + 1)]
     start, stop, whole = sum(weights[:-1]), sum(weights), rounds.per_epoch + 1
-    stretch = Stretch(0, whole, epoch / rounds.epochs, (epoch + 1) / rounds.epochs)
-    round_ = Round(number, (stretch,), ((start, stop),))
-    return Work(epoch, start, stop, stretch, round_, opens_round=True, closes_round=True)
+    line = ProgressLine(0, whole, epoch / rounds.epochs, (epoch + 1) / rounds.epochs)
+    span = Span(start, stop, line)
+    return Work(span, epoch, Round(number, (span,)), line.progress(stop), opens_round=True, ends_round=True)
 
 
 def _round_of(walk: SharedWalk, note: dict[str, Any]) -> int:

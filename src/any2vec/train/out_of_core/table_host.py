@@ -32,7 +32,7 @@ from any2vec.train.out_of_core.run import Batch, OutOfCoreOptions, OutOfCoreRepo
 from any2vec.train.progress import Recorder, cut_log
 from any2vec.train.run_folder import TABLE, TRIPLES, Savable, has_table, remove_table, run_folder, write_result
 from any2vec.train.spec import Request
-from any2vec.types import Round, Stats, Stretch, Work
+from any2vec.types import Stats, Work
 
 
 class TableLearner(Protocol):
@@ -194,20 +194,17 @@ class TableHost(ABC):
         )
 
     def _run(self, store: PartitionStore, buckets: Buckets, recorder: Recorder) -> OutOfCoreReport:
-        request = self.request
-
         def dense() -> dict[str, np.ndarray]:
             return self.dense() | {"totals": np.array([self.learner.items, recorder.seconds], np.float64)}
 
-        def heard(window: Window, results: list[Stats]) -> None:
-            work = _work_of(window, self.sweeps, request.spec.run.epochs)
+        def heard(work: Work[Window], results: list[Stats]) -> None:
             recorder.add(work, sum(results, Stats(0, 0.0, 0)))
-            if self.stop_signal and work.progress_to < 1.0:
-                raise self._interrupted(f"at {work.progress_to:.1%}")
+            if self.stop_signal and work.progress < 1.0:
+                raise self._interrupted(f"at {work.progress:.1%}")
 
         return OutOfCoreRun(
             store, buckets, self.walk, self.learner.step, self.options(), dense=dense, report=heard,
-            arrange=self.learner.arrange, pause=recorder.pause,
+            arrange=self.learner.arrange, pause=recorder.pause, sweeps=self.sweeps,
         ).run()  # fmt: skip
 
     def moved(self, report: OutOfCoreReport) -> dict[str, Any]:
@@ -247,11 +244,3 @@ class TableHost(ABC):
         if not has_table(self.out):
             kept = "nothing was left half-written"
         return Interrupted(f"Stopped by {name_of(self.stop_signal)} {moment}; {kept}.")
-
-
-def _work_of(window: Window, sweeps: int, epochs: int) -> Work:
-    """A window as the recorder knows it: triples [before, before + its own) of a sweep, which is a round."""
-    num_triples, sweep, stop = window.total, window.turn.epoch, window.before + len(window.slot_M3)
-    stretch = Stretch(0, num_triples, sweep / (sweeps * epochs), (sweep + 1) / (sweeps * epochs))
-    round_ = Round(sweep, (stretch,), ((0, num_triples),))
-    return Work(sweep // sweeps, window.before, stop, stretch, round_, window.before == 0, stop == num_triples)
