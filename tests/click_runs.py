@@ -37,7 +37,7 @@ class PlantedFiles:
 
     def fit(self, model: Any = SMALL, hosts: dict[str, Any] | None = None, **more: Any) -> any2vec.FitResult:
         """Train with one thread, where nothing else is said; hosts: options of hosts and of their agreement."""
-        options = {"threads": 1, "schema": self.schema, "cache_dir": self.train.parent / "cache"} | more
+        options: dict[str, Any] = {"threads": 1, "schema": self.schema, "cache_dir": self.train.parent / "cache"} | more
         return any2vec.fit(model, options.pop("data", self.train), **spreads.spread(**(hosts or {})), **options)
 
     def judge(self, scorer: Any) -> ClicksResult:

@@ -197,7 +197,11 @@ def test_a_finished_run_over_parts_is_not_walked_again(
 @pytest.mark.parametrize(
     ("model", "options", "said"),
     [
-        (MODELS["skipgram"], {"logical_hosts": 2, "partition": "hash"}, "partition is for graphs, and .* reads text"),
+        (
+            MODELS["skipgram"],
+            {"logical_hosts": 2, "partition": "hash"},
+            r"skipgram has no --partition \(partition\): it reads text, and partition is for graphs",
+        ),
         (NODES, {"partition": "hash"}, "--partition .* is for several hosts; say how many"),
         (
             NODES,

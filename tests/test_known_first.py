@@ -85,7 +85,7 @@ def job(model: Any = MODEL, text: Any = None, **options: Any) -> str:
     [
         (lambda: job(any2vec.SkipGram(dim=5, min_count=1)), "dim = 5 and rank 0 has 4"),
         (lambda: job(any2vec.CBOW(dim=5, min_count=1)), "model = 'cbow' and rank 0 has 'skipgram'"),
-        (lambda: job(sync="mean", bits=8), "sync = 'mean' and rank 0 has 'blend'"),
+        (lambda: job(sync="mean", bits=8), "sync = 'mean' and rank 0 has none"),
         (lambda: job(overlap=True), "overlap = True and rank 0 has False"),
         (lambda: job(text=any2vec.TextOptions(lowercase=True)), "lowercase = True and rank 0 has none"),
     ],

@@ -298,7 +298,7 @@ def test_resume(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     whole = trained(text, options)
     stopped(text, out, options, 3)
     with pytest.raises(errors.InputError, match=r"epoch of 3 hosts, and 2 hosts .* or with read whole"):
-        trained(text, replace(options, logical_hosts=2), out=out, resume=True)
+        trained(text, spread(logical_hosts=2, rounds_per_epoch=4, **PARTS), out=out, resume=True)
     assert same(trained(text, options, out=out, resume=True), whole)
     assert same(trained(text, options, out=out, resume=True), whole)  # it is finished
 
@@ -397,7 +397,11 @@ def test_what_cannot_be_read_in_parts(text: Path, tmp_path: Path) -> None:
     edges.write_text("a\tb\nb\tc\nc\ta\n")
     corpus = encode_text(text)
     for model, data, message in (
-        (any2vec.DeepWalk(dim=8), edges, "read parts is for text, and deepwalk reads a graph"),
+        (
+            any2vec.DeepWalk(dim=8),
+            edges,
+            "deepwalk has no --read (read): it reads a graph, and read parts is for",
+        ),
         (MODEL, corpus, "is encoded already"),
         (MODEL, [["a", "b"], ["b", "a"]], "Sentences in memory cannot be read in parts"),
         (MODEL, "-", "Standard input cannot be read in parts"),

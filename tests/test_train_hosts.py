@@ -121,7 +121,8 @@ def test_only_rank_0_need_want_to_see_the_end_of_an_epoch(text: Path, monkeypatc
     begin, shown = host.Host.__init__, []
 
     def begun(self: host.Host, request: Request, *rest: Any) -> None:
-        begin(self, replace(request, on_epoch=None) if rest[-1].rank else request, *rest)
+        silent = replace(request, hooks=replace(request.hooks, on_epoch=None))
+        begin(self, silent if rest[-1].rank else request, *rest)
 
     monkeypatch.setattr(host.Host, "__init__", begun)
     trained(text, **spread(**HOSTS), on_epoch=lambda epoch, _: shown.append(epoch))

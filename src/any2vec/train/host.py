@@ -25,7 +25,6 @@ from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint, run_need
 from any2vec.train.keeper import Keeper, Keeping
 from any2vec.train.loop import WORK_SECONDS, Driver, Learner, paced, run
 from any2vec.train.progress import Recorder, cut_log
-from any2vec.train.remarks import remarks
 from any2vec.train.run_folder import run_folder, write_result
 from any2vec.train.spec import Request
 from any2vec.types import Progress, State
@@ -246,3 +245,24 @@ def summed(counts: Sequence[dict[str, int]]) -> dict[str, int]:
 def histogram(counts: Sequence[dict[str, int]]) -> dict[str, int]:
     """Counts by whole numbers, added up and in order."""
     return dict(sorted(summed(counts).items(), key=lambda item: (len(item[0]), item[0])))
+
+
+def remarks(facts: dict[str, Any]) -> list[str]:
+    """What a person should hear of the data: a sentence for each thing that was mended on the way in, or is in vain."""
+    item = "triples" if facts.get("kind") == "triples" else "edges"
+    odd = {
+        "bad_bytes": "invalid bytes in the text, treated as --bad-bytes says",
+        "duplicates": f"{item} given more than once, merged",
+        "self_loops": "self-loops, kept",
+        "isolated": "nodes without edges, whose vectors stay near where they start",
+        "header": "first line taken as a header (--no-header reads it as an edge)",
+    }
+    found = ((words, facts.get(name)) for name, words in odd.items())
+    told = [f"{words}: {value if isinstance(value, str) else format(value, ',')}" for words, value in found if value]
+    if facts.get("kind") == "clicks" and facts["num_clicks"] in (0, facts["num_examples"]):
+        label = int(facts["num_clicks"] > 0)
+        told.append(
+            f"All {facts['num_examples']:,} examples have the label {label}: nothing can be learned from them; give "
+            "examples of both labels, and check the schema's label."
+        )
+    return told

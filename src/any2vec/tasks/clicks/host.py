@@ -24,10 +24,9 @@ from any2vec.tasks.clicks.pace import warm_up
 from any2vec.tasks.clicks.prepare import PreparedClicks
 from any2vec.tasks.clicks.rows import make_rows, row_optimiser
 from any2vec.train.checkpoint import FILE
-from any2vec.train.host import Host, Made, histogram, states_by_rank, summed
+from any2vec.train.host import Host, Made, histogram, remarks, states_by_rank, summed
 from any2vec.train.losses import note_loss, updates_lost
 from any2vec.train.progress import Recorder
-from any2vec.train.remarks import remarks
 from any2vec.train.spec import Request
 from any2vec.types import Span, State, Stats, Work
 
