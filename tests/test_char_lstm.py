@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -277,6 +276,6 @@ def test_a_gpu_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_options_of_one_model_are_refused_by_another(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a b\n")
-    for model, flag in itertools.product(("skipgram",), ("--hidden", "--min-n")):
+    for model, flag, owner in (("skipgram", "--hidden", "char-lstm"), ("skipgram", "--min-n", "ngram")):
         told = refused("stream", model, str(tmp_path / "text.txt"), flag, "5", "--out", str(tmp_path / "out"))
-        assert f"{flag} is not an option of {model}" in told
+        assert f"{model} has no {flag}: it is for {owner}; leave it out" in told

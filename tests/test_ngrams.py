@@ -266,7 +266,7 @@ def test_options_are_checked(options: dict[str, Any], message: str) -> None:
         any2vec.NGram(**options)
 
 
-@pytest.mark.parametrize("argument", [{"hosts": 2}, {"memory": "1GB"}, {"init": "vectors"}])
+@pytest.mark.parametrize("argument", [{"hosts": 2}, {"storage": "1GB"}, {"init": "vectors"}])
 def test_arguments_that_do_not_go_with_it_are_refused(argument: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="leave"):
         any2vec.fit(any2vec.NGram(), ["a b"], **argument)
