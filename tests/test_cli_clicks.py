@@ -321,7 +321,7 @@ def test_a_run_that_is_over_is_held_against_what_is_asked_for(here: Path) -> Non
     done(*same, "--resume")
     Path("other.toml").write_text(Path("clicks.toml").read_text().replace("'mean'", "'sum'"))
     assert "run is of a run with data.digest" in refused(*same, "--resume", "--schema", "other.toml")
-    assert "data.num_examples = 600, this one has 300" in refused("train", "rows.tsv", *same[2:], "--resume")
+    assert "data.num_examples = 600, this one has 300" in refused("train", "dlrm", "rows.tsv", *same[3:], "--resume")
     assert "model.dim = 4, this one has 5" in refused(*same, "--resume", "--dim", "5")
     assert Path("run/dense.safetensors").read_bytes() == before
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from any2vec.train.triples.table import own_blocks
+from any2vec.tasks.triples.table import own_blocks
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
