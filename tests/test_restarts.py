@@ -46,7 +46,7 @@ def lose(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                     (out / FILE).touch()
                 raise error or HostError(KILLED)
             (out / FILE).unlink(missing_ok=True)
-            any2vec.fit(spec.model, spec.data[0], out=out, threads=1, epochs=1, resume=spec.run.resume)
+            any2vec.fit(spec.model, spec.data, out=out, threads=1, epochs=1, resume=spec.run.resume)
 
         monkeypatch.setattr(launch, "_start", start)
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from any2vec.tasks.triples.table import own_blocks
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from any2vec.plan.order.buffer_walk import BufferWalk
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.shared_walk import SharedWalk
 from any2vec.sampling.triple_windows import TripleWindows, Window
+from any2vec.tasks.triples.table import own_blocks
 from any2vec.testing.toy_table import graph
 from any2vec.train.loop import paced
 from any2vec.types import Span, Work
