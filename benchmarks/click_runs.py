@@ -21,7 +21,7 @@ def planted_runs(
 
     Args:
         stream: arguments of PlantedClicks; train, test: examples [start, stop) of it.
-        options: of the model; hosts: of TrainerOptions, None for one trainer alone.
+        options: of the model; hosts: of HostOptions and SyncOptions, None for one trainer alone.
         about: files below src/any2vec that are compared; a run is done again when they change, not when what carries
             their messages does.
         push_bound: of caches by HET, where it is not the pull bound.

@@ -232,8 +232,8 @@ def _as_processes(bench: Bench, optimiser: str, trainers: int, servers: int) -> 
     for cache in ("none", "bagpipe:10"):
         out = bench.scratch(f"clicks-{cache.replace(':', '-')}")
         command = [
-            sys.executable, "-m", "any2vec", "train", clicks, "--schema", clicks.with_suffix(".toml"),
-            "--model", "dlrm", "--hosts", trainers, "--servers", servers, "--sync", "bsp", "--cache", cache,
+            sys.executable, "-m", "any2vec", "train", "dlrm", clicks, "--schema", clicks.with_suffix(".toml"),
+            "--hosts", trainers, "--servers", servers, "--sync", "bsp", "--cache", cache,
             "--threads", 1, "--optimiser", optimiser, "--out", out, "--overwrite", "--json", "--quiet",
             *(word for name, value in EXACT_OPTIONS.items() for word in (f"--{name.replace('_', '-')}", value)),
         ]  # fmt: skip

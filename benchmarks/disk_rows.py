@@ -31,7 +31,7 @@ def memory(bench: Bench) -> list[Reading]:
     out = bench.scratch("larger")
     with cage(out.parent, limit) as held:
         done = bench.any2vec(
-            "train", text, "--model", "dot", "--dim", COLUMNS - 1, "--epochs", 1, "--num-negatives", NEGATIVES,
+            "train", "dot", text, "--dim", COLUMNS - 1, "--epochs", 1, "--num-negatives", NEGATIVES,
             "--threads", THREADS, "--memory", limit, "--out", out, "--overwrite", wrap=held.wrap,
         ).result  # fmt: skip
         peaks, peak, moved = dict(held.peaks), held.peak_bytes, held.disk_bytes

@@ -19,13 +19,13 @@ def estimate(bench: Bench) -> list[Reading]:
         warm_up(bench, model)
     words, planted = bench.words(), planted_text(bench)
     runs = [
-        ("enwiki, skip-gram", [words, "--model", "skipgram", "--dim", 100, "--epochs", 1, "--threads", 1]),
-        ("enwiki, CBOW", [words, "--model", "cbow", "--dim", 200, "--epochs", 1, "--threads", 2]),
-        ("planted, skip-gram", [planted, "--model", "skipgram", "--dim", 200, "--epochs", 1, "--threads", 2]),
+        ("enwiki, skip-gram", ["skipgram", words, "--dim", 100, "--epochs", 1, "--threads", 1]),
+        ("enwiki, CBOW", ["cbow", words, "--dim", 200, "--epochs", 1, "--threads", 2]),
+        ("planted, skip-gram", ["skipgram", planted, "--dim", 200, "--epochs", 1, "--threads", 2]),
     ]
     if not bench.quick:
         walks = ["--walks-per-node", 10, "--walk-length", 40, "--epochs", 2, "--threads", 2]
-        runs.append(("PPI, node2vec", [bench.edges("ppi"), "--model", "node2vec", "--p", 0.25, "--q", 0.25, *walks]))
+        runs.append(("PPI, node2vec", ["node2vec", bench.edges("ppi"), "--p", 0.25, "--q", 0.25, *walks]))
     memory, seconds = [], []
     for name, job in runs:
         bench.forget_input()

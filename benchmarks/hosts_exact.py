@@ -88,7 +88,7 @@ def _trained(bench: Bench, scheme: str, how: str, *more: object) -> Done:
 
 def _any2vec(bench: Bench, launcher: tuple[object, ...], out: Path, *more: object) -> Done:
     command = [
-        sys.executable, "-m", *launcher, "any2vec", "train", _text(bench), "--model", "skipgram", "--out", out,
+        sys.executable, "-m", *launcher, "any2vec", "train", "skipgram", _text(bench), "--out", out,
         "--overwrite", "--epochs", 1 if bench.quick else EPOCHS, "--threads", 1, "--json", "--quiet", *more,
     ]  # fmt: skip
     return run([str(word) for word in command], os.environ | ONE_BLAS_THREAD | {"ANY2VEC_CACHE": str(bench.cache)})

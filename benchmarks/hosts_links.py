@@ -107,7 +107,7 @@ def _pairs(bench: Bench) -> list[dict[str, dict[str, Any]]]:
 
 def _train(bench: Bench, seed: int, *more: object) -> dict[str, Any]:
     return bench.any2vec(
-        "train", bench.words(), "--out", bench.scratch("hosts"), "--overwrite", "--model", "skipgram", *MODEL, *RATE,
+        "train", "skipgram", bench.words(), "--out", bench.scratch("hosts"), "--overwrite", *MODEL, *RATE,
         "--epochs", 1 if bench.quick else EPOCHS, "--threads", 1, "--seed", seed, *more,
     ).result  # fmt: skip
 
@@ -115,7 +115,7 @@ def _train(bench: Bench, seed: int, *more: object) -> dict[str, Any]:
 def _over_links(bench: Bench, net: Network, text: Path, scheme: str) -> dict[str, Any]:
     """One run on all hosts of a network."""
     arguments = [
-        "train", text, "--out", bench.scratch("hosts-links"), "--overwrite", "--model", "skipgram", *MODEL, *RATE,
+        "train", "skipgram", text, "--out", bench.scratch("hosts-links"), "--overwrite", *MODEL, *RATE,
         "--epochs", 1, "--threads", 1, "--scheme", scheme, "--rounds-per-epoch", 2 if bench.quick else LINK_ROUNDS,
         "--json", "--quiet",
     ]  # fmt: skip

@@ -69,6 +69,8 @@ def tuned(bench: Bench, graph: str, trainer: str) -> tuple[object, ...]:
 
     def best() -> tuple[object, ...]:
         grid = GRIDS[trainer][:1] if bench.quick else GRIDS[trainer]
+        if len(grid) == 1:
+            return grid[0]
         return max(grid, key=lambda flags: _run(bench, graph, TUNING_SEED, *flags)["val_accuracy"])
 
     return bench.once(("ga-mlp", graph, trainer, "tuned"), best) if trainer in GRIDS else ()
@@ -78,7 +80,7 @@ def _run(bench: Bench, graph: str, seed: int, *flags: object) -> dict[str, Any]:
     edges, features, labels, split = files_of(bench, graph)
     epochs = ("--epochs", 8) if bench.quick and "--epochs" not in flags else ()
     return bench.any2vec(
-        "train", edges, "--model", "ga-mlp", "--features", features, "--labels", labels, "--split", split,
+        "train", "ga-mlp", edges, "--features", features, "--labels", labels, "--split", split,
         "--layers", 10, "--width", 100, "--seed", seed, *flags, *epochs,
     ).result  # fmt: skip
 
@@ -98,7 +100,7 @@ def from_vectors(bench: Bench) -> list[Reading]:
     edges, labels = (bench.made(f"facebook.{name}.csv", _unpacked(bench, name)) for name in ("edges", "labels"))
     out = bench.scratch("facebook-vectors")
     flags = ("--dim", 16, "--walks-per-node", 1) if bench.quick else ("--dim", 64)
-    bench.any2vec("train", edges, "--model", "deepwalk", *flags, "--threads", 2, "--out", out, "--overwrite")
+    bench.any2vec("train", "deepwalk", edges, *flags, "--threads", 2, "--out", out, "--overwrite")
     with labels.open() as file:
         named = list(csv.reader(file))[1:]
     parts = ("train", "val", *["test"] * (TRAINING_SHARE - 2))
@@ -107,7 +109,7 @@ def from_vectors(bench: Bench) -> list[Reading]:
     classes.write_text("".join(f"{node} {name}\n" for node, name in named))
     found = {
         hops: bench.any2vec(
-            "train", edges, "--model", "ga-mlp", "--features", out, "--labels", classes, "--split", split,
+            "train", "ga-mlp", edges, "--features", out, "--labels", classes, "--split", split,
             "--hops", hops, "--linear-probe", *(("--epochs", 6) if bench.quick else ()),
         ).result for hops in (0, 3)
     }  # fmt: skip

@@ -73,7 +73,7 @@ def exactness(bench: Bench) -> list[Reading]:
 def _train(bench: Bench, out: Any, *flags: object) -> dict[str, Any]:
     edges, features, labels, split = files_of(bench, "cora")
     return bench.any2vec(
-        "train", edges, "--model", "ga-mlp", "--features", features, "--labels", labels, "--split", split,
+        "train", "ga-mlp", edges, "--features", features, "--labels", labels, "--split", split,
         "--layers", 10, "--width", WIDTH, "--growth", "", "--epochs", 6 if bench.quick else EPOCHS, "--out", out,
         "--overwrite", *flags,
     ).result  # fmt: skip

@@ -62,9 +62,7 @@ def planted_text(bench: Bench) -> Path:
 
 def _both(bench: Bench, text: Path, settings: tuple[object, ...]) -> tuple[Done, Done]:
     out, vectors = bench.scratch("any2vec-memory"), bench.scratch("gensim-memory.bin")
-    ours = bench.any2vec(
-        "train", text, "--model", "skipgram", "--out", out, *settings, "--threads", 2, "--overwrite", watch=True
-    )
+    ours = bench.any2vec("train", "skipgram", text, "--out", out, *settings, "--threads", 2, "--overwrite", watch=True)
     theirs = bench.peer(
         "gensim", "gensim_words.py", "--text", text, *settings, "--threads", 2, "--out", vectors, watch=True
     )

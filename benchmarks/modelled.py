@@ -151,9 +151,9 @@ def one_thread_pace(bench: Bench) -> float:
 
 def order_of_volume(bench: Bench) -> list[Reading]:
     """Bytes of a round on the corpus, 32 hosts, by scheme, for shared and for classic negatives."""
-    from any2vec.sync.options.rounds import HostOptions
+    from any2vec.sync.options.rounds import RoundAgreement
 
-    rounds = HostOptions().rounds(HOSTS)
+    rounds = RoundAgreement().rounds(HOSTS)
     readings = []
     for kernel in ("block", "classic"):
         volumes = counted_volumes(bench, kernel, rounds)

@@ -67,7 +67,7 @@ def deepwalk_blogcatalog(bench: Bench) -> list[Reading]:
         # The reference walks once and trains all epochs on those walks, so the walks are stored, not made anew.
         bench.any2vec("walk", bench.edges(graph), "--out", walked, *walks, "--seed", seed, "--overwrite")
         done = bench.any2vec(
-            "train", walked, "--model", "deepwalk", "--out", out, *DEEPWALK,
+            "train", "deepwalk", walked, "--out", out, *DEEPWALK,
             "--epochs", epochs, "--threads", 2, "--seed", seed, "--overwrite",
         )  # fmt: skip
         scores.append(_micro_f1(bench, graph, out, FRACTIONS))

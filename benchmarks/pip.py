@@ -95,7 +95,7 @@ def _trained(bench: Bench, text: Path, dim: int, options: dict[str, Any]) -> Any
     out = bench.scratch(f"pip-{dim}")
     flags = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
     bench.any2vec(
-        "train", text, "--model", "skipgram", "--dim", dim, "--out", out, *flags, *RATE,
+        "train", "skipgram", text, "--dim", dim, "--out", out, *flags, *RATE,
         "--epochs", 1 if bench.quick else 5, "--threads", 1, "--overwrite",
     )  # fmt: skip
     return Embeddings.load(out)

@@ -144,7 +144,7 @@ def _run(bench: Bench, hosts: int, scheme: str, rounds: int) -> Seen:
     from any2vec.plan.cost.hosts import Spread
 
     result = bench.any2vec(
-        "train", bench.words(), "--model", "skipgram", "--epochs", 1, "--threads", 1, "--hosts", hosts,
+        "train", "skipgram", bench.words(), "--epochs", 1, "--threads", 1, "--hosts", hosts,
         "--scheme", scheme, "--rounds-per-epoch", rounds, "--out", bench.scratch("any2vec-hosts"), "--overwrite",
     ).result  # fmt: skip
     phases = ("inspect", "pull", "reduce", "broadcast")

@@ -109,7 +109,7 @@ def _found(bench: Bench, model: str, text: Path, planted: Any) -> float:
 
     out = bench.scratch(f"planted-{model}")
     flags = (*PLANTED, *(CHARACTERS if model == "char-lstm" else ()))
-    bench.any2vec("stream", text, "--model", model, "--out", out, *flags, "--threads", 1, "--overwrite", "--quiet")
+    bench.any2vec("stream", model, text, "--out", out, *flags, "--threads", 1, "--overwrite", "--quiet")
     embeddings = Embeddings.load(out)
     pairs = [(form, stem) for form, stem in planted.unseen() if stem in embeddings]
     near = embeddings.nearest_batch([form for form, _ in pairs], TOP) if pairs else []
@@ -122,7 +122,7 @@ def _rare(bench: Bench, model: str) -> dict[str, Any]:
     out = bench.scratch(f"rare-{model}")
     flags = CHARACTERS if model == "char-lstm" else ()
     bench.any2vec(
-        "stream", _text(bench), "--model", model, "--out", out, "--dim", DIM, "--window", WINDOW, *flags,
+        "stream", model, _text(bench), "--out", out, "--dim", DIM, "--window", WINDOW, *flags,
         "--threads", 1, "--overwrite", "--quiet",
     )  # fmt: skip
     return bench.any2vec("evaluate", out, "--task", "similarity", "--data", bench.data(f"wordeval/{RARE}")).result
@@ -145,7 +145,7 @@ def _epochs(bench: Bench) -> int:
 def _our_ngrams(bench: Bench, seed: int) -> Scored:
     out = bench.scratch("ngram")
     done = bench.any2vec(
-        "train", _text(bench), "--model", "ngram", "--out", out, *MODEL, "--learning-rate", RATE,
+        "train", "ngram", _text(bench), "--out", out, *MODEL, "--learning-rate", RATE,
         "--epochs", _epochs(bench), "--threads", 1, "--seed", seed, "--overwrite",
     )  # fmt: skip
     return Scored(done.result["items_per_s"], _scores(bench, out))

@@ -91,12 +91,12 @@ def kills(bench: Bench) -> list[Reading]:
     text, times = bench.words(), 2 if bench.quick else KILLS
     lines = len(text.read_bytes().splitlines())
     whole, killed = bench.scratch("stream-whole"), bench.scratch("stream-killed")
-    bench.any2vec("stream", text, "--out", whole, *_kill_options(), "--overwrite")
+    bench.any2vec("stream", "skipgram", text, "--out", whole, *_kill_options(), "--overwrite")
     draw, done = random.Random(1), 0
-    bench.any2vec("stream", text, "--out", killed, *_kill_options(), "--overwrite", "--steps", 1)
+    bench.any2vec("stream", "skipgram", text, "--out", killed, *_kill_options(), "--overwrite", "--steps", 1)
     for _ in range(times):
         done += _killed(bench, text, killed, lines / (40 * times), draw.uniform(0, LONGEST))
-    bench.any2vec("stream", text, "--out", killed, *_kill_options(), "--resume")
+    bench.any2vec("stream", "skipgram", text, "--out", killed, *_kill_options(), "--resume")
     ids = [(folder / "trained.ids").read_text().splitlines() for folder in (whole, killed)]
     count = Counter(ids[1])
     wrong = sum(many - 1 for many in count.values()) + len(set(ids[0]) ^ set(count))
@@ -111,7 +111,7 @@ def kills(bench: Bench) -> list[Reading]:
 
 def _kill_options() -> tuple[object, ...]:
     return (
-        "--model", "skipgram", "--dim", 50, "--threads", 1, "--linger", 0, "--log-ids", "--memory", "300MB",
+        "--dim", 50, "--threads", 1, "--linger", 0, "--log-ids", "--memory", "300MB",
         "--checkpoint-seconds", 0.2, "--snapshot-seconds", 1, "--quiet",
     )  # fmt: skip
 
@@ -120,7 +120,7 @@ def _killed(bench: Bench, text: Path, out: Path, rate: float, delay: float) -> b
     """Whether a run that goes on was killed, behind a checkpoint of its own, before it was over."""
     file = out / "checkpoint.safetensors"
     before = file.stat().st_mtime_ns
-    command = [sys.executable, "-m", "any2vec", "stream", text, "--out", out, *_kill_options(), "--resume"]
+    command = [sys.executable, "-m", "any2vec", "stream", "skipgram", text, "--out", out, *_kill_options(), "--resume"]
     process = subprocess.Popen(
         [*map(str, command), "--rate", str(rate)], env=os.environ | {"ANY2VEC_CACHE": str(bench.cache)},
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -137,7 +137,7 @@ def _stream(bench: Bench, seed: int, threads: int, words: int | None = None) -> 
     out = bench.scratch(f"stream-{seed}")
     limit = () if words is None else ("--words", words)
     told = bench.any2vec(
-        "stream", bench.words(), "--model", "skipgram", "--out", out, *STREAM_MODEL, "--seed", seed,
+        "stream", "skipgram", bench.words(), "--out", out, *STREAM_MODEL, "--seed", seed,
         "--threads", threads, *limit,
     ).result  # fmt: skip
     return out, float(told["words_per_s"])
@@ -147,7 +147,7 @@ def _batch(bench: Bench, seed: int, threads: int, rate: tuple[object, ...]) -> t
     """(folder, words of the text a second: those that are too rare for a vector, too)."""
     out = bench.scratch(f"batch-{seed}-{rate[1]}")
     told: dict[str, Any] = bench.any2vec(
-        "train", bench.words(), "--model", "skipgram", "--out", out, *MODEL, *rate, "--epochs", 1, "--seed", seed,
+        "train", "skipgram", bench.words(), "--out", out, *MODEL, *rate, "--epochs", 1, "--seed", seed,
         "--threads", threads, "--overwrite",
     ).result  # fmt: skip
     words = bench.once("words of the text", lambda: len(bench.words().read_bytes().split()))

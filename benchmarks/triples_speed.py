@@ -60,7 +60,7 @@ def _beside(bench: Bench, peer: Peer) -> Reading:
     out = bench.scratch("speed")
     for _ in range(1 if bench.quick else PAIRS):
         ours = bench.any2vec(
-            "train", train, "--model", "complex", *shape, "--num-negatives", peer.negatives, "--batch-size",
+            "train", "complex", train, *shape, "--num-negatives", peer.negatives, "--batch-size",
             peer.questions, "--epochs", 1 if bench.quick else peer.our_epochs, "--out", out, "--overwrite",
         )  # fmt: skip
         theirs = bench.peer(

@@ -110,7 +110,7 @@ def warm_up(bench: Bench, model: str) -> None:
 
         tiny = bench.made("tiny.txt", write)
         bench.any2vec(
-            "train", tiny, "--model", model, "--out", bench.scratch(f"tiny-{model}"), *MODEL, *RATE,
+            "train", model, tiny, "--out", bench.scratch(f"tiny-{model}"), *MODEL, *RATE,
             "--epochs", 1, "--threads", 2, "--overwrite",
         )  # fmt: skip
 
@@ -181,7 +181,7 @@ def _pairs_two_threads(bench: Bench, model: str) -> list[tuple[Side, Side]]:
 def train_ours(bench: Bench, model: str, seed: int, *, epochs: int, threads: int, score: bool = False) -> Side:
     out = bench.scratch(f"any2vec-{model}")
     done = bench.any2vec(
-        "train", bench.words(), "--model", model, "--out", out, *MODEL, *RATE, "--epochs", epochs,
+        "train", model, bench.words(), "--out", out, *MODEL, *RATE, "--epochs", epochs,
         "--threads", threads, "--seed", seed, "--overwrite",
     )  # fmt: skip
     found: dict[str, float] = {}

@@ -15,7 +15,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.formats.safetensors_file import read_arrays, write_arrays
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.make import make_agreement
-from any2vec.sync.options.rounds import HostOptions
+from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.types import ProgressLine, Round, Span, Stats, Work
 
 Tables = dict[str, np.ndarray]
@@ -85,7 +85,7 @@ def run_hosts(
     halfway: round after which the run is photographed as a checkpoint does; resume: such a photograph to start from.
     jitter: seed of little random pauses. each_round: hears (round, rank, agreement) after each round.
     """
-    options = HostOptions(logical_hosts=hosts, sync=sync, bits=bits)
+    options = RoundAgreement(sync=sync, bits=bits)
 
     def host(transport: Transport) -> Ran:
         rank, pauses = transport.rank, np.random.default_rng((jitter, transport.rank))

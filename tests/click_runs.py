@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import any2vec
+import spreads
 from any2vec.evaluate.clicks import ClicksResult, evaluate_clicks
 from any2vec.sync.options.replica_names import parse_click_sync
 from any2vec.testing.planted_clicks import PlantedClicks
 from any2vec.testing.planted_file import write_tsv
-from any2vec.train import host, keeper
+from any2vec.train.in_memory import keeper, program
 from any2vec.types import Span, Stats, Work
 
 SMALL = any2vec.DLRM(dim=4, bottom="8", top="8", batch_size=32)
@@ -35,10 +36,9 @@ class PlantedFiles:
         return self.train.with_suffix(".toml")
 
     def fit(self, model: Any = SMALL, hosts: dict[str, Any] | None = None, **more: Any) -> any2vec.FitResult:
-        """Train with one thread, where nothing else is said; hosts: options of trainers."""
-        options = {"threads": 1, "schema": self.schema, "cache_dir": self.train.parent / "cache"} | more
-        spread = None if hosts is None else any2vec.TrainerOptions(**hosts)
-        return any2vec.fit(model, options.pop("data", self.train), hosts=spread, **options)
+        """Train with one thread, where nothing else is said; hosts: options of hosts and of their agreement."""
+        options: dict[str, Any] = {"threads": 1, "schema": self.schema, "cache_dir": self.train.parent / "cache"} | more
+        return any2vec.fit(model, options.pop("data", self.train), **spreads.spread(**(hosts or {})), **options)
 
     def judge(self, scorer: Any) -> ClicksResult:
         """How good a scorer is on the test file."""
@@ -79,8 +79,8 @@ def stop_at(progress: float, patch: pytest.MonkeyPatch) -> None:
 
     def heard(self: keeper.Keeper, work: Work[Span], stats: Stats) -> None:
         if self.transport.rank == 0 and work.progress > progress:
-            self.stop_signal = signal.SIGINT
+            self.asked.stop_signal = signal.SIGINT
         hear(self, work, stats)
 
     patch.setattr(keeper.Keeper, "heard", heard)
-    patch.setattr(host, "WORK_SECONDS", 0.0)
+    patch.setattr(program, "WORK_SECONDS", 0.0)

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from any2vec.sync.options.hosts import HostOptions
-from any2vec.train.stream.options import StreamOptions
-from any2vec.train.stream.stream import stream
 
 import any2vec
 from any2vec.models.stream.config import StreamSkipGram
-from any2vec.train import keeper
+from any2vec.tasks.stream.options import StreamOptions
+from any2vec.tasks.stream.stream import stream
 from any2vec.train.checkpoint import FILE, save_checkpoint
+from any2vec.train.in_memory import keeper
+from spreads import spread
 
 SYNCS = ("leader", "elastic", "ds-sync", "gaia:clock=1:0.3")
 WORDS = [f"words-{sync.partition(':')[0]}" for sync in SYNCS]
@@ -37,9 +37,9 @@ def sentences() -> list[list[str]]:
 
 def train_words(name: str, folder: Path, **options: Any) -> Any:
     sync = SYNCS[WORDS.index(name)]
-    hosts = HostOptions(logical_hosts=2, sync=sync, rounds_per_epoch=3)
+    options_of_hosts = spread(logical_hosts=2, sync=sync, rounds_per_epoch=3)
     model = any2vec.SkipGram(dim=4)
-    return any2vec.fit(model, sentences(), epochs=3, threads=1, hosts=hosts, out=folder / name, **options)
+    return any2vec.fit(model, sentences(), epochs=3, threads=1, out=folder / name, **options_of_hosts, **options)
 
 
 def train_clicks(name: str, folder: Path, **options: Any) -> Any:
@@ -49,11 +49,11 @@ def train_clicks(name: str, folder: Path, **options: Any) -> Any:
         rows = [(int(rng.integers(2)), round(float(rng.random()), 3), *rng.integers(0, 4, 2)) for _ in range(160)]
         log.write_text("label\tage\tuser\tsite\n" + "".join("\t".join(map(str, row)) + "\n" for row in rows))
     schema = any2vec.ClickSchema(dense=("age",), categorical=("user", "site"), hash_rows=20)
-    hosts = any2vec.TrainerOptions(logical_hosts=2, sync=CLICK_SYNCS[CLICKS.index(name)])
+    sync = CLICK_SYNCS[CLICKS.index(name)]
     model = any2vec.DLRM(dim=2, bottom="4", top="4", batch_size=16)
     return any2vec.fit(
-        model, str(log), epochs=3, threads=1, hosts=hosts, schema=schema, out=folder / name,
-        cache_dir=folder / "cache", **options,
+        model, str(log), epochs=3, threads=1, schema=schema, out=folder / name, cache_dir=folder / "cache",
+        **spread(logical_hosts=2, sync=sync), **options,
     )  # fmt: skip
 
 
@@ -71,10 +71,10 @@ def train_stream(name: str, folder: Path, steps: int | None = None, **options: A
     """Of a file in the working folder: sources are known by their names."""
     (folder / "lines.txt").write_text("".join(" ".join(words) + "\n" for words in sentences()))
     given = StreamOptions(
-        threads=1, linger=0, batch_bytes=200, min_count=2, memory="2MB", log_ids=True, replay=0.5, replay_words=64,
+        threads=1, linger=0, batch_bytes=200, min_count=2, log_ids=True, replay=0.5, replay_words=64,
         window_lines=16, steps=steps, **options,
     )  # fmt: skip
-    return stream(StreamSkipGram(dim=4), "lines.txt", out=folder / name, options=given)
+    return stream(StreamSkipGram(dim=4), "lines.txt", out=folder / name, options=given, storage="2MB")
 
 
 TRAIN: dict[str, Callable[..., Any]] = {

@@ -19,3 +19,9 @@ def spread(**options: Any) -> dict[str, Any]:
         if own:
             found[kind] = options_class(**own)
     return found | options
+
+
+def agreed(kind: Any, **options: Any) -> Any:
+    """What a task's agreement makes of options: `agreed(RoundAgreement, logical_hosts=2, sync="mean")`."""
+    found = spread(**options)
+    return kind.of(found.get("hosts", any2vec.HostOptions()), found.get("sync", any2vec.SyncOptions()))

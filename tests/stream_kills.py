@@ -31,13 +31,13 @@ PATIENCE = 60.0
 
 def train(text: Path, out: Path, rate: float | None) -> dict[str, Any]:
     options = StreamOptions(
-        resume=out.exists(), threads=1, linger=0, batch_bytes=500, min_count=2, memory="20MB", log_ids=True,
+        resume=out.exists(), threads=1, linger=0, batch_bytes=500, min_count=2, log_ids=True,
         checkpoint_seconds=0.001, snapshot_seconds=0.001, window_lines=500,
     )  # fmt: skip
     reading = SourceOptions(dedup="text", rate=rate)
     if rate is None:  # the same run, in less time: how often the state is kept changes nothing
         options = StreamOptions(**vars(options) | {"checkpoint_seconds": 1.0, "snapshot_seconds": 1.0})
-    return stream(StreamSkipGram(dim=8), str(text), out=out, options=options, reading=reading).summary
+    return stream(StreamSkipGram(dim=8), str(text), out=out, options=options, reading=reading, storage="20MB").summary
 
 
 def kill_once(text: Path, out: Path, delay: float) -> bool:

@@ -216,7 +216,7 @@ def streamed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("char-lstm")
     (folder / "text.txt").write_text("\n".join(LINES * 4) + "\n")
     done(
-        "stream", str(folder / "text.txt"), "--model", "char-lstm", "--out", str(folder / "out"), "--dim", "8",
+        "stream", "char-lstm", str(folder / "text.txt"), "--out", str(folder / "out"), "--dim", "8",
         "--reading", "both", "--hidden", "16", "--byte-dim", "8", "--batch-pairs", "500", "--subsample", "0",
         "--threads", "1", "--quiet",
     )  # fmt: skip
@@ -270,7 +270,7 @@ def test_options_are_checked(options: dict[str, Any], message: str) -> None:
 def test_a_gpu_that_is_not_there_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a b\n")
     told = refused(
-        "stream", str(tmp_path / "text.txt"), "--model", "char-lstm", "--device", "cuda", "--out", str(tmp_path / "out")
+        "stream", "char-lstm", str(tmp_path / "text.txt"), "--device", "cuda", "--out", str(tmp_path / "out")
     )
     assert "finds no GPU" in told and not (tmp_path / "out").exists()
 
@@ -278,7 +278,5 @@ def test_a_gpu_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_options_of_one_model_are_refused_by_another(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a b\n")
     for model, flag in itertools.product(("skipgram",), ("--hidden", "--min-n")):
-        told = refused(
-            "stream", str(tmp_path / "text.txt"), "--model", model, flag, "5", "--out", str(tmp_path / "out")
-        )
+        told = refused("stream", model, str(tmp_path / "text.txt"), flag, "5", "--out", str(tmp_path / "out"))
         assert f"{flag} is not an option of {model}" in told

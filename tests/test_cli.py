@@ -46,13 +46,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pairs = [("red", "blue", 9), ("cat", "dog", 8), ("red", "cow", 1), ("hen", "pink", 2)]
     (folder / "pairs.txt").write_text("\n".join(f"{a}\t{b}\t{score}" for a, b, score in pairs))
     (folder / "questions.txt").write_text(": topics\nred blue cat dog\nred green cow hen\n")
-    train("words", folder, "text.txt", "--model", "skipgram", "--dim", "12", "--subsample", "0", "--epochs", "2")
-    train("nodes", folder, "edges.txt", "--model", "node2vec", "--dim", "12", "--window", "3", "--q", "0.5")
+    train("words", folder, "skipgram", "text.txt", "--dim", "12", "--subsample", "0", "--epochs", "2")
+    train("nodes", folder, "node2vec", "edges.txt", "--dim", "12", "--window", "3", "--q", "0.5")
     return folder
 
 
-def train(out: str, folder: Path, source: str, *arguments: str) -> dict[str, Any]:
-    summary = run("train", str(folder / source), "--out", str(folder / out), "--threads", "1", *arguments)
+def train(out: str, folder: Path, model: str, source: str, *arguments: str) -> dict[str, Any]:
+    summary = run("train", model, str(folder / source), "--out", str(folder / out), "--threads", "1", *arguments)
     (folder / f"{out}.json").write_text(json.dumps(summary))
     return summary
 
@@ -110,7 +110,7 @@ def test_split_then_links(place: Path, tmp_path: Path) -> None:
     split = run("split", str(place / "edges.txt"), "--out", str(tmp_path / "split"), "--negatives", "4")
     edges = Path(split["train_edges"])
     assert split["num_train_edges"] + split["num_test_edges"] == 57 == split["num_edges"]
-    train("run", tmp_path, str(edges), "--model", "deepwalk", "--dim", "12", "--window", "3", "--epochs", "5")
+    train("run", tmp_path, "deepwalk", str(edges), "--dim", "12", "--window", "3", "--epochs", "5")
     found = run("evaluate", str(tmp_path / "run"), "--task", "links", "--data", str(tmp_path / "split"))
     assert found["auc"] > 0.8 and 0 <= found["mrr"] <= 1
 
@@ -119,7 +119,7 @@ def test_walk_then_train(place: Path, tmp_path: Path) -> None:
     options = ["--walks-per-node", "5", "--walk-length", "10"]
     walked = run("walk", str(place / "edges.txt"), "--out", str(tmp_path / "walks"), *options, "--threads", "2")
     assert walked["walks"] == 80 and walked["steps"] == 800 and walked["steps_per_s"] > 0
-    assert train("run", tmp_path, "walks", "--model", "deepwalk", "--dim", "8")["items"] == 800
+    assert train("run", tmp_path, "deepwalk", "walks", "--dim", "8")["items"] == 800
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,8 @@ def test_config_file_and_flags(place: Path, tmp_path: Path) -> None:
     config.write_text("\n".join([*lines, "min-count = 1", "subsample = 0", "lowercase = true"]))
     assert run("train", "--config", str(config))["dim"] == 6
     first = (tmp_path / "a" / "vectors.safetensors").read_bytes()
-    flags = ["--model", "cbow", "--dim", "6", "--epochs", "1", "--threads", "1", "--min-count", "1"]
-    run("train", str(text), *flags, "--subsample", "0", "--lowercase", "--out", str(tmp_path / "b"))
+    flags = ["--dim", "6", "--epochs", "1", "--threads", "1", "--min-count", "1"]
+    run("train", "cbow", str(text), *flags, "--subsample", "0", "--lowercase", "--out", str(tmp_path / "b"))
     assert (tmp_path / "b" / "vectors.safetensors").read_bytes() == first
     other = run("train", "--config", str(config), "--dim", "5", "--no-lowercase", "--out", str(tmp_path / "c"))
     assert other["dim"] == 5
@@ -149,7 +149,7 @@ def test_config_file_and_flags(place: Path, tmp_path: Path) -> None:
 
 def test_init_carries_on(place: Path, tmp_path: Path) -> None:
     (tmp_path / "new.txt").write_text("red mauve blue mauve green mauve\n" * 30)
-    summary = train("more", tmp_path, "new.txt", "--model", "skipgram", "--dim", "12", "--init", str(place / "words"))
+    summary = train("more", tmp_path, "skipgram", "new.txt", "--dim", "12", "--init", str(place / "words"))
     assert summary["rows"] == 9
     near = run("nearest", str(tmp_path / "more"), "cat", "-k", "3")["neighbours"]
     assert {one["key"] for one in near} == {"dog", "cow", "hen"}
@@ -189,7 +189,7 @@ def test_plant_replaces_nothing_unasked(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("is_quiet", [True, False], ids=["quiet", "loud"])
 def test_the_installed_command(place: Path, tmp_path: Path, is_quiet: bool) -> None:
     """A process of its own: standard output is the JSON alone, standard error plain lines or nothing."""
-    command = [str(Path(sys.executable).parent / "any2vec"), "train", "-", "--model", "skipgram", "--dim", "8"]
+    command = [str(Path(sys.executable).parent / "any2vec"), "train", "skipgram", "-", "--dim", "8"]
     command += ["--out", str(tmp_path / "out"), "--json"] + ["--quiet"] * is_quiet
     with (place / "text.txt").open("rb") as text:
         done = subprocess.run(command, stdin=text, capture_output=True, text=True)

@@ -19,8 +19,8 @@ from any2vec.embeddings import Embeddings
 from any2vec.sampling.walks import WalkOptions, write_walks
 
 TEXT = "the cat sat on the mat and the dog sat on the cat\n" * 40
-WORDS = ["train", "in", "--model", "skipgram", "--out", "out", "--dim", "4", "--epochs", "1", "--quiet"]
-NODES = ["train", "in", "--model", "node2vec", "--out", "out", "--dim", "4", "--epochs", "1", "--quiet"]
+WORDS = ["train", "skipgram", "in", "--out", "out", "--dim", "4", "--epochs", "1", "--quiet"]
+NODES = ["train", "node2vec", "in", "--out", "out", "--dim", "4", "--epochs", "1", "--quiet"]
 
 
 def with_weight(weight: str) -> bytes:
@@ -69,20 +69,30 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("p 0", b"a b\nb c\n", [*NODES, "--p", "0"], "p must"),
     ("q infinite", b"a b\nb c\n", [*NODES, "--q", "inf"], "q must"),
     ("walk length", b"a b\nb c\n", [*NODES, "--walk-length", "0"], "walk-length"),
-    ("p is no option of words", TEXT.encode(), [*WORDS, "--p", "1"], "not an option of skipgram"),
-    ("text option for a graph", b"a b\nb c\n", [*NODES, "--lowercase"], "not an option of node2vec"),
-    ("model", TEXT.encode(), [*WORDS, "--model", "skipgrm"], "did you mean 'skipgram'"),
-    ("no input", None, ["train", "--model", "cbow", "--out", "out"], "what to train on"),
-    ("no model", TEXT.encode(), ["train", "in", "--out", "out"], "which model"),
-    ("no out", TEXT.encode(), ["train", "in", "--model", "cbow"], "--out"),
+    (
+        "p is no option of words",
+        TEXT.encode(),
+        [*WORDS, "--p", "1"],
+        "skipgram has no --p: it is for node2vec; leave it out",
+    ),
+    (
+        "text option for a graph",
+        b"a b\nb c\n",
+        [*NODES, "--lowercase"],
+        "node2vec has no --lowercase: it is for skipgram, cbow and ngram; leave",
+    ),
+    ("model", TEXT.encode(), ["train", "skipgrm", *WORDS[2:]], "did you mean 'skipgram'"),
+    ("no input", None, ["train", "cbow", "--out", "out"], "what to train on"),
+    ("no model", TEXT.encode(), ["train", "in", "--out", "out"], "The model comes before the input, as in any2vec"),
+    ("no out", TEXT.encode(), ["train", "cbow", "in"], "--out"),
     ("out in a file", TEXT.encode(), [*WORDS, "--out", "in/out"], "not a folder|Cannot write"),
     ("out is a file", TEXT.encode(), [*WORDS, "--out", "in"], "is a file"),
     ("out exists", TEXT.encode(), [*WORDS, "--out", "taken"], "--overwrite"),
     ("out is not ours", TEXT.encode(), [*WORDS, "--out", "taken", "--overwrite"], "not an any2vec folder"),
     ("init is missing", TEXT.encode(), [*WORDS, "--init", "nothing"], "nothing"),
     ("init has another dim", TEXT.encode(), [*WORDS, "--init", "vectors", "--dim", "7"], "dim"),
-    ("config key", b"windwo = 3", ["train", "x", "--config", "in"], "did you mean 'window'"),
-    ("config is no TOML", b"window = ", ["train", "x", "--config", "in"], "not TOML"),
+    ("config key", b"windwo = 3", ["train", "cbow", "x", "--config", "in"], "did you mean 'window'"),
+    ("config is no TOML", b"window = ", ["train", "cbow", "x", "--config", "in"], "not TOML"),
     ("walk: no edges", b"# nothing\n", ["walk", "in", "--out", "out", "--quiet"], "edge"),
     ("walk: out exists", b"a b\n", ["walk", "in", "--out", "taken", "--quiet"], "--overwrite"),
     ("split: share", b"a b\nb c\n", ["split", "in", "--out", "out", "--test-share", "1.5", "--quiet"], "share"),
@@ -99,7 +109,12 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("rate: a word", TEXT.encode(), [*WORDS, "--learning-rate", "x"], "Error: --learning-rate must be a number, got"),
     ("scheme", TEXT.encode(), [*WORDS, "--scheme", "x"], "Error: --scheme must be one of rep-base, rep-opt, pull-base"),
     ("partition", b"a b\n", [*NODES, "--partition", "x"], "Error: --partition must be one of contiguous, hash, metis"),
-    ("estimate: rows", None, ["estimate", "--rows", "1"], "Error: --rows must be greater than or equal to 2, got '1'"),
+    (
+        "estimate: rows",
+        None,
+        ["estimate", "cbow", "--rows", "1"],
+        "Error: --rows must be greater than or equal to 2, got '1'",
+    ),
     *(
         (f"one host: {option}", TEXT.encode(), [*WORDS, *option.split()], f"{option.split()[0]} (")
         for option in (
@@ -135,17 +150,17 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
         ["split", "in", "--out", "out", "--comment", "", "--quiet"],
         "# or %",
     ),
-    ("estimate: threads", TEXT.encode(), ["estimate", "in", "--model", "cbow", "--threads", "99999"], "threads"),
+    ("estimate: threads", TEXT.encode(), ["estimate", "cbow", "in", "--threads", "99999"], "threads"),
     (
         "walks: other walks asked for",
         None,
-        ["train", "walks", "--model", "deepwalk", "--walk-length", "9", "--out", "x"],
+        ["train", "deepwalk", "walks", "--walk-length", "9", "--out", "x"],
         "walk-length",
     ),
-    ("walks: min count", None, ["train", "walks", "--model", "cbow", "--min-count", "9", "--out", "x"], "min-count"),
-    ("walks: reading options", None, ["train", "walks", "--model", "cbow", "--lowercase", "--out", "x"], "encoded"),
-    ("walks: trained over", None, ["train", "walks", "--model", "cbow", "--out", "walks", "--overwrite"], "corpus"),
-    ("walks: resumed over", None, ["train", "walks", "--model", "cbow", "--out", "walks", "--resume"], "corpus"),
+    ("walks: min count", None, ["train", "cbow", "walks", "--min-count", "9", "--out", "x"], "min-count"),
+    ("walks: reading options", None, ["train", "cbow", "walks", "--lowercase", "--out", "x"], "encoded"),
+    ("walks: trained over", None, ["train", "cbow", "walks", "--out", "walks", "--overwrite"], "corpus"),
+    ("walks: resumed over", None, ["train", "cbow", "walks", "--out", "walks", "--resume"], "corpus"),
     ("vectors: walked over", b"a b\n", ["walk", "in", "--out", "vectors", "--overwrite"], "embeddings"),
     ("evaluate: task", TEXT.encode(), ["evaluate", "vectors", "--task", "x", "--data", "in"], "--task"),
     (
@@ -158,7 +173,7 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
     ("evaluate: empty analogies", b"", ["evaluate", "vectors", "--task", "analogy", "--data", "in"], "in is empty"),
     ("evaluate: no labels", b"", ["evaluate", "vectors", "--task", "nodes", "--data", "in"], "in is empty"),
     ("evaluate: no split", None, ["evaluate", "vectors", "--task", "links", "--data", "taken"], "split"),
-    ("estimate: no file", None, ["estimate", "in", "--model", "skipgram"], "no file or folder in"),
+    ("estimate: no file", None, ["estimate", "skipgram", "in"], "no file or folder in"),
     ("report: no run", None, ["report", "taken"], "not an embeddings folder"),
     ("data: unknown set", None, ["data", "show", "text9"], "did you mean|known"),
 ]
@@ -210,28 +225,28 @@ def test_bad_input(place: Path, content: bytes | None, arguments: list[str], sai
 
 def test_truncated_gz_by_name(place: Path) -> None:
     (place / "in.gz").write_bytes(gzip.compress(TEXT.encode())[:-10])
-    check(place, ["train", "in.gz", *WORDS[2:]], "in.gz")
+    check(place, ["train", "skipgram", "in.gz", *WORDS[3:]], "in.gz")
     (place / "edges.gz").write_bytes(gzip.compress(b"a b\nb c\n" * 999)[:-10])
-    check(place, ["train", "edges.gz", *NODES[2:]], "edges.gz")
+    check(place, ["train", "node2vec", "edges.gz", *NODES[3:]], "edges.gz")
 
 
 def test_an_id_that_overflows(place: Path) -> None:
     (place / "in.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n9 9 1\n99999999999999999999 2\n")
-    check(place, ["train", "in.mtx", *NODES[2:]], "in.mtx")
+    check(place, ["train", "node2vec", "in.mtx", *NODES[3:]], "in.mtx")
 
 
 def test_unreadable_file(place: Path) -> None:
     path = Path("/proc/self/mem")  # unreadable for root too
     if not path.exists():
         pytest.skip("needs Linux: /proc/self/mem")
-    check(place, ["train", str(path), *WORDS[2:]], str(path))
-    check(place, ["train", str(path), *NODES[2:]], str(path))
+    check(place, ["train", "skipgram", str(path), *WORDS[3:]], str(path))
+    check(place, ["train", "node2vec", str(path), *NODES[3:]], str(path))
 
 
 def test_empty_folder_and_glob(place: Path) -> None:
     (place / "nothing").mkdir()
-    check(place, ["train", "nothing", *WORDS[2:]], "nothing")
-    check(place, ["train", "*.zzz", *WORDS[2:]], "*.zzz")
+    check(place, ["train", "skipgram", "nothing", *WORDS[3:]], "nothing")
+    check(place, ["train", "skipgram", "*.zzz", *WORDS[3:]], "*.zzz")
 
 
 def test_output_that_cannot_be_written(place: Path) -> None:
@@ -283,7 +298,7 @@ def tiny_disk(place: Path) -> Iterator[Path]:
 
 def test_really_full_disk(tiny_disk: Path, place: Path) -> None:
     (place / "in").write_text(" ".join(f"w{i % 997}" for i in range(9970)))
-    check(place, ["train", "in", "--model", "skipgram", "--dim", "100", "--quiet", "--out", "tiny/out"], "disk is full")
+    check(place, ["train", "skipgram", "in", "--dim", "100", "--quiet", "--out", "tiny/out"], "disk is full")
     Embeddings([f"w{i}" for i in range(2000)], np.ones((2000, 50), np.float32)).save(place / "large")
     for name in ("x.vec", "x.bin", "x.npz", "x.safetensors", "x.parquet"):
         check(place, ["export", "large", "--out", f"tiny/{name}"], "disk is full")

@@ -20,7 +20,7 @@ from any2vec.testing.planted_file import write_tsv
 from cli_runs import done, refused, run
 
 pytest.importorskip("torch", reason="models of clicks need torch")
-DLRM = ["--model", "dlrm", "--dim", "4", "--bottom", "8", "--top", "8", "--threads", "1", "--quiet"]
+DLRM = ["--dim", "4", "--bottom", "8", "--top", "8", "--threads", "1", "--quiet"]
 PLANTED = [*DLRM, "--schema", "clicks.toml"]
 
 
@@ -57,7 +57,7 @@ def edit(change: Any, source: str = "clicks.tsv", target: str = "bad.tsv") -> st
 
 
 def test_a_planted_stream_from_file_to_scores(here: Path) -> None:
-    summary = json.loads(done("train", "clicks.tsv", *PLANTED, "--out", "out", "--json"))
+    summary = json.loads(done("train", "dlrm", "clicks.tsv", *PLANTED, "--out", "out", "--json"))
     assert (summary["model"], summary["items"], summary["out"]) == ("dlrm", 600, "out")
     assert 0.5 < summary["normalised_entropy"] < 2
     told = json.loads(done("score", "out", "rows.tsv", "--json"))
@@ -74,7 +74,7 @@ def test_a_planted_stream_from_file_to_scores(here: Path) -> None:
 
 def test_a_run_that_has_diverged_says_so(here: Path) -> None:
     """On standard error, whatever standard output is asked for."""
-    fm = ["train", "clicks.tsv", "--model", "fm", "--dim", "4", "--schema", "clicks.toml", "--threads", "1", "--quiet"]
+    fm = ["train", "fm", "clicks.tsv", "--dim", "4", "--schema", "clicks.toml", "--threads", "1", "--quiet"]
     high = ["--optimiser", "sgd", "--learning-rate", "10", "--batch-size", "10"]
     found = run(*fm, *high, "--out", "high", "--json")
     (said,) = json.loads(found.stdout)["warnings"]
@@ -113,7 +113,7 @@ def test_rows_that_no_example_had_are_in_no_list(here: Path) -> None:
 @pytest.mark.parametrize("label", [0, 1])
 def test_labels_that_are_all_alike(label: int, here: Path) -> None:
     alike = edit(lambda lines: [lines[0], *(f"{label}{line[1:]}" for line in lines[1:])], target="alike.tsv")
-    found = run("train", alike, *PLANTED, "--out", "out", "--json")
+    found = run("train", "dlrm", alike, *PLANTED, "--out", "out", "--json")
     (said,) = json.loads(found.stdout)["warnings"]
     assert found.exit_code == 0 and said in found.stderr
     assert f"All 600 examples have the label {label}: nothing can be learned from them; give" in said
@@ -131,12 +131,12 @@ def test_rows_without_labels_are_scored_alike(here: Path) -> None:
 
 
 def test_what_is_told_of_one_host_and_of_several(here: Path) -> None:
-    one = done("train", "clicks.tsv", *PLANTED, "--out", "one")
+    one = done("train", "dlrm", "clicks.tsv", *PLANTED, "--out", "one")
     assert "each example before it is learned from" in " ".join(one.split()) and "trainers" not in one
-    twice = done("train", "clicks.tsv", *PLANTED, "--out", "twice", "--epochs", "2")
+    twice = done("train", "dlrm", "clicks.tsv", *PLANTED, "--out", "twice", "--epochs", "2")
     assert "before it is learned from" not in twice
     hosts = ["--logical-hosts", "2", "--servers", "1", "--sync", "fr-ma:3", "--cache", "het:5"]
-    several = " ".join(done("train", "clicks.tsv", *PLANTED, "--out", "several", *hosts).split())
+    several = " ".join(done("train", "dlrm", "clicks.tsv", *PLANTED, "--out", "several", *hosts).split())
     assert "2 trainers and 1 server, " in several and "fr-ma:3, cache het:5" in several
 
 
@@ -151,7 +151,7 @@ def test_options_in_a_file(here: Path) -> None:
         "fm", 3, 2, 1, "bsp", "bagpipe:7",
     ]  # fmt: skip
     flags = ["--logical-hosts", "2", "--servers", "1", "--sync", "bsp", "--cache", "bagpipe:7", "--batch-size", "50"]
-    done("train", "clicks.tsv", "--model", "fm", "--schema", "clicks.toml", "--out", "again", "--dim", "3", *flags,
+    done("train", "fm", "clicks.tsv", "--schema", "clicks.toml", "--out", "again", "--dim", "3", *flags,
          "--rounds-per-epoch", "2", "--threads", "1", "--quiet")  # fmt: skip
     first, again = (any2vec.Embeddings.load(name).vectors for name in ("out", "again"))
     assert np.array_equal(first, again)
@@ -176,44 +176,44 @@ def test_formats_known_by_name(name: str, line: Any, keys: str, here: Path, monk
     monkeypatch.setitem(KNOWN[name], "hash_rows", 200)
     random = np.random.default_rng(1)
     Path("data").write_text("".join(line(random, number) + "\n" for number in range(300)))
-    done("train", "data", "--model", "logistic", "--schema", name, "--threads", "1", "--out", "out", "--quiet")
+    done("train", "logistic", "data", "--schema", name, "--threads", "1", "--out", "out", "--quiet")
     assert json.loads(done("score", "out", "data", "--json"))["num_examples"] == 300
     found = [str(key) for key in any2vec.Embeddings.load("out").keys]
     assert len(found) == {"criteo": 26, "avazu": 22}[name] * 200 and any(key.startswith(keys) for key in found)
 
 
-@pytest.mark.parametrize("command", ["train", "score"])
-def test_every_help_fits(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("command", [["train", "dlrm"], ["score"]], ids=["train", "score"])
+def test_every_help_fits(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
-    shown = done(command, "--help")
+    shown = done(*command, "--help")
     assert max(map(len, shown.splitlines())) <= 100
     words = {"train": ["--schema", "--servers", "--sync-servers", "--cache", "--bottom", "--dense-learning-rate"]}
-    for word in words.get(command, ["--out", "--json", "--batch-size"]):
+    for word in words.get(command[0], ["--out", "--json", "--batch-size"]):
         assert word in shown
-    for sync in CLICK_SYNCS if command == "train" else ():
+    for sync in CLICK_SYNCS if command[0] == "train" else ():
         assert sync in shown
 
 
 # ---- what is refused: nothing is left behind
 
-TRAIN = ["train", "clicks.tsv", *PLANTED, "--out", "out"]
+TRAIN = ["train", "dlrm", "clicks.tsv", *PLANTED, "--out", "out"]
 HOSTS = ["--logical-hosts", "2"]
 OPTIONS: list[tuple[list[str], str]] = [
-    (["train", "clicks.tsv", *DLRM, "--out", "out"], "A schema is needed to read clicks; give criteo, avazu, or a TO"),
+    (["train", "dlrm", "clicks.tsv", *DLRM, "--out", "out"], "A schema is needed to read clicks; give criteo, ava"),
     ([*TRAIN, "--schema", "critoe"], "There is no schema 'critoe'; give a TOML file, or one of criteo, avazu"),
-    ([*TRAIN, "--model", "dlmr"], "There is no model 'dlmr' here; did you mean 'dlrm'?"),
-    ([*TRAIN, "--model", "fm"], "--bottom is not an option of fm; it is for dlrm"),
-    ([*TRAIN, "--layers", "8"], "--layers is not an option of dlrm; it is for deepfm"),
-    ([*TRAIN, "--window", "3"], "--window is not an option of dlrm"),
-    ([*TRAIN, "--scheme", "rep-opt"], "of dlrm; it is for models of words and nodes on several hosts."),
-    ([*TRAIN, "--lowercase"], "--lowercase is not an option of dlrm; it is for reading text."),
-    ([*TRAIN, "--directed"], "--directed is not an option of dlrm; it is for reading graphs."),
-    (["train", "clicks.tsv", "--model", "cbow", "--out", "out", "--servers", "1"],
-     "--servers is not an option of cbow; it is for models of clicks on several hosts."),
+    (["train", "dlmr", *TRAIN[2:]], "There is no model 'dlmr' here; did you mean 'dlrm'"),
+    (["train", "fm", *TRAIN[2:]], "fm has no --bottom: it is for dlrm; leave it out"),
+    ([*TRAIN, "--layers", "8"], "dlrm has no --layers: it is for deepfm and ga-mlp; leave it out"),
+    ([*TRAIN, "--window", "3"], "dlrm has no --window: it is for skipgram, cbow, ngram, deepwalk and node2vec; leave"),
+    ([*TRAIN, "--scheme", "rep-opt"], "dlrm has no --scheme (scheme): rows travel as each batch needs them; leave it"),
+    ([*TRAIN, "--lowercase"], "dlrm has no --lowercase: it is for skipgram, cbow and ngram; leave it out"),
+    ([*TRAIN, "--directed"], "dlrm has no --directed: it is for deepwalk, node2vec and ga-mlp; leave it out"),
+    (["train", "cbow", "clicks.tsv", "--out", "out", "--servers", "1"],
+     "cbow has no --servers (servers): rows lie on the hosts themselves, with sync server:... too; leave it out"),
     ([*TRAIN, "--top", "8-x"], "top must be up to 16 layer sizes from 1 to 65,536 like 512-256-64, got '8-x'"),
     ([*TRAIN, "--optimiser", "rmsprop"], "--optimiser must be one of adagrad, adam, sgd"),
     ([*TRAIN, "--batch-size", "0"], "batch_size must be a whole number from 1 to 1,048,576, got 0"),
-    ([*TRAIN, "--init", "run"], "init does not apply to models of clicks"),
+    ([*TRAIN, "--init", "run"], "dlrm has no --init (init): its rows belong to categories of a schema"),
     ([*TRAIN, "--servers", "1"], "--servers (servers = 1) is for several hosts; say how many, --hosts N or"),
     ([*TRAIN, "--sync", "bsp"], "--sync (sync = 'bsp') is for several hosts"),
     ([*TRAIN, "--cache", "het:9"], "--cache (cache = 'het:9') is for several hosts"),
@@ -228,11 +228,11 @@ OPTIONS: list[tuple[list[str], str]] = [
     ([*TRAIN, *HOSTS, "--sync", "fr-ma", "--sync-servers", "1"], "m-of-n; leave it out with sync fr-ma."),
     ([*TRAIN, *HOSTS, "--cache-rows", "0.2"], "cache_rows is for cache het; leave it out with cache none."),
     ([*TRAIN, *HOSTS, "--hosts", "2"], "choose one of the two"),
-    (["train", "clicks.tsv", "--model", "logistic", "--schema", "clicks.toml", "--out", "out", "--dim", "8"],
+    (["train", "logistic", "clicks.tsv", "--schema", "clicks.toml", "--out", "out", "--dim", "8"],
      "dim of logistic is 1, the weight of a category, got 8; leave it out"),
-    (["train", "clicks.tsv", "--model", "cbow", "--schema", "clicks.toml", "--out", "out"],
-     "--schema is not an option of cbow; it is for reading clicks."),
-    (["train", "nothing.tsv", *PLANTED, "--out", "out"], "There is no file or folder nothing.tsv"),
+    (["train", "cbow", "clicks.tsv", "--schema", "clicks.toml", "--out", "out"],
+     "cbow has no --schema: it is for dlrm, deepfm, fm and logistic; leave it out"),
+    (["train", "dlrm", "nothing.tsv", *PLANTED, "--out", "out"], "There is no file or folder nothing.tsv"),
     (["score", "nothing", "rows.tsv"], "nothing holds no model of clicks; give the folder of a finished run of one"),
     (["score", ".", "rows.tsv"], ". holds no model of clicks"),
     (["score", "run", "nothing.tsv"], "There is no file nothing.tsv"),
@@ -287,14 +287,14 @@ ROWS: list[tuple[str, Any, str]] = [
 @pytest.mark.parametrize(("change", "said"), [case[1:] for case in ROWS], ids=[case[0] for case in ROWS])
 def test_rows_that_are_not_as_the_schema_says(change: Any, said: str, command: str, here: Path) -> None:
     edit(change)
-    arguments = ["train", "bad.tsv", *PLANTED] if command == "train" else ["score", "run", "bad.tsv"]
+    arguments = ["train", "dlrm", "bad.tsv", *PLANTED] if command == "train" else ["score", "run", "bad.tsv"]
     assert said in refused(*arguments, "--out", "out")
     assert not Path("out").exists()
 
 
 def test_training_needs_labels(here: Path) -> None:
     edit(without("label"))
-    assert "bad.tsv has no column 'label'" in refused("train", "bad.tsv", *PLANTED, "--out", "out")
+    assert "bad.tsv has no column 'label'" in refused("train", "dlrm", "bad.tsv", *PLANTED, "--out", "out")
 
 
 @pytest.mark.parametrize(
@@ -309,14 +309,14 @@ def test_training_needs_labels(here: Path) -> None:
 )
 def test_schemas_that_are_not_legal(text: str, said: str, here: Path) -> None:
     Path("bad.toml").write_text(text)
-    assert said in refused("train", "clicks.tsv", *DLRM, "--schema", "bad.toml", "--out", "out")
+    assert said in refused("train", "dlrm", "clicks.tsv", *DLRM, "--schema", "bad.toml", "--out", "out")
     assert not Path("out").exists()
 
 
 def test_a_run_that_is_over_is_held_against_what_is_asked_for(here: Path) -> None:
     """The same: it stands. Another schema, other rows, other options: each is named."""
     before = Path("run/dense.safetensors").read_bytes()
-    same = ["train", "clicks.tsv", *PLANTED, "--out", "run"]
+    same = ["train", "dlrm", "clicks.tsv", *PLANTED, "--out", "run"]
     assert "--overwrite" in refused(*same)
     done(*same, "--resume")
     Path("other.toml").write_text(Path("clicks.toml").read_text().replace("'mean'", "'sum'"))

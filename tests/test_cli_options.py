@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 import typer
-from any2vec.cli.run.job import job_flags
 from typer.testing import CliRunner
 
+from any2vec.cli.app import app, load
 from any2vec.cli.config import read_config
-from any2vec.cli.options import field_docs, flags_of, nearest_match, with_flags
+from any2vec.cli.options import field_docs, flags_of, with_flags
+from any2vec.cli.run.flags import model_flags
+from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError
+from any2vec.train.registry import models_of, nearest_match, tasks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +72,9 @@ def run(arguments: list[str]) -> Any:
         """Train."""
         seen.update(name=name, **values)
 
-    app = typer.Typer(add_completion=False)
-    app.command()(with_flags(command, FLAGS))
-    result = CliRunner().invoke(app, arguments, env={"COLUMNS": "80"})
+    single = typer.Typer(add_completion=False)
+    single.command()(with_flags(command, FLAGS))
+    result = CliRunner().invoke(single, arguments, env={"COLUMNS": "80"})
     return result, seen
 
 
@@ -136,10 +141,129 @@ def test_a_field_of_two_types_is_a_bug() -> None:
         flags_of({"words": Words, "other": Other}, {"words": "Model", "other": "Model"})
 
 
-def test_help_tells_what_can_be_typed_and_of_whom_a_default_is() -> None:
-    flags = job_flags()
-    assert not [name for name, flag in flags.items() if "None" in flag.help or "as of" in flag.help]
-    assert flags["sync"]._help().endswith("[default blend for words and nodes, shadow-easgd for clicks]")
+HELPS = [
+    (command, model)
+    for command in ("train", "stream", "estimate", "plan")
+    for model in load(command).list_commands(None)
+]
+
+
+def shown(*arguments: str) -> str:
+    result = CliRunner().invoke(app, [*arguments, "--help"], env={"COLUMNS": "80"})
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.mark.parametrize(("command", "model"), HELPS, ids=map(" ".join, HELPS))
+def test_the_help_of_a_model_is_short_and_shows_its_own_flags(command: str, model: str) -> None:
+    text = shown(command, model)
+    assert len(text.splitlines()) <= 90 and max(map(len, text.splitlines())) <= 80
+    trainer = "stream" if command == "stream" else "train"
+    flags = {name: model_flags(task.name, name) for name, task in models_of(trainer).items()}
+    typed = set(re.findall(r"^  (?:-\w, )?--(?:\[no-\])?([\w-]+)", text, re.MULTILINE))
+    own = {flag.flag[2:] for flag in flags[model].values()}
+    others = {flag.flag[2:] for theirs in flags.values() for flag in theirs.values()} - own
+    assert not typed & others
+    assert own <= typed or command in ("estimate", "plan")
+    assert "None" not in text and "as of" not in text
+    rows = re.findall(r"^  (\S.*?)(?:  +|\n {10,})(\S.*)$", text, re.MULTILINE)
+    assert len(rows) == len(re.findall(r"^  \S", text, re.MULTILINE)), "every option has a text"
+
+
+def test_a_command_that_trains_nothing_lists_what_changes_its_answer_and_takes_the_rest() -> None:
+    for command in ("estimate", "plan"):
+        text = shown(command, "skipgram")
+        assert "--dim" in text and "--min-count" in text and "--resume" not in text
+        arguments = [command, "skipgram", "--rows", "1000", "--resume", "--epochs", "1", "--json", "--quiet"]
+        assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert "--hosts" in shown("plan", "skipgram") and "--hosts" not in shown("estimate", "skipgram")
+
+
+@pytest.mark.parametrize("command", ["train", "stream", "estimate", "plan"])
+def test_the_help_of_a_command_lists_models_by_task(command: str) -> None:
+    text = shown(command)
+    assert len(text.splitlines()) <= 45 and max(map(len, text.splitlines())) <= 80
+    for task in tasks().values():
+        listed = [
+            model for model in task.models if (command, model) in HELPS and models_of(task.command)[model] is task
+        ]
+        if task.command == ("stream" if command == "stream" else "train") and listed:
+            part = text.partition(f"\n{task.title[:1].upper()}{task.title[1:]}:\n")[2].partition("\n\n")[0]
+            assert re.findall(r"^  ([\w-]+)", part, re.MULTILINE) == listed
+
+
+def test_help_says_the_defaults_of_its_model() -> None:
+    for model, default in (("skipgram", "[default blend]"), ("dlrm", "[default shadow-easgd]")):
+        flags = model_flags(models_of("train")[model].name, model)
+        assert flags["sync"].help.endswith(default) and default in " ".join(shown("train", model).split())
+    for model, epochs in (("skipgram", 5), ("deepwalk", 1), ("complex", 24)):
+        assert f"passes over the data, 1 or more [default {epochs}]" in shown("train", model)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("train in.txt --model skipgram", "The model comes first, without --model: any2vec train skipgram INPUT"),
+        ("train in.txt --model=cbow --out out", "The model comes first, without --model: any2vec train cbow INPUT"),
+        ("train --model skipgram in.txt", "The model comes first, without --model: any2vec train skipgram INPUT"),
+        ("stream in.txt --model char-lstm", "without --model: any2vec stream char-lstm INPUT"),
+        ("estimate in.txt --model cbow", "without --model: any2vec estimate cbow INPUT"),
+        ("train in.txt --model skipgrm", "there is no model 'skipgrm' here; did you mean 'skipgram'"),
+        (
+            "train in.txt --out out",
+            "The model comes before the input, as in any2vec train skipgram in.txt; it is one of",
+        ),
+        ("train - --out out", "The model comes before the input, as in any2vec train skipgram -; it is one of"),
+        ("train --out out in.txt", "The model comes first, as in any2vec train skipgram INPUT --out"),
+        ("train skipgrm in.txt", "There is no model 'skipgrm' here; did you mean 'skipgram'"),
+        ("train complex in.txt --sync mean", "complex has no --sync (sync): hosts exchange partitions of one table"),
+        ("train fm in.txt --bottom 8", "fm has no --bottom: it is for dlrm; leave it out"),
+        ("train dlrm in.txt --no-weighted", "dlrm has no --no-weighted: it is for deepwalk, node2vec and ga-mlp"),
+        ("stream ngram in.txt --epochs 2", "ngram has no --epochs (epochs): a stream has no epochs"),
+        ("estimate skipgram in.txt --hosts 2", "any2vec estimate is for one host: leave out --hosts"),
+    ],
+)
+def test_a_command_line_without_its_model_or_with_another_ones_option(
+    arguments: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("a b c\n" * 50)
+    result = CliRunner().invoke(app, arguments.split())
+    assert result.exit_code == 2 and result.stdout == "" and result.stderr.count("\n") == 1
+    assert result.stderr.startswith("Error: ") and said in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
+
+
+@pytest.mark.parametrize(
+    ("command", "content"),
+    [
+        ("train", 'model = "cbow"\nmin_count = 1\nepochs = 1'),
+        ("stream", 'model = "skipgram"\nmin-count = 2\nmemory = "20MB"'),
+    ],
+)
+def test_a_config_file_says_everything(
+    command: str, content: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("a b c a b\n" * 50)
+    (tmp_path / "x.toml").write_text(f'{content}\ninput = "in.txt"\nout = "out"\ndim = 4\nthreads = 1\n')
+    result = CliRunner().invoke(app, [command, "--config", "x.toml", "--json", "--quiet"])
+    assert result.exit_code == 0, result.output
+    found = Embeddings.load(tmp_path / "out")
+    assert found.vectors.shape == (3, 4) and json.loads(result.stdout)["out"] == "out"
+
+
+def test_a_config_file_without_a_model(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text("dim = 4\n")
+    result = CliRunner().invoke(app, ["train", "--config", str(path)])
+    assert result.exit_code == 2 and f'The config {path} names no model: add model = "skipgram"' in result.stderr
+    path.write_text("scheme = 'rep-opt'\nmodel = 'complex'\n")
+    result = CliRunner().invoke(app, ["train", "--config", str(path)])
+    assert result.exit_code == 2 and "complex has no --scheme (scheme)" in result.stderr
+    path.write_text("bottom = '8'\nmodel = 'fm'\n")
+    result = CliRunner().invoke(app, ["train", "--config", str(path)])
+    assert result.exit_code == 2 and "fm has no --bottom: it is for dlrm; leave it out" in result.stderr
 
 
 def test_nearest_match() -> None:

@@ -27,10 +27,23 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     topics = [[f"{name}{number}" for number in range(12)] for name in ("Red", "Cat", "Sea")]
     lines = [" ".join(draw.choices(draw.choice(topics), k=10)) for _ in range(1500)]
     (folder / "text.txt").write_text("\n".join(lines))
-    options = ["--model", "skipgram", "--dim", 8, "--window", 3, "--num-negatives", 1, "--subsample", 0.01]
+    options = ["--dim", 8, "--window", 3, "--num-negatives", 1, "--subsample", 0.01]
     for seed in (1, 2):
         out = folder / f"run{seed}"
-        told("train", folder / "text.txt", "--out", out, "--threads", 1, "--epochs", 5, "--seed", seed, *options)
+        told(
+            "train",
+            "skipgram",
+            folder / "text.txt",
+            "--out",
+            out,
+            "--threads",
+            1,
+            "--epochs",
+            5,
+            "--seed",
+            seed,
+            *options,
+        )
     return folder
 
 

@@ -18,12 +18,12 @@ from any2vec.errors import InputError
 SHAPE = ("--rows", "399k", "--tokens", "665M", "--items-per-s", "500k", "--dim", "200")
 
 
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["plan", "--model", "skipgram", *arguments])
+def run(*arguments: str, model: str = "skipgram") -> Any:
+    return CliRunner().invoke(app, ["plan", model, *arguments])
 
 
-def planned(*arguments: str) -> dict[str, Any]:
-    result = run(*arguments, "--json", "--quiet")
+def planned(*arguments: str, model: str = "skipgram") -> dict[str, Any]:
+    result = run(*arguments, "--json", "--quiet", model=model)
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)  # type: ignore[no-any-return]
 
@@ -64,10 +64,10 @@ def test_an_input_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_one_host_is_what_estimate_says() -> None:
-    shape = ("--model", "skipgram", "--dim", "64", "--rows", "100000", "--epochs", "2", "--threads", "1", "--json")
-    result = CliRunner().invoke(app, ["estimate", *shape, "--items", "1000000", "--quiet"])
+    shape = ("--dim", "64", "--rows", "100000", "--epochs", "2", "--threads", "1", "--json")
+    result = CliRunner().invoke(app, ["estimate", "skipgram", *shape, "--items", "1000000", "--quiet"])
     estimated = json.loads(result.stdout)
-    found = planned(*shape[2:-1], "--tokens", "1M")
+    found = planned(*shape[:-1], "--tokens", "1M")
     assert found["host"]["memory"] == estimated["memory"] and found["host"]["disk"] == estimated["disk"]
     assert found["schemes"] == {}
 
@@ -76,23 +76,26 @@ def test_hosts_that_hold_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     edges = {tuple(sorted(pair)) for pair in np.random.default_rng(1).integers(0, 500, (4000, 2)).tolist()}
     Path("edges.txt").write_text("".join(f"{a} {b}\n" for a, b in sorted(edges) if a != b))
-    asked = ("edges.txt", "--model", "deepwalk", "--items-per-s", "1M", "--dim", "8", "--walk-length", "10")
+    asked = ("edges.txt", "--items-per-s", "1M", "--dim", "8", "--walk-length", "10")
     asked = (*asked, "--cache-dir", "cache", "--logical-hosts", "4")
-    whole, parted = planned(*asked), planned(*asked, "--partition", "hash")
+    whole, parted = planned(*asked, model="deepwalk"), planned(*asked, "--partition", "hash", model="deepwalk")
     assert whole["part"] is None and parted["part"]["cut"] == "hash"
     entries = parted["shape"]["edges"]
     assert entries / 4 <= parted["part"]["edges"] < entries / 3 and parted["part"]["reading_bytes"] >= 48 * entries
     assert parted["host"]["memory"]["part of the graph"] == parted["part"]["memory"]["part of the graph"] < 4 * entries
     assert parted["part"]["memory"]["walks of a round"] == 4 * -(-500 * 10 * 11 // (4 * 6))
-    told = run(*asked, "--partition", "hash")
+    told = run(*asked, "--partition", "hash", model="deepwalk")
     assert "hash: " in told.stdout and "walkers travel" in told.stderr
     Path("text.txt").write_text("a b c a b\n" * 50)
     text = ("text.txt", "--min-count", "1", "--items-per-s", "1M", "--dim", "8", "--hosts", "2", "--cache-dir", "cache")
     assert planned(*text, "--read", "parts")["part"] == {
         "cut": "text", "tokens": 150, "nodes": 0, "edges": 0, "memory": {}, "reading_bytes": 0
     }  # fmt: skip
-    for wrong, said in (((*text, "--partition", "hash"), "partition"), ((*asked, "--read", "parts"), "read parts")):
-        result = run(*wrong)
+    for model, wrong, said in (
+        ("skipgram", (*text, "--partition", "hash"), "skipgram has no --partition (partition): it reads text"),
+        ("deepwalk", (*asked, "--read", "parts"), "deepwalk has no --read (read): it reads a graph"),
+    ):
+        result = run(*wrong, model=model)
         assert result.exit_code == 2 and said in result.stderr and result.stdout == ""
 
 
@@ -131,31 +134,30 @@ def test_bad_input_is_one_sentence(arguments: tuple[str, ...], said: str) -> Non
     assert result.stderr.startswith("Error:") and said in result.stderr and result.stderr.count("\n") == 1
 
 
-OF_CLICKS = ("--model", "dlrm")
 HERE = (__file__,)
 ROWS = ("--rows", "1k")
 
 
-@pytest.mark.parametrize("model", [(), OF_CLICKS], ids=["words", "clicks"])
+@pytest.mark.parametrize("model", ["skipgram", "dlrm"])
 @pytest.mark.parametrize("source", [HERE, ROWS], ids=["input", "rows"])
 @pytest.mark.parametrize(
     ("flag", "value", "is_for", "goes_with"),
     [
-        ("--tokens", "5k", (), ROWS),
+        ("--tokens", "5k", "skipgram", ROWS),
         ("--zipf", "1", None, ROWS),
-        ("--columns", "3", OF_CLICKS, ROWS),
-        ("--numbers", "0", OF_CLICKS, ROWS),
-        ("--efficiency", "0.5", (), None),
-        ("--memory-bandwidth", "200G", (), None),
-        ("--agree-threads", "2", (), None),
+        ("--columns", "3", "dlrm", ROWS),
+        ("--numbers", "0", "dlrm", ROWS),
+        ("--efficiency", "0.5", "skipgram", None),
+        ("--memory-bandwidth", "200G", "skipgram", None),
+        ("--agree-threads", "2", "skipgram", None),
     ],
 )
-def test_no_flag_is_ignored(flag: str, value: str, is_for: Any, goes_with: Any, source: Any, model: Any) -> None:
+def test_no_flag_is_ignored(flag: str, value: str, is_for: Any, goes_with: Any, source: Any, model: str) -> None:
     """What says nothing of this model, or stands beside an input, is refused; the rest comes to a bad --items-per-s."""
-    result = run(*model, *source, flag, value, "--items-per-s", "none")
-    name, theirs = ("dlrm", "words and nodes") if model else ("skipgram", "clicks")
+    result = run(*source, flag, value, "--items-per-s", "none", model=model)
     if is_for not in (None, model):
-        said = f"{flag} is for models of {theirs}, not {name}; leave it out."
+        theirs = {"skipgram": "skipgram, cbow, deepwalk and node2vec", "dlrm": "dlrm, deepfm, fm and logistic"}[is_for]
+        said = f"{model} has no {flag}: it is for {theirs}; leave it out"
     elif goes_with not in (None, source):
         said = f"{flag} goes with --rows; an INPUT has its own."
     else:
@@ -175,16 +177,16 @@ def test_no_flag_is_ignored(flag: str, value: str, is_for: Any, goes_with: Any, 
 def test_nothing_is_read_with_rows(model: str, flag: str) -> None:
     """So nothing may be said of how; beside an input it may, and a bad --items-per-s is told."""
     name = flag.split("=")[0].replace("--no-", "--")
-    result = run("--model", model, *ROWS, flag, "--items-per-s", "none")
+    result = run(*ROWS, flag, "--items-per-s", "none", model=model)
     said = f"Error: {name} says how an INPUT is read; leave it out with --rows.\n"
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", said)
-    assert "--items-per-s must be" in run("--model", model, *HERE, flag, "--items-per-s", "none").stderr
+    assert "--items-per-s must be" in run(*HERE, flag, "--items-per-s", "none", model=model).stderr
 
 
 def test_what_is_not_given_has_the_value_that_help_says() -> None:
     assert planned(*SHAPE) == planned(*SHAPE, "--zipf", "1", "--efficiency", "0.92")
-    text = " ".join(run("--help").stdout.replace("│", " ").split())
-    assert "Zipf's law, by default 1." in text and "by default 0.92" in text
+    text = " ".join(run("--help").stdout.split())
+    assert "Zipf's law [default 1]" in text and "[default 0.92]" in text
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,12 @@ from any2vec.cli.app import app
 from any2vec.embeddings import Embeddings
 from any2vec.errors import StorageError
 from any2vec.formats.safetensors_file import read_safetensors
-from any2vec.train import host
+from any2vec.train import frame
 from any2vec.train.checkpoint import FILE
+from any2vec.train.in_memory.keeper import Keeper
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
-SETTINGS = ["--model", "skipgram", "--dim", "32", "--epochs", "1200", "--threads", "1", "--seed", "3", "--quiet"]
+SETTINGS = ["--dim", "32", "--epochs", "1200", "--threads", "1", "--seed", "3", "--quiet"]
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +42,14 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(text: Path) -> bytes:
     """The vectors of a run that nobody stopped."""
     out = text.parent / "whole"
-    result = CliRunner().invoke(app, ["train", str(text), "--out", str(out), *SETTINGS])
+    result = CliRunner().invoke(app, ["train", "skipgram", str(text), "--out", str(out), *SETTINGS])
     assert result.exit_code == 0, result.output
     return (out / "vectors.safetensors").read_bytes()
 
 
 def start(text: Path, out: Path, *more: str) -> subprocess.Popen[str]:
     """A run in a process of its own, as soon as it has made progress."""
-    command = [sys.executable, "-m", "any2vec", "train", str(text), "--out", str(out), *SETTINGS, *more]
+    command = [sys.executable, "-m", "any2vec", "train", "skipgram", str(text), "--out", str(out), *SETTINGS, *more]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     log = out / "progress.jsonl"
     deadline = time.monotonic() + 60
@@ -66,7 +67,9 @@ def check_resumes(text: Path, out: Path, whole: bytes) -> None:
     done = json.loads(read_safetensors(out / FILE, mmap=False)[1]["any2vec"])
     place = done["place"]
     assert place["epoch"] > 0 or place["rest"][0][0][0] > 0
-    result = CliRunner().invoke(app, ["train", str(text), "--out", str(out), *SETTINGS, "--resume", "--json"])
+    result = CliRunner().invoke(
+        app, ["train", "skipgram", str(text), "--out", str(out), *SETTINGS, "--resume", "--json"]
+    )
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["items"] == 1200 * int(sum(Embeddings.load(out).counts))
     assert (out / "vectors.safetensors").read_bytes() == whole
@@ -96,7 +99,7 @@ def test_resume_needs_the_same_settings(text: Path, tmp_path: Path) -> None:
     process = start(text, tmp_path / "out")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
-    arguments = ["train", str(text), "--out", str(tmp_path / "out"), *SETTINGS, "--resume", "--window", "3"]
+    arguments = ["train", "skipgram", str(text), "--out", str(tmp_path / "out"), *SETTINGS, "--resume", "--window", "3"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2 and "window" in result.stderr and "--overwrite" in result.stderr
     assert (tmp_path / "out" / FILE).is_file()
@@ -104,7 +107,7 @@ def test_resume_needs_the_same_settings(text: Path, tmp_path: Path) -> None:
 
 def test_interrupted_reading_leaves_nothing(tmp_path: Path) -> None:
     """Standard input that never ends: stopped while it is read."""
-    command = [sys.executable, "-m", "any2vec", "train", "-", "--out", str(tmp_path / "out"), *SETTINGS]
+    command = [sys.executable, "-m", "any2vec", "train", "skipgram", "-", "--out", str(tmp_path / "out"), *SETTINGS]
     environment = os.environ | {"ANY2VEC_CACHE": str(tmp_path / "cache")}
     corpora = tmp_path / "cache" / "corpora"
     with subprocess.Popen(
@@ -121,7 +124,7 @@ def test_interrupted_reading_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_resume_of_a_finished_run_gives_its_result_and_other_settings_are_refused(text: Path, tmp_path: Path) -> None:
-    short = ["train", str(text), "--out", str(tmp_path / "out"), *SETTINGS, "--epochs", "1", "--json"]
+    short = ["train", "skipgram", str(text), "--out", str(tmp_path / "out"), *SETTINGS, "--epochs", "1", "--json"]
     first = json.loads(CliRunner().invoke(app, short).stdout)
     made = (tmp_path / "out" / "vectors.safetensors").read_bytes()
     again = CliRunner().invoke(app, [*short, "--resume"])
@@ -134,14 +137,14 @@ def test_resume_of_a_finished_run_gives_its_result_and_other_settings_are_refuse
 def test_ctrl_c_while_the_result_is_written_loses_nothing(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = host.write_result
+    real = frame.write_result
 
     def interrupted(*arguments: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         real(*arguments)
 
-    monkeypatch.setattr(host, "write_result", interrupted)
-    arguments = ["train", str(text), "--out", str(tmp_path / "out"), *SETTINGS, "--epochs", "1"]
+    monkeypatch.setattr(frame, "write_result", interrupted)
+    arguments = ["train", "skipgram", str(text), "--out", str(tmp_path / "out"), *SETTINGS, "--epochs", "1"]
     assert CliRunner().invoke(app, arguments).exit_code == 0
     assert len(Embeddings.load(tmp_path / "out")) > 100
 
@@ -157,20 +160,20 @@ def test_resume_notices_other_edges_and_other_start_vectors(text: Path, tmp_path
     """Counts alone would not tell these graphs apart, nor the vectors that a run starts from."""
     for name, edges in (("ring", "a b\nb c\nc d\nd a\n"), ("cross", "a c\nc b\nb d\nd a\n")):
         (tmp_path / name).write_text(edges)
-    nodes = ["--model", "deepwalk", "--dim", "4", "--threads", "1"]
+    nodes = ["--dim", "4", "--threads", "1"]
     made = CliRunner().invoke(
-        app, ["train", str(tmp_path / "ring"), "--out", str(tmp_path / "nodes"), "--quiet", *nodes]
+        app, ["train", "deepwalk", str(tmp_path / "ring"), "--out", str(tmp_path / "nodes"), "--quiet", *nodes]
     )
     assert made.exit_code == 0, made.output
-    assert "data.digest" in resumed(tmp_path / "nodes", str(tmp_path / "cross"), *nodes)
-    words = [str(text), *SETTINGS, "--epochs", "1"]
+    assert "data.digest" in resumed(tmp_path / "nodes", "deepwalk", str(tmp_path / "cross"), *nodes)
+    words = ["skipgram", str(text), *SETTINGS, "--epochs", "1"]
     assert CliRunner().invoke(app, ["train", *words, "--out", str(tmp_path / "one")]).exit_code == 0
     shutil.copytree(tmp_path / "one", tmp_path / "other")
     assert "init" in resumed(tmp_path / "one", *words, "--init", str(tmp_path / "other"))
 
 
 def test_resume_starts_afresh_but_not_in_a_strange_folder(text: Path, tmp_path: Path) -> None:
-    words = [str(text), *SETTINGS, "--epochs", "1"]
+    words = ["skipgram", str(text), *SETTINGS, "--epochs", "1"]
     assert CliRunner().invoke(app, ["train", *words, "--out", str(tmp_path / "new"), "--resume"]).exit_code == 0
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "run.json").write_text("{}")
@@ -182,13 +185,13 @@ def test_a_stop_at_the_first_work_can_be_resumed_and_overwritten(
     text: Path, whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before any record of progress is written."""
-    words, real = ["train", str(text), "--out", str(tmp_path / "out"), *SETTINGS], host.Keeper.heard
+    words, real = ["train", "skipgram", str(text), "--out", str(tmp_path / "out"), *SETTINGS], Keeper.heard
 
     def heard(self: Any, *arguments: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         real(self, *arguments)
 
-    monkeypatch.setattr(host.Keeper, "heard", heard)
+    monkeypatch.setattr(Keeper, "heard", heard)
     assert CliRunner().invoke(app, words).exit_code == 130
     assert (tmp_path / "out" / FILE).is_file() and not (tmp_path / "out" / "progress.jsonl").exists()
     again = CliRunner().invoke(app, [*words, "--overwrite"])
@@ -199,7 +202,7 @@ def test_a_stop_at_the_first_work_can_be_resumed_and_overwritten(
 
 
 def test_overwrite_keeps_the_old_result_when_the_new_run_is_refused(text: Path, tmp_path: Path) -> None:
-    words = ["train", str(text), *SETTINGS, "--epochs", "1", "--overwrite"]
+    words = ["train", "skipgram", str(text), *SETTINGS, "--epochs", "1", "--overwrite"]
     for name in ("old", "start"):
         assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / name)]).exit_code == 0
     made = (tmp_path / "old" / "vectors.safetensors").read_bytes()
@@ -220,7 +223,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def old(text: Path, tmp_path: Path) -> Path:
     """A finished run of another size, with a report that the next run does not write."""
     out = tmp_path / "out"
-    words = ["train", str(text), "--out", str(out), *SETTINGS, "--dim", "16", "--epochs", "1"]
+    words = ["train", "skipgram", str(text), "--out", str(out), *SETTINGS, "--dim", "16", "--epochs", "1"]
     assert CliRunner().invoke(app, words).exit_code == 0
     (out / "report.html").write_text("a page")
     return out
@@ -235,10 +238,10 @@ def test_overwrite_that_fails_leaves_the_old_result_as_it_was(
 
     before = contents(old)
     if moment == "in training":
-        monkeypatch.setattr(host.Keeper, "heard", fail)
+        monkeypatch.setattr(Keeper, "heard", fail)
     else:
         monkeypatch.setattr(Embeddings, "save_into", fail)
-    words = ["train", str(text), "--out", str(old), *SETTINGS, "--epochs", "1", "--overwrite"]
+    words = ["train", "skipgram", str(text), "--out", str(old), *SETTINGS, "--epochs", "1", "--overwrite"]
     assert CliRunner().invoke(app, words).exit_code == 2
     assert contents(old) == before
 
@@ -246,7 +249,7 @@ def test_overwrite_that_fails_leaves_the_old_result_as_it_was(
 def test_overwrite_that_is_stopped_leaves_the_old_result_and_resume_replaces_it(
     text: Path, whole: bytes, old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, before = host.Keeper.heard, contents(old)
+    real, before = Keeper.heard, contents(old)
     works = iter(range(1 << 30))
 
     def heard(self: Any, *arguments: Any) -> None:
@@ -254,8 +257,8 @@ def test_overwrite_that_is_stopped_leaves_the_old_result_and_resume_replaces_it(
             os.kill(os.getpid(), signal.SIGINT)
         real(self, *arguments)
 
-    monkeypatch.setattr(host.Keeper, "heard", heard)
-    words = ["train", str(text), "--out", str(old), *SETTINGS]
+    monkeypatch.setattr(Keeper, "heard", heard)
+    words = ["train", "skipgram", str(text), "--out", str(old), *SETTINGS]
     assert CliRunner().invoke(app, [*words, "--overwrite"]).exit_code == 130
     monkeypatch.undo()
     after = contents(old)
@@ -278,7 +281,7 @@ def test_overwrite_that_is_killed_before_a_checkpoint_is_not_the_old_run(text: P
     begun.kill()
     begun.communicate(timeout=60)
     assert not (old / FILE).exists() and Embeddings.load(old).dim == 16
-    words = ["train", str(text), "--out", str(old), *SETTINGS, "--epochs", "2", "--resume", "--json"]
+    words = ["train", "skipgram", str(text), "--out", str(old), *SETTINGS, "--epochs", "2", "--resume", "--json"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0 and json.loads(result.stdout)["epochs"] == 2, result.output
     assert Embeddings.load(old).dim == 32 and not list(old.glob("*.new*"))
@@ -286,7 +289,18 @@ def test_overwrite_that_is_killed_before_a_checkpoint_is_not_the_old_run(text: P
 
 def start_over(text: Path, out: Path) -> subprocess.Popen[str]:
     """A run that is to replace the result in `out`, as soon as it has made progress."""
-    command = [sys.executable, "-m", "any2vec", "train", str(text), "--out", str(out), *SETTINGS, "--overwrite"]
+    command = [
+        sys.executable,
+        "-m",
+        "any2vec",
+        "train",
+        "skipgram",
+        str(text),
+        "--out",
+        str(out),
+        *SETTINGS,
+        "--overwrite",
+    ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not (out / "progress.new.jsonl").exists():

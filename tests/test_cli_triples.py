@@ -17,7 +17,7 @@ from any2vec.tasks.triples import table as triple_table
 from any2vec.testing.planted_triples import PlantedTriples
 from cli_runs import done, refused, run
 
-TRAIN = ["train", "train.tsv", "--model", "complex", "--dim", "16", "--threads", "1", "--quiet"]
+TRAIN = ["train", "complex", "train.tsv", "--dim", "16", "--threads", "1", "--quiet"]
 
 
 @pytest.fixture(scope="module")
@@ -124,22 +124,24 @@ def test_a_file_that_is_cut(here: Path) -> None:
 
     packed = gzip.compress(Path("train.tsv").read_bytes())
     Path("train.tsv.gz").write_bytes(packed[: len(packed) // 2])
-    assert "train.tsv.gz" in refused("train", "train.tsv.gz", *TRAIN[2:], "--out", "out")
+    assert "train.tsv.gz" in refused("train", "complex", "train.tsv.gz", *TRAIN[3:], "--out", "out")
 
 
 def test_what_does_not_go_with_a_model(here: Path) -> None:
-    assert "--window is not an option of complex" in refused(*TRAIN, "--out", "out", "--window", "3")
+    assert "complex has no --window: it is for skipgram, cbow, ngram, deepwalk and node2vec" in refused(
+        *TRAIN, "--out", "out", "--window", "3"
+    )
     assert "say how much memory each may have, as memory 2GB" in refused(*TRAIN, "--out", "out", "--hosts", "2")
-    assert "--n3 is not an option of skipgram; it is for complex and" in refused(
-        "train", "train.tsv", "--model", "skipgram", "--out", "out", "--n3", "1"
+    assert "skipgram has no --n3: it is for complex, distmult, " in refused(
+        "train", "skipgram", "train.tsv", "--out", "out", "--n3", "1"
     )
     assert "dim of complex must be even" in refused(*TRAIN, "--out", "out", "--dim", "7")
     assert "Triples are read from one file, got 2" in refused(
-        "train", "train.tsv", "test.tsv", *TRAIN[2:], "--out", "out"
+        "train", "complex", "train.tsv", "test.tsv", *TRAIN[3:], "--out", "out"
     )
-    assert "There is no model 'complex' here" in refused("plan", "train.tsv", "--model", "complex")
-    nodes = ["--model", "deepwalk", "--no-weighted", "--dim", "4", "--out", "nodes", "--quiet"]
-    done("train", "train.tsv", *nodes)
+    assert "There is no model 'complex' here" in refused("plan", "complex", "train.tsv")
+    nodes = ["--no-weighted", "--dim", "4", "--out", "nodes", "--quiet"]
+    done("train", "deepwalk", "train.tsv", *nodes)
     assert "holds no model of triples" in refused("evaluate", "nodes", "--task", "triples", "--data", "test.tsv")
     assert "There is no file or folder none.tsv" in refused(
         "evaluate", "nodes", "--task", "triples", "--data", "test.tsv", "--known", "none.tsv"

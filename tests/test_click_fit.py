@@ -19,7 +19,6 @@ from any2vec.data.clicks.clicks import read_clicks
 from any2vec.errors import FormatError, InputError, Interrupted
 from any2vec.models.clicks.config import ClickModel
 from any2vec.report.run import write_report
-from any2vec.sync.options.rounds import HostOptions
 from any2vec.testing.planted_clicks import BayesScores
 from click_runs import SMALL, PlantedFiles, dense_of, plant, same, spread, stop_at
 
@@ -472,9 +471,9 @@ def test_fewer_examples_than_a_batch(files: PlantedFiles, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"text": any2vec.TextOptions()}, "text does not apply to models of clicks"),
-        ({"graph": any2vec.GraphOptions()}, "graph does not apply to models of clicks"),
-        ({"init": "x"}, "init does not apply to models of clicks"),
+        ({"text": any2vec.TextOptions()}, "dlrm has no options of reading text: it reads clicks; leave them out"),
+        ({"graph": any2vec.GraphOptions()}, "dlrm has no options of reading graph: it reads clicks; leave them out"),
+        ({"init": "x"}, r"dlrm has no --init \(init\): its rows belong to categories of a schema"),
         ({"on_epoch": print}, "on_epoch does not apply to models of clicks"),
         ({"schema": None}, "A schema is needed to read clicks; give criteo, avazu, or a TOML file"),
         (
@@ -491,9 +490,14 @@ def test_arguments_that_do_not_go_with_clicks(more: dict[str, Any], said: str, f
 
 
 def test_hosts_of_the_other_kind(files: PlantedFiles) -> None:
-    with pytest.raises(InputError, match=r"hosts of dlrm are TrainerOptions\(\.\.\.\), got HostOptions"):
-        any2vec.fit(SMALL, files.train, schema=files.schema, hosts=HostOptions(logical_hosts=2))
-    with pytest.raises(InputError, match=r"hosts of skipgram are HostOptions\(\.\.\.\), got TrainerOptions"):
-        any2vec.fit(any2vec.SkipGram(), files.train, hosts=any2vec.TrainerOptions(logical_hosts=2))
-    with pytest.raises(InputError, match="schema is for clicks, and skipgram reads none; leave it out"):
+    """Options have one class for all models; what a model has not got is refused, with its reason."""
+    sent = any2vec.SyncOptions(bits=8)
+    with pytest.raises(InputError, match=r"dlrm has no --bits \(bits\): its rows and gradients travel in 32 bits"):
+        any2vec.fit(SMALL, files.train, schema=files.schema, hosts=2, sync=sent)
+    served = any2vec.HostOptions(logical_hosts=2, servers=1)
+    with pytest.raises(InputError, match=r"skipgram has no --servers \(servers\): rows lie on the hosts themselves"):
+        any2vec.fit(any2vec.SkipGram(), files.train, hosts=served)
+    with pytest.raises(InputError, match=r"hosts must be HostOptions\(\.\.\.\) or a number, got SyncOptions"):
+        any2vec.fit(SMALL, files.train, schema=files.schema, hosts=sent)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="skipgram has no options of reading clicks: it reads text; leave them out"):
         any2vec.fit(any2vec.SkipGram(), files.train, schema="criteo")

@@ -18,8 +18,9 @@ import any2vec
 from any2vec.data.clicks.clicks import read_clicks
 from any2vec.errors import HostError, InputError
 from any2vec.sync.options.replica_names import CLICK_SYNCS
-from any2vec.sync.options.trainers import TrainerOptions, parse_cache
+from any2vec.sync.options.trainers import TrainerAgreement, parse_cache
 from click_runs import PlantedFiles, dense_of, plant, same, spread
+from spreads import agreed
 
 pytest.importorskip("torch", reason="models of clicks need torch")
 EVERY = {"fr-easgd": ":3", "fr-ma": ":3", "fr-bmuf": ":3", "bounded": ":2", "m-of-n": ":2"}
@@ -104,7 +105,7 @@ def test_every_way_trains(sync: str, cache: str, files: PlantedFiles) -> None:
 )
 def test_options_that_are_not_legal(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        TrainerOptions(**options)
+        agreed(TrainerAgreement, **options)
 
 
 def test_names_of_caches() -> None:

@@ -144,7 +144,7 @@ def test_hosts_over_gloo_compute_what_logical_hosts_compute(address: str) -> Non
 @needs_ray
 def test_layers_over_ray_learn_what_one_host_learns(address: str, tmp_path: Path) -> None:
     planted, more = plant(tmp_path), {"quantize": "8"}
-    spread = trained(planted, 8, SMALL | more, hosts=any2vec.LayerOptions(hosts=2, ray=address))
+    spread = trained(planted, 8, SMALL | more, hosts=any2vec.HostOptions(hosts=2, ray=address))
     assert same(trained(planted, 8, SMALL | more), spread) and spread.summary["hosts"] == 2
 
 

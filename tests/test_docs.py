@@ -33,9 +33,9 @@ ELSEWHERE = {
     ".venv/bin/pre-commit install": "by test_pre_commit_hooks_are_local",
     '.venv/bin/python -m pip install -e ".[hosts,partition]" -c constraints.txt --extra-index-url '
     "https://download.pytorch.org/whl/cpu": "by .ci/run, with its own extras",
-    "torchrun --nnodes 4 --nproc-per-node 1 --rdzv-backend c10d --rdzv-endpoint HEAD:29500 -m any2vec train text.txt "
-    "--model skipgram --out DIR": "by test_train_hosts.py, with the hosts of one machine",
-    "any2vec train text.txt --model skipgram --hosts 8 --threads 16 --ray HEAD:6379 --out DIR": "by test_cluster_ray",
+    "torchrun --nnodes 4 --nproc-per-node 1 --rdzv-backend c10d --rdzv-endpoint HEAD:29500 -m any2vec train skipgram "
+    "text.txt --out DIR": "by test_train_hosts.py, with the hosts of one machine",
+    "any2vec train skipgram text.txt --hosts 8 --threads 16 --ray HEAD:6379 --out DIR": "by test_cluster_ray",
 }
 """commands that are not run here -> what runs them"""
 RUN = ("README.md", "triples.md", "pip.md", "layers.md", "streams.md")

@@ -90,7 +90,7 @@ def test_the_command_makes_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyP
     words = rng.integers(0, 500, 20_000)
     Path("text.txt").write_text(" ".join(f"w{word}" for word in words))
     Path("edges.txt").write_text("\n".join(f"{a} {b}" for a, b in rng.integers(0, 300, (2000, 2))))
-    for arguments in (["text.txt", "--model", "cbow"], ["edges.txt", "--model", "node2vec", "--q", "0.5"]):
+    for arguments in (["cbow", "text.txt"], ["node2vec", "edges.txt", "--q", "0.5"]):
         found = run("estimate", *arguments, "--dim", "16", "--cache-dir", "cache", "--threads", "1")
         assert found["memory_bytes"] > found["anonymous_bytes"] > 80e6  # type: ignore[operator]
         assert found["items_per_s"] > 1000 and found["seconds"] > 0  # type: ignore[operator]
@@ -100,21 +100,19 @@ def test_the_command_makes_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_plan_needs_no_data() -> None:
-    found = run(
-        "estimate", "--model", "skipgram", "--dim", "64", "--rows", "100000", "--items", "1000000", "--epochs", "2"
-    )
+    found = run("estimate", "skipgram", "--dim", "64", "--rows", "100000", "--items", "1000000", "--epochs", "2")
     assert found["memory"]["vectors"] == 2 * 4 * 100_000 * 64  # type: ignore[index]
     assert found["shape"]["items"] == 1_000_000  # type: ignore[index]
 
 
 def test_standard_input_cannot_be_estimated() -> None:
-    result = CliRunner().invoke(app, ["estimate", "-", "--model", "skipgram"])
+    result = CliRunner().invoke(app, ["estimate", "skipgram", "-"])
     assert result.exit_code == 2 and "--rows" in result.stderr
 
 
 # ---- models of triples
 
-SHAPE_OF_TRIPLES = ("--model", "complex", "--dim", "128", "--rows", "8000000", "--items", "24000000", "--threads", "2")
+SHAPE_OF_TRIPLES = ("complex", "--dim", "128", "--rows", "8000000", "--items", "24000000", "--threads", "2")
 
 
 def test_a_budget_becomes_partitions_without_data() -> None:
@@ -148,9 +146,8 @@ def test_too_small_a_budget_says_the_smallest_that_works() -> None:
 
 def test_triples_are_read_for_their_estimate(tmp_path: Path) -> None:
     (tmp_path / "triples.tsv").write_text("a\tr\tb\nb\tr\tc\na\ts\tc\n")
-    found: Any = run("estimate", str(tmp_path / "triples.tsv"), "--model", "distmult", "--dim", "8", "--memory", "2GB")
+    found: Any = run("estimate", "distmult", str(tmp_path / "triples.tsv"), "--dim", "8", "--memory", "2GB")
     assert (found["rows"], found["items"], found["is_in_memory"]) == (3, 3, True)
-    for model, said in (("cbow", "--memory is not an option of cbow"), ("skipgram", "not for skipgram: leave it out")):
-        flags = ["--model", model, "--memory", "2GB"]
-        refused = CliRunner().invoke(app, ["estimate", str(tmp_path / "triples.tsv"), *flags])
+    for model, said in (("cbow", "cbow has no --memory (memory): "), ("skipgram", "not for skipgram: leave it out")):
+        refused = CliRunner().invoke(app, ["estimate", model, str(tmp_path / "triples.tsv"), "--memory", "2GB"])
         assert refused.exit_code == 2 and said in " ".join(refused.stderr.split())

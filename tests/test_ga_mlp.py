@@ -30,6 +30,7 @@ from any2vec.models.layers.weights import start_weights
 from any2vec.plan.sharding.layers import boundary_bytes, critical_path, deal_layers
 from any2vec.types import Csr
 from planted_nodes import SMALL, plant, same, trained
+from spreads import spread
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 LAYERS, NODES, WIDTH, ITERATIONS = 10, 20, 8, 50
@@ -208,16 +209,16 @@ def test_hosts_of_any_number_make_the_same_model(planted: dict[str, Any], quanti
     model = SMALL | {"quantize": quantize} | ({"grid": "-1,0,0.25,0.5,1,2,4"} if quantize == "grid" else {})
     alone = trained(planted, 12, model)
     for hosts, dual in ((2, "sent"), (4, "computed")):
-        spread = trained(planted, 12, model, hosts=any2vec.LayerOptions(logical_hosts=hosts, dual=dual))
-        assert same(alone, spread) and np.array_equal(alone.embeddings.vectors, spread.embeddings.vectors)
-        assert spread.summary["lagrangian"] == alone.summary["lagrangian"]
+        found = trained(planted, 12, model, **spread(logical_hosts=hosts, dual=dual))
+        assert same(alone, found) and np.array_equal(alone.embeddings.vectors, found.embeddings.vectors)
+        assert found.summary["lagrangian"] == alone.summary["lagrangian"]
         wide = {"none": 4, "8": 1, "grid": 1}[quantize]
         boundaries = 6 + 6 * (hosts - 1)  # of two layers in the first six epochs, of four in the others
         told = boundary_bytes(23, 8, wide, wide, 4 if dual == "sent" else 0)
-        assert {kind: spread.summary["bytes_by_kind"][kind] for kind in "pqu"} == {
+        assert {kind: found.summary["bytes_by_kind"][kind] for kind in "pqu"} == {
             kind: boundaries * told[kind] for kind in "pqu"
         }
-        assert sum(spread.summary["layers_by_host"]) == 4
+        assert sum(found.summary["layers_by_host"]) == 4
 
 
 @needs_torch

@@ -16,6 +16,7 @@ import any2vec
 from any2vec.cli.app import app
 from any2vec.errors import DataError, InputError
 from planted_nodes import SMALL, options, plant, trained
+from spreads import spread
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 
@@ -78,11 +79,11 @@ def test_bad_input_is_one_sentence(planted: dict[str, Any], tmp_path: Path, case
 @pytest.mark.parametrize(
     ("model", "more", "sentence"),
     [
-        ({}, {"hosts": any2vec.LayerOptions(logical_hosts=5)}, "more hosts than layers, 5 and 4"),
+        ({}, {"hosts": any2vec.HostOptions(logical_hosts=5)}, "more hosts than layers, 5 and 4"),
         ({}, {"threads": 2}, "has one thread"),
         (
             {"trainer": "adam"},
-            {"hosts": any2vec.LayerOptions(dual="computed", logical_hosts=2)},
+            spread(dual="computed", logical_hosts=2),
             "dual does nothing with trainer adam",
         ),
         ({"micro_batches": 2}, {}, "micro_batches does nothing with trainer pdadmm"),
@@ -94,7 +95,7 @@ def test_bad_input_is_one_sentence(planted: dict[str, Any], tmp_path: Path, case
         ({"quantize": "grid", "grid": "3,1"}, {}, "ascending numbers"),
         ({"quantize": "grid", "grid": "0,1e300"}, {}, "finite and ascending, each once, in float32"),
         ({"layers": 1}, {}, "layers must be a whole number from 2"),
-        ({}, {"init": "vectors"}, "init does not apply to ga-mlp"),
+        ({}, {"init": "vectors"}, r"ga-mlp has no --init \(init\): it has no table of rows; leave it out"),
     ],
 )
 def test_options_that_do_not_go_together(planted: dict[str, Any], model: Any, more: Any, sentence: str) -> None:
@@ -130,7 +131,7 @@ def test_labels_and_splits_in_memory(planted: dict[str, Any]) -> None:
 
 
 def test_the_command_tells_accuracy_bytes_and_the_lagrangian(planted: dict[str, Any], tmp_path: Path) -> None:
-    inputs = ["train", str(planted["edges"]), "--model", "ga-mlp"]
+    inputs = ["train", "ga-mlp", str(planted["edges"])]
     inputs += [f"--{name}={planted[name]}" for name in ("features", "labels", "split")]
     shape = ["--layers", "4", "--width", "8", "--growth", "2", "--hops", "2", "--epochs", "30", "--seed", "2"]
     more = ["--json", "--logical-hosts", "2", "--quantize", "8", "--out", str(tmp_path / "run")]
@@ -161,7 +162,7 @@ def test_the_command_tells_accuracy_bytes_and_the_lagrangian(planted: dict[str, 
 
 
 def test_the_command_refuses_in_one_sentence(planted: dict[str, Any], tmp_path: Path) -> None:
-    inputs = ["train", str(planted["edges"]), "--model", "ga-mlp", "--features", str(planted["features"])]
+    inputs = ["train", "ga-mlp", str(planted["edges"]), "--features", str(planted["features"])]
     for more, sentence in (
         ([], "say where labels are, --labels"),
         (["--labels", str(planted["labels"]), "--layers", "3", "--logical-hosts", "4"], "more hosts than layers"),

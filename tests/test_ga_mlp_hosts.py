@@ -24,7 +24,7 @@ from any2vec.models.layers.neighbours import neighbours_of
 from any2vec.models.layers.weights import Course, Weights, start_weights
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.sharding.layers import critical_path, pipeline_path
-from any2vec.train import keeper
+from any2vec.train.in_memory import keeper
 from any2vec.types import Span, Stats, Work
 from needs_torch import torch
 from planted_nodes import SMALL, plant, same, trained
@@ -167,7 +167,7 @@ def test_a_run_by_back_propagation_on_hosts_is_that_of_one_host(
     planted: dict[str, Any], spread: dict[str, int]
 ) -> None:
     model = SMALL | {"trainer": "adam", "micro_batches": 4}
-    alone, found = trained(planted, 12, model), trained(planted, 12, model, hosts=any2vec.LayerOptions(**spread))
+    alone, found = trained(planted, 12, model), trained(planted, 12, model, hosts=any2vec.HostOptions(**spread))
     assert same(alone, found) and found.summary["test_accuracy"] == alone.summary["test_accuracy"]
     assert found.summary["items"] == alone.summary["items"] == 12 * 23
     assert found.summary["loss"] == pytest.approx(alone.summary["loss"], rel=1e-12)
@@ -192,12 +192,13 @@ def test_processes_make_the_same_model(planted: dict[str, Any]) -> None:
 
 
 def test_hosts_that_torchrun_has_started_make_the_same_model(planted: dict[str, Any], tmp_path: Path) -> None:
-    command = ["--model", "ga-mlp", "--quantize", "8", "--epochs", "12", "--seed", "2", "--json"]
+    command = ["--quantize", "8", "--epochs", "12", "--seed", "2", "--json"]
     command += [f"--{name}={value}" for name, value in SMALL.items()]
     command += [f"--{name}={planted[name]}" for name in ("features", "labels", "split")]
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     done = subprocess.run(
-        [*torchrun, "-m", "any2vec", "train", str(planted["edges"]), *command, "--out", str(tmp_path / "run")],
+        [*torchrun, "-m", "any2vec", "train", "ga-mlp", str(planted["edges"]), *command, "--out",
+         str(tmp_path / "run")],
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -217,13 +218,13 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits_on_any_number_of_hosts(
 
     def heard(self: keeper.Keeper, work: Work[Span], stats: Stats) -> None:
         if work.progress > 0.6:
-            self.stop_signal = signal.SIGINT
+            self.asked.stop_signal = signal.SIGINT
         hear(self, work, stats)
 
     with monkeypatch.context() as patch:
         patch.setattr(keeper.Keeper, "heard", heard)
         with pytest.raises(Interrupted, match="holds the work so far"):
-            trained(planted, 20, model, out=tmp_path / "run", hosts=any2vec.LayerOptions(logical_hosts=3))
+            trained(planted, 20, model, out=tmp_path / "run", hosts=any2vec.HostOptions(logical_hosts=3))
     went_on = trained(planted, 20, model, out=tmp_path / "run", resume=True)
     whole = trained(planted, 20, model)
     assert same(went_on, whole)

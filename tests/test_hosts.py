@@ -17,7 +17,7 @@ import scipy.sparse
 
 import any2vec
 from any2vec import errors
-from any2vec.cluster.launch import join as launch
+from any2vec.cluster.launch import join
 from any2vec.data.graph.options import GraphOptions
 from any2vec.data.graph.reader import read_graph
 from any2vec.models.words.config import SequenceModel
@@ -28,10 +28,12 @@ from any2vec.plan.order.shares import chunk_bounds, share_rest
 from any2vec.plan.sharding import graph as partition
 from any2vec.sampling.travel import TravellingWalker
 from any2vec.sampling.walks import Walker
-from any2vec.sync.options.rounds import HostOptions
+from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.tables.memory import MemoryTable
 from any2vec.tasks.words import cutting
+from any2vec.train import launch
 from any2vec.types import ProgressLine, Round, Span, Work
+from spreads import agreed, spread
 
 SHORT = {"dim": 8, "window": 3, "min_count": 1}
 MODELS = {
@@ -72,8 +74,8 @@ def edges(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def trained(model: SequenceModel, data: Any, hosts: HostOptions | None = None, **more: Any) -> any2vec.FitResult:
-    return any2vec.fit(model, data, epochs=2, threads=1, seed=3, hosts=hosts, **more)
+def trained(model: SequenceModel, data: Any, options: dict[str, Any] | None = None, **more: Any) -> any2vec.FitResult:
+    return any2vec.fit(model, data, epochs=2, threads=1, seed=3, **(options or {}), **more)
 
 
 def same(one: any2vec.FitResult, other: any2vec.FitResult) -> bool:
@@ -87,13 +89,13 @@ def same(one: any2vec.FitResult, other: any2vec.FitResult) -> bool:
 def test_one_host_in_six_rounds_is_the_plain_run(model: SequenceModel) -> None:
     plain = trained(model, SENTENCES)
     for scheme in ("rep-opt", "pull-opt"):
-        assert same(plain, trained(model, SENTENCES, HostOptions(hosts=1, rounds_per_epoch=6, scheme=scheme)))
+        assert same(plain, trained(model, SENTENCES, spread(hosts=1, rounds_per_epoch=6, scheme=scheme)))
 
 
 @models
 def test_all_schemes_give_the_same_bits(model: SequenceModel) -> None:
     found = [
-        trained(model, SENTENCES, HostOptions(logical_hosts=4, scheme=scheme, rounds_per_epoch=3)) for scheme in SCHEMES
+        trained(model, SENTENCES, spread(logical_hosts=4, scheme=scheme, rounds_per_epoch=3)) for scheme in SCHEMES
     ]
     assert all(same(found[0], other) for other in found[1:])
     assert not same(found[0], trained(model, SENTENCES))
@@ -102,9 +104,9 @@ def test_all_schemes_give_the_same_bits(model: SequenceModel) -> None:
 
 @pytest.mark.parametrize("sync", ["adasum", "adasum-symmetric", "blend", "mean", "sum"])
 def test_walks_on_hosts(edges: Path, sync: str) -> None:
-    found = [trained(NODES, edges, HostOptions(logical_hosts=3, scheme=scheme, sync=sync)) for scheme in SCHEMES]
+    found = [trained(NODES, edges, spread(logical_hosts=3, scheme=scheme, sync=sync)) for scheme in SCHEMES]
     assert all(same(found[0], other) for other in found[1:])
-    assert same(trained(NODES, edges), trained(NODES, edges, HostOptions(hosts=1, rounds_per_epoch=5)))
+    assert same(trained(NODES, edges), trained(NODES, edges, spread(hosts=1, rounds_per_epoch=5)))
 
 
 @pytest.mark.parametrize("partition", PARTITIONS)
@@ -112,10 +114,10 @@ def test_walkers_that_travel_teach_the_same(edges: Path, partition: str, monkeyp
     """A graph in parts gives the bits of a whole one, and no host walks on another's part."""
     if partition == "metis":
         pytest.importorskip("pymetis")
-    spread = {"logical_hosts": 3, "rounds_per_epoch": 2}
-    plain = trained(NODES, edges, HostOptions(**spread))
+    options = {"logical_hosts": 3, "rounds_per_epoch": 2}
+    plain = trained(NODES, edges, spread(**options))
     monkeypatch.setattr(Walker, "sample", None)  # of a whole graph
-    parted = trained(NODES, edges, HostOptions(**spread, partition=partition))  # type: ignore[arg-type]
+    parted = trained(NODES, edges, spread(**options, partition=partition))
     assert same(plain, parted)
     assert parted.summary["bytes_by_phase"]["walk"] > 0 and "walk" not in plain.summary["bytes_by_phase"]
     assert 0 < parted.summary["walk_seconds"] < parted.summary["train_seconds"] and "walk_seconds" not in plain.summary
@@ -125,9 +127,9 @@ def test_walkers_that_travel_teach_the_same(edges: Path, partition: str, monkeyp
 def test_metis_does_not_make_a_process_look_dead(edges: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds Python's lock for minutes, so hosts that are processes let another process call it."""
     pytest.importorskip("pymetis")
-    parted = HostOptions(logical_hosts=2, partition="metis")
+    parted = spread(logical_hosts=2, partition="metis")
     found = trained(NODES, edges, parted)
-    monkeypatch.setattr(launch, "joined", lambda: True)
+    monkeypatch.setattr(join, "joined", lambda: True)
     monkeypatch.setattr(partition, "metis_partition", None)  # what is called here
     assert same(found, trained(NODES, edges, parted))
     with pytest.raises(errors.InputError, match="METIS cannot cut 3 nodes into 4 parts"):
@@ -167,10 +169,10 @@ def test_a_run_over_parts_goes_on_with_another_number_of_hosts(edges: Path, tmp_
 
     hosts = {"rounds_per_epoch": 4, "partition": "hash"}
     with pytest.raises((KeyboardInterrupt, errors.Interrupted)):
-        trained(NODES, edges, HostOptions(logical_hosts=3, **hosts), out=out, callback=stop, checkpoint_seconds=1e-6)  # type: ignore[arg-type]
+        trained(NODES, edges, spread(logical_hosts=3, **hosts), out=out, callback=stop, checkpoint_seconds=1e-6)
     assert (out / "checkpoint.safetensors").exists()
-    found = trained(NODES, edges, HostOptions(logical_hosts=2, **hosts), out=out, resume=True)  # type: ignore[arg-type]
-    whole = trained(NODES, edges, HostOptions(logical_hosts=3, **hosts))  # type: ignore[arg-type]
+    found = trained(NODES, edges, spread(logical_hosts=2, **hosts), out=out, resume=True)
+    whole = trained(NODES, edges, spread(logical_hosts=3, **hosts))
     assert found.summary["items"] == whole.summary["items"]
 
 
@@ -178,24 +180,28 @@ def test_a_finished_run_over_parts_is_not_walked_again(
     edges: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever finished it, and however many hosts ask; other settings are refused before any walk, too."""
-    first, out = HostOptions(logical_hosts=3, partition="hash"), {name: tmp_path / name for name in ("parted", "whole")}
+    first, out = spread(logical_hosts=3, partition="hash"), {name: tmp_path / name for name in ("parted", "whole")}
     done = trained(NODES, edges, first, out=out["parted"])
-    trained(NODES, edges, HostOptions(logical_hosts=3), out=out["whole"])
+    trained(NODES, edges, spread(logical_hosts=3), out=out["whole"])
     monkeypatch.setattr(TravellingWalker, "sample", None)
     for folder in out.values():
         for hosts in (2, 3):
-            again = trained(NODES, edges, HostOptions(logical_hosts=hosts, partition="hash"), out=folder, resume=True)
+            again = trained(NODES, edges, spread(logical_hosts=hosts, partition="hash"), out=folder, resume=True)
             assert same(done, again)
     with pytest.raises(errors.InputError, match=r"of a run with model\.q"):
         trained(replace(NODES, q=4.0), edges, first, out=out["parted"], resume=True)
     monkeypatch.undo()
-    assert same(done, trained(NODES, edges, HostOptions(logical_hosts=3), out=out["parted"], resume=True))
+    assert same(done, trained(NODES, edges, spread(logical_hosts=3), out=out["parted"], resume=True))
 
 
 @pytest.mark.parametrize(
-    ("model", "spread", "said"),
+    ("model", "options", "said"),
     [
-        (MODELS["skipgram"], {"logical_hosts": 2, "partition": "hash"}, "partition is for graphs, and .* reads text"),
+        (
+            MODELS["skipgram"],
+            {"logical_hosts": 2, "partition": "hash"},
+            r"skipgram has no --partition \(partition\): it reads text, and partition is for graphs",
+        ),
         (NODES, {"partition": "hash"}, "--partition .* is for several hosts; say how many"),
         (
             NODES,
@@ -206,28 +212,26 @@ def test_a_finished_run_over_parts_is_not_walked_again(
         (NODES, {"logical_hosts": 2, "partition": "cards"}, "partition must be one of"),
     ],
 )
-def test_where_no_graph_can_be_cut(model: SequenceModel, spread: dict[str, Any], said: str, edges: Path) -> None:
+def test_where_no_graph_can_be_cut(model: SequenceModel, options: dict[str, Any], said: str, edges: Path) -> None:
     with pytest.raises(errors.InputError, match=said):
-        trained(model, edges, HostOptions(**spread))
+        trained(model, edges, spread(**options))
 
 
 def test_bad_input_of_a_host_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    from any2vec.train import launch as spread
-
-    poor, starts, start = tmp_path / "poor.txt", [], spread._start
+    poor, starts, start = tmp_path / "poor.txt", [], launch._start
     poor.write_text("word word word word word word\n")
-    monkeypatch.setattr(spread, "_start", lambda *job: (starts.append(1), start(*job)))
+    monkeypatch.setattr(launch, "_start", lambda *job: (starts.append(1), start(*job)))
     with pytest.raises(errors.HostError, match=r"Rank \d failed: Only 1 of 1 distinct items") as caught:
-        trained(MODELS["skipgram"], poor, HostOptions(hosts=2, restarts=2), out=tmp_path / "out")
+        trained(MODELS["skipgram"], poor, spread(hosts=2, restarts=2), out=tmp_path / "out")
     assert starts == [1] and caught.value.is_lasting
 
 
 @pytest.mark.parametrize("bits", [16, 8])
 def test_fewer_bits_are_near_and_deterministic(bits: int) -> None:
     """Rounded changes with error feedback: near the exact run (nearer with 16 bits), the same twice, fewer bytes."""
-    model, spread = MODELS["skipgram"], {"logical_hosts": 3, "rounds_per_epoch": 3}
-    exact, first, second = (trained(model, SENTENCES, HostOptions(**spread, bits=b)) for b in (32, bits, bits))
+    model, options = MODELS["skipgram"], {"logical_hosts": 3, "rounds_per_epoch": 3}
+    exact, first, second = (trained(model, SENTENCES, spread(**options, bits=b)) for b in (32, bits, bits))
     assert same(first, second) and not same(first, exact)
     error = np.abs(first.embeddings.vectors - exact.embeddings.vectors).max()
     assert error < np.abs(exact.embeddings.vectors).max() * {16: 0.02, 8: 0.2}[bits]
@@ -237,8 +241,8 @@ def test_fewer_bits_are_near_and_deterministic(bits: int) -> None:
 def test_base_sends_the_model_to_everyone() -> None:
     """2 (H - 1) / H times the model for each host and round (any2vec-and-combiners, section 4)."""
     hosts, rounds, result = 4, 3, None
-    spread = HostOptions(logical_hosts=hosts, scheme="rep-base", rounds_per_epoch=rounds)
-    result = trained(MODELS["skipgram"], SENTENCES, spread)
+    options = spread(logical_hosts=hosts, scheme="rep-base", rounds_per_epoch=rounds)
+    result = trained(MODELS["skipgram"], SENTENCES, options)
     model_bytes = 2 * len(result.embeddings) * 8 * 4
     assert result.summary["rounds"] == 2 * rounds
     assert result.summary["bytes_by_kind"]["rows"] == 2 * rounds * hosts * 2 * (hosts - 1) / hosts * model_bytes
@@ -247,7 +251,7 @@ def test_base_sends_the_model_to_everyone() -> None:
 
 @models
 def test_inspection_covers_all_that_is_read(model: SequenceModel) -> None:
-    """Rows that it did not mark are NaN: one look at them would spread."""
+    """Rows that it did not mark are NaN: one look at them would options."""
     tokens = np.array([word for sentence in SENTENCES for word in [*sentence, -1]], np.int32)
     counts = np.bincount(tokens[tokens >= 0], minlength=300)
     random = np.random.default_rng(5)
@@ -292,14 +296,14 @@ def test_the_rest_of_an_epoch_is_shared_out_anew() -> None:
 
 def test_too_many_hosts_for_the_data() -> None:
     with pytest.raises(errors.InputError, match="too few for 9 hosts: rank"):
-        trained(MODELS["skipgram"], [["a", "b"] * 4] * 5, HostOptions(logical_hosts=9))
+        trained(MODELS["skipgram"], [["a", "b"] * 4] * 5, spread(logical_hosts=9))
 
 
 class _StopError(Exception):
     """Ends a run from within."""
 
 
-def stopped(model: SequenceModel, data: Any, out: Path, hosts: HostOptions | None, after: int) -> None:
+def stopped(model: SequenceModel, data: Any, out: Path, options: dict[str, Any] | None, after: int) -> None:
     """A run that leaves a checkpoint at every record and breaks after some of them."""
     heard = []
 
@@ -309,7 +313,7 @@ def stopped(model: SequenceModel, data: Any, out: Path, hosts: HostOptions | Non
             raise _StopError
 
     with pytest.raises(_StopError):
-        trained(model, data, hosts, out=out, checkpoint_seconds=1e-9, callback=hear)
+        trained(model, data, options, out=out, checkpoint_seconds=1e-9, callback=hear)
 
 
 @pytest.fixture
@@ -320,12 +324,12 @@ def every_record(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("bits", [32, 8])
 def test_overlap_is_deterministic_and_late_by_one_round(bits: int) -> None:
     """The same twice whatever the scheduling; one host hears from nobody and is the plain run but for rounding."""
-    model, spread = MODELS["skipgram"], {"rounds_per_epoch": 5, "bits": bits, "overlap": True}
-    first, second = (trained(model, SENTENCES, HostOptions(logical_hosts=4, **spread)) for _ in range(2))
-    prompt = trained(model, SENTENCES, HostOptions(logical_hosts=4, rounds_per_epoch=5, bits=bits))
+    model, options = MODELS["skipgram"], {"rounds_per_epoch": 5, "bits": bits, "overlap": True}
+    first, second = (trained(model, SENTENCES, spread(logical_hosts=4, **options)) for _ in range(2))
+    prompt = trained(model, SENTENCES, spread(logical_hosts=4, rounds_per_epoch=5, bits=bits))
     assert same(first, second) and not same(first, prompt)
     assert first.summary["bytes_by_kind"] == prompt.summary["bytes_by_kind"]
-    one = trained(model, SENTENCES, HostOptions(hosts=1, rounds_per_epoch=5, overlap=True))
+    one = trained(model, SENTENCES, spread(hosts=1, rounds_per_epoch=5, overlap=True))
     np.testing.assert_allclose(one.embeddings.vectors, trained(model, SENTENCES).embeddings.vectors, atol=1e-4)
 
 
@@ -336,10 +340,10 @@ def test_overlap_is_deterministic_and_late_by_one_round(bits: int) -> None:
 )
 def test_resume_on_as_many_hosts_gives_the_same_bits(tmp_path: Path, how: dict[str, Any], bits: int) -> None:
     """In the middle of an epoch; what rounding left out, and what overlap is ahead, is in the checkpoint."""
-    spread = HostOptions(logical_hosts=3, rounds_per_epoch=4, bits=bits, **how)
-    whole = trained(MODELS["skipgram"], SENTENCES, spread)
-    stopped(MODELS["skipgram"], SENTENCES, tmp_path / "out", spread, 3)
-    again = trained(MODELS["skipgram"], SENTENCES, spread, out=tmp_path / "out", resume=True)
+    options = spread(logical_hosts=3, rounds_per_epoch=4, bits=bits, **how)
+    whole = trained(MODELS["skipgram"], SENTENCES, options)
+    stopped(MODELS["skipgram"], SENTENCES, tmp_path / "out", options, 3)
+    again = trained(MODELS["skipgram"], SENTENCES, options, out=tmp_path / "out", resume=True)
     assert same(whole, again) and whole.summary["items"] == again.summary["items"]
 
 
@@ -350,9 +354,9 @@ def test_resume_on_other_hosts_trains_every_position_once(
     tmp_path: Path, hosts: int | None, how: dict[str, Any]
 ) -> None:
     model = MODELS["skipgram"]
-    stopped(model, SENTENCES, tmp_path / "out", HostOptions(logical_hosts=3, rounds_per_epoch=4, **how), 3)
-    spread = None if hosts is None else HostOptions(logical_hosts=hosts, **how)
-    again = trained(model, SENTENCES, spread, out=tmp_path / "out", resume=True)
+    stopped(model, SENTENCES, tmp_path / "out", spread(logical_hosts=3, rounds_per_epoch=4, **how), 3)
+    options = None if hosts is None else spread(logical_hosts=hosts, **how)
+    again = trained(model, SENTENCES, options, out=tmp_path / "out", resume=True)
     assert again.summary["items"] == trained(model, SENTENCES).summary["items"]
     assert np.isfinite(again.embeddings.vectors).all()
 
@@ -360,7 +364,7 @@ def test_resume_on_other_hosts_trains_every_position_once(
 def test_on_epoch_shows_what_hosts_agree_on() -> None:
     shown: list[tuple[int, np.ndarray]] = []
     result = any2vec.fit(
-        MODELS["skipgram"], SENTENCES, epochs=3, threads=1, hosts=HostOptions(logical_hosts=2),
+        MODELS["skipgram"], SENTENCES, epochs=3, threads=1, hosts=any2vec.HostOptions(logical_hosts=2),
         on_epoch=lambda epoch, embeddings: shown.append((epoch, embeddings.vectors.copy())),
     )  # fmt: skip
     assert [epoch for epoch, _ in shown] == [1, 2, 3]
@@ -371,15 +375,15 @@ def test_processes_are_logical_hosts(text: Path, tmp_path: Path) -> None:
     """Local processes, and torchrun's: the same bits and the same bytes by kind as threads of one process."""
     pytest.importorskip("torch", reason="hosts as processes need torch")
     model = MODELS["skipgram"]
-    spread = {"rounds_per_epoch": 3}
-    logical = trained(model, str(text), HostOptions(logical_hosts=2, **spread))
-    local = trained(model, str(text), HostOptions(hosts=2, **spread), out=tmp_path / "local")
+    options = {"rounds_per_epoch": 3}
+    logical = trained(model, str(text), spread(logical_hosts=2, **options))
+    local = trained(model, str(text), spread(hosts=2, **options), out=tmp_path / "local")
     assert same(logical, local)
     for name in ("bytes_by_kind", "bytes_by_phase", "items", "hosts", "rounds", "rows"):
         assert logical.summary[name] == local.summary[name], name
-    flags = "--model skipgram --dim 8 --window 3 --min-count 1 --subsample 1e-2 --epochs 2 --threads 1 --seed 3"
+    flags = "--dim 8 --window 3 --min-count 1 --subsample 1e-2 --epochs 2 --threads 1 --seed 3"
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    command = [*torchrun, "-m", "any2vec", "train", str(text), *flags.split(), "--rounds-per-epoch", "3"]
+    command = [*torchrun, "-m", "any2vec", "train", "skipgram", str(text), *flags.split(), "--rounds-per-epoch", "3"]
     done = subprocess.run(
         [*command, "--out", str(tmp_path / "torchrun"), "--json"], capture_output=True, text=True, timeout=120
     )
@@ -394,18 +398,18 @@ def test_data_in_memory_for_processes() -> None:
     import networkx
 
     graph = networkx.karate_club_graph()
-    logical = trained(NODES, graph, HostOptions(logical_hosts=2))
-    assert same(logical, trained(NODES, graph, HostOptions(hosts=2)))
+    logical = trained(NODES, graph, spread(logical_hosts=2))
+    assert same(logical, trained(NODES, graph, spread(hosts=2)))
     for sentences in (SENTENCES, ["too long to be the name of a file " * 20]):
         with pytest.raises(errors.InputError, match="in memory"):
-            trained(MODELS["skipgram"], sentences, HostOptions(hosts=2))
+            trained(MODELS["skipgram"], sentences, spread(hosts=2))
 
 
 def test_a_graph_in_memory_is_read_as_asked_for_once() -> None:
     """What processes find is stored already: the options of reading are no longer theirs."""
     pytest.importorskip("torch", reason="hosts as processes need torch")
     graph, options = scipy.sparse.random(30, 30, 0.2, random_state=1).tocsr(), GraphOptions(directed=True)
-    made = any2vec.fit(NODES, graph, graph=options, threads=1, hosts=HostOptions(hosts=2))
+    made = any2vec.fit(NODES, graph, graph=options, threads=1, hosts=2)
     assert made.summary["data"]["is_directed"] is True
 
 
@@ -427,4 +431,4 @@ def test_a_graph_in_memory_is_read_as_asked_for_once() -> None:
 )
 def test_bad_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(errors.InputError, match=message):
-        HostOptions(**options)
+        agreed(RoundAgreement, **options)

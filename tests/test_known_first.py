@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,12 @@ from typing import Any
 import pytest
 
 import any2vec
-from any2vec.cluster.launch import join as launch
+from any2vec.cluster.launch import join
 from any2vec.errors import InputError, JobError, StorageError
-from any2vec.sync.options.rounds import HostOptions
-from any2vec.train import launch as spread
-from any2vec.train.run import Call
+from any2vec.options.run import RunOptions
+from any2vec.train import launch
+from any2vec.train.spec import RunSpec
+from spreads import spread
 
 MODEL = any2vec.SkipGram(dim=4, min_count=1)
 
@@ -24,21 +24,21 @@ MODEL = any2vec.SkipGram(dim=4, min_count=1)
 @pytest.fixture
 def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A text; no host may be started."""
-    monkeypatch.setattr(spread, "_start", lambda *_: pytest.fail("a host was started"))
+    monkeypatch.setattr(launch, "_start", lambda *_: pytest.fail("a host was started"))
     path = tmp_path / "text.txt"
     path.write_text("the cat sat on the mat and the dog sat on the cat\n" * 20)
     return path
 
 
 def test_pytorch_is_missing(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(join.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"^Hosts as processes need PyTorch; in a clone: pip install .*/whl/cpu "):
         any2vec.fit(MODEL, text, hosts=2)
 
 
 def test_other_settings_than_those_of_the_run_to_go_on_with(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A finished run and one with a checkpoint; the data are not even looked for."""
-    monkeypatch.setattr(launch, "check_torch", lambda: None)
+    monkeypatch.setattr(join, "check_torch", lambda: None)
     out = text.parent / "out"
     any2vec.fit(MODEL, text, out=out, threads=1, epochs=1)
     for is_finished in (True, False):
@@ -72,14 +72,12 @@ def test_the_same_command_again_where_a_checkpoint_lies(text: Path) -> None:
         any2vec.fit(MODEL, text, out=out)
 
 
-def job(model: Any = MODEL, text: Any = None, **hosts: Any) -> str:
-    """What the hosts of a call compare."""
-    call = Call(
-        model=model, data="text.txt", epochs=1, threads=1, seed=1, out=None, resume=False, init=None, callback=None,
-        on_epoch=None, stage=None, checkpoint_seconds=300.0, text=text, graph=None, cache_dir=None,
-        hosts=HostOptions(**hosts), started=time.perf_counter(),
-    )  # fmt: skip
-    return call._fingerprint()
+def job(model: Any = MODEL, text: Any = None, **options: Any) -> str:
+    """What the hosts of a run compare."""
+    reading = {} if text is None else {"text": text}
+    run = RunOptions(epochs=1, threads=1)
+    spec = RunSpec(task="words", model=model, data="text.txt", reading=reading, run=run, **spread(**options))
+    return spec.fingerprint()
 
 
 @pytest.mark.parametrize(
@@ -87,16 +85,16 @@ def job(model: Any = MODEL, text: Any = None, **hosts: Any) -> str:
     [
         (lambda: job(any2vec.SkipGram(dim=5, min_count=1)), "dim = 5 and rank 0 has 4"),
         (lambda: job(any2vec.CBOW(dim=5, min_count=1)), "model = 'cbow' and rank 0 has 'skipgram'"),
-        (lambda: job(sync="mean", bits=8), "sync = 'mean' and rank 0 has 'blend'"),
+        (lambda: job(sync="mean", bits=8), "sync = 'mean' and rank 0 has none"),
         (lambda: job(overlap=True), "overlap = True and rank 0 has False"),
         (lambda: job(text=any2vec.TextOptions(lowercase=True)), "lowercase = True and rank 0 has none"),
     ],
 )
 def test_the_first_setting_in_which_hosts_differ(make: Callable[[], str], said: str) -> None:
-    alike = launch.facts(job())
-    launch.compare([alike, launch.facts(job())])
+    alike = join.facts(job())
+    join.compare([alike, join.facts(job())])
     with pytest.raises(JobError) as caught:
-        launch.compare([alike, alike, launch.facts(make())])
+        join.compare([alike, alike, join.facts(make())])
     assert str(caught.value) == f"Rank 2 has {said}; give all hosts the same command."
 
 
@@ -104,8 +102,8 @@ def test_hosts_that_torchrun_has_started_need_no_number(text: Path, monkeypatch:
     """The environment says how many: the options of several hosts are no mistake."""
     pytest.importorskip("torch")
     with pytest.raises(InputError, match=r"^--bits \(bits = 8\) is for several hosts"):
-        any2vec.fit(MODEL, text, hosts=HostOptions(bits=8))
+        any2vec.fit(MODEL, text, sync=any2vec.SyncOptions(bits=8))
     for name, value in {"RANK": "0", "WORLD_SIZE": "0"}.items():
         monkeypatch.setitem(os.environ, name, value)
     with pytest.raises(InputError, match="WORLD_SIZE must be"):
-        any2vec.fit(MODEL, text, hosts=HostOptions(bits=8))
+        any2vec.fit(MODEL, text, sync=any2vec.SyncOptions(bits=8))

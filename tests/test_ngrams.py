@@ -330,7 +330,7 @@ def test_the_command_streams_words_made_of_ngrams(trained: Path, tmp_path: Path)
     text = tmp_path / "text.txt"
     text.write_text(((trained / "text.txt").read_text() + "\n") * 8)
     told = json.loads(done(
-        "stream", str(text), "--model", "ngram", "--out", str(tmp_path / "out"), "--dim", "16",
+        "stream", "ngram", str(text), "--out", str(tmp_path / "out"), "--dim", "16",
         "--buckets", "5000", "--subsample", "0", "--batch-bytes", "16384", "--dedup", "none", "--threads", "1",
         "--quiet", "--json",
     ))  # fmt: skip
@@ -343,8 +343,6 @@ def test_the_budget_holds_the_buckets(tmp_path: Path) -> None:
     plenty = budget(StreamNGram(), 2 << 30).max_rows
     assert plenty > budget(StreamNGram(buckets=1_000_000), 2 << 30).max_rows
     (tmp_path / "text.txt").write_text("a b\n")
-    told = refused(
-        "stream", str(tmp_path / "text.txt"), "--model", "ngram", "--memory", "100MB", "--out", str(tmp_path / "out")
-    )
+    told = refused("stream", "ngram", str(tmp_path / "text.txt"), "--memory", "100MB", "--out", str(tmp_path / "out"))
     enough = int(told.split("give it ")[1].split("MB")[0])
     assert budget(StreamNGram(), enough * 1_000_000).max_rows >= 1000

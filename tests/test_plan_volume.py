@@ -25,7 +25,7 @@ from any2vec.plan.cost.volume import (
 from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.plan.sharding.striped import Deal
 from any2vec.sync.exchange import replicated
-from any2vec.sync.options.rounds import HostOptions
+from spreads import spread
 
 EPOCHS, ROUNDS, DIM = 2, 3, 12
 AGREEING = {"inspect", "pull", "reduce", "broadcast", "report", "gather"}
@@ -100,8 +100,8 @@ def test_the_plan_is_what_the_transport_counts(
 ) -> None:
     seen = Seen(monkeypatch)
     model = any2vec.SkipGram(dim=DIM, min_count=1, subsample=1e-2)
-    options = HostOptions(logical_hosts=hosts, scheme=scheme, rounds_per_epoch=ROUNDS, bits=bits, overlap=overlap)
-    summary = any2vec.fit(model, sentences(), epochs=EPOCHS, threads=1, hosts=options).summary
+    options = spread(logical_hosts=hosts, scheme=scheme, rounds_per_epoch=ROUNDS, bits=bits, overlap=overlap)
+    summary = any2vec.fit(model, sentences(), epochs=EPOCHS, threads=1, **options).summary
     rows = summary["rows"]
     assert summary["rounds"] == EPOCHS * ROUNDS
     rounds = [round_volume(scheme, rows, hosts, DIM, bits, sets) for sets in seen.sets(scheme, EPOCHS * ROUNDS)]
@@ -118,9 +118,9 @@ def test_the_plan_is_what_the_transport_counts(
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_one_host_sends_nothing(scheme: Any) -> None:
-    options = HostOptions(logical_hosts=1, scheme=scheme, rounds_per_epoch=ROUNDS)
+    options = spread(logical_hosts=1, scheme=scheme, rounds_per_epoch=ROUNDS)
     model = any2vec.SkipGram(dim=DIM, min_count=1)
-    summary = any2vec.fit(model, sentences(), epochs=1, threads=1, hosts=options).summary
+    summary = any2vec.fit(model, sentences(), epochs=1, threads=1, **options).summary
     assert sum(summary["bytes_by_kind"].values()) == 0
     assert round_volume(scheme, summary["rows"], 1, DIM, 32, all_rows(summary["rows"], 1)).total() == 0
     assert report_bytes(1, 0) == 0 and not sum(gather_bytes(scheme, summary["rows"], 1, DIM, 32).values())

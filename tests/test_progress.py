@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import any2vec
-from any2vec.sync.options.rounds import HostOptions
 from any2vec.train import progress
 from any2vec.train.progress import Recorder
 from any2vec.types import ProgressLine, Round, Span, Stats, Work
+from spreads import spread
 
 
 class Clock:
@@ -61,8 +61,8 @@ def test_a_run_says_the_same_loss_again_and_on_hosts_in_any_scheme() -> None:
     sentences = [[f"{word * 7 % 23}" for word in range(row, row + 12)] for row in range(200)]
 
     def loss(scheme: str | None) -> float:
-        hosts = None if scheme is None else HostOptions(logical_hosts=2, scheme=scheme)  # type: ignore[arg-type]
-        return float(any2vec.fit(any2vec.SkipGram(dim=8), sentences, epochs=2, threads=1, hosts=hosts).summary["loss"])
+        options = {} if scheme is None else spread(logical_hosts=2, scheme=scheme)
+        return float(any2vec.fit(any2vec.SkipGram(dim=8), sentences, epochs=2, threads=1, **options).summary["loss"])
 
     assert loss(None) == loss(None)
     assert loss("rep-base") == pytest.approx(loss("pull-opt"), rel=1e-12)

@@ -18,10 +18,11 @@ NAMES = {
     "DLRM", "DeepFM", "FactorisationMachine", "LogisticRegression",
     "ComplEx", "DistMult", "TransE", "RotatE", "DotProduct",
     "Triples", "TripleOptions", "TripleScorer", "read_triples",
-    "Clicks", "ClickSchema", "ClickScorer", "HostOptions", "TrainerOptions", "TableHosts", "read_clicks",
-    "GAMLP", "GAMLPClassifier", "NodeOptions", "NodeClassifier", "LayerOptions",
-    "stream", "StreamResult", "StreamSkipGram", "StreamNGram", "StreamCharLstm", "StreamHosts", "StreamOptions",
+    "Clicks", "ClickSchema", "ClickScorer", "read_clicks",
+    "GAMLP", "GAMLPClassifier", "NodeOptions", "NodeClassifier",
+    "stream", "StreamResult", "StreamSkipGram", "StreamNGram", "StreamCharLstm", "StreamOptions",
     "SourceOptions",
+    "HostOptions", "SyncOptions", "StorageOptions",
     "Any2VecError", "InputError", "DataError", "StorageError", "FormatError", "HostError", "Interrupted",
 }  # fmt: skip
 

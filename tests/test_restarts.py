@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from any2vec.train.job import TrainJob
 
 import any2vec
 from any2vec.errors import HostError, JobError
-from any2vec.sync.options.rounds import HostOptions
-from any2vec.train import launch as spread
+from any2vec.train import launch
 from any2vec.train.checkpoint import FILE
+from any2vec.train.spec import RunSpec
 
 MODEL = any2vec.SkipGram(dim=4, min_count=1)
 KILLED = "Rank 1 was killed by SIGKILL, perhaps for memory."
@@ -38,8 +37,8 @@ def lose(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def prepare(times: int, error: HostError | None = None, checkpoint: bool = False) -> None:
         left = [times]
 
-        def start(job: TrainJob, folder: Path, hear: Any) -> None:
-            out = Path(job.arguments["out"])
+        def start(spec: RunSpec, ranks: int, worker: str, folder: Path, on_line: Any) -> None:
+            out = spec.run.out
             if left[0]:
                 left[0] -= 1
                 out.mkdir(exist_ok=True)
@@ -47,9 +46,9 @@ def lose(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
                     (out / FILE).touch()
                 raise error or HostError(KILLED)
             (out / FILE).unlink(missing_ok=True)
-            any2vec.fit(job.model, job.data[0], out=out, threads=1, epochs=1, resume=job.arguments["resume"])
+            any2vec.fit(spec.model, spec.data[0], out=out, threads=1, epochs=1, resume=spec.run.resume)
 
-        monkeypatch.setattr(spread, "_start", start)
+        monkeypatch.setattr(launch, "_start", start)
 
     monkeypatch.setitem(sys.modules, "torch", find_torch())
     return prepare
@@ -65,7 +64,7 @@ def find_torch() -> Any:
 
 def run(text: Path, **options: Any) -> any2vec.FitResult:
     out = text.parent / "out" if options.pop("keep", True) else None
-    return any2vec.fit(MODEL, text, out=out, threads=1, hosts=HostOptions(hosts=2, **options))
+    return any2vec.fit(MODEL, text, out=out, threads=1, hosts=any2vec.HostOptions(hosts=2, **options))
 
 
 def test_a_restart_is_told_at_once_and_counted(

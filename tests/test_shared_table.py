@@ -32,12 +32,13 @@ from any2vec.train import progress
 from any2vec.train.out_of_core import table_budget
 from any2vec.train.out_of_core.shared_table import held_twice
 from ended_runs import stops_after
+from spreads import spread
 
 NUM_TRAIN, NUM_TEST = 6000, 400
 MODEL = any2vec.ComplEx(dim=32, batch_size=200)
 SMALL = any2vec.RotatE(dim=8, batch_size=100, num_negatives=30, degree_share=0.5)
-MEMORY: dict[str, Any] = {"epochs": 2, "threads": 1, "memory": "2GB"}
-TWO = any2vec.TableHosts(logical_hosts=2)
+MEMORY: dict[str, Any] = {"epochs": 2, "threads": 1, "storage": "2GB"}
+TWO = any2vec.HostOptions(logical_hosts=2)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +91,7 @@ def test_hosts_learn_nearly_as_much_as_one(
     """
     lay_out(partitions, capacity, monkeypatch)
     whole = evaluate_triple_file(any2vec.fit(MODEL, files[0], epochs=20, threads=1).scorer, files[1]).mrr
-    spread = any2vec.TableHosts(logical_hosts=hosts)
+    spread = any2vec.HostOptions(logical_hosts=hosts)
     result = any2vec.fit(MODEL, files[0], out=tmp_path / "out", hosts=spread, **(MEMORY | {"epochs": 20}))
     assert evaluate_triple_file(result.scorer, files[1]).mrr > share * whole
     summary = result.summary
@@ -132,7 +133,7 @@ def test_processes_have_the_bits_of_logical_hosts(files: tuple[Path, Path], tmp_
 
 def test_one_host_is_a_run_as_ever(files: tuple[Path, Path], tmp_path: Path) -> None:
     alone = any2vec.fit(SMALL, files[0], out=tmp_path / "out", **MEMORY)
-    one = any2vec.fit(SMALL, files[0], out=tmp_path / "one", hosts=any2vec.TableHosts(logical_hosts=1), **MEMORY)
+    one = any2vec.fit(SMALL, files[0], out=tmp_path / "one", hosts=any2vec.HostOptions(logical_hosts=1), **MEMORY)
     assert same(one, alone)
 
 
@@ -175,7 +176,7 @@ def test_a_stop_is_at_the_end_of_a_round(files: tuple[Path, Path], tmp_path: Pat
     with pytest.raises(InputError, match="unfinished run of several hosts; go on with as many"):
         any2vec.fit(SMALL, files[0], out=out, resume=True, **MEMORY)
     with pytest.raises(InputError, match="is of a run with hosts = 2, this one has 3"):
-        any2vec.fit(SMALL, files[0], out=out, resume=True, hosts=any2vec.TableHosts(logical_hosts=3), **MEMORY)
+        any2vec.fit(SMALL, files[0], out=out, resume=True, hosts=any2vec.HostOptions(logical_hosts=3), **MEMORY)
     went_on = any2vec.fit(SMALL, files[0], out=out, resume=True, hosts=TWO, **MEMORY)
     assert went_on.summary["items"] == 2 * NUM_TRAIN and not list(out.glob("host-*"))
     assert went_on.summary["partition_bytes_sent"] == went_on.summary["partition_bytes_planned"] > 0
@@ -315,18 +316,24 @@ def test_too_many_hosts() -> None:
 
 def test_what_is_refused(files: tuple[Path, Path], tmp_path: Path) -> None:
     for options, said in (
-        ({"hosts": TWO}, "say how much memory each may have, as memory 2GB"),
+        ({"logical_hosts": 2}, "say how much memory each may have, as memory 2GB"),
         (
-            {"hosts": TWO, "memory": "2GB", "order": "hilbert"},
+            {"logical_hosts": 2, "memory": "2GB", "order": "hilbert"},
             "order hilbert is for one host; several hosts have a plan",
         ),
-        ({"hosts": TWO, "memory": "2GB"}, "say which one, as out"),
-        ({"hosts": TWO, "memory": "1MB", "out": tmp_path / "out"}, r"shared by 2 hosts, needs memory \d+MB at least"),
-        ({"hosts": any2vec.HostOptions(logical_hosts=2), "memory": "2GB"}, r"hosts of rotate are TableHosts\(...\)"),
-        ({"hosts": any2vec.TableHosts(link="1Gbit"), "memory": "2GB"}, "--link .* is for several hosts"),
+        ({"logical_hosts": 2, "memory": "2GB"}, "say which one, as out"),
+        (
+            {"logical_hosts": 2, "memory": "1MB", "out": tmp_path / "out"},
+            r"shared by 2 hosts, needs memory \d+MB at least",
+        ),
+        (
+            {"logical_hosts": 2, "sync": "mean", "memory": "2GB"},
+            r"rotate has no --sync \(sync\): hosts exchange",
+        ),
+        ({"link": "1Gbit", "memory": "2GB"}, "--link .* is for several hosts"),
     ):
         with pytest.raises(InputError, match=said):
-            any2vec.fit(SMALL, files[0], **options)  # type: ignore[arg-type]
+            any2vec.fit(SMALL, files[0], **spread(**options))
     assert not (tmp_path / "out").exists()
 
 
@@ -337,8 +344,9 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
     out = str(tmp_path / "out")
     train = [
         "train",
+        "complex",
         str(files[0]),
-        *["--model", "complex", "--dim", "8", "--epochs", "2", "--threads", "1", "--out"],
+        *["--dim", "8", "--epochs", "2", "--threads", "1", "--out"],
         out,
     ]
     found = CliRunner().invoke(app, [*train, "--memory", "2GB", "--logical-hosts", "2", "--quiet", "--json"])

@@ -12,19 +12,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from any2vec.sync.options.stream_hosts import StreamHosts
 
+import any2vec
 from any2vec.errors import InputError
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.models.stream.word_config import StreamCharLstm, StreamNGram
-from any2vec.tasks.stream.hosts.crew import check_model
+from any2vec.sync.options.streams import StreamAgreement
+from any2vec.tasks.stream.crew import check_model
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.stream import stream
+from spreads import agreed
 
 MODEL = StreamSkipGram(dim=8, window=3, subsample=0.0, learning_rate=0.075, rate_words=1_000_000)
 OPTIONS: dict[str, Any] = {
-    "threads": 1, "linger": 0, "batch_bytes": 2000, "min_count": 2, "memory": "20MB", "checkpoint_seconds": 0.01,
-    "snapshot_seconds": 1e6,
+    "threads": 1, "linger": 0, "batch_bytes": 2000, "min_count": 2, "checkpoint_seconds": 0.01, "snapshot_seconds": 1e6,
 }  # fmt: skip
 
 
@@ -38,9 +39,12 @@ def text_file(path: Path, lines: int, seed: int) -> Path:
 
 def test_one_trainer_in_step_is_a_single_process_to_the_last_bit(tmp_path: Path) -> None:
     file = text_file(tmp_path / "text.txt", 900, 1)
-    alone = stream(MODEL, str(file), options=StreamOptions(**OPTIONS))
-    hosts = StreamHosts(logical_hosts=1, servers=2, sync="sync")
-    spread = stream(MODEL, str(file), options=StreamOptions(**OPTIONS), hosts=hosts, out=tmp_path / "out")
+    alone = stream(MODEL, str(file), options=StreamOptions(**OPTIONS), storage="20MB")
+    hosts = any2vec.HostOptions(logical_hosts=1, servers=2)
+    spread = stream(
+        MODEL, str(file), options=StreamOptions(**OPTIONS), hosts=hosts, sync="sync", storage="20MB",
+        out=tmp_path / "out",
+    )  # fmt: skip
     assert alone is not None and spread is not None
     assert list(spread.embeddings.keys) == list(alone.embeddings.keys)
     assert np.array_equal(spread.embeddings.vectors, alone.embeddings.vectors)
@@ -53,8 +57,9 @@ def test_one_trainer_in_step_is_a_single_process_to_the_last_bit(tmp_path: Path)
 @pytest.mark.parametrize("sync", ["async", "bounded", "dense", "sync"])
 def test_several_trainers_learn_what_one_learns(tmp_path: Path, sync: Any) -> None:
     files = [str(text_file(tmp_path / f"{number}.txt", 500, number)) for number in range(2)]
-    alone = stream(MODEL, files, options=StreamOptions(**OPTIONS))
-    spread = stream(MODEL, files, options=StreamOptions(**OPTIONS), hosts=StreamHosts(logical_hosts=2, sync=sync))
+    alone = stream(MODEL, files, options=StreamOptions(**OPTIONS), storage="20MB")
+    hosts = any2vec.HostOptions(logical_hosts=2)
+    spread = stream(MODEL, files, options=StreamOptions(**OPTIONS), hosts=hosts, sync=sync, storage="20MB")
     assert alone is not None and spread is not None
     assert spread.summary["words"] == alone.summary["words"] and spread.summary["sync"] == sync
     assert sorted(spread.embeddings.keys) == sorted(alone.embeddings.keys)
@@ -75,18 +80,18 @@ def test_several_trainers_learn_what_one_learns(tmp_path: Path, sync: Any) -> No
 )
 def test_options_that_would_do_nothing_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        StreamHosts(**options)
+        agreed(StreamAgreement, **options)
 
 
 def test_what_cannot_be_spread_is_refused() -> None:
     with pytest.raises(InputError, match="by one process"):
-        check_model(StreamNGram(dim=8), StreamHosts(logical_hosts=2))
+        check_model(StreamNGram(dim=8), StreamAgreement(trainers=2))
     with pytest.raises(InputError, match="--sync sync"):
-        check_model(StreamCharLstm(dim=8), StreamHosts(logical_hosts=2, sync="async"))
+        check_model(StreamCharLstm(dim=8), StreamAgreement(trainers=2, sync="async"))
     with pytest.raises(InputError, match="several hosts"):
-        stream(MODEL, ["none"], hosts=StreamHosts(servers=2))
+        stream(MODEL, ["none"], hosts=any2vec.HostOptions(servers=2))
     with pytest.raises(InputError, match="this one alone"):
-        stream(MODEL, [["a line"]], hosts=StreamHosts(hosts=1))
+        stream(MODEL, [["a line"]], hosts=1)
 
 
 def test_a_killed_server_costs_no_line_and_no_line_twice(tmp_path: Path) -> None:
@@ -94,7 +99,7 @@ def test_a_killed_server_costs_no_line_and_no_line_twice(tmp_path: Path) -> None
     files = [text_file(tmp_path / f"{number}.txt", 700, number) for number in range(2)]
     out = tmp_path / "out"
     command = [
-        sys.executable, "-m", "any2vec", "stream", *map(str, files), "--model", "skipgram", "--dim", "8", "--out",
+        sys.executable, "-m", "any2vec", "stream", "skipgram", *map(str, files), "--dim", "8", "--out",
         str(out), "--quiet", "--threads", "1", "--linger", "0.1", "--batch-bytes", "1000", "--min-count", "2",
         "--memory", "20MB", "--checkpoint-seconds", "0.05", "--log-ids", "--dedup", "none", "--rate", "250",
         "--hosts", "1", "--servers", "1", "--restarts", "1",

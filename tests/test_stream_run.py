@@ -59,10 +59,14 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def train(source: Any, out: Path | None = None, dedup: str = "id", **options: Any) -> StreamResult:
-    given = {"threads": 1, "linger": 0, "batch_bytes": 2000, "min_count": 2, "memory": "20MB"} | options
+def train(
+    source: Any, out: Path | None = None, dedup: str = "id", memory: str = "20MB", **options: Any
+) -> StreamResult:
+    given = {"threads": 1, "linger": 0, "batch_bytes": 2000, "min_count": 2} | options
     reading = SourceOptions(dedup=dedup)  # type: ignore[arg-type]
-    return stream(StreamSkipGram(dim=8), str(source), out=out, options=StreamOptions(**given), reading=reading)
+    return stream(
+        StreamSkipGram(dim=8), str(source), out=out, options=StreamOptions(**given), reading=reading, storage=memory
+    )
 
 
 class Fed:
@@ -322,7 +326,7 @@ def test_commands_answer_while_a_followed_file_grows(tmp_path: Path) -> None:
     log, out = tmp_path / "log.txt", tmp_path / "out"
     log.write_text("tea pot\n" * 40)
     command = [
-        sys.executable, "-m", "any2vec", "stream", str(log), "--model", "skipgram", "--dim", "4", "--follow", "--out",
+        sys.executable, "-m", "any2vec", "stream", "skipgram", str(log), "--dim", "4", "--follow", "--out",
         str(out), "--min-count", "2", "--linger", "0.1", "--snapshot-seconds", "0.01", "--threads", "1", "--json",
         "--drift-words", "tea,none",
     ]  # fmt: skip
@@ -345,7 +349,7 @@ def test_commands_answer_while_a_followed_file_grows(tmp_path: Path) -> None:
     assert (summary["ended_by"], summary["words"], summary["vocabulary"]) == ("SIGTERM", 160, 3)
     records = [json.loads(line) for line in (out / "progress.jsonl").read_text().splitlines()]
     assert list(records[-1]["drift"]) == ["tea"] and records[-1]["snapshot"] == snapshots.names(out)[-1]
-    assert done("stream", str(log), "--model", "skipgram", "--dim", "4", "--out", str(out), "--min-count", "2",
+    assert done("stream", "skipgram", str(log), "--dim", "4", "--out", str(out), "--min-count", "2",
                 "--linger", "0.1", "--threads", "1", "--resume", "--quiet")  # fmt: skip
     assert json.loads((out / "stream.json").read_text())["summary"]["words"] == 160
 
@@ -383,8 +387,8 @@ def test_records_are_rotated(text: Path, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(stream_progress, "LOG_BYTES", 3000)
     out = tmp_path / "out"
     heard: list[stream_progress.StreamProgress] = []
-    options = StreamOptions(threads=1, linger=0, batch_bytes=1000, min_count=2, memory="20MB")
-    stream(StreamSkipGram(dim=8), text, out=out, options=options, callback=heard.append)
+    options = StreamOptions(threads=1, linger=0, batch_bytes=1000, min_count=2)
+    stream(StreamSkipGram(dim=8), text, out=out, options=options, storage="20MB", callback=heard.append)
     logs = [out / "progress.1.jsonl", out / "progress.jsonl"]
     assert all(path.stat().st_size < 5000 for path in logs)
     told = [json.loads(line) for path in logs for line in path.read_text().splitlines()]
@@ -397,8 +401,8 @@ def test_several_sources_are_told_apart(text: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("".join(line + "\n" for line in lines_of(500, seed=2)))
     out = tmp_path / "out"
-    options = StreamOptions(threads=1, batch_bytes=1000, min_count=2, memory="20MB", log_ids=True)
-    found = stream("skipgram", [text, other], out=out, options=options)
+    options = StreamOptions(threads=1, batch_bytes=1000, min_count=2, log_ids=True)
+    found = stream("skipgram", [text, other], out=out, options=options, storage="20MB")
     sources = found.summary["sources"]
     assert [sources[str(path)]["lines"] for path in (text, other)] == [3000, 500]
     assert sources[str(other)]["words"] == len(other.read_text().split())
@@ -452,17 +456,17 @@ def test_nothing_comes_of_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        ([], "Say what to train on"),
-        (["TEXT"], "Say which model to train"),
-        (["TEXT", "--model", "skipgram"], "Say where the result goes"),
-        (["TEXT", "--model", "skipgramm", "--out", "OUT"], "model must be one of skipgram"),
-        (["nowhere.txt", "--model", "skipgram", "--out", "OUT"], "There is no file nowhere.txt"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--memory", "1kB"], "memory must be at least 1MiB"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--memory", "2MB", "--dim", "999"], "has room for"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--seconds", "0"], "seconds must be a number in (0"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--resume", "--overwrite"], "give one of the two"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--bad-bytes", "error"], "bad_bytes must be replace or skip"),
-        (["TEXT", "--model", "skipgram", "--out", "OUT", "--rate", "-1"], "rate must be a number"),
+        (["skipgram"], "Say what to train on"),
+        (["TEXT"], "The model comes before the input, as in any2vec stream skipgram"),
+        (["skipgram", "TEXT"], "Say where the result goes"),
+        (["skipgramm", "TEXT", "--out", "OUT"], "There is no model 'skipgramm' here; did you mean 'skipgram'"),
+        (["skipgram", "nowhere.txt", "--out", "OUT"], "There is no file or folder nowhere.txt"),
+        (["skipgram", "TEXT", "--out", "OUT", "--memory", "1kB"], "memory must be at least 1MiB"),
+        (["skipgram", "TEXT", "--out", "OUT", "--memory", "2MB", "--dim", "999"], "has room for"),
+        (["skipgram", "TEXT", "--out", "OUT", "--seconds", "0"], "seconds must be a number in (0"),
+        (["skipgram", "TEXT", "--out", "OUT", "--resume", "--overwrite"], "give one of the two"),
+        (["skipgram", "TEXT", "--out", "OUT", "--bad-bytes", "error"], "bad_bytes must be replace or skip"),
+        (["skipgram", "TEXT", "--out", "OUT", "--rate", "-1"], "rate must be a number"),
     ],
 )
 def test_bad_input_is_one_sentence(arguments: list[str], sentence: str, text: Path, tmp_path: Path) -> None:
@@ -474,7 +478,7 @@ def test_bad_input_is_one_sentence(arguments: list[str], sentence: str, text: Pa
 @pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_a_summary_says_what_was_done(text: Path, tmp_path: Path) -> None:
     summary = json.loads(
-        done("stream", str(text), "--model", "skipgram", "--out", str(tmp_path / "out"), "--json", "--min-count", "2",
+        done("stream", "skipgram", str(text), "--out", str(tmp_path / "out"), "--json", "--min-count", "2",
              "--memory", "50MB", "--dim", "8")
     )  # fmt: skip
     assert summary["words"] == len(text.read_text().split()) and summary["delivery"] == "exactly once"

@@ -13,7 +13,7 @@ import any2vec
 from agreeing import convex, planted, run_hosts, start_tables, stored, works
 from any2vec import SkipGram
 from any2vec.sync.options.names import MERGES, SYNCS
-from any2vec.sync.options.rounds import HostOptions
+from spreads import spread
 
 HOSTS = 4
 EXACT = [
@@ -132,8 +132,8 @@ def test_a_real_fit_learns(sync: str) -> None:
     rng = np.random.default_rng(1)
     sentences = [[str(word) for word in (rng.integers(0, 30, 10) * 10 + rng.integers(10))] for _ in range(300)]
     model = SkipGram(dim=16, learning_rate=0.4)
-    hosts = HostOptions(logical_hosts=HOSTS, sync=sync, rounds_per_epoch=3)
-    short, long = (any2vec.fit(model, sentences, epochs=epochs, threads=1, hosts=hosts) for epochs in (1, 8))
+    options = spread(logical_hosts=HOSTS, sync=sync, rounds_per_epoch=3)
+    short, long = (any2vec.fit(model, sentences, epochs=epochs, threads=1, **options) for epochs in (1, 8))
     assert long.summary["loss"] < short.summary["loss"] - 0.02
     assert long.summary["sync"] == sync and long.summary["scheme"] is None
     assert long.summary["bytes_by_kind"]["rows"] > 0

@@ -12,7 +12,8 @@ from agreeing import DIM, ROWS, STEPS, Tables, convex, run_hosts, spread, start_
 from any2vec.errors import InputError
 from any2vec.plan.order.groups import butterfly_groups, group_size, mixing_rounds, random_groups, topology_groups
 from any2vec.sync.options.names import MERGES, SYNCS, Gaia, Groups, Leader, Server, parse_sync
-from any2vec.sync.options.rounds import HostOptions
+from any2vec.sync.options.rounds import RoundAgreement
+from spreads import agreed
 
 # DS-Sync
 
@@ -406,8 +407,8 @@ def test_names_and_what_they_stand_for() -> None:
     assert parse_sync("leader:c1=1:every=2") == Leader(every=2, c1=1)
     assert parse_sync("server:bounded:3") == Server("bounded", 3) and parse_sync("server:async") == Server("async")
     for name in SYNCS:
-        assert HostOptions(sync=name).form(4) == ("pull-opt" if name in MERGES else None)
-    assert HostOptions(sync="mean", scheme="rep-opt").form(4) == "rep-opt"
+        assert RoundAgreement(sync=name).form(4) == ("pull-opt" if name in MERGES else None)
+    assert RoundAgreement(sync="mean", scheme="rep-opt").form(4) == "rep-opt"
 
 
 @pytest.mark.parametrize(
@@ -427,7 +428,7 @@ def test_names_and_what_they_stand_for() -> None:
 )  # fmt: skip
 def test_wrong_names_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        HostOptions(**options)
+        agreed(RoundAgreement, **options)
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from any2vec.sync.exchange.frequent import FrequentRows, rows_of_sync
 from any2vec.sync.exchange.served import Served
 from any2vec.sync.exchange.server import ParameterServer
 from any2vec.sync.exchange.server_mean import AveragingServer
-from any2vec.sync.options.rounds import HostOptions
 from any2vec.train import progress
 from any2vec.types import ProgressLine, Round, Span, Work
+from spreads import spread
 
 ROWS, DIM, HOSTS = 11, 3, 4
 WORDS = [f"w{rank}" for rank in range(150)]
@@ -34,9 +34,10 @@ def sentences() -> list[list[str]]:
 
 def fit(sync: str, model: Any = None, epochs: int = 2, hosts: int = HOSTS, **options: Any) -> any2vec.FitResult:
     kept = {name: options.pop(name) for name in ("out", "resume", "checkpoint_seconds", "callback") if name in options}
-    spread = HostOptions(logical_hosts=hosts, sync=sync, **options)
     model = model or any2vec.SkipGram(dim=8, min_count=1)
-    return any2vec.fit(model, sentences(), epochs=epochs, threads=1, hosts=spread, **kept)
+    return any2vec.fit(
+        model, sentences(), epochs=epochs, threads=1, **spread(logical_hosts=hosts, sync=sync, **options), **kept
+    )
 
 
 def assert_same(found: any2vec.FitResult, expected: any2vec.FitResult) -> None:
@@ -84,9 +85,9 @@ def test_hosts_learn_together(sync: str) -> None:
     rng = np.random.default_rng(1)
     groups = [[f"{letter}{number}" for number in range(10)] for letter in "ab"]
     data = [[str(word) for word in rng.choice(groups[number % 2], 10)] for number in range(800)]
-    spread = HostOptions(logical_hosts=HOSTS, sync=sync, rounds_per_epoch=8)
+    options = spread(logical_hosts=HOSTS, sync=sync, rounds_per_epoch=8)
     model = any2vec.SkipGram(dim=8, min_count=1, subsample=0, learning_rate=0.01)
-    embeddings = any2vec.fit(model, data, epochs=10, threads=1, hosts=spread).embeddings
+    embeddings = any2vec.fit(model, data, epochs=10, threads=1, **options).embeddings
     words = [word for group in groups for word in group]
     own = [found[0] == word[0] for word in words for found, _ in embeddings.nearest(word, 5)]
     assert np.mean(own) > 0.9  # 0.47 by chance; which pushes meet depends on the clock

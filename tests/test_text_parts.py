@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from any2vec.plan.order.chunks import keep_rest
 
 import any2vec
 from any2vec import errors
@@ -25,10 +24,10 @@ from any2vec.data.text.shards import cut_text
 from any2vec.data.text.text import encode_text
 from any2vec.kernels.text.tokens import first_uses
 from any2vec.plan.order.shares import keep_rest
-from any2vec.sync.options.rounds import HostOptions
 from any2vec.tasks.words.parts import prepare_part
 from any2vec.tasks.words.prepare import Prepared, prepare
 from any2vec.types import Progress
+from spreads import spread
 
 sys.path.insert(0, str(Path(__file__).parent))
 from naive import tokens as naive
@@ -84,7 +83,7 @@ def check_same(parts: list[Prepared], whole: Prepared) -> None:
         assert list(part.keys) == list(whole.keys)
         assert part.counts.tolist() == whole.counts.tolist()
         assert (part.keep == whole.keep).all() and part.block == whole.block
-        assert origin_free(part.facts) == origin_free(whole.facts)
+        assert origin_free(part.metadata) == origin_free(whole.metadata)
         assert part.bounds == bounds and part.source.num_positions == whole.source.num_positions
         start, stop = bounds[rank], bounds[rank + 1]
         tokens, begin, end, offset = part.source.piece(0, start, stop)
@@ -203,7 +202,7 @@ def test_what_a_host_keeps(text: Path, cache: Path) -> None:
         tokens = part.source.tokens  # type: ignore[attr-defined]
         assert len(tokens) == bounds[rank + 1] - bounds[rank] < 0.6 * whole.source.num_positions
         assert isinstance(root(tokens), mmap.mmap)
-        assert len(part.keys) == int((whole.counts >= 5).sum()) < whole.facts["num_types"]
+        assert len(part.keys) == int((whole.counts >= 5).sum()) < whole.metadata["num_types"]
         with pytest.raises(IndexError, match="another part"):
             part.source.piece(0, 0, whole.source.num_positions)
     header = 128
@@ -218,7 +217,7 @@ def test_parts_are_found_in_the_cache(text: Path, cache: Path, monkeypatch: pyte
     monkeypatch.setattr("any2vec.data.text.shards.Encoding", None)
     again = read_parts(text, 3)
     assert sorted(path for path in cache.rglob("*")) == files
-    assert [part.facts for part in first] == [part.facts for part in again]
+    assert [part.metadata for part in first] == [part.metadata for part in again]
 
 
 def test_first_uses() -> None:
@@ -230,8 +229,8 @@ def test_first_uses() -> None:
 # ---- training ---------------------------------------------------------------------------------------------------
 
 
-def trained(data: Any, hosts: HostOptions, model: Any = MODEL, **more: Any) -> any2vec.FitResult:
-    return any2vec.fit(model, data, epochs=2, threads=1, seed=3, hosts=hosts, **more)
+def trained(data: Any, options: dict[str, Any], model: Any = MODEL, **more: Any) -> any2vec.FitResult:
+    return any2vec.fit(model, data, epochs=2, threads=1, seed=3, **options, **more)
 
 
 def same(one: any2vec.FitResult, other: any2vec.FitResult) -> bool:
@@ -246,14 +245,14 @@ def same(one: any2vec.FitResult, other: any2vec.FitResult) -> bool:
 def test_parts_train_the_bits_of_a_whole_read_with_the_same_bounds(
     text: Path, model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spread = {"logical_hosts": 3, "rounds_per_epoch": 3}
-    parts = trained(text, HostOptions(**spread, read="parts"), model)
+    hosts = {"logical_hosts": 3, "rounds_per_epoch": 3}
+    parts = trained(text, spread(**hosts, read="parts"), model)
     bounds = read_parts(text, 3, model)[0].bounds
-    elsewhere = trained(text, HostOptions(**spread), model)
+    elsewhere = trained(text, spread(**hosts), model)
     monkeypatch.setattr(
-        "any2vec.train.run.prepare", lambda *data, **more: replace(prepare(*data, **more), bounds=bounds)
+        "any2vec.tasks.words.prepare.prepare", lambda *data, **more: replace(prepare(*data, **more), bounds=bounds)
     )
-    whole = trained(text, HostOptions(**spread), model)
+    whole = trained(text, spread(**hosts), model)
     assert same(parts, whole) and not same(parts, elsewhere)
     assert parts.summary["items"] == whole.summary["items"]
     assert parts.summary["data"]["digest"] == whole.summary["data"]["digest"]
@@ -264,14 +263,13 @@ def test_parts_train_the_bits_of_a_whole_read_with_the_same_bounds(
 
 
 def test_one_host_reads_one_part(text: Path) -> None:
-    one = HostOptions(hosts=1)
-    assert same(trained(text, one), trained(text, replace(one, read="parts")))
+    assert same(trained(text, spread(hosts=1)), trained(text, spread(hosts=1, read="parts")))
 
 
 def test_processes_are_logical_hosts(text: Path) -> None:
     pytest.importorskip("torch", reason="hosts as processes need torch")
-    logical = trained(str(text), HostOptions(logical_hosts=2, **PARTS))
-    local = trained(str(text), HostOptions(hosts=2, **PARTS))
+    logical = trained(str(text), spread(logical_hosts=2, **PARTS))
+    local = trained(str(text), spread(hosts=2, **PARTS))
     assert same(logical, local)
     for name in ("bytes_by_kind", "bytes_by_phase", "items", "data"):
         assert logical.summary[name] == local.summary[name], name
@@ -281,7 +279,7 @@ class _StopError(Exception):
     """Ends a run from within."""
 
 
-def stopped(data: Any, out: Path, hosts: HostOptions, after: int) -> None:
+def stopped(data: Any, out: Path, options: dict[str, Any], after: int) -> None:
     heard: list[Progress] = []
 
     def hear(record: Progress) -> None:
@@ -290,29 +288,29 @@ def stopped(data: Any, out: Path, hosts: HostOptions, after: int) -> None:
             raise _StopError
 
     with pytest.raises(_StopError):
-        trained(data, hosts, out=out, checkpoint_seconds=1e-9, callback=hear)
+        trained(data, options, out=out, checkpoint_seconds=1e-9, callback=hear)
 
 
 def test_resume(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many hosts: the same bits. Others cannot share out what is left, unless they read the text whole."""
     monkeypatch.setattr("any2vec.train.progress.RECORD_SECONDS", 0.0)
-    spread, out = HostOptions(logical_hosts=3, rounds_per_epoch=4, **PARTS), tmp_path / "out"
-    whole = trained(text, spread)
-    stopped(text, out, spread, 3)
+    options, out = spread(logical_hosts=3, rounds_per_epoch=4, **PARTS), tmp_path / "out"
+    whole = trained(text, options)
+    stopped(text, out, options, 3)
     with pytest.raises(errors.InputError, match=r"epoch of 3 hosts, and 2 hosts .* or with read whole"):
-        trained(text, replace(spread, logical_hosts=2), out=out, resume=True)
-    assert same(trained(text, spread, out=out, resume=True), whole)
-    assert same(trained(text, spread, out=out, resume=True), whole)  # it is finished
+        trained(text, spread(logical_hosts=2, rounds_per_epoch=4, **PARTS), out=out, resume=True)
+    assert same(trained(text, options, out=out, resume=True), whole)
+    assert same(trained(text, options, out=out, resume=True), whole)  # it is finished
 
-    stopped(text, tmp_path / "other", spread, 3)
-    other = trained(text, HostOptions(logical_hosts=2), out=tmp_path / "other", resume=True)
+    stopped(text, tmp_path / "other", options, 3)
+    other = trained(text, spread(logical_hosts=2), out=tmp_path / "other", resume=True)
     assert other.summary["items"] == whole.summary["items"]
 
-    stopped(text, tmp_path / "changed", spread, 3)
+    stopped(text, tmp_path / "changed", options, 3)
     lines = text.read_text().splitlines()
     text.write_text("\n".join([lines[1], lines[0], *lines[2:]]) + "\n")
     with pytest.raises(errors.InputError, match=r"is of a run with data\."):
-        trained(text, spread, out=tmp_path / "changed", resume=True)
+        trained(text, options, out=tmp_path / "changed", resume=True)
 
 
 def test_what_is_left_stays_where_it_is() -> None:
@@ -394,20 +392,24 @@ def test_hosts_that_see_other_files(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_in_parts(text: Path, tmp_path: Path) -> None:
-    spread = HostOptions(logical_hosts=2, **PARTS)
+    options = spread(logical_hosts=2, **PARTS)
     edges = tmp_path / "edges.tsv"
     edges.write_text("a\tb\nb\tc\nc\ta\n")
     corpus = encode_text(text)
     for model, data, message in (
-        (any2vec.DeepWalk(dim=8), edges, "read parts is for text, and deepwalk reads a graph"),
+        (
+            any2vec.DeepWalk(dim=8),
+            edges,
+            "deepwalk has no --read (read): it reads a graph, and read parts is for",
+        ),
         (MODEL, corpus, "is encoded already"),
         (MODEL, [["a", "b"], ["b", "a"]], "Sentences in memory cannot be read in parts"),
         (MODEL, "-", "Standard input cannot be read in parts"),
     ):
         with pytest.raises(errors.InputError, match=re.escape(message)):
-            trained(data, spread, model)
+            trained(data, options, model)
     with pytest.raises(errors.InputError, match="read must be one of whole, parts"):
-        HostOptions(read="half")  # type: ignore[arg-type]
+        spread(read="half")
 
 
 def test_a_pipe_is_refused(tmp_path: Path) -> None:

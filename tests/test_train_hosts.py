@@ -22,13 +22,14 @@ from any2vec.sync.base.copying import put_lists
 from any2vec.sync.base.crew import Crew
 from any2vec.sync.drivers import rounds
 from any2vec.sync.exchange.replicated import Replicated
-from any2vec.sync.options.rounds import HostOptions
 from any2vec.sync.rules.block import Block, Rule
-from any2vec.train import host, keeper, spread
-from any2vec.train import launch as spread
+from any2vec.train import launch, run
 from any2vec.train.checkpoint import Checkpoint, Place, load_checkpoint, run_needs, save_checkpoint
-from any2vec.train.run import Call
+from any2vec.train.in_memory import keeper
+from any2vec.train.in_memory.program import InMemoryProgram
+from any2vec.train.spec import Request
 from any2vec.types import ProgressLine, Round, Span, Stats, Work
+from spreads import spread
 
 MODEL = any2vec.SkipGram(dim=8, window=3, min_count=1)
 HOSTS: dict[str, Any] = {"logical_hosts": 3, "rounds_per_epoch": 3, "scheme": "pull-opt"}
@@ -51,7 +52,7 @@ def stop_at(progress: float, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def heard(self: keeper.Keeper, work: Work[Span], stats: Stats) -> None:
         if work.progress > progress:
-            self.stop_signal = signal.SIGINT
+            self.asked.stop_signal = signal.SIGINT
         hear(self, work, stats)
 
     monkeypatch.setattr(keeper.Keeper, "heard", heard)
@@ -61,30 +62,30 @@ def test_who_stops_leaves_a_checkpoint_whoever_is_slow(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rank 0 still waits for rank 2 when rank 1 has said all: nobody may leave before the file is written."""
-    out, state = tmp_path / "out", host.Host.state
+    out, state = tmp_path / "out", InMemoryProgram.state
 
-    def slowly(self: host.Host) -> Any:
+    def slowly(self: InMemoryProgram) -> Any:
         time.sleep(0.3 * (self.transport.rank == 2))
         return state(self)
 
-    monkeypatch.setattr(host.Host, "state", slowly)
+    monkeypatch.setattr(InMemoryProgram, "state", slowly)
     stop_at(0.3, monkeypatch)
     with pytest.raises(Interrupted, match=r"out/checkpoint\.safetensors holds the work so far"):
-        trained(text, hosts=HostOptions(**HOSTS), out=out)
+        trained(text, **spread(**HOSTS), out=out)
     monkeypatch.undo()
     assert (out / "checkpoint.safetensors").exists()
-    went_on = trained(text, hosts=HostOptions(**HOSTS), out=out, resume=True)
-    assert (went_on.embeddings.vectors == trained(text, hosts=HostOptions(**HOSTS)).embeddings.vectors).all()
+    went_on = trained(text, **spread(**HOSTS), out=out, resume=True)
+    assert (went_on.embeddings.vectors == trained(text, **spread(**HOSTS)).embeddings.vectors).all()
 
 
 def test_hosts_that_do_not_all_find_the_checkpoint(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, find = tmp_path / "out", host.Host._checkpoint
+    out, find = tmp_path / "out", InMemoryProgram._checkpoint
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
         stop_at(0.3, patch)
-        trained(text, hosts=HostOptions(**HOSTS), out=out)
-    monkeypatch.setattr(host.Host, "_checkpoint", lambda self: None if self.transport.rank == 2 else find(self))
+        trained(text, **spread(**HOSTS), out=out)
+    monkeypatch.setattr(InMemoryProgram, "_checkpoint", lambda self: None if self.transport.rank == 2 else find(self))
     with pytest.raises(JobError, match="Rank 2 does not find the checkpoint from which rank 0 goes on"):
-        trained(text, hosts=HostOptions(**HOSTS), out=out, resume=True)
+        trained(text, **spread(**HOSTS), out=out, resume=True)
 
 
 def test_torchrun_starts_again_without_overwrite(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,18 +113,21 @@ def test_a_run_with_restarts_does_not_take_the_former_result_for_its_own(
 @pytest.mark.parametrize("line", ["[Gloo] Rank 0 is connected to 1 peer ranks.", "", "17", '"stage"', "[1, 2]"])
 def test_what_a_library_prints_at_rank_0_ends_no_run(line: str) -> None:
     """Some releases of torch greet on standard output, on which rank 0 tells how far it is."""
-    assert spread.told_by(line) == {} and spread.told_by('{"stage": ["reading", 1, 2]}') == {"stage": ["reading", 1, 2]}
+    assert launch.message_of(line) == {} and launch.message_of('{"stage": ["reading", 1, 2]}') == {
+        "stage": ["reading", 1, 2]
+    }
 
 
 def test_only_rank_0_need_want_to_see_the_end_of_an_epoch(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As under torchrun: whether all gather the rows for it is said by rank 0."""
-    begin, shown = host.Host.__init__, []
+    begin, shown = InMemoryProgram.__init__, []
 
-    def begun(self: host.Host, request: host.FitRequest, *rest: Any) -> None:
-        begin(self, replace(request, on_epoch=None) if rest[-1].rank else request, *rest)
+    def begun(self: InMemoryProgram, request: Request, *rest: Any) -> None:
+        silent = replace(request, hooks=replace(request.hooks, on_epoch=None))
+        begin(self, silent if rest[-1].rank else request, *rest)
 
-    monkeypatch.setattr(host.Host, "__init__", begun)
-    trained(text, hosts=HostOptions(**HOSTS), on_epoch=lambda epoch, _: shown.append(epoch))
+    monkeypatch.setattr(InMemoryProgram, "__init__", begun)
+    trained(text, **spread(**HOSTS), on_epoch=lambda epoch, _: shown.append(epoch))
     assert shown == [1, 2]
 
 
@@ -136,7 +140,7 @@ def test_reading_may_take_longer_than_any_message(monkeypatch: pytest.MonkeyPatc
             time.sleep(0.5 * (transport.rank == 0))
             return transport.rank
 
-        return Call._read_in_turn(None, transport, read)  # type: ignore[arg-type]
+        return run._read_in_turn(transport, read)
 
     assert run_logical(2, work, patience=0.1) == [0, 1]
 
@@ -250,9 +254,9 @@ def test_what_a_checkpoint_keeps_is_copied_once(
     sync: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An agreement names the very tables that are trained; what is written does not change with them."""
-    keep, seen = host.Host.state, []
+    keep, seen = InMemoryProgram.state, []
 
-    def kept(self: host.Host) -> Any:
+    def kept(self: InMemoryProgram) -> Any:
         found = keep(self)
         if found is not None:
             live = self.driver.agreement.state_dict()  # type: ignore[union-attr]
@@ -261,6 +265,6 @@ def test_what_a_checkpoint_keeps_is_copied_once(
             assert not any(np.shares_memory(found[f"{name}@0"], table) for name in live for table in trained_on)
         return found
 
-    monkeypatch.setattr(host.Host, "state", kept)
-    trained(text, hosts=HostOptions(logical_hosts=3, sync=sync), out=tmp_path / "out", checkpoint_seconds=1e-6)
+    monkeypatch.setattr(InMemoryProgram, "state", kept)
+    trained(text, **spread(logical_hosts=3, sync=sync), out=tmp_path / "out", checkpoint_seconds=1e-6)
     assert seen and set(seen) == {2}  # the input rows and the output rows

@@ -17,7 +17,7 @@ from any2vec.evaluate.triple_files import evaluate_triple_file
 from any2vec.models.triples.config import TRIPLE_MODELS, TripleModel
 from any2vec.models.triples.scorer import RELATION_NAMES, RELATIONS, SEEN_TRIPLES, TripleScorer
 from any2vec.testing.planted_triples import PlantedTriples
-from any2vec.train.keeper import Keeper
+from any2vec.train.in_memory.keeper import Keeper
 from click_runs import stop_at
 
 PLANTED = PlantedTriples(entities=400, relations=3, group=10)
@@ -209,10 +209,13 @@ def test_a_folder_of_another_model_is_told(tmp_path: Path) -> None:
     ("options", "said"),
     [
         ({"hosts": 2}, "say how much memory each may have, as memory 2GB"),
-        ({"hosts": any2vec.HostOptions(logical_hosts=1)}, r"hosts of complex are TableHosts\(...\), got HostOptions"),
-        ({"text": any2vec.TextOptions()}, "text does not apply to models of triples"),
-        ({"init": "words"}, "init does not apply to models of triples"),
-        ({"schema": "criteo"}, "schema is for clicks, and complex reads none"),
+        (
+            {"sync": "mean"},
+            r"complex has no --sync \(sync\): hosts exchange partitions of one table as a plan",
+        ),
+        ({"text": any2vec.TextOptions()}, "complex has no options of reading text: it reads triples; leave them out"),
+        ({"init": "words"}, r"complex has no --init \(init\): its rows have optimizer states, which other vectors"),
+        ({"schema": "criteo"}, "complex has no options of reading clicks: it reads triples; leave them out"),
         ({"data": []}, "There are no triples"),
         ({"data": [("a", "b", "c"), ("a", "b")]}, "Triples have three names each, edges two"),
     ],
@@ -225,7 +228,7 @@ def test_what_does_not_go_with_triples(options: dict[str, Any], said: str, tmp_p
 
 
 def test_options_of_triples_are_for_triples() -> None:
-    with pytest.raises(InputError, match="triples is for models of triples, not skipgram; leave it out"):
+    with pytest.raises(InputError, match="skipgram has no options of reading triples: it reads text; leave them out"):
         any2vec.fit(any2vec.SkipGram(), [["a", "b"]], triples=any2vec.TripleOptions())
 
 

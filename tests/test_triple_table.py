@@ -13,7 +13,6 @@ from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
-from any2vec.train.out_of_core.table_options import TableOptions, parse_size
 from typer.testing import CliRunner
 
 import any2vec
@@ -24,6 +23,8 @@ from any2vec.errors import FormatError, InputError, Interrupted, StorageError
 from any2vec.evaluate.triple_files import evaluate_triple_file
 from any2vec.models.triples.questions import QuestionBatch
 from any2vec.models.triples.worker import Candidates, TripleWorker
+from any2vec.options.run import RunOptions
+from any2vec.options.storage import StorageOptions, parse_size
 from any2vec.plan.order.bucket_orders import ORDERS
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tables.disk import partition_buffer
@@ -37,12 +38,14 @@ from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train import fit, progress, run_folder
 from any2vec.train.out_of_core import table_budget
 from any2vec.train.out_of_core.stored_vectors import StoredVectors
+from any2vec.train.spec import Hooks, Request, RunSpec
 from ended_runs import fails_at, stops_after
+from spreads import spread
 
 NUM_TRAIN, NUM_TEST = 6000, 400
 MODEL = any2vec.ComplEx(dim=32, batch_size=200)
 SMALL = any2vec.RotatE(dim=8, batch_size=100, num_negatives=30, degree_share=0.5)
-MEMORY = {"epochs": 2, "threads": 1, "memory": "2GB"}
+MEMORY: dict[str, Any] = {"epochs": 2, "threads": 1, "storage": "2GB"}
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +63,7 @@ def is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table of 400 rows counts as larger than memory: three of eight partitions have room."""
 
     def plan(request: Any, prepared: Any) -> BufferPlan | None:
-        return BufferPlan(400, 4 * (request.model.dim + 1), 8, 3, 0, 0) if request.table.memory else None
+        return BufferPlan(400, 4 * (request.spec.model.dim + 1), 8, 3, 0, 0) if request.spec.storage.memory else None
 
     monkeypatch.setattr(triple_table, "plan_triples", plan)
     monkeypatch.setattr(progress, "RECORD_SECONDS", 0.0)
@@ -89,7 +92,8 @@ def test_some_partitions_learn_nearly_as_much_as_all(
 ) -> None:
     """Partitions of 50 entities, of which an entity meets but two thirds of the others in an epoch of so few states."""
     whole = evaluate_triple_file(any2vec.fit(MODEL, files[0], epochs=20, threads=1).scorer, files[1]).mrr
-    result = any2vec.fit(MODEL, files[0], epochs=20, threads=threads, out=tmp_path / "out", memory=1000, order="comet")
+    storage = StorageOptions(memory="1000", order="comet")
+    result = any2vec.fit(MODEL, files[0], epochs=20, threads=threads, out=tmp_path / "out", storage=storage)
     assert evaluate_triple_file(result.scorer, files[1]).mrr > 0.9 * whole
     summary = result.summary
     assert summary["items"] == 20 * NUM_TRAIN and result.progress[-1].progress == 1.0
@@ -113,7 +117,8 @@ def test_the_folder_is_that_of_any_run(files: tuple[Path, Path], tmp_path: Path,
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_every_order_trains_every_triple(order: str, files: tuple[Path, Path], tmp_path: Path, is_large: None) -> None:
-    result = any2vec.fit(SMALL, files[0], out=tmp_path / "out", order=order, **MEMORY)
+    storage = StorageOptions(memory="2GB", order=order)  # type: ignore[arg-type]
+    result = any2vec.fit(SMALL, files[0], out=tmp_path / "out", **MEMORY | {"storage": storage})
     assert result.summary["items"] == 2 * NUM_TRAIN and result.summary["order"] == order
 
 
@@ -130,7 +135,7 @@ def test_the_rate_falls_in_a_line_over_the_run(
     model = any2vec.ComplEx(dim=16, batch_size=100, learning_rate=0.7, min_learning_rate=0.1)
     monkeypatch.setattr(triple_table, "try_kernels", lambda model: None)
     monkeypatch.setattr(TripleWorker, "step", step)
-    any2vec.fit(model, files[0], epochs=3, threads=1, memory="2GB", out=tmp_path / "run")
+    any2vec.fit(model, files[0], epochs=3, threads=1, storage="2GB", out=tmp_path / "run")
     sizes = np.array([size for _, size in heard])
     behind = np.cumsum(sizes) - sizes
     assert [rate for rate, _ in heard] == pytest.approx((0.7 - 0.6 * behind / sizes.sum()).tolist())
@@ -175,7 +180,8 @@ def test_who_goes_on_ends_as_if_never_stopped(
     with pytest.raises(StorageError, match="holds an unfinished run"):
         any2vec.fit(SMALL, files[0], out=out, **MEMORY)
     with pytest.raises(InputError, match="is of a run with order = 'comet', this one has 'random'"):
-        any2vec.fit(SMALL, files[0], out=out, resume=True, order="random", **MEMORY)
+        storage = StorageOptions(memory="2GB", order="random")
+        any2vec.fit(SMALL, files[0], out=out, resume=True, **MEMORY | {"storage": storage})
     went_on = any2vec.fit(SMALL, files[0], out=out, resume=True, **MEMORY)
     assert went_on.summary["items"] == 2 * NUM_TRAIN and not (out / "table").exists()
     assert same(went_on, any2vec.fit(SMALL, files[0], out=tmp_path / "other", **MEMORY))
@@ -243,18 +249,18 @@ def test_a_folder_in_use_is_left_alone(
 ) -> None:  # fmt: skip
     """Whoever comes second hears so before data are read, and changes nothing."""
     monkeypatch.setattr(run_folder, "_GRACE", 0.0)
-    options, out, heard = MEMORY | {"memory": memory}, tmp_path / "out", []
+    options, out, heard = MEMORY | {"storage": memory}, tmp_path / "out", []
 
     def hear(record: Any) -> None:
         heard.append(record)
         if len(heard) == 3:
             with pytest.raises(StorageError, match=f"The run folder .*out is in use by process {os.getpid()};"):
-                any2vec.fit(SMALL, tmp_path / "no such data", out=out, **{how: True}, **options)  # type: ignore[arg-type]
+                any2vec.fit(SMALL, tmp_path / "no such data", out=out, **{how: True}, **options)
             with (
                 pytest.MonkeyPatch.context() as patch, pytest.raises(StorageError, match="in use by process"),
             ):  # fmt: skip
                 patch.setattr(fit, "own_folder", lambda _: nullcontext())  # it came between the look and the run
-                any2vec.fit(SMALL, files[0], out=out, **{how: True}, **options)  # type: ignore[arg-type]
+                any2vec.fit(SMALL, files[0], out=out, **{how: True}, **options)
 
     found = any2vec.fit(SMALL, files[0], out=out, callback=hear, **options)
     assert len(heard) > 3 and same(found, any2vec.fit(SMALL, files[0], **(options | {"out": tmp_path / "other"})))
@@ -270,7 +276,7 @@ def test_who_is_stopped_while_the_table_is_made_leaves_nothing(
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(triple_table, "start_entities", start)
-    train = ["train", str(files[0]), "--model", "rotate", "--memory", "2GB", "--out", str(out), "--quiet"]
+    train = ["train", "rotate", str(files[0]), "--memory", "2GB", "--out", str(out), "--quiet"]
     found = CliRunner().invoke(app, train)
     assert (found.exit_code, len(started)) == (130, 1)
     assert "Stopped by SIGINT before training began; nothing was left half-written." in found.stderr
@@ -353,9 +359,11 @@ def test_a_store_beside_damaged_triples_is_closed(files: tuple[Path, Path], tmp_
 
 def asked(num_entities: int, num_triples: int, memory: str, out: Path | None = None) -> Any:
     """Arguments of `plan_triples`."""
-    request = SimpleNamespace(
-        model=any2vec.ComplEx(dim=126), threads=2, out=out, resume=False, table=TableOptions(memory=memory)
-    )
+    spec = RunSpec(
+        task="triples", model=any2vec.ComplEx(dim=126), data="none", run=RunOptions(out=out),
+        storage=StorageOptions(memory=memory),
+    )  # fmt: skip
+    request = Request(spec=spec, hooks=Hooks(), threads=2, agreement=None, settings={}, started=0.0)
     report = TripleReport(num_triples=num_triples, num_entities=num_entities, num_relations=9)
     return request, SimpleNamespace(triples=SimpleNamespace(report=report, entities=range(num_entities)))
 
@@ -379,9 +387,11 @@ def test_more_threads_than_a_run_began_with_must_fit_into_its_budget(tmp_path: P
     PartitionStore.create(tmp_path / "table", bounds, 1024, lambda *_: None, note=note).close()
 
     def plan(threads: int, fixed_bytes: int) -> BufferPlan | None:
-        request: Any = SimpleNamespace(
-            out=tmp_path, resume=True, threads=threads, settings=settings, table=TableOptions(memory="30MB")
-        )
+        spec = RunSpec(
+            task="triples", model=SMALL, data="none", run=RunOptions(out=tmp_path, resume=True),
+            storage=StorageOptions(memory="30MB"),
+        )  # fmt: skip
+        request = Request(spec=spec, hooks=Hooks(), threads=threads, agreement=None, settings=settings, started=0.0)
         return table_budget.known_plan(request, 8000, 4096, fixed_bytes)
 
     left = 30_000_000 - 5 * block
@@ -400,24 +410,24 @@ def test_sizes(text: str, size: int) -> None:
 
 
 def test_the_orders_that_flags_know() -> None:
-    hint = get_type_hints(TableOptions)["order"]
+    hint = get_type_hints(StorageOptions)["order"]
     assert get_args(get_args(hint)[0]) == ORDERS
 
 
 def test_what_is_refused(files: tuple[Path, Path], tmp_path: Path, is_large: None) -> None:
     for options, said in (
         ({"memory": "much"}, "memory must be a number of bytes such as 2GB"),
-        ({"memory": 0}, "memory must be 1 byte or more"),
+        ({"memory": 0}, "memory must be 1 byte or more, got"),
         ({"order": "beta"}, "order is for tables larger than memory"),
         ({"staleness_bound": 3}, "staleness_bound is for tables larger than memory"),
         ({"memory": "1MB", "order": "best"}, "order must be one of beta, comet"),
         ({"memory": "1MB", "staleness_bound": 0}, "staleness_bound must be"),
         ({"memory": "1MB"}, "say which one, as out"),
-        ({"cache_dir": tmp_path}, "cache_dir does not apply to models of triples"),
+        ({"cache_dir": tmp_path}, r"rotate has no --cache-dir \(cache_dir\): triples are read anew by each run; leave"),
         ({"memory": "1MB", "out": tmp_path / "out", "on_epoch": print}, "on_epoch is called where all rows are"),
     ):
         with pytest.raises(InputError, match=said):
-            any2vec.fit(SMALL, files[0], **options)  # type: ignore[arg-type]
+            any2vec.fit(SMALL, files[0], **spread(**options))
 
 
 # ---- the command line
@@ -427,8 +437,9 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
     out = str(tmp_path / "out")
     train = [
         "train",
+        "complex",
         str(files[0]),
-        *["--model", "complex", "--dim", "8", "--epochs", "2", "--threads", "1", "--out"],
+        *["--dim", "8", "--epochs", "2", "--threads", "1", "--out"],
         out,
     ]
     found = CliRunner().invoke(app, [*train, "--memory", "2GB", "--order", "hilbert", "--quiet", "--json"])
@@ -444,10 +455,10 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
 
 
 def test_a_budget_that_is_too_small(files: tuple[Path, Path], tmp_path: Path) -> None:
-    train = ["train", str(files[0]), "--model", "complex", "--out", str(tmp_path / "out"), "--memory", "1MB"]
+    train = ["train", "complex", str(files[0]), "--out", str(tmp_path / "out"), "--memory", "1MB"]
     found = CliRunner().invoke(app, [*train, "--quiet"])
     assert found.exit_code == 2 and found.stderr.count("\n") == 1
     assert "needs memory " in found.stderr and "got 1,000,000 bytes" in found.stderr
     assert not (tmp_path / "out").exists()
-    words = CliRunner().invoke(app, ["train", str(files[0]), "--model", "cbow", "--memory", "1GB"])
-    assert "--memory is not an option of cbow; it is for models of triples" in words.stderr
+    words = CliRunner().invoke(app, ["train", "cbow", str(files[0]), "--memory", "1GB"])
+    assert "cbow has no --memory (memory): tables larger than memory are for skip-gram" in words.stderr

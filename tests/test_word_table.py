@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from any2vec.train.out_of_core.table_options import TableOptions
 from typer.testing import CliRunner
 
 import any2vec
@@ -20,6 +19,8 @@ from any2vec.cli.app import app
 from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.errors import InputError, Interrupted, StorageError
 from any2vec.models.words.source import StoredTokens
+from any2vec.options.run import RunOptions
+from any2vec.options.storage import StorageOptions
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tables.disk.checking import check_folders
 from any2vec.tasks.words import budget as word_budget
@@ -29,12 +30,13 @@ from any2vec.tasks.words.start import fresh_tables
 from any2vec.tasks.words.swept_pairs import SweptPairs
 from any2vec.train import progress
 from any2vec.train.out_of_core import table_budget
+from any2vec.train.spec import Hooks, Request, RunSpec
 from ended_runs import fails_at, stops_after
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux")
 WORDS, TOPICS, LINES = 120, 4, 1000
 MODEL = any2vec.SkipGram(dim=16, window=3, min_count=1, subsample=0, learning_rate=0.1)
-MEMORY: dict[str, Any] = {"epochs": 2, "threads": 1, "memory": "2GB"}
+MEMORY: dict[str, Any] = {"epochs": 2, "threads": 1, "storage": "2GB"}
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,7 @@ def is_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def plan(request: Any, prepared: Any) -> BufferPlan | None:
         rows = len(prepared.keys)
-        return BufferPlan(rows, 8 * request.model.dim, 6, 3, 0, 0) if request.table.memory else None
+        return BufferPlan(rows, 8 * request.spec.model.dim, 6, 3, 0, 0) if request.spec.storage.memory else None
 
     monkeypatch.setattr(word_table, "plan_words", plan)
     monkeypatch.setattr(word_table, "WINDOW", 3000)
@@ -103,7 +105,7 @@ def test_some_partitions_learn_as_much_as_all(threads: int, text: Path, tmp_path
 def test_nodes_of_walks(model: Any, graph: Path, tmp_path: Path, is_large: None) -> None:
     options: dict[str, Any] = {"p": 0.5, "q": 2.0} if model is any2vec.Node2Vec else {}
     asked = model(dim=16, walks_per_node=10, walk_length=20, window=4, learning_rate=0.2, **options)
-    result = any2vec.fit(asked, graph, out=tmp_path / "out", memory="1GB", epochs=2, threads=1)
+    result = any2vec.fit(asked, graph, out=tmp_path / "out", storage="1GB", epochs=2, threads=1)
     assert hits(result.embeddings, np.array([int(key) // 20 for key in result.embeddings.keys])) == 1.0
     assert result.summary["items"] == 2 * 40 * 10 * 20 and result.summary["partitions"] == 6
 
@@ -200,10 +202,12 @@ def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(table_budget, "resident_bytes", lambda: (50 << 20, 0))
 
     def plan(memory: str) -> BufferPlan | None:
-        request = SimpleNamespace(
-            model=any2vec.SkipGram(dim=100), out=None, resume=False, table=TableOptions(memory=memory)
-        )
-        return word_budget.plan_words(request, prepared(1_000_000, 1e8))  # type: ignore[arg-type]
+        spec = RunSpec(
+            task="words", model=any2vec.SkipGram(dim=100), data="none", run=RunOptions(),
+            storage=StorageOptions(memory=memory),
+        )  # fmt: skip
+        request = Request(spec=spec, hooks=Hooks(), threads=1, agreement=None, settings={}, started=0.0)
+        return word_budget.plan_words(request, prepared(1_000_000, 1e8))
 
     assert plan("1.1GB") is None
     small = plan("600MB")
@@ -225,17 +229,25 @@ def test_sweeps_are_as_many_as_the_disk_keeps_up_with() -> None:
 
 def test_what_is_refused(text: Path, tmp_path: Path, is_large: None) -> None:
     for model, options, said in (
-        (any2vec.CBOW(), {}, r"memory is for models of triples, and for skip-gram .*, not cbow; leave it out"),
-        (any2vec.SkipGram(objective="hierarchical"), {}, "not skipgram with objective hierarchical"),
-        (any2vec.SkipGram(kernel="classic"), {}, "not skipgram with kernel classic"),
-        (any2vec.LogisticRegression(), {}, "memory is for models of triples, and for skip-gram .*, not logistic"),
+        (
+            any2vec.CBOW(),
+            {},
+            r"cbow has no --memory \(memory\): tables larger than memory are for skip-gram with",
+        ),
+        (
+            any2vec.SkipGram(objective="hierarchical"),
+            {},
+            "not with objective hierarchical and kernel block",
+        ),
+        (any2vec.SkipGram(kernel="classic"), {}, "not with objective negative and kernel classic"),
+        (any2vec.LogisticRegression(), {}, r"logistic has no --memory \(memory\): rows of clicks are held in memory"),
         (MODEL, {"hosts": 2}, "Words and nodes with a budget of memory train on one host; leave out memory, or"),
         (MODEL, {"init": tmp_path / "x"}, "Start vectors are held in memory whole"),
         (MODEL, {}, "say which one, as out"),
         (MODEL, {"out": tmp_path / "out", "on_epoch": print}, "on_epoch is called where all rows are"),
     ):
         with pytest.raises(InputError, match=said):
-            any2vec.fit(model, text, memory="1MB", **options)  # type: ignore[arg-type]
+            any2vec.fit(model, text, storage="1MB", **options)  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()
 
 
@@ -244,7 +256,7 @@ def test_what_is_refused(text: Path, tmp_path: Path, is_large: None) -> None:
 
 def test_the_command(text: Path, tmp_path: Path, is_large: None) -> None:
     out = str(tmp_path / "out")
-    train = ["train", str(text), "--model", "skipgram", "--dim", "8", "--min-count", "1", "--epochs", "2", "--out", out]
+    train = ["train", "skipgram", str(text), "--dim", "8", "--min-count", "1", "--epochs", "2", "--out", out]
     train += ["--threads", "1", "--memory", "500MB"]
     found = CliRunner().invoke(app, [*train, "--order", "comet", "--quiet", "--json"])
     assert found.exit_code == 0, found.output
@@ -258,7 +270,7 @@ def test_the_command(text: Path, tmp_path: Path, is_large: None) -> None:
 
 
 def test_a_budget_that_is_too_small(text: Path, tmp_path: Path) -> None:
-    train = ["train", str(text), "--model", "skipgram", "--out", str(tmp_path / "out"), "--memory", "1MB", "--quiet"]
+    train = ["train", "skipgram", str(text), "--out", str(tmp_path / "out"), "--memory", "1MB", "--quiet"]
     found = CliRunner().invoke(app, train)
     assert found.exit_code == 2 and found.stderr.count("\n") == 1
     assert "needs memory " in found.stderr and "got 1,000,000 bytes" in found.stderr

@@ -32,7 +32,7 @@ from any2vec.models.clicks.worker import ClickWorker, foretell
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.roles import Roles
 from any2vec.sync.base.circle import Circle
-from any2vec.sync.options.trainers import TrainerOptions
+from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tasks.clicks.dense import HostDense, make_dense
@@ -186,9 +186,7 @@ def measure(options: argparse.Namespace, transport: Transport) -> dict[str, Any]
     model = DLRM(dim=options.dim, bottom=options.bottom, top=options.top, batch_size=options.batch)
     roles = Roles.of(transport.hosts, options.servers, options.sync_servers)
     # The roles alone say who serves dense layers: a run without agreement has that host, too, with nothing to do.
-    agree = TrainerOptions(
-        hosts=roles.trainers, servers=options.servers, sync=options.sync, cache=options.cache, rounds_per_epoch=1
-    )
+    agree = TrainerAgreement(servers=options.servers, sync=options.sync, cache=options.cache, rounds_per_epoch=1)
     each = options.batches * options.batch
     bounds = [rank * each for rank in range(roles.trainers + 1)]
     bounds += bounds[-1:] * (roles.ranks - roles.trainers)

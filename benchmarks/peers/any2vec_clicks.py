@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from any2vec_spread import spread_of
 
 _SAMPLE = 1 << 16
 
@@ -46,7 +47,9 @@ def main() -> None:
     parser.add_argument("--test", type=int, nargs=2, required=True)
     parser.add_argument("--model", default="DLRM", help="class of any2vec")
     parser.add_argument("--options", required=True, help="its options, a JSON object")
-    parser.add_argument("--hosts", required=True, help="a JSON list of TrainerOptions; null: one trainer alone")
+    parser.add_argument(
+        "--hosts", required=True, help="JSON list of options of hosts and sync; null: one trainer alone"
+    )
     parser.add_argument("--push-bound", type=int, help="of caches by HET, where it is not the pull bound")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
@@ -73,12 +76,10 @@ def one_run(model: str, options: Any, hosts: Any, train: Slice, test: list[int],
     """One pass, and how it foretells the slice that it has not seen."""
     import any2vec
     from any2vec.evaluate.clicks import evaluate_clicks
-    from any2vec.sync.options.trainers import TrainerOptions
 
     started = time.perf_counter()
     result = any2vec.fit(
-        getattr(any2vec, model)(**options), train, threads=1, seed=seed,
-        hosts=None if hosts is None else TrainerOptions(**hosts),
+        getattr(any2vec, model)(**options), train, threads=1, seed=seed, **spread_of(hosts)
     )  # fmt: skip
     seconds = time.perf_counter() - started
     batches = [train.planted.batch(*part) for part in pieces(*test)]

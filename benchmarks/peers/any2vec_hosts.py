@@ -8,12 +8,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from any2vec_spread import spread_of
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", required=True, help="class of any2vec")
     parser.add_argument("--options", required=True, help="its options, a JSON object")
-    parser.add_argument("--hosts", default="null", help="HostOptions, a JSON object; null: a plain run")
+    parser.add_argument("--hosts", default="null", help="options of hosts and sync, a JSON object; null: a plain run")
     parser.add_argument("--data", required=True)
     parser.add_argument("--epochs", type=int, required=True)
     parser.add_argument("--threads", type=int, default=1)
@@ -23,7 +25,6 @@ def main() -> None:
     args = parser.parse_args()
 
     import any2vec
-    from any2vec.sync.options.rounds import HostOptions
 
     curve: list[dict[str, float]] = []
 
@@ -33,11 +34,10 @@ def main() -> None:
         if args.labels and epoch == args.epochs:
             curve.append(node_scores(embeddings, args.labels))
 
-    hosts = json.loads(args.hosts)
     started = time.perf_counter()
     result = any2vec.fit(
         getattr(any2vec, args.model)(**json.loads(args.options)), args.data, epochs=args.epochs, threads=args.threads,
-        seed=args.seed, on_epoch=hear, hosts=None if hosts is None else HostOptions(**hosts),
+        seed=args.seed, on_epoch=hear, **spread_of(json.loads(args.hosts)),
     )  # fmt: skip
     names = (
         "loss", "items", "hosts", "sync", "scheme", "bits", "rounds", "rounds_per_epoch", "bytes_by_kind",

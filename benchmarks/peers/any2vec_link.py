@@ -75,21 +75,22 @@ def main() -> None:
 
     import any2vec
     import any2vec.tasks.words.host
-    from any2vec.sync.options.rounds import HostOptions
+    from any2vec.options.hosts import HostOptions
+    from any2vec.options.sync import SyncOptions
+    from any2vec.sync.options.rounds import RoundAgreement
 
     link, make = parse_link(args.link), any2vec.tasks.words.host.make_agreement
     watches = []
     for emulated in (None, args.link):
         watch = Watch(args.hosts)
 
-        def watched(options: HostOptions, transport: Transport, *rest: Any, watch: Watch = watch) -> Any:
+        def watched(options: RoundAgreement, transport: Transport, *rest: Any, watch: Watch = watch) -> Any:
             return Watched(make(options, transport, *rest), transport, watch, link)
 
         any2vec.tasks.words.host.make_agreement = watched
-        hosts = HostOptions(
-            logical_hosts=args.hosts, scheme=args.scheme, rounds_per_epoch=args.rounds, link=emulated
-        )  # fmt: skip
-        any2vec.fit(any2vec.SkipGram(), args.text, epochs=1, threads=1, hosts=hosts)
+        hosts = HostOptions(logical_hosts=args.hosts, link=emulated)
+        sync = SyncOptions(scheme=args.scheme, rounds_per_epoch=args.rounds)
+        any2vec.fit(any2vec.SkipGram(), args.text, epochs=1, threads=1, hosts=hosts, sync=sync)
         watches.append(watch)
     bare, slow = watches
     found = {

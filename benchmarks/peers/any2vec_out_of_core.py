@@ -20,14 +20,16 @@ from any2vec.cluster.lone import LoneTransport
 from any2vec.data.triples.triples import TripleReport, Triples
 from any2vec.data.vocab.identifiers import integer_keys
 from any2vec.models.triples.config import TRIPLE_MODELS
+from any2vec.options.run import RunOptions
+from any2vec.options.storage import StorageOptions
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tasks.triples.budget import row_bytes
-from any2vec.tasks.triples.host import TripleHost
+from any2vec.tasks.triples.host import TripleProgram
 from any2vec.tasks.triples.prepare import PreparedTriples
-from any2vec.tasks.triples.table import TripleTableHost
+from any2vec.tasks.triples.table import TripleTableProgram
 from any2vec.testing.planted_triples import PlantedTriples
-from any2vec.train import host as hosts
-from any2vec.train.out_of_core.table_options import TableOptions
+from any2vec.train.frame import Program, run_frame
+from any2vec.train.spec import Hooks, Request, RunSpec
 
 
 def planted(entities: int, relations: int, number: int) -> Triples:
@@ -57,22 +59,26 @@ def main() -> None:
     )
     prepared = PreparedTriples(planted(args.entities, args.relations, args.triples), {})
     shutil.rmtree(args.folder, ignore_errors=True)
-    table = TableOptions() if not args.partitions else TableOptions(memory="1GB", order=args.order)
-    request = hosts.FitRequest(
-        model=model, epochs=args.epochs, threads=args.threads, seed=1, out=args.folder, resume=False,
-        checkpoint_seconds=1e9, callback=None, stage=None, on_epoch=None, agree=None, settings={},
-        started=time.perf_counter(), table=table,
+    spec = RunSpec(
+        task="triples", model=model, data=[],
+        run=RunOptions(epochs=args.epochs, threads=args.threads, out=args.folder, checkpoint_seconds=1e9),
+        storage=StorageOptions(memory="1GB", order=args.order) if args.partitions else StorageOptions(),
     )  # fmt: skip
+    request = Request(
+        spec=spec, hooks=Hooks(), threads=args.threads, agreement=None, settings={}, started=time.perf_counter()
+    )
     with threadpool_limits(limits=1, user_api="blas"):
         if args.partitions:
             plan = BufferPlan(args.entities, row_bytes(model), args.partitions, args.capacity, 0, 0)
-            summary = TripleTableHost(request, prepared, plan, LoneTransport()).train().summary
-            seconds = summary["train_seconds"] + summary["seconds_committing"]
-            summary["items_per_s"] = summary["items"] / seconds
+            program: Program = TripleTableProgram(request, prepared, plan, LoneTransport())
         else:
-            made = TripleHost(request, prepared, LoneTransport()).train()
-            assert made is not None
-            summary = made.summary
+            program = TripleProgram(request, prepared, LoneTransport())
+        result = run_frame(request, program, program.transport)
+    assert result is not None
+    summary = result.summary
+    if args.partitions:
+        seconds = summary["train_seconds"] + summary["seconds_committing"]
+        summary["items_per_s"] = summary["items"] / seconds
     shutil.rmtree(args.folder)
     print(json.dumps(summary))
 

@@ -38,11 +38,10 @@ def main() -> None:
 
     model = StreamSkipGram(dim=DIM, window=3)
     with tempfile.TemporaryDirectory() as folder:
-        run = StreamOptions(
-            memory=str(MEMORY), window_lines=WINDOW_LINES, words=late, checkpoint_seconds=0.3, snapshot_seconds=0.3
-        )
-        told = stream(model, PlantedSource(planted), out=folder, options=run, callback=look).summary
-    (source,) = told["sources"].values()
+        run = StreamOptions(window_lines=WINDOW_LINES, words=late, checkpoint_seconds=0.3, snapshot_seconds=0.3)
+        source = PlantedSource(planted)
+        told = stream(model, source, out=folder, options=run, storage=MEMORY, callback=look).summary
+    (read,) = told["sources"].values()
     places = {"early": early, "late": late + late // 100}  # the last batch reaches over it
     spans = {name: ([one for one in looked if one[0] <= place] or looked[:1])[-SPAN:] for name, place in places.items()}
     room = budget(model, MEMORY)
@@ -52,7 +51,7 @@ def main() -> None:
         "records": {name: len(span) for name, span in spans.items()},
         "words": told["words"], "words_per_s": told["words_per_s"], "vocabulary": told["vocabulary"],
         "max_types": room.max_types, "max_rows": room.max_rows, "types_seen": round(late ** (1 / ZIPF)),
-        "repeats": round(REPEAT_SHARE * source["lines"]), "duplicates": source["duplicates"],
+        "repeats": round(REPEAT_SHARE * read["lines"]), "duplicates": read["duplicates"],
         "budget_bytes": MEMORY,
     }))  # fmt: skip
 

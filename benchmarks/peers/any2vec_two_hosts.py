@@ -24,14 +24,16 @@ from any2vec.cluster.transport import Transport
 from any2vec.data.triples.triples import TripleReport, Triples
 from any2vec.data.vocab.identifiers import integer_keys
 from any2vec.machine import keep_freed_memory
+from any2vec.options.run import RunOptions
+from any2vec.options.storage import StorageOptions
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tasks.triples.budget import row_bytes
 from any2vec.tasks.triples.prepare import PreparedTriples
-from any2vec.tasks.triples.table import TripleTableHost
+from any2vec.tasks.triples.table import TripleTableProgram
 from any2vec.testing.planted_triples import PlantedTriples
-from any2vec.train.host import FitRequest
+from any2vec.train.frame import run_frame
 from any2vec.train.out_of_core.shared_table import SharedTable
-from any2vec.train.out_of_core.table_options import TableOptions
+from any2vec.train.spec import Hooks, Request, RunSpec
 
 RELATIONS = 10
 
@@ -48,16 +50,16 @@ def train(job: dict[str, Any], transport: Transport) -> dict[str, Any] | None:
     """The summary of a run, at rank 0."""
     model = any2vec.ComplEx(dim=job["dim"], num_negatives=job["num_negatives"], batch_size=1000)
     prepared = PreparedTriples(planted(job["entities"], job["triples"]), {})
-    request = FitRequest(
-        model=model, epochs=job["epochs"], threads=1, seed=1, out=Path(job["folder"]), resume=False,
-        checkpoint_seconds=1e9, callback=None, stage=None, on_epoch=None, agree=None, settings={},
-        started=time.perf_counter(), table=TableOptions(memory="1GB"),
+    spec = RunSpec(
+        task="triples", model=model, data=[], storage=StorageOptions(memory="1GB"),
+        run=RunOptions(epochs=job["epochs"], threads=1, out=Path(job["folder"]), checkpoint_seconds=1e9),
     )  # fmt: skip
+    request = Request(spec=spec, hooks=Hooks(), threads=1, agreement=None, settings={}, started=time.perf_counter())
     plan = BufferPlan(job["entities"], row_bytes(model), job["partitions"], job["capacity"], 0, 0)
-    host = TripleTableHost(request, prepared, plan, transport)
+    table = TripleTableProgram(request, prepared, plan, transport)
     with threadpool_limits(limits=1, user_api="blas"):
-        made = host.train() if transport.hosts == 1 else SharedTable(host, transport).train()
-    return None if made is None else made.summary
+        result = run_frame(request, table if transport.hosts == 1 else SharedTable(table), transport)
+    return None if result is None else result.summary
 
 
 def one_of_several() -> None:

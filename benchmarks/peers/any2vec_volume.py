@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from typing import Any
 
 import numpy as np
 
@@ -77,14 +76,12 @@ def main() -> None:
     args = parser.parse_args()
 
     import any2vec
-    from any2vec.sync.options.rounds import HostOptions
 
     seen, model = Seen(args.hosts), any2vec.SkipGram()
     watch(seen)
-    hosts: Any = HostOptions(
-        logical_hosts=args.hosts, scheme=args.scheme, rounds_per_epoch=args.rounds, bits=args.bits
-    )  # fmt: skip
-    summary = any2vec.fit(model, args.text, epochs=args.epochs, threads=1, hosts=hosts).summary
+    hosts = any2vec.HostOptions(logical_hosts=args.hosts)
+    sync = any2vec.SyncOptions(scheme=args.scheme, rounds_per_epoch=args.rounds, bits=args.bits)
+    summary = any2vec.fit(model, args.text, epochs=args.epochs, threads=1, hosts=hosts, sync=sync).summary
     rounds = [
         round_volume(args.scheme, summary["rows"], args.hosts, model.dim, args.bits, sets) for sets in seen.sets()
     ]  # fmt: skip

@@ -37,7 +37,7 @@ def main() -> None:
     )  # fmt: skip
     result = any2vec.fit(
         model, args.text, out=args.out, overwrite=True, epochs=args.epochs, threads=args.threads, seed=args.seed,
-        memory="1GB",
+        storage="1GB",
     )  # fmt: skip
     print(json.dumps(result.summary))
 

@@ -80,10 +80,10 @@ class _Child:
     """A process of `golden.child`."""
 
     def __init__(self, root: Path, tests: Path) -> None:
-        self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
         self._process = subprocess.Popen(
             [sys.executable, "-m", "golden.child"], env=environment(root / "src", tests), stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=self._said, text=True, cwd=root, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=self._errors, text=True, cwd=root, start_new_session=True,
         )  # fmt: skip
         self._answers: queue.Queue[str] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -117,7 +117,7 @@ class _Child:
         self._process.wait()
         self._reader.join()
         self._process.stdout.close()
-        self._said.close()
+        self._errors.close()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
@@ -126,8 +126,8 @@ class _Child:
         self._answers.put("")
 
     def _tail(self) -> str:
-        self._said.seek(0)
-        return self._said.read()[-2000:]
+        self._errors.seek(0)
+        return self._errors.read()[-2000:]
 
 
 # ---- what differs

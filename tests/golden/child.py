@@ -18,9 +18,10 @@ from typing import Any
 
 import any2vec
 from golden.arrays import hash_all, hash_one
+from golden.calls import BYTES, COUNTS, NAMES, Outcome, Place
 from golden.data import Data
 from golden.machine import describe
-from golden.runs import BYTES, COUNTS, LEFT_OUT, NAMES, RUNS, Outcome, Place
+from golden.runs import LEFT_OUT, RUNS
 
 FEW = 16
 """values of a list that stand in the golden file one by one"""

@@ -27,7 +27,7 @@ def main() -> int:
         if unknown := set(options.only or ()) - first.runs.keys():
             parser.error(f"there is no run {min(unknown)}; there are {', '.join(first.runs)}")
         names = [name for name in options.only or first.runs if missing(first.runs[name]["needs"]) is None]
-        found = {name: told(first, name) for name in names}
+        found = {name: answered(first, name) for name in names}
     with Runner() as second:
         bad = [name for name in reversed(names) if not repeats(second, name, found[name])]
         runs, machine = second.runs, second.machine
@@ -45,7 +45,7 @@ def main() -> int:
     return 0
 
 
-def told(runner: Runner, name: str) -> dict[str, Any]:
+def answered(runner: Runner, name: str) -> dict[str, Any]:
     """The answer of a run, announced."""
     answer = runner.run(name)
     print(f"{name:<40} {'fails' if 'error' in answer else format(answer['seconds'], '6.2f') + ' s'}", flush=True)

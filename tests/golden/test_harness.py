@@ -180,7 +180,7 @@ def test_verdicts_by_the_commit_before() -> None:
 def git_says(monkeypatch: pytest.MonkeyPatch, **answers: str | None) -> None:
     """Answers of git by its first argument; of rev-parse by its last."""
     monkeypatch.setattr(
-        record, "git", lambda *said: answers.get({"HEAD": "head", "HEAD^": "before"}.get(said[-1]) or said[0])
+        record, "git", lambda *words: answers.get({"HEAD": "head", "HEAD^": "before"}.get(words[-1]) or words[0])
     )
 
 

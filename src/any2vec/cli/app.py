@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from any2vec._version import __version__
 from any2vec.cli.output import EXIT_BAD_INPUT, EXIT_INTERRUPTED, complain
+from any2vec.errors import Any2VecError
 
 
 class Entry(NamedTuple):
@@ -84,6 +85,9 @@ class LazyGroup(TyperGroup):
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except typer.Abort:
             code = EXIT_INTERRUPTED
+        except Any2VecError as error:  # before any command is reached: a package with a task that does not load
+            complain(str(error))
+            code = EXIT_BAD_INPUT
         except Exception as error:
             if not hasattr(error, "format_message"):  # click's own errors have it, inside Typer or beside it
                 raise

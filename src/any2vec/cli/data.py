@@ -87,7 +87,7 @@ def plant(
 
     any2vec data plant clicks
 
-    any2vec train clicks/train.tsv --model deepfm --schema clicks/train.toml --out model
+    any2vec train deepfm clicks/train.tsv --schema clicks/train.toml --out model
     """
     from any2vec.testing.planted_clicks import PlantedClicks
     from any2vec.testing.planted_file import write_tsv

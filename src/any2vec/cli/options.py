@@ -34,6 +34,8 @@ class Flag:
     defaults: Mapping[str, Any]
     """default value by owner (a model's name, `text`, `graph`, `run`)"""
     panel: str
+    is_hidden: bool = False
+    """whether help leaves it out"""
 
     @property
     def flag(self) -> str:
@@ -44,18 +46,19 @@ class Flag:
         kind: Any = _choice(self.name, self.choices) if self.choices else self.kind
         metavar = "<choice>" if self.choices else None  # the help names them; a long column would squeeze it
         option = typer.Option(
-            self.flag, help=self._help(), rich_help_panel=self.panel, show_default=False, metavar=metavar
-        )
+            self.flag, help=self._help(), rich_help_panel=self.panel, show_default=False, metavar=metavar,
+            hidden=self.is_hidden,
+        )  # fmt: skip
         return _parameter(self.name, kind, option)
 
     def negative(self) -> inspect.Parameter:
-        """`--no-NAME` of a bool, so that a flag can undo a TOML file; shown only where null is a third value."""
+        """`--no-NAME` of a bool, so that a flag can undo a TOML file; shown where it is more than the default."""
         option = typer.Option(
             f"--no-{self.flag[2:]}",
             help=f"not {self.flag}",
             rich_help_panel=self.panel,
             show_default=False,
-            hidden=not self.nullable,
+            hidden=self.is_hidden or (not self.nullable and True not in self.defaults.values()),
         )
         return _parameter("no_" + self.name, bool, option)
 

@@ -16,33 +16,36 @@ READS = ("whole", "parts")
 
 @dataclass(frozen=True, kw_only=True)
 class HostOptions:
-    """Hosts of a run, what each of them does and holds, and the links between them."""
+    """Hosts of a run, what each of them does and holds, and the links between them.
+
+    Logical hosts give the same result as so many processes; under torchrun its own number counts. read parts: each host
+    keeps its own part of the text alone, and the vocabulary is counted together; its chunks differ a little, in bytes
+    instead of words. partition contiguous gives all parts equally many nodes, hash and metis cut few edges; walks move
+    from part to part, the same walks with the same result. sync_servers are for sync shadow-easgd, fr-easgd, bounded,
+    async and m-of-n. With a link train emulates it (messages take as long as they would there), plan models it. ray
+    auto: the cluster that runs here; every node must see the data and the run folder. restarts need a run folder.
+    """
 
     hosts: int | None = None
-    """processes that train together on this machine, 1 or more; under torchrun its own number counts"""
+    """processes that train together, 1 or more"""
     logical_hosts: int | None = None
-    """hosts as threads of one process, 1..256: the same result as from so many processes"""
+    """hosts as threads of one process, 1..256"""
     servers: int = 0
-    """processes (or logical hosts) beside the trainers that hold the rows, 0 or more; 0: trainers hold them"""
+    """processes that hold the rows; 0: trainers do"""
     sync_servers: int = 0
-    """the same for the common copy of the dense layers (of sync shadow-easgd, fr-easgd, bounded, async and m-of-n), 0
-    or more; 0: those of the rows hold it, or the trainers"""
+    """processes that hold the dense layers; 0: servers or trainers do"""
     read: Literal["whole", "parts"] = "whole"
-    """how hosts read text: whole, once on each machine; or parts: each host reads its own part of the text and keeps
-    only that, and the vocabulary is counted together; their chunks differ a little, in bytes instead of words"""
+    """text is read on each machine, or in parts by hosts"""
     partition: Literal["contiguous", "hash", "metis"] | None = None
-    """for graphs: cut the graph into parts, one a host, and let walkers travel: contiguous (equally many nodes), hash
-    or metis (few edges cut); by default every host holds the whole graph. The same walks, the same result"""
+    """one part of the graph per host; by default each host has all of it"""
     link: str | None = None
-    """links between the hosts, like 100Mbit,1ms: train emulates them, messages take as long as they would there;
-    plan models them"""
+    """emulate links between hosts, like 100Mbit,1ms"""
     host_timeout: float = 30.0
-    """seconds without a sign of life after which a host is given up, more than 0"""
+    """seconds until a silent host is lost, > 0"""
     ray: str | None = None
-    """run the hosts on a Ray cluster: HOST:PORT of its head, auto for the one that runs here, local for one of its
-    own; every node must see the data and --out"""
+    """Ray cluster to run on: HOST:PORT, auto or local"""
     restarts: int = 0
-    """how often the hosts are started again from the last checkpoint when one is lost, 0..1000; needs --out"""
+    """restarts after a host is lost, 0..1000"""
 
     def __post_init__(self) -> None:
         if self.hosts is not None:

@@ -14,27 +14,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """How long a run trains, with what seed, and where it keeps what it makes."""
+    """How long a run trains, with what seed, and where it keeps its result.
+
+    epochs None: as many as the model has by default. With one thread the same seed gives the same bits, unless hosts
+    synchronize behind the training or take changes as they come. Start vectors are matched by word or node id.
+    """
 
     epochs: int | None = None
-    """passes over the data, 1 or more; by default the model's own number"""
+    """passes over the data, 1 or more"""
     threads: int = 0
-    """training threads of each host; 0 = all usable cores; with 1 the same seed gives the same bits, but on hosts that
-    agree behind the training or take changes as they come"""
+    """training threads per host; 0: all cores"""
     seed: int = 1
-    """seed of every random draw"""
+    """random seed, 0 or more"""
     out: Path | None = field(default=None, metadata={"flag": False})
     """run folder; None: the result stays in memory"""
     resume: bool = False
-    """go on from the checkpoint in --out, if there is one"""
+    """continue from the checkpoint in --out, if any"""
     overwrite: bool = False
-    """replace what is in --out"""
+    """replace the contents of --out"""
     init: Path | None = None
-    """start from these vectors (a run folder or any file that any2vec reads), matched by word or node id"""
+    """start from the vectors of this run folder or file"""
     checkpoint_seconds: float = 300.0
-    """seconds between checkpoints"""
+    """seconds between checkpoints, more than 0"""
     cache_dir: Path | None = None
-    """folder of encoded text, graphs and clicks; by default $ANY2VEC_CACHE or ~/.cache/any2vec"""
+    """folder of encoded inputs; by default $ANY2VEC_CACHE or ~/.cache/any2vec"""
 
     def __post_init__(self) -> None:
         check_run(self.epochs, self.threads, self.seed, self.checkpoint_seconds)

@@ -15,22 +15,26 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kMGT])(i?))?B?", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class StorageOptions:
-    """Where rows lie: in memory, or on disk where a table is larger than a budget."""
+    """Where rows lie: in memory, or on disk where a table is larger than a budget.
+
+    memory counts the bytes of the whole process; a table that does not fit is trained from the disk, some of its
+    partitions at a time. order None: comet for triples, beta for words and nodes.
+    """
 
     memory: str | None = None
-    """bytes that the process may have, such as 2GB or 800MB; a table that does not fit is trained from the disk, some
-    of its partitions at a time; by default all of it is in memory"""
+    """memory budget, like 2GB; beyond it rows lie on disk"""
     order: (
         Literal["beta", "comet", "hilbert", "hilbert-symmetric", "inside-out", "affinity", "row-major", "random"] | None
     ) = None
-    """in which order pairs of partitions are trained where the table is larger than --memory, by default comet
-    for triples, beta for words and nodes"""
+    """order of the partitions with --memory"""
 
     def __post_init__(self) -> None:
         if self.memory is None:
             if self.order is not None:
                 raise InputError("order is for tables larger than memory; say how much there is, as memory 2GB.")
             return
+        if isinstance(self.memory, int) and not isinstance(self.memory, bool):
+            object.__setattr__(self, "memory", str(self.memory))
         if self.memory_bytes < 1:
             raise InputError(f"memory must be 1 byte or more, got {self.memory!r}.")
         if self.order is not None:
@@ -60,7 +64,7 @@ def parse_size(text: str) -> int:
     Raises:
         InputError: it is none of these.
     """
-    found = _SIZE.fullmatch(text.strip())
+    found = _SIZE.fullmatch(text.strip()) if isinstance(text, str) else None
     if found is None:
         raise InputError(f"memory must be a number of bytes such as 2GB, 800MB or 64MiB, got {text!r}.")
     number, prefix, is_binary = found.groups()

@@ -17,31 +17,36 @@ DUALS = ("sent", "computed")
 
 @dataclass(frozen=True, kw_only=True)
 class SyncOptions:
-    """The agreement of the hosts."""
+    """The agreement of the hosts.
+
+    scheme, for sync adasum, adasum-symmetric, blend, mean and sum, with the same result each: rep-base sends all rows,
+    rep-opt changed rows, pull-base rows of the words of a round, pull-opt these by label. 16 and 8 bits are rounded
+    with error feedback. overlap: what hosts learn reaches the others one round later. cache het:BOUND is stale by at
+    most so many updates, and its policy says which rows stay (static: those that occur most in the data). Cache
+    bagpipe:BATCHES is exact, with a look ahead: rows go step by step on all trainers, with sync bsp everything does.
+    dual sent is as published, computed takes fewer bytes for the same result.
+    """
 
     sync: str | None = None
-    """how hosts agree; by default the task's own way"""
+    """how hosts synchronize; None: the task's own way"""
     scheme: Literal["rep-base", "rep-opt", "pull-base", "pull-opt"] | None = None
-    """what travels with adasum, adasum-symmetric, blend, mean and sum: all rows, changed rows, words of the round, or
-    rows of the round by label; same result each. By default the last, for two hosts rep-opt"""
+    """rows that hosts send in a round; by default pull-opt, for 2 hosts rep-opt"""
     rounds_per_epoch: int | None = None
-    """agreements in an epoch, 1..1,000,000; by default 3 for every 2 hosts, for clicks 8"""
+    """rounds per epoch, 1..1,000,000; None: 1.5 per host, for clicks 8"""
     bits: int = 32
-    """bits of a number that travels: 32 (exact), 16 or 8 (rounded, with error feedback)"""
+    """bits of a number that is sent: 32, 16 or 8"""
     overlap: bool = False
-    """agree behind the next round's work: what hosts learn reaches the others one round later; for scheme pull-opt"""
+    """synchronize during the next round; for scheme pull-opt"""
     cache: str = "none"
-    """rows that trainers keep close: none; het:BOUND[:POLICY] (stale by so many updates at most; static, lru, lfu,
-    lfu-promoted or tinylfu say which rows stay: static those that occur most in the data); bagpipe:BATCHES (exact, with
-    a look ahead: rows go step by step on all trainers; with sync bsp everything does)"""
+    """none, het:BOUND[:POLICY] or bagpipe:BATCHES; policies: static, lru, lfu, lfu-promoted, tinylfu"""
     cache_rows: float = 0.1
-    """of cache het: share of all rows that a trainer's cache holds, in (0, 1]"""
+    """share of rows in a het cache, in (0, 1]"""
     dual: Literal["sent", "computed"] = "sent"
-    """between hosts the dual u is sent, as published, or computed on both sides: fewer bytes, the same result"""
+    """how hosts get the dual variable u"""
     credits: int = 2
-    """batches that a trainer holds, the one that it trains among them, 1..64"""
+    """batches that a trainer holds, 1..64"""
     staleness_bound: int | None = None
-    """batches by which rows may be stale"""
+    """batches by which rows may be stale, 0 or more"""
 
     def __post_init__(self) -> None:
         if self.sync is not None and not isinstance(self.sync, str):

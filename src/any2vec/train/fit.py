@@ -137,20 +137,32 @@ def fit(
             overwrite=overwrite, init=start, checkpoint_seconds=checkpoint_seconds,
             cache_dir=None if cache_dir is None else Path(cache_dir),
         ),
-        hosts=options_of(HostOptions, "hosts", hosts, int), sync=options_of(SyncOptions, "sync", sync, str),
-        storage=options_of(StorageOptions, "memory", storage, int, str),
+        hosts=options_of("hosts", hosts), sync=options_of("sync", sync), storage=options_of("storage", storage),
     )  # fmt: skip
     return train(spec, Hooks(progress=callback, stage=stage, on_epoch=on_epoch), started)
 
 
-def options_of(kind: Any, name: str, given: Any, *short: type) -> Any:
-    """Options of a kind, also from what stands for one of them."""
+_SHORT: Mapping[str, tuple[Any, str, tuple[type, ...], str]] = {
+    "hosts": (HostOptions, "hosts", (int,), "a number"),
+    "sync": (SyncOptions, "sync", (str,), "the name of an agreement"),
+    "storage": (StorageOptions, "memory", (int, str), "a size such as 2GB"),
+}
+"""argument -> its class, the field that may be given instead, its types, what it is"""
+
+
+def options_of(argument: str, given: Any) -> Any:
+    """The options that an argument (hosts, sync, storage) stands for.
+
+    Raises:
+        InputError: it is neither the options nor the field that may be given instead.
+    """
+    kind, field, types, what = _SHORT[argument]
     if given is None:
         return kind()
-    if isinstance(given, short) and not isinstance(given, bool):
-        return kind(**{name: str(given) if str in short else given})
+    if isinstance(given, types) and not isinstance(given, bool):
+        return kind(**{field: given})
     if not isinstance(given, kind):
-        raise InputError(f"These options must be {kind.__name__}(...), got {given!r}.")
+        raise InputError(f"{argument} must be {kind.__name__}(...) or {what}, got {given!r}.")
     return given
 
 

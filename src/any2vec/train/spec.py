@@ -37,10 +37,10 @@ class RunSpec:
 
     def to_json(self) -> str:
         """One object; data and everything that is read must be named by paths."""
-        data = self.data if isinstance(self.data, list | tuple) else [self.data]
+        data = [str(name) for name in self.data] if isinstance(self.data, list | tuple) else str(self.data)
         parts = {name: as_plain(getattr(self, name)) for name in ("run", "hosts", "sync", "storage")}
         reading = {name: as_plain(options) for name, options in self.reading.items()}
-        about = {"task": self.task, "model": self.model.as_dict(), "data": [str(name) for name in data]}
+        about = {"task": self.task, "model": self.model.as_dict(), "data": data}
         return json.dumps(about | parts | {"reading": reading})
 
     @staticmethod
@@ -50,9 +50,8 @@ class RunSpec:
 
         found = json.loads(text)
         task = task_named(found["task"])
-        data = found["data"]
         return RunSpec(
-            task=task.name, model=task.model_from(found["model"]), data=data[0] if len(data) == 1 else data,
+            task=task.name, model=task.model_from(found["model"]), data=found["data"],
             reading={name: task.reading_from(name, options) for name, options in found["reading"].items()},
             run=task.run_class()(**found["run"]), hosts=HostOptions(**found["hosts"]),
             sync=SyncOptions(**found["sync"]), storage=StorageOptions(**found["storage"]),

@@ -71,7 +71,7 @@ class Task(ABC):
     """whether the command line asks for --out"""
     warns_always: ClassVar[bool] = False
     """whether warnings are printed with --quiet and --json, too: they mean that the model is of little use"""
-    input: ClassVar[str] = "Files, folders, globs, or - for standard input."
+    input: ClassVar[str] = "files, folders, globs, or - for standard input"
     """help of the argument that names the data"""
 
     # ---- what there is ----------------------------------------------------------------------------------------------
@@ -240,17 +240,17 @@ def check_spread(spec: RunSpec) -> None:
                 )
 
 
-def file_names(data: Any) -> list[str]:
-    """Paths as strings, of data that are files.
+def file_names(data: Any) -> str | list[str]:
+    """Paths as strings, one or a list as given, of data that are files.
 
     Raises:
         InputError: they are none.
     """
     names = data if isinstance(data, list | tuple) else [data]
     if hasattr(data, "path"):  # stored, and opened already
-        return [str(data.path)]
+        return str(data.path)
     if all(isinstance(name, str | Path) and str(name) != "-" for name in names) and all(map(_is_there, names)):
-        return [str(name) for name in names]
+        return [str(name) for name in data] if isinstance(data, list | tuple) else str(data)
     raise InputError(
         "Processes read files, and these data are in memory or come through a pipe; write them to a file, "
         "store them with any2vec.encode_text(...), or use logical_hosts."

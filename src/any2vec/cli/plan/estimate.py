@@ -11,40 +11,42 @@ import typer
 from any2vec import machine
 from any2vec.cli.bar import Bar
 from any2vec.cli.options import with_flags
-from any2vec.cli.output import AsJson, duration, facts, guarded, note, number, parts, print_json, show, size
+from any2vec.cli.output import duration, facts, guarded, note, number, parts, print_json, show, size
 from any2vec.cli.plan.estimate_triples import estimate_triples
-from any2vec.cli.run.flags import make_spec, model_flags
-from any2vec.cli.run.group import Config, model_group
+from any2vec.cli.run.flags import make_spec, planning_flags
+from any2vec.cli.run.group import AsJson, Config, Inputs, Quiet, model_group
 from any2vec.errors import InputError
 from any2vec.train.registry import models_of
 from any2vec.train.spec import RunSpec
 from any2vec.train.task import Task, refuse_absent
+
+_SHAPE = "Without an INPUT"
 
 
 def estimate_command(task: Task, model: str) -> Any:
     """The function behind `any2vec estimate MODEL`."""
 
     def estimate(
-        inputs: Annotated[
-            list[str] | None, typer.Argument(metavar="INPUT...", help="As for train.", show_default=False)
-        ] = None,
+        inputs: Inputs = None,
         out: Annotated[
             Path | None,
-            typer.Option("--out", "-o", help="Where it would go: its disk is looked at.", show_default=False),
+            typer.Option("--out", "-o", help="folder of the result, whose disk is checked", show_default=False),
         ] = None,
         rows: Annotated[
             int | None,
-            typer.Option("--rows", min=2, help="Without an input: so many vectors ...", show_default=False),
+            typer.Option("--rows", min=2, help="number of vectors, 2 or more", rich_help_panel=_SHAPE,
+                         show_default=False),
         ] = None,
         items: Annotated[
             int | None,
-            typer.Option("--items", min=1, help="... and words (steps, triples) an epoch.", show_default=False),
+            typer.Option("--items", min=1, help="words, steps or triples per epoch", rich_help_panel=_SHAPE,
+                         show_default=False),
         ] = None,
         config: Config = None,
         as_json: AsJson = False,
-        quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+        quiet: Quiet = False,
         **values: Any,
-    ) -> None:
+    ) -> None:  # fmt: skip
         spec = make_spec(task, model, inputs, out, config, values, needs_input=rows is None)
         if rows is not None and inputs:
             raise InputError("Give an INPUT, or --rows and --items, not both.")
@@ -53,11 +55,12 @@ def estimate_command(task: Task, model: str) -> Any:
             ESTIMATES[task.name](spec, rows, items, _room(spec), bar.stage, as_json)
 
     estimate.__doc__ = (
-        f"Memory, time and disk of a run of {model}, before anything is allocated.\n\nany2vec estimate {model} INPUT "
-        f"--dim 300\n\nany2vec estimate {model} --dim 300 --rows 1000000 --items 1000000000\n\nTakes the flags of "
-        "train; makes no result."
+        f"Memory, time and disk of a run of {model}, before it starts.\n\nany2vec estimate {model} INPUT --dim 300\n\n"
+        f"any2vec estimate {model} --dim 300 --rows 1000000 --items 1000000000"
     )
-    flags = {name: flag for name, flag in model_flags(task.name, model).items() if not _is_of_hosts(task, model, name)}
+    flags = {
+        name: flag for name, flag in planning_flags(task.name, model).items() if not _is_of_hosts(task, model, name)
+    }
     return with_flags(guarded(estimate), flags)
 
 

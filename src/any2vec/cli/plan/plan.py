@@ -12,9 +12,9 @@ import typer
 from any2vec import machine
 from any2vec.cli.bar import Bar
 from any2vec.cli.options import with_flags
-from any2vec.cli.output import AsJson, columns, duration, facts, guarded, note, number, parts, print_json, show, size
-from any2vec.cli.run.flags import make_spec, model_flags
-from any2vec.cli.run.group import Config, model_group
+from any2vec.cli.output import columns, duration, facts, guarded, note, number, parts, print_json, show, size
+from any2vec.cli.run.flags import make_spec, model_flags, planning_flags
+from any2vec.cli.run.group import AsJson, Config, Inputs, Quiet, model_group
 from any2vec.errors import InputError
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.train.registry import models_of, task_named
@@ -30,38 +30,36 @@ _SAID = {
     "handle": "copies and messages", "link": "links",
 }  # fmt: skip
 """parts of a round, as JSON has them -> in words"""
-_SHAPE, _MACHINE = "Without an input", "Machines"
+_SHAPE, _MACHINE = "Without an INPUT", "Machines"
 
 
 Rows = Annotated[
     str | None,
-    typer.Option("--rows", help="So many vectors, like 399k or 5G.", rich_help_panel=_SHAPE, show_default=False),
+    typer.Option("--rows", help="number of vectors, like 399k or 5G", rich_help_panel=_SHAPE, show_default=False),
 ]
 Zipf = Annotated[
     float | None,
-    typer.Option("--zipf", help="Exponent of Zipf's law, by default 1.", rich_help_panel=_SHAPE, show_default=False),
+    typer.Option("--zipf", help=r"exponent of Zipf's law \[default 1]", rich_help_panel=_SHAPE, show_default=False),
 ]
 Pace = Annotated[
     str | None,
     typer.Option(
-        "--items-per-s", help="Pace of one thread; measured here if it is not given.", rich_help_panel=_MACHINE,
+        "--items-per-s", help="items/s of one thread; by default measured here", rich_help_panel=_MACHINE,
         show_default=False,
     ),
 ]  # fmt: skip
-Inputs = Annotated[list[str] | None, typer.Argument(metavar="INPUT...", help="As for train.", show_default=False)]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
 
 def plan_command(task: Task, model: str) -> Any:
     """The function behind `any2vec plan MODEL`."""
     function = PLANS[task.name](task, model)
     function.__doc__ = (
-        f"Memory, bytes and modeled time of a run of {model} over hosts, before anything starts.\n\nany2vec plan "
-        f"{model} INPUT --hosts 4 --threads 8 --link 10Gbit,50us\n\nTakes the flags of train. Reads the input, or "
-        "takes a shape, and trains for a second on one thread to see how fast that is (or takes --items-per-s); times "
-        "of more threads, of links and of agreements are modeled."
+        f"Memory, bytes and modeled time of a run of {model} over hosts, before it starts.\n\nany2vec plan "
+        f"{model} INPUT --hosts 4 --threads 8 --link 10Gbit,50us\n\nReads the input, or takes a shape, and measures "
+        "the speed of one thread (or takes --items-per-s); everything else is modeled. Accepts all options of train; "
+        "those that change no plan are not listed."
     )
-    return with_flags(guarded(function), model_flags(task.name, model))
+    return with_flags(guarded(function), planning_flags(task.name, model))
 
 
 def _planned(
@@ -97,12 +95,12 @@ def plan_clicks_command(task: Task, model: str) -> Any:
         zipf: Zipf = None,
         num_columns: Annotated[
             int | None,
-            typer.Option("--columns", min=1, help="Columns of categories, by default 26.", rich_help_panel=_SHAPE,
+            typer.Option("--columns", min=1, help=r"columns of categories \[default 26]", rich_help_panel=_SHAPE,
                          show_default=False),
         ] = None,
         num_dense: Annotated[
             int | None,
-            typer.Option("--numbers", min=0, help="Columns of numbers, by default 13.", rich_help_panel=_SHAPE,
+            typer.Option("--numbers", min=0, help=r"columns of numbers \[default 13]", rich_help_panel=_SHAPE,
                          show_default=False),
         ] = None,
         items_per_s: Pace = None,
@@ -133,24 +131,24 @@ def plan_sequences_command(task: Task, model: str) -> Any:
         rows: Rows = None,
         tokens: Annotated[
             str | None,
-            typer.Option("--tokens", help="Words (steps) in an epoch, by default 100 a row.", rich_help_panel=_SHAPE,
+            typer.Option("--tokens", help="words (steps) per epoch; by default 100 per row", rich_help_panel=_SHAPE,
                          show_default=False),
         ] = None,
         zipf: Zipf = None,
         items_per_s: Pace = None,
         efficiency: Annotated[
             float | None,
-            typer.Option("--efficiency", help="Of a thread beside others, 0 to 1, by default 0.92.",
+            typer.Option("--efficiency", help=r"of a thread beside others, 0 to 1 \[default 0.92]",
                          rich_help_panel=_MACHINE, show_default=False),
         ] = None,
         memory_bandwidth: Annotated[
             str | None,
-            typer.Option("--memory-bandwidth", help="Bytes/s of a host's memory, like 200G, as a limit of its pace.",
+            typer.Option("--memory-bandwidth", help="bytes/s of a host, like 200G; by default no limit",
                          rich_help_panel=_MACHINE, show_default=False),
         ] = None,
         agree_threads: Annotated[
             int | None,
-            typer.Option("--agree-threads", min=1, help="Threads of a host that agree; by default all.",
+            typer.Option("--agree-threads", min=1, help="threads of a host that synchronize; by default all",
                          show_default=False, rich_help_panel=_MACHINE),
         ] = None,
         config: Config = None,

@@ -11,16 +11,18 @@ from typing import Any
 from any2vec.cli.config import read_config
 from any2vec.cli.options import Flag, flags_of
 from any2vec.errors import DataError, InputError
-from any2vec.train.registry import task_named
+from any2vec.train.registry import models_of, task_named
 from any2vec.train.spec import RunSpec
 from any2vec.train.task import CLASSES, Task, absent, loaded
 
-PANELS = {"run": "Run", "hosts": "Hosts", "sync": "Agreement of hosts", "storage": "Storage"}
+PANELS = {"run": "Run", "hosts": "Hosts", "sync": "Synchronization", "storage": "Storage"}
+ONLY_OF_RUNS = ("resume", "overwrite", "init", "checkpoint_seconds", "host_timeout", "ray", "restarts")
+"""flags that change nothing of an estimate or a plan"""
 OWN: dict[str, type | tuple[type, ...]] = {"input": (str, list), "model": str, "out": str}
 """keys of a TOML file that are no flags -> their types"""
 
 
-def owners_of(task: Task, model: str) -> dict[str, type]:
+def owners_of(task: Task, model: str) -> dict[str, Any]:
     """Whose fields become flags: the model, the run, hosts, their agreement, storage, how data are read."""
     groups = {**CLASSES, "run": task.run_class()}
     kinds = {kind: loaded(task.reading[kind]) for kind in task.reading_of(model)}
@@ -39,7 +41,15 @@ def model_flags(task_name: str, model: str) -> dict[str, Flag]:
         groups = [owner for owner in flag.defaults if owner not in CLASSES or _has(own, owner, name, task)]
         if groups and name not in task.leaves_out:
             kept[name] = replace(flag, help=task.help.get(name, flag.help), panel=panels[groups[0]])
+    if "epochs" in kept:
+        kept["epochs"] = replace(kept["epochs"], defaults={"run": owners["model"].default_epochs})
     return kept
+
+
+def planning_flags(task_name: str, model: str) -> dict[str, Flag]:
+    """As `model_flags`, for a command that trains nothing: what only a run needs is accepted and not listed."""
+    flags = model_flags(task_name, model)
+    return {name: replace(flag, is_hidden=True) if name in ONLY_OF_RUNS else flag for name, flag in flags.items()}
 
 
 def _has(own: Mapping[str, Sequence[str]], group: str, name: str, task: Task) -> bool:
@@ -74,8 +84,17 @@ def make_spec(
 
 def _why_not(task: Task, model: str, key: str) -> str | None:
     """Why a model has not got an option that others have; None: nobody has it."""
-    is_known = any(key == item.name for group in CLASSES.values() for item in fields(group))
-    return absent(task, model, key) if is_known else None
+    if any(key == item.name for group in CLASSES.values() for item in fields(group)):
+        return absent(task, model, key)
+    known = models_of(task.command)
+    option = "--" + key.replace("_", "-")
+    return of_others(model, option, [other for other in known if key in model_flags(known[other].name, other)])
+
+
+def of_others(model: str, option: str, others: Sequence[str]) -> str | None:
+    """The sentence for an option that only other models have; None: there are none."""
+    names = " and ".join(filter(None, [", ".join(others[:-1]), *others[-1:]]))
+    return f"{model} has no {option}: it is for {names}; leave it out." if others else None
 
 
 def _data(inputs: str | Sequence[str] | None) -> str | list[str]:

@@ -193,7 +193,7 @@ def _split(
 ) -> None:
     """Cut a graph into train edges, test edges and fixed negatives, to score links fairly.
 
-    any2vec split edges.tsv --out split && any2vec train split/train.edges --model node2vec --out nodes
+    any2vec split edges.tsv --out split && any2vec train node2vec split/train.edges --out nodes
 
     any2vec evaluate nodes --task links --data split
     """

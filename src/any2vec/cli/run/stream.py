@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from any2vec.cli.options import with_flags
-from any2vec.cli.output import AsJson, duration, facts, fraction, guarded, note, number, print_json, show, size
+from any2vec.cli.output import duration, facts, fraction, guarded, note, number, print_json, show, size
 from any2vec.cli.run.flags import make_spec, model_flags
-from any2vec.cli.run.group import Config, check_out, model_group
+from any2vec.cli.run.group import AsJson, Config, Out, Quiet, check_out, model_group
 from any2vec.cli.stream_bar import StreamBar
 from any2vec.train.spec import Hooks
 from any2vec.train.task import Task
@@ -24,18 +24,12 @@ def stream_command(task: Task, model: str) -> Any:
     def stream(
         sources: Annotated[
             list[str] | None,
-            typer.Argument(
-                metavar="SOURCE...",
-                help="A path, - (standard input), tcp://, unix://, http(s)://, kafka:// or redis:// address.",
-                show_default=False,
-            ),
+            typer.Argument(metavar="SOURCE...", show_default=False),
         ] = None,
-        out: Annotated[
-            Path | None, typer.Option("--out", "-o", help="Folder of the result.", show_default=False)
-        ] = None,
+        out: Out = None,
         config: Config = None,
         as_json: AsJson = False,
-        quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+        quiet: Quiet = False,
         **values: Any,
     ) -> None:
         spec = make_spec(task, model, sources, out, config, values)
@@ -55,13 +49,15 @@ def stream_command(task: Task, model: str) -> Any:
         note(task.next_step(spec.model, folder, []), quiet)
 
     stream.__doc__ = (
-        f"Train {task.about[model]}, on text that need not end, as it comes.\n\nany2vec stream {model} log.txt "
-        "--follow --out words\n\nCtrl-C saves and ends; --resume goes on."
+        f"Train {task.about[model]}, on text that need not end, as it comes. Ctrl-C saves and ends; --resume "
+        f"continues.\n\nany2vec stream {model} log.txt --follow --out words"
     )
     return with_flags(guarded(stream), model_flags(task.name, model))
 
 
-stream = model_group("stream", "Train on text that need not end; `any2vec stream MODEL --help`.", stream_command)
+stream = model_group(
+    "stream", "Train on text that need not end. `any2vec stream MODEL --help` shows its options.", stream_command
+)
 
 
 def _print_summary(summary: dict[str, Any], out: Path) -> None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from any2vec.cli import STARTED
 from any2vec.cli.bar import Bar
 from any2vec.cli.options import with_flags
-from any2vec.cli.output import AsJson, duration, facts, fraction, guarded, note, number, print_json, show, size
+from any2vec.cli.output import duration, facts, fraction, guarded, note, number, print_json, show, size
 from any2vec.cli.run.flags import make_spec, model_flags
-from any2vec.cli.run.group import Config, check_out, model_group
+from any2vec.cli.run.group import AsJson, Config, Inputs, Out, Quiet, check_out, model_group
 from any2vec.cluster.launch.join import is_first
 from any2vec.train.fit import train as fit_spec
 from any2vec.train.spec import Hooks, RunSpec
@@ -24,15 +21,11 @@ def train_command(task: Task, model: str) -> Any:
     """The function behind `any2vec train MODEL`."""
 
     def train(
-        inputs: Annotated[
-            list[str] | None, typer.Argument(metavar="INPUT...", help="What to train on.", show_default=False)
-        ] = None,
-        out: Annotated[
-            Path | None, typer.Option("--out", "-o", help="Folder of the result.", show_default=False)
-        ] = None,
+        inputs: Inputs = None,
+        out: Out = None,
         config: Config = None,
         as_json: AsJson = False,
-        quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+        quiet: Quiet = False,
         **values: Any,
     ) -> None:
         spec = make_spec(task, model, inputs, out, config, values)
@@ -44,11 +37,11 @@ def train_command(task: Task, model: str) -> Any:
         if is_first():  # of the hosts under torchrun one speaks
             _report(task, spec, result, as_json, quiet)
 
-    train.__doc__ = f"Train {task.about[model]}.\n\nany2vec train {model} INPUT --out DIR\n\nINPUT: {task.input}"
+    train.__doc__ = f"Train {task.about[model]}.\n\nany2vec train {model} INPUT --out DIR"
     return with_flags(guarded(train), model_flags(task.name, model))
 
 
-train = model_group("train", "Train a model; `any2vec train MODEL --help` shows its options.", train_command)
+train = model_group("train", "Train a model. `any2vec train MODEL --help` shows its options.", train_command)
 
 
 def _report(task: Task, spec: RunSpec, result: Any, as_json: bool, quiet: bool) -> None:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from any2vec import machine
 from any2vec._version import __version__
@@ -146,14 +146,22 @@ def compare(every: list[dict[str, str]]) -> None:
 def _first_difference(other: str, job: str) -> str:
     """`NAME = VALUE and rank 0 has VALUE` of the first setting in which two jobs, JSON objects, differ."""
     try:
-        theirs, ours = dict(json.loads(other)), dict(json.loads(job))
+        theirs, ours = _leaves(dict(json.loads(other))), _leaves(dict(json.loads(job)))
     except (ValueError, TypeError):
-        return f"job {other!r} and rank 0 has {job!r}"
-    name = next(
-        name for name in [*ours, *theirs] if (name in ours, ours.get(name)) != (name in theirs, theirs.get(name))
-    )
-    found, expected = (repr(told[name]) if name in told else "none" for told in (theirs, ours))
-    return f"{name} = {found} and rank 0 has {expected}"
+        theirs, ours = {}, {}
+    for path in [*ours, *theirs]:
+        if (path in ours, ours.get(path)) != (path in theirs, theirs.get(path)):
+            found, expected = ("none" if one.get(path) is None else repr(one[path]) for one in (theirs, ours))
+            return f"{path[-1]} = {found} and rank 0 has {expected}"
+    return f"job {other!r} and rank 0 has {job!r}"
+
+
+def _leaves(settings: dict[str, Any], path: tuple[str, ...] = ()) -> dict[tuple[str, ...], Any]:
+    """Path of names -> value, of an object with objects in it."""
+    found: dict[tuple[str, ...], Any] = {}
+    for name, value in settings.items():
+        found.update(_leaves(value, (*path, name)) if isinstance(value, dict) else {(*path, name): value})
+    return found
 
 
 def _place() -> tuple[int, int]:

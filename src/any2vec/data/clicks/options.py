@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ClickReading:
-    """Columns of a log of clicks."""
+    """Columns of a log of clicks; in Python the schema is also a `ClickSchema`."""
 
     schema: str | None = None
-    """which columns are what: criteo, avazu, or a TOML file; in Python also a `ClickSchema`"""
+    """meaning of the columns: criteo, avazu, or a TOML file"""
 
     def resolved(self) -> ClickSchema | None:
         """The schema that is given, named, or stored in a TOML file.

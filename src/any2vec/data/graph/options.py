@@ -14,19 +14,22 @@ ProgressCall = Callable[[int, int | None], None]
 
 @dataclass(frozen=True, kw_only=True)
 class GraphOptions:
-    """How a graph is read."""
+    """How a graph is read.
+
+    Edges of a directed graph go from the first to the second node only. delimiter space: any run of spaces and tabs. No
+    comment characters: for ids such as #tag.
+    """
 
     directed: bool = False
-    """edges go from the first to the second node only"""
+    """edges have a direction"""
     weighted: bool | None = None
-    """whether the third column is the edge's weight; by default yes where there is one"""
+    """the third column is a weight; by default if present"""
     delimiter: str | None = None
-    """between columns: tab, comma, semicolon, space (any run of spaces and tabs) or one character; by default
-    guessed"""
+    """tab, comma, semicolon, space or one character; by default guessed"""
     header: bool | None = None
-    """whether the first line names the columns; by default guessed"""
+    """the first line names the columns; by default guessed"""
     comment: str = "#%"
-    """characters that begin a comment line; empty: there are none (for ids such as #tag)"""
+    """characters that start a comment line"""
 
     def __post_init__(self) -> None:
         for name, allowed in (("directed", (True, False)), ("weighted", (True, False, None))):

@@ -12,19 +12,22 @@ BAD_BYTES = ("error", "replace", "skip")
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """How text becomes words."""
+    """How text becomes words.
+
+    The matches of a token pattern (or of its one group) are the words, instead of splitting at white space. It sees one
+    line at a time, after lower-casing (`str.lower`), and a line of more than 1 MiB in pieces cut at white space; white
+    space inside a match still splits it. Sentences that are split into words already do not use it. Bad bytes are
+    replaced by U+FFFD, as `bytes.decode` does. A column holds strings, lists of strings or lists of integers.
+    """
 
     lowercase: bool = False
-    """fold to lower case, as `str.lower` does"""
+    """convert to lower case"""
     token_pattern: str | None = None
-    """regular expression whose matches (or its one group's) are the words, instead of splitting at white space. It sees
-    one line at a time, after lower-casing, and a line of more than 1 MiB in pieces cut at white space; white space
-    inside a match still splits it. For sentences that come already split into words it is not used"""
+    """regular expression of a word; by default \\S+"""
     bad_bytes: str = "replace"
-    """what to do with bytes that are not UTF-8: error, replace (by U+FFFD, as `bytes.decode`) or skip"""
+    """invalid UTF-8: error, replace or skip"""
     column: str | None = None
-    """the column of a Parquet or Arrow file: string, list of strings or list of integers; by default the only
-    such column"""
+    """column of Parquet or Arrow; by default the only one"""
 
     def __post_init__(self) -> None:
         if self.bad_bytes not in BAD_BYTES:

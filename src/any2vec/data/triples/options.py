@@ -10,12 +10,12 @@ from any2vec.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class TripleOptions:
-    """How triples are read."""
+    """How triples are read. A first line with names such as head and tail is taken as a header."""
 
     delimiter: str | None = None
-    """between columns of text: tab, comma, semicolon, space or one character; by default the first line tells"""
+    """tab, comma, semicolon, space or one character; by default guessed"""
     header: bool | None = None
-    """whether the first line names the columns; by default it does where it has names such as head and tail"""
+    """the first line names the columns; by default guessed"""
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and len(DELIMITERS.get(self.delimiter, self.delimiter)) != 1:

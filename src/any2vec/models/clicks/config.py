@@ -32,7 +32,10 @@ def layer_sizes(name: str, text: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class ClickModel:
-    """Options of a model that foretells clicks from categories and numbers (abstract)."""
+    """Options of a model that predicts clicks from categories and numbers (abstract).
+
+    Row-wise optimizers keep one squared gradient for a row.
+    """
 
     name: ClassVar[str] = ""
     default_epochs: ClassVar[int] = 1
@@ -42,15 +45,15 @@ class ClickModel:
     """learning rate of the dense layers over that of the rows, where nobody says it"""
 
     dim: int = 16
-    """numbers per vector, 1..4096"""
+    """size of the vectors, 1..4096"""
     learning_rate: float = 0.02
     """learning rate of the rows, in (0, 10]"""
     dense_learning_rate: float | None = None
-    """learning rate of the dense layers, in (0, 10]; by default a quarter of the rows', for fm and logistic the same"""
+    """of the dense layers, in (0, 10]; by default a quarter of the rows', for fm and logistic the same"""
     optimiser: Literal["adagrad", "adam", "sgd"] = "adagrad"
-    """of rows (adagrad and adam row-wise: one squared gradient for a row) and dense layers"""
+    """optimizer of the dense layers and, row-wise, of the rows"""
     batch_size: int = 128
-    """examples of a step on each host, 1..1,048,576"""
+    """examples per step and host, 1..1,048,576"""
 
     def __post_init__(self) -> None:
         check_whole("dim", self.dim, 1, 4096)

@@ -12,6 +12,8 @@ from any2vec.models.clicks.config import ClickModel, layer_sizes
 class DeepFM(ClickModel):
     """DeepFM (Guo et al. 2017): a factorisation machine and a network over the same vectors, added up.
 
+    The MLP ends in a layer of 1 number.
+
     Raises:
         InputError: an option is not legal.
     """
@@ -21,7 +23,7 @@ class DeepFM(ClickModel):
     learning_rate: float = 0.01
     """learning rate of the rows, in (0, 10]"""
     layers: str = "128-64"
-    """hidden layers over vectors and numbers, like 400-400; a last one of 1 number follows"""
+    """hidden layers of the MLP, like 400-400"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -12,6 +12,8 @@ from any2vec.models.clicks.config import ClickModel, layer_sizes
 class DLRM(ClickModel):
     """DLRM (Naumov et al. 2019): rows and a network over the numbers meet in dot products, a second network judges.
 
+    The bottom MLP, over the numbers, ends in a layer of dim numbers, the top MLP, over the dot products, in one of 1.
+
     Raises:
         InputError: an option is not legal.
     """
@@ -20,9 +22,9 @@ class DLRM(ClickModel):
     has_weights: ClassVar[bool] = False
 
     bottom: str = "128-64"
-    """hidden layers over the numbers, like 512-256-64; a last one of dim numbers follows"""
+    """hidden layers of the bottom MLP, like 512-256"""
     top: str = "128-64"
-    """hidden layers over the dot products, like 512-256; a last one of 1 number follows"""
+    """hidden layers of the top MLP, like 512-256"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -25,7 +25,13 @@ class GAMLP:
 
     Wang et al., arXiv 2105.09837 (TNNLS 2022). Objective: cross-entropy summed over the training nodes +
     weight_decay / 2 |W|^2 + nu / 2 times the squares of what does not fit. Defaults are found on the validation nodes
-    of Cora and Citeseer; the published recipe is `literal`.
+    of Cora and Citeseer; the published recipe is `literal`: step lengths from 20 by doubling, ten times at most.
+
+    Of the epochs, half belong to the first size of a growth, the rest to the others alike; only with relu does growth
+    leave all answers as they were. rho over 4 nu is proven to settle; rho_growth multiplies nu, too, where rho is not
+    given. micro_batches: parts of the training nodes at which hosts in a row work at the same time (GPipe); on one host
+    they only save memory. quantize 8 and 16: even steps over a range that a forward pass calibrates; a grid of
+    LOW:HIGH has all whole numbers between them. normalise row: each row adds up to 1, then one factor for all.
 
     Raises:
         InputError: an option is not legal, or would do nothing.
@@ -35,51 +41,47 @@ class GAMLP:
     default_epochs: ClassVar[int] = 200
 
     layers: int | str = 10
-    """number of layers of the network, the output layer among them, 2..1000"""
+    """layers, 2..1000"""
     width: int = 100
-    """neurons of a hidden layer, and numbers per vector, 1..65,536"""
+    """neurons of a hidden layer, 1..65,536"""
     growth: str = "2-5"
-    """layers with which training begins, and grows, before it has all: ascending, like 2-5; empty: all from the start.
-    Half of the epochs belong to the first size, the rest to the others alike"""
+    """numbers of layers to start with, like 2-5; empty: all"""
     psi: Literal["powers", "pagerank"] = "powers"
-    """what stands beside a node's own features: powers of the normalised adjacency, or personalised PageRank"""
+    """features of neighbors: powers of the adjacency, or personalized PageRank"""
     hops: int = 3
-    """highest power, or steps of PageRank, 0..100"""
+    """highest power, or PageRank steps, 0..100"""
     restart: float = 0.15
-    """pagerank: probability of going back to the node, in (0, 1]"""
+    """restart probability of pagerank, in (0, 1]"""
     normalise: Literal["scale", "row", "none"] = "scale"
-    """features: scale (one factor for all), row (each row adds up to 1, then one factor for all), or none"""
+    """scaling of features"""
     activation: Literal["relu", "tanh", "sigmoid"] = "relu"
-    """of hidden layers; only with relu does growth leave all answers as they were"""
+    """of hidden layers"""
     trainer: Literal["pdadmm", "gd", "adadelta", "adagrad", "adam"] = "pdadmm"
-    """pdadmm, or an optimiser by back-propagation, on the same objective with the same growth"""
+    """pdADMM, or optimizers by back-propagation"""
     learning_rate: float | None = None
-    """trainers by back-propagation: learning rate, in (0, 10]; by default 0.1 for gd, 1 for adadelta, 0.01 for adagrad,
-    0.001 for adam"""
+    """of back-propagation, in (0, 10]; by default gd 0.1, adadelta 1, adagrad 0.01, adam 0.001"""
     micro_batches: int = 1
-    """trainers by back-propagation: parts of the training nodes, 1..65,536, at which hosts in a row work at the same
-    time (GPipe); on one host they only save memory"""
+    """chunks of back-propagation, 1..65,536"""
     nu: float | None = None
-    """pdadmm: weight of what does not fit within a layer, in (0, 1000]; by default 0.01, with literal 0.0001"""
+    """penalty within layers, in (0, 1000]; by default 0.01, with literal 0.0001"""
     rho: float | None = None
-    """pdadmm: weight of what does not fit between layers, in (0, 1000]; by default nu; over 4 nu: proven to settle"""
+    """penalty between layers, in (0, 1000]; by default nu"""
     rho_growth: float = 1.0
-    """pdadmm: factor on rho, and on nu where rho is not given, after every rho_every epochs, up to 1, in [1, 1000]"""
+    """growth of rho, up to 1, in [1, 1000]"""
     rho_every: int = 50
-    """pdadmm: epochs between two such factors, 1..1,000,000"""
+    """epochs per growth of rho, 1..1,000,000"""
     weight_decay: float | None = None
-    """weight of the squares of weights, 0 and up; by default 0.3, with literal 0"""
+    """weight decay, 0 or more; by default 0.3, with literal 0"""
     decay_growth: float = 0.1
     """factor on weight_decay at each growth, in [0, 1]"""
     quantize: Literal["none", "8", "16", "grid"] = "none"
-    """pdadmm: what travels between layers: none (32 bits), 8 or 16 bits (even steps over a range that a forward pass
-    calibrates), or grid"""
+    """quantization of what layers exchange"""
     quantized: Literal["p", "q", "pq"] = "pq"
-    """quantize: of what: inputs p, outputs q, or both"""
+    """inputs p, outputs q, or both"""
     grid: str = "-1:20"
-    """quantize grid: the values: LOW:HIGH, all whole numbers from LOW to HIGH, or numbers like -1,0,0.5,2, ascending"""
+    """LOW:HIGH, or values like -1,0,0.5"""
     literal: bool = False
-    """pdadmm: as printed: step lengths from 20 by doubling, ten times at most; nu 0.0001, no weight decay"""
+    """the published step sizes and penalties"""
 
     def __post_init__(self) -> None:
         if isinstance(self.layers, str) and self.layers.isdecimal():  # the flag is also of models whose layers differ

@@ -10,23 +10,26 @@ from any2vec.checks import check_number, check_whole
 
 @dataclass(frozen=True, kw_only=True)
 class StreamModel:
-    """Options of a model of words that come without an end (abstract)."""
+    """Options of a model of words that come without an end (abstract).
+
+    Each center draws its own window from 1..window, over the words that subsampling (word2vec's t, by the counts of the
+    moment) keeps.
+    """
 
     name: ClassVar[str] = ""
     is_dense: ClassVar[bool] = False
     """whether every batch changes all parameters, and there are no rows"""
 
     dim: int = 100
-    """numbers per vector, 1..4096"""
+    """size of the vectors, 1..4096"""
     window: int = 5
-    """furthest context on either side, in kept words, 1..100; each centre draws its own from 1..window"""
+    """context words on each side, 1..100"""
     num_negatives: int = 5
-    """negatives per positive pair, 1..400"""
+    """negative samples per positive pair, 1..400"""
     learning_rate: float = 0.025
-    """learning rate at the start, in (0, 1]"""
+    """initial learning rate, in (0, 1]"""
     subsample: float = 1e-4
-    """frequency above which words are dropped at random (word2vec's t), by the counts of the moment, in [0, 1]; 0
-    keeps all"""
+    """subsampling threshold, in [0, 1]; 0: off"""
 
     def __post_init__(self) -> None:
         check_whole("dim", self.dim, 1, 4096)
@@ -43,7 +46,9 @@ class StreamModel:
 class StreamSkipGram(StreamModel):
     """Skip-gram with negative sampling over a stream: rows come with their words and go with them.
 
-    Mikolov et al. 2013, arXiv 1310.4546; one pass, in the order of the stream.
+    Mikolov et al. 2013, arXiv 1310.4546; one pass, in the order of the stream. The learning rate falls
+    as 1 / sqrt(1 + words / rate_words), never below min_learning_rate, so that what is new is learned after a year as
+    after a day.
 
     Raises:
         InputError: an option is not legal.
@@ -52,11 +57,11 @@ class StreamSkipGram(StreamModel):
     name: ClassVar[str] = "skipgram"
 
     learning_rate: float = 0.15
-    """learning rate at the start, in (0, 1]; it falls as 1 / sqrt(1 + words / rate_words)"""
+    """initial learning rate, in (0, 1]"""
     min_learning_rate: float = 0.01
-    """below it the learning rate never falls, so that what is new is learned after a year as after a day; 0 or more"""
+    """smallest learning rate, 0..1"""
     rate_words: int = 300_000
-    """words of the stream over which the learning rate begins to fall, 1 and up"""
+    """words until it falls, 1 or more"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -15,6 +15,7 @@ class StreamNGram(StreamSkipGram):
     """Skip-gram over a stream, of words made of their n-grams, so that a word never seen has a vector (fastText).
 
     Bojanowski et al. 2017, arXiv 1607.04606. A word's vector is the mean of its own row and of its n-grams' rows.
+    The ends of a word count as characters of its n-grams; all buckets are part of the memory.
 
     Raises:
         InputError: an option is not legal.
@@ -23,15 +24,15 @@ class StreamNGram(StreamSkipGram):
     name: ClassVar[str] = "ngram"
 
     learning_rate: float = 0.075
-    """learning rate at the start, in (0, 1]; it falls as 1 / sqrt(1 + words / rate_words)"""
+    """initial learning rate, in (0, 1]"""
     rate_words: int = 1_000_000
-    """words of the stream over which the learning rate begins to fall, 1 and up"""
+    """words until it falls, 1 or more"""
     min_n: int = 3
-    """characters of the shortest n-grams, 1 or more; a word's ends count as characters"""
+    """length of the shortest n-grams, 1 or more"""
     max_n: int = 6
-    """characters of the longest n-grams, min_n..100"""
+    """length of the longest n-grams, min_n..100"""
     buckets: int = 200_000
-    """n-grams are hashed to so many rows, 1 or more; all of them are part of the memory"""
+    """rows to hash n-grams to, 1 or more"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -43,7 +44,8 @@ class StreamCharLstm(StreamModel):
     """Skip-gram over a stream, of words that an LSTM reads byte by byte: no word has a row, and any word has a vector.
 
     Two generators, one for centres (the result) and one for contexts and negatives; each distinct word of a step is
-    encoded once.
+    encoded once. What is read last counts most; both directions have an LSTM each. Each shared negative is weighed by
+    num_negatives over their number.
 
     Raises:
         InputError: an option is not legal.
@@ -55,17 +57,17 @@ class StreamCharLstm(StreamModel):
     learning_rate: float = 0.002
     """learning rate of Adam, in (0, 1]"""
     reading: Literal["forward", "backward", "both"] = "backward"
-    """from which end a word's bytes are read; both: by an LSTM each. What is read last counts most"""
+    """direction in words"""
     hidden: int = 256
-    """numbers of the state of an LSTM, 1..4096"""
+    """size of an LSTM's state, 1..4096"""
     byte_dim: int = 64
-    """numbers per byte, 1..4096"""
+    """size of a byte's vector, 1..4096"""
     batch_pairs: int = 2048
-    """pairs of a step, about, 1 or more"""
+    """pairs per step, about, 1 or more"""
     shared_negatives: int = 128
-    """negatives that the pairs of a step share, each weighed by num_negatives over their number, 1..65,536"""
+    """negatives of a step, 1..65,536"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """where the generators are trained; auto: on a GPU if there is one"""
+    """auto: a GPU if any"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -22,4 +22,4 @@ class ComplEx(TripleModel):
     query: ClassVar[str] = "complex"
 
     n3: float = 0.05
-    """weight of the sum of cubes of the rows of each triple (nuclear 3-norm), 0 and up"""
+    """weight of N3 regularization (cubes), 0..1000"""

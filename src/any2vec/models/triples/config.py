@@ -22,7 +22,12 @@ FEW_NEGATIVES = 2_000
 class TripleModel:
     """Options of a model that learns from triples (abstract).
 
-    Each triple asks two questions: what its tail is, given head and relation, and what its head is, given the others.
+    Each triple asks two queries: what its tail is, given head and relation, and what its head is, given the others.
+    Queries with the same entity and relation come together in a batch, and the queries of a batch share its negatives.
+    dim counts real and imaginary parts. loss logistic is self-adversarial: temperature says how much more hard ones
+    weigh. degree_share: these negatives are drawn by how often entities are answers, the others uniformly. N3 is the
+    sum of cubes, L2 that of squares, of the rows of each triple. Without reciprocal a relation's own row is read the
+    other way round.
     """
 
     name: ClassVar[str] = ""
@@ -39,35 +44,35 @@ class TripleModel:
     """rows start uniform within this, but for angles"""
 
     dim: int = 192
-    """numbers per vector, 1..4096; of complex numbers half as many"""
+    """size of the vectors, 1..4096, even if complex"""
     learning_rate: float = 0.4
-    """learning rate of row-wise Adagrad at the start, in (0, 10]; it falls in a line"""
+    """initial learning rate of Adagrad, in (0, 10]"""
     min_learning_rate: float = 1e-4
-    """learning rate at the end, 0 or more; never above learning_rate"""
+    """final learning rate, 0..learning_rate"""
     batch_size: int = 1000
-    """questions of a step, two a triple, 1..1,048,576; those with the same entity and relation come together"""
+    """queries per step, two per triple, 1..1,048,576"""
     loss: Literal["softmax", "logistic", "margin"] = "softmax"
-    """of an answer against its negatives: softmax, logistic (self-adversarial) or margin"""
+    """loss of an answer against its negatives"""
     num_negatives: int | None = None
-    """negatives that the questions of a batch share, 0: all entities; by default all up to 65,536, else 2,000"""
+    """negatives per batch, 0: all entities; by default all up to 65,536, else 2,000"""
     degree_share: float = 0.0
-    """share of the negatives that are drawn by how often entities are answers, in [0, 1]; the others are uniform"""
+    """share of negatives by degree, in [0, 1]"""
     batch_negatives: bool = False
-    """the answers of a batch are negatives of its other questions, too"""
+    """use the other answers of a batch as negatives, too"""
     reciprocal: bool = True
-    """each relation has a second row for questions about heads; else its own is read the other way round"""
+    """rows of their own for queries about heads"""
     n3: float = 0.0
-    """weight of the sum of cubes of the rows of each triple (nuclear 3-norm), 0 and up"""
+    """weight of N3 regularization (cubes), 0..1000"""
     l2: float = 0.0
-    """weight of the sum of squares of the rows of each triple, 0 and up"""
+    """weight of L2 regularization (squares), 0..1000"""
     relation_weight: float = 0.0
-    """complex, distmult: weight of a second loss, of guessing the relation from both entities, 0 and up"""
+    """complex, distmult: weight of the loss of predicting relations, 0..1000"""
     margin: float = 1.0
-    """margin loss: by how much answers should be ahead, in (0, 1000]"""
+    """margin of the margin loss, in (0, 1000]"""
     gamma: float = 9.0
-    """transe, rotate: scores are gamma less the distance, in [0, 1000]"""
+    """transe, rotate: scores are gamma - distance, 0..1000"""
     temperature: float = 1.0
-    """logistic loss: how far hard negatives weigh more, 0 and up; 0: all alike"""
+    """logistic loss: weight of hard negatives, 0..1000; 0: equal weights"""
 
     def __post_init__(self) -> None:
         check_whole("dim", self.dim, 1, 4096)

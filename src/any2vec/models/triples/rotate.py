@@ -24,6 +24,6 @@ class RotatE(TripleModel):
     is_near: ClassVar[bool] = True
 
     loss: Literal["softmax", "logistic", "margin"] = "logistic"
-    """of an answer against its negatives: softmax, logistic (self-adversarial) or margin"""
+    """loss of an answer against its negatives"""
     gamma: float = 6.0
-    """transe, rotate: scores are gamma less the distance, in [0, 1000]"""
+    """transe, rotate: scores are gamma - distance, 0..1000"""

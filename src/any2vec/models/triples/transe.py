@@ -21,4 +21,4 @@ class TransE(TripleModel):
     is_near: ClassVar[bool] = True
 
     learning_rate: float = 0.1
-    """learning rate of row-wise Adagrad at the start, in (0, 10]; it falls in a line"""
+    """initial learning rate of Adagrad, in (0, 10]"""

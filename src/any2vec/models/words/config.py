@@ -12,7 +12,12 @@ from any2vec.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceModel:
-    """Options of a model that learns from which items stand near each other in sequences (abstract)."""
+    """Options of a model that learns from which items stand near each other in sequences (abstract).
+
+    Each center draws its own window from 1..window, over the items that subsampling (word2vec's t) keeps. The learning
+    rate decays with the progress of the whole run. kernel block: neighboring centers share their negatives, which is
+    fast; classic: each pair draws its own, the reference.
+    """
 
     name: ClassVar[str] = ""
     default_epochs: ClassVar[int] = 5
@@ -27,25 +32,25 @@ class SequenceModel:
     """kept tokens that a block of text holds on average; with walks a block is a walk"""
 
     dim: int = 100
-    """numbers per vector, 1..4096"""
+    """size of the vectors, 1..4096"""
     window: int = 5
-    """furthest context on either side, in kept items, 1..100; each centre draws its own from 1..window"""
+    """context items on each side, 1..100"""
     objective: Literal["negative", "hierarchical"] = "negative"
-    """negative sampling, or hierarchical softmax over a Huffman tree"""
+    """negative sampling, or hierarchical softmax"""
     num_negatives: int = 5
-    """negatives per positive pair, 1..400"""
+    """negative samples per positive pair, 1..400"""
     learning_rate: float = 0.025
-    """learning rate at the start, in (0, 1]; it falls linearly with the progress of the whole run"""
+    """initial learning rate, in (0, 1]"""
     min_learning_rate: float = 1e-4
-    """learning rate at the end, 0 or more; never above learning_rate"""
+    """final learning rate, 0..learning_rate"""
     subsample: float = 1e-4
-    """frequency above which items are dropped at random (word2vec's t), in [0, 1]; 0 keeps all"""
+    """subsampling threshold, in [0, 1]; 0: off"""
     min_count: int = 5
-    """items seen less often are left out, 1 or more"""
+    """ignore items seen less often, 1 or more"""
     max_vocab: int | None = None
-    """keep only the most frequent items, 2 or more"""
+    """keep so many of the most frequent items, 2 or more"""
     kernel: Literal["block", "classic"] = "block"
-    """block: neighbouring centres share their negatives (fast); classic: each pair draws its own (the reference)"""
+    """share negatives in a block, or draw them for each pair"""
 
     @property
     def architecture(self) -> str:
@@ -91,17 +96,17 @@ class WalkModel(SequenceModel):
     """twice as many as for text: a walk meets the same nodes again and again"""
 
     dim: int = 128
-    """numbers per vector, 1..4096"""
+    """size of the vectors, 1..4096"""
     window: int = 10
-    """furthest context on either side, in steps, 1..100; each centre draws its own from 1..window"""
+    """steps of context on each side, 1..100"""
     subsample: float = 0.0
-    """frequency above which nodes are dropped at random (word2vec's t), in [0, 1]; 0 keeps all"""
+    """subsampling threshold, in [0, 1]; 0: off"""
     min_count: int = 1
     """always 1: every node gets a vector"""
     walks_per_node: int = 10
-    """walks that start at each node in one epoch, 1..100,000"""
+    """walks per node and epoch, 1..100,000"""
     walk_length: int = 40
-    """nodes of one walk, 2..100,000"""
+    """nodes of a walk, 2..100,000"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

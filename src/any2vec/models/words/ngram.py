@@ -22,6 +22,7 @@ class NGram(SequenceModel):
     """Skip-gram over words made of their n-grams, so that a word never seen has a vector (fastText).
 
     Bojanowski et al. 2017, arXiv 1607.04606. A word's vector is the mean of its own row and of its n-grams' rows.
+    The ends of a word count as characters of its n-grams; buckets that no word has take no memory.
 
     Raises:
         InputError: an option is not legal.
@@ -32,13 +33,13 @@ class NGram(SequenceModel):
     """A mean of some 25 rows starts a fifth as long as one (docs/log.md)."""
 
     learning_rate: float = 0.05
-    """learning rate at the start, in (0, 1]; it falls linearly with the progress of the whole run"""
+    """initial learning rate, in (0, 1]"""
     min_n: int = 3
-    """characters of the shortest n-grams, 1 or more; a word's ends count as characters"""
+    """length of the shortest n-grams, 1 or more"""
     max_n: int = 6
-    """characters of the longest n-grams, min_n..100"""
+    """length of the longest n-grams, min_n..100"""
     buckets: int = 2_000_000
-    """n-grams are hashed to so many rows, 1 or more; those that no word has take no memory"""
+    """rows to hash n-grams to, 1 or more"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

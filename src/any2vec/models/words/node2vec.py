@@ -13,7 +13,8 @@ from any2vec.models.words.config import WalkModel
 class Node2Vec(WalkModel):
     """node2vec: skip-gram over second-order random walks (Grover and Leskovec 2016, arXiv 1607.00653, section 3.2).
 
-    Skip-gram over walks that remember the node they came from.
+    Skip-gram over walks that remember the node they came from: with p above 1 a walk rarely steps back, with p below 1
+    it often does; with q above 1 it stays near where it came from, with q below 1 it moves away.
 
     Raises:
         InputError: an option is not legal.
@@ -22,9 +23,9 @@ class Node2Vec(WalkModel):
     name: ClassVar[str] = "node2vec"
 
     p: float = 1.0
-    """return parameter, in (0, 1e6]: above 1 a walk rarely steps back, below 1 it often does"""
+    """return parameter, in (0, 1e6]"""
     q: float = 1.0
-    """in-out parameter, in (0, 1e6]: above 1 a walk stays near where it came from, below 1 it moves away"""
+    """in-out parameter, in (0, 1e6]"""
 
     @property
     def architecture(self) -> str:

@@ -18,30 +18,34 @@ MOST_LINES = 1 << 16
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
-    """Options of sources: they hold for each of a run."""
+    """Options of sources: they hold for each of a run.
+
+    form auto goes by a file's name, or an HTTP server's content type and first bytes; a message of Kafka or a text of
+    Redis is one line. field and id_field are also names in an entry of Redis; where there is no id, the place in the
+    source is it, or over HTTP the text. Of lines with the same id of the same source (dedup id), or the same text of
+    any source (dedup text), one is trained. patience: a file and standard input may be silent for ever, and so may a
+    socket or stream whose connection stands. When a source is given up the others go on. poll is for answers of HTTP
+    servers that have an end, such as a feed.
+    """
 
     follow: bool = False
-    """wait for more where a file, a feed or a stream has come to its end; else that ends the source"""
+    """wait for more at the end of a source"""
     form: Literal["auto", "lines", "ndjson"] = "auto"
-    """what a source holds: lines (each a text), or ndjson (each a JSON object); auto goes by a file's name, or an HTTP
-    server's content type and first bytes; a message of Kafka or a text of Redis is one line"""
+    """format of lines"""
     field: str = "text"
-    """of a JSON object or a Redis entry, the name of its text; dots lead into objects"""
+    """name of a JSON object's text, like a.b"""
     id_field: str = "id"
-    """of a JSON object or a Redis entry, the name of its id; where it has none, its place in the source is its id, or
-    over HTTP its text"""
+    """name of a JSON object's id"""
     dedup: Literal["id", "text", "none"] = "id"
-    """what makes two lines the same, so that one is trained: the same id of the same source, the same text of any
-    source, or nothing"""
+    """what makes duplicates"""
     rate: float | None = None
-    """lines a second of each source at most; by default as many as come"""
+    """lines per second and source; by default no limit"""
     patience: float = 30.0
-    """seconds a server may be silent before it is asked again, 0.1..86,400; a file and standard input may be silent for
-    ever, and so may a socket or stream whose connection stands"""
+    """seconds to wait for a server, 0.1..86,400"""
     retries: int = 10
-    """attempts in a row that may fail before a source is given up, 0..1,000,000; the others go on"""
+    """attempts at a source, 0..1,000,000"""
     poll: float = 10.0
-    """seconds between questions to an HTTP server whose answer has an end, such as a feed, 0.01..86,400"""
+    """seconds between requests, 0.01..86,400"""
 
     def __post_init__(self) -> None:
         check_choice("form", self.form, FORMS)

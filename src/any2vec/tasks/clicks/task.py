@@ -58,14 +58,12 @@ class Clicks(Task):
         "order": "rows of clicks are held in memory, over as many servers as it takes",
     }
     help: ClassVar = {
-        "sync": "how dense layers agree: behind the training shadow-easgd, shadow-ma, shadow-bmuf; every K batches "
-        "fr-easgd:K, fr-ma:K, fr-bmuf:K; at every batch bsp, m-of-n:M, bounded:S, async; or none [default "
-        "shadow-easgd]",
-        "rounds_per_epoch": "how often in an epoch trainers meet for records, checkpoints and stops, 1..1,000,000; by "
-        "default 8",
+        "sync": "of dense layers: shadow-easgd, shadow-ma or shadow-bmuf in the background; fr-easgd:K, fr-ma:K or "
+        "fr-bmuf:K every K batches; bsp, m-of-n:M, bounded:S or async at each batch; or none [default shadow-easgd]",
+        "rounds_per_epoch": "times per epoch for records, checkpoints and stops, 1..1,000,000; by default 8",
     }
     warns_always: ClassVar = True
-    input: ClassVar = "Logs of clicks (TSV, CSV, Parquet, Arrow): files, folders, globs, or - for standard input."
+    input: ClassVar = "logs of clicks (TSV, CSV, Parquet, Arrow): files, folders, globs, or - for standard input"
 
     def nouns(self, model: Any) -> Nouns:
         return Nouns("values", "examples")

@@ -42,7 +42,7 @@ class Layers(Task):
         "staleness_bound": _NEIGHBORS, "read": "it reads a graph", "partition": "each host has the whole graph",
     }  # fmt: skip
     needs_folder: ClassVar = False  # what a classifier predicts rightly may be all that is wanted
-    input: ClassVar = "A graph (edge list, Parquet, Matrix Market): one file, or - for standard input."
+    input: ClassVar = "a graph (edge list, Parquet, Matrix Market): one file, or - for standard input"
 
     def nouns(self, model: Any) -> Nouns:
         return Nouns("nodes", "nodes")
@@ -104,7 +104,7 @@ class Layers(Task):
         except InputError:
             graph = reading.pop("graph", None)  # the options have done their work
             open_graph(spec.data, graph, None, hooks.stage).save(folder / "graph")
-            return replace(spec, data=[str(folder / "graph")], reading=reading)
+            return replace(spec, data=str(folder / "graph"), reading=reading)
 
     def scorer(self, folder: Path) -> Any:
         from any2vec.models.layers.classifier import NodeClassifier

@@ -12,50 +12,55 @@ from any2vec.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions:
-    """Limits and intervals of a run over a stream."""
+    """Limits and intervals of a run over a stream.
+
+    words and steps count those before a resume, too; seconds are of this process. A batch that is not full is trained
+    after `linger` seconds; with 0 it always waits, so that the same lines of one source give the same bits. Processes
+    that read are started again when they are lost. No more than a twentieth of the time is spent on checkpoints, and
+    likewise on snapshots. A line of window_lines takes 16 to 24 bytes, a word of replay_words 4 and as many for its
+    line. Drift is the cosine to a word's vector of the snapshot before.
+    """
 
     out: Path | None = field(default=None, metadata={"flag": False})
     """run folder of checkpoints, snapshots and records; None: the result stays in memory"""
     min_count: int = 5
-    """a word gets a vector when it has come so often, 1 or more"""
+    """ignore words seen less often, 1 or more"""
     half_life: int | None = None
-    """words of the stream after which a count is worth half; by default counts do not fade"""
+    """words after which counts are halved; default never"""
     words: int | None = None
-    """end behind the batch with which so many words of the stream are trained, those before a resume too"""
+    """stop after so many words, 1 or more"""
     steps: int | None = None
-    """end behind so many batches, those before a resume too"""
+    """stop after so many batches, 1 or more"""
     seconds: float | None = None
-    """end after so many seconds of this process"""
+    """stop after so many seconds, more than 0"""
     batch_bytes: int = 1 << 19
-    """text of a batch, at least, in whole lines; 64 to 1,048,576"""
+    """bytes per batch, 64..1,048,576"""
     linger: float = 5.0
-    """seconds of waiting for lines after which a batch that is not full is trained; 0: it always waits, so that the
-    same lines of one source give the same bits"""
+    """seconds to fill a batch; 0: no limit"""
     threads: int = 0
-    """training threads; 0 = all usable cores"""
+    """training threads; 0: all cores"""
     readers: Literal["threads", "processes"] = "threads"
-    """what reads the sources, one each: threads, or processes, which are started again where they are lost"""
+    """of sources"""
     seed: int = 1
-    """seed of every random draw"""
+    """random seed, 0 or more"""
     checkpoint_seconds: float = 60.0
-    """seconds between checkpoints, at least: no more than a twentieth of the time is spent on them"""
+    """least seconds between checkpoints, > 0"""
     snapshot_seconds: float = 30.0
-    """seconds between snapshots of the vectors, at least, likewise"""
+    """least seconds between snapshots, > 0"""
     window_lines: int = 1_000_000
-    """a line is left out as a duplicate where it has come among the last so many new ones, 1..2**30; 16 to 24 bytes
-    each"""
+    """lines to find duplicates in, 1..2**30"""
     replay: float = 0.0
-    """for each new line so many of the last ones are trained once more, drawn at random, 0..10"""
+    """old lines replayed per new line, 0..10"""
     replay_words: int | None = None
-    """words that are kept to be drawn from, by default 1,000,000; 4 bytes each and 4 for their lines"""
+    """words to replay from, 8 or more; default 1,000,000"""
     log_ids: bool = False
     """write the id of each trained line to trained.ids"""
     drift_words: str | None = None
-    """words, with commas between, whose cosine to their vector of the snapshot before is recorded"""
+    """words like a,b,c whose drift is recorded"""
     resume: bool = False
-    """go on from the checkpoint in --out, if there is one"""
+    """continue from the checkpoint in --out, if any"""
     overwrite: bool = False
-    """begin anew in --out"""
+    """replace the contents of --out"""
 
     def __post_init__(self) -> None:
         if isinstance(self.out, str):

@@ -19,10 +19,10 @@ from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
 from any2vec.sources.base.options import SourceOptions
 from any2vec.tasks.stream.folder import check_stream_folder
-from any2vec.tasks.stream.hosts.spread import Made, request_of, run_joined, run_spread
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.progress import StreamProgress
 from any2vec.tasks.stream.run import StreamRun
+from any2vec.tasks.stream.spread import Made, request_of, run_joined, run_spread
 from any2vec.train.fit import options_of
 from any2vec.train.registry import model_named, task_named, task_of
 from any2vec.train.spec import Hooks, RunSpec
@@ -89,9 +89,8 @@ def stream(
     spec = RunSpec(
         task=task_of(config, "stream").name, model=config, data=listed(sources),
         reading={"sources": reading or SourceOptions(), "text": text or TextOptions()},
-        run=run if out is None else replace(run, out=Path(out)), hosts=options_of(HostOptions, "hosts", hosts, int),
-        sync=options_of(SyncOptions, "sync", sync, str), storage=options_of(StorageOptions, "memory", storage, int,
-        str),
+        run=run if out is None else replace(run, out=Path(out)), hosts=options_of("hosts", hosts),
+        sync=options_of("sync", sync), storage=options_of("storage", storage),
     )  # fmt: skip
     return train(spec, Hooks(progress=callback), started)
 

@@ -43,6 +43,7 @@ class Streams(Task):
         "hosts": (*HOSTS, "servers"), "sync": ("sync", "staleness_bound", "credits"), "storage": ("memory",),
     }  # fmt: skip
     lacks: ClassVar = {
+        "epochs": "a stream has no epochs, and --words, --steps or --seconds end it",
         "sync_servers": "servers hold all that is shared",
         "read": "rank 0 reads the sources and deals batches out",
         "partition": "it reads no graph",
@@ -56,16 +57,12 @@ class Streams(Task):
         "order": "rows are held in memory; where that is used up the rarest words go",
     }
     help: ClassVar = {
-        "sync": "how trainers agree: sync (rounds of a batch each, in step; a round waits for every source), async "
-        "(nobody waits), bounded (nobody is more than --staleness-bound batches ahead), or dense (as sync, and every "
-        "trainer's whole table goes round with each batch: the baseline of 2018) [default async]",
-        "staleness_bound": "of sync bounded: batches that a trainer may be ahead of the slowest, 0 or more; by "
-        "default 4",
-        "memory": "bytes for vectors and vocabulary, such as 500MB or 4GB; they are the same after a day as after a "
-        "year: where they are used up the rarest words go [default 1GB]",
+        "sync": "sync (in step), async, bounded (by --staleness-bound) or dense (whole tables) [default async]",
+        "staleness_bound": "batches ahead of the slowest, 0 or more; default 4",
+        "memory": "memory for vectors and vocabulary; the rarest words are dropped when it is full [default 1GB]",
     }
     leaves_out: ClassVar = ("column",)
-    input: ClassVar = "A path, - (standard input), tcp://, unix://, http(s)://, kafka:// or redis:// address."
+    input: ClassVar = "paths, - (standard input), or tcp://, unix://, http(s)://, kafka:// or redis:// addresses"
 
     def run_class(self) -> Any:
         from any2vec.tasks.stream.options import StreamOptions

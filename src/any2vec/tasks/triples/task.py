@@ -59,10 +59,11 @@ class Triples(Task):
         "credits": "hosts take their own buckets and are dealt none",
     }
     help: ClassVar = {
-        "staleness_bound": "of a table larger than memory: batches, 1 and up; none is trained on rows that so many "
-        "others change meanwhile; by default 1 with one thread, else two for each thread",
+        "staleness_bound": "batches by which rows may be stale with --memory, 1 or more; by default 1 with one "
+        "thread, else 2 per thread",
+        "order": "order of partitions [default comet]",
     }
-    input: ClassVar = "Triples (TSV, CSV, N-Triples, Parquet): one file, or - for standard input."
+    input: ClassVar = "triples (TSV, CSV, N-Triples, Parquet): one file, or - for standard input"
 
     def nouns(self, model: Any) -> Nouns:
         return Nouns("entities", "triples")

@@ -116,7 +116,7 @@ def _prepare_corpus(model: SequenceModel, corpus: Corpus) -> Prepared:
         if model.is_graph:
             raise InputError(
                 f"{model.name} trains on a graph or on stored walks, and {corpus.path} holds {corpus.kind}; "
-                "use --model skipgram or cbow."
+                "train skipgram or cbow on it."
             )
         vocabulary = corpus.vocabulary.truncate(model.min_count, model.max_vocab)
         unit = 0

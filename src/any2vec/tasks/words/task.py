@@ -71,12 +71,13 @@ class Words(Task):
         "credits": "hosts take their own part of the data and are dealt none",
     }
     help: ClassVar = {
-        "sync": "how hosts agree: blend (adasum for frequent rows, sum for rare ones), adasum, adasum-symmetric, mean, "
-        "sum, ds-sync[:random|butterfly|topology][:SIZE], leader, elastic, gaia[:THRESHOLD], server:async, "
-        "server:bounded:ROUNDS, server-mean or frequent [default blend]",
-        "rounds_per_epoch": "agreements in an epoch, 1..1,000,000; by default 3 for every 2 hosts",
-        "staleness_bound": "of a table larger than memory: batches, 1 and up; none is trained on rows that so many "
-        "others change meanwhile; by default 1 with one thread, else two for each thread",
+        "sync": "blend, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD], frequent, "
+        "ds-sync[:random|butterfly|topology][:SIZE], server:async, server:bounded:ROUNDS or server-mean "
+        "[default blend]",
+        "rounds_per_epoch": "rounds per epoch, 1..1,000,000; default 1.5 per host",
+        "staleness_bound": "batches by which rows may be stale with --memory, 1 or more; by default 1 with one "
+        "thread, else 2 per thread",
+        "order": "order of partitions [default beta]",
     }
 
     def reading_of(self, model: str) -> tuple[str, ...]:
@@ -204,7 +205,7 @@ class Words(Task):
             if not spec.model.is_graph:
                 raise
         open_graph(spec.data, spec.reading.get("graph"), None, hooks.stage).save(folder / "graph")
-        return replace(spec, data=[str(folder / "graph")], reading={})  # the options have done their work
+        return replace(spec, data=str(folder / "graph"), reading={})  # the options have done their work
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         key = str(keys[min(len(keys) - 1, 300)]) if len(keys) else "KEY"  # neither the most frequent nor rare

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from any2vec.train.frame import Program
 from any2vec.train.in_memory.keeper import Keeper, Keeping
 from any2vec.train.loop import WORK_SECONDS, Driver, Learner, LoopParts, paced
 from any2vec.train.progress import Recorder
-from any2vec.train.result import Result, StoredResult
+from any2vec.train.result import Result
 from any2vec.train.spec import Request
 from any2vec.types import State
 
@@ -46,10 +46,10 @@ class InMemoryProgram(Program):
         self._agreed: dict[str, np.ndarray] | None = None
         """at rank 0, behind the last work"""
 
-    @contextmanager
-    def opened(self) -> Iterator[tuple[int, float]]:
-        totals: dict[str, Any] = {} if self.checkpoint is None else self.checkpoint.totals
-        yield totals.get("items", 0), totals.get("seconds", 0.0)
+    def opened(self) -> AbstractContextManager[tuple[int, float]]:
+        if self.checkpoint is None:
+            return super().opened()
+        return nullcontext((self.checkpoint.totals["items"], self.checkpoint.totals["seconds"]))
 
     @contextmanager
     def working(self, recorder: Recorder) -> Iterator[LoopParts]:
@@ -76,10 +76,6 @@ class InMemoryProgram(Program):
     def stored(self) -> Result:
         assert self._agreed is not None
         return self.result(self._agreed)
-
-    def load(self, stored: StoredResult) -> Result:
-        assert isinstance(stored, Result)
-        return stored
 
     def state(self) -> State | None:
         """What a checkpoint keeps, at rank 0: what is agreed, and what each host remembers; all call it together."""

@@ -197,9 +197,7 @@ class SharedTable(Program):
         for one in every:
             sent.update(one["phases"])
         shapes = [array.shape for array in self.table.dense().values()]
-        agreeing = round_bytes(shapes, transport.hosts, _NUMBERS, _ANSWERS) * (
-            exchange.walk.rounds.number - self._number
-        )
+        agreeing = round_bytes(shapes, transport.hosts, _NUMBERS, _ANSWERS) * rounds
         holdings = [(Holding(*held), rank) for rank, one in enumerate(every) for held in one["held"]]
         return every[0]["moved"] | {
             "hosts": transport.hosts,

@@ -17,14 +17,14 @@ from any2vec.errors import HostError, InputError
 from any2vec.machine import keep_freed_memory, usable_cores
 from any2vec.sources.opening import open_sources
 from any2vec.sync.options.streams import StreamAgreement
-from any2vec.tasks.stream.hosts.crew import check_model, run_rank
+from any2vec.tasks.stream.crew import check_model, run_rank
 from any2vec.tasks.stream.progress import RECORDS, StreamProgress
 from any2vec.train.launch import carry_out, message_of, temporary_folder
 from any2vec.train.spec import Hooks, Request, RunSpec
 
 Made = tuple[Embeddings, dict[str, Any], list[StreamProgress]]
 """(vectors, summary, records)"""
-WORKER = "any2vec.tasks.stream.hosts.worker"
+WORKER = "any2vec.tasks.stream.worker"
 
 
 def run_spread(spec: RunSpec, hooks: Hooks, started: float) -> Made:
