@@ -16,7 +16,7 @@ from any2vec.evaluate.clicks import ClicksResult, evaluate_clicks
 from any2vec.sync.options.replica_names import parse_click_sync
 from any2vec.testing.planted_clicks import PlantedClicks
 from any2vec.testing.planted_file import write_tsv
-from any2vec.train import host, keeper
+from any2vec.train.in_memory import keeper, program
 from any2vec.types import Span, Stats, Work
 
 SMALL = any2vec.DLRM(dim=4, bottom="8", top="8", batch_size=32)
@@ -79,8 +79,8 @@ def stop_at(progress: float, patch: pytest.MonkeyPatch) -> None:
 
     def heard(self: keeper.Keeper, work: Work[Span], stats: Stats) -> None:
         if self.transport.rank == 0 and work.progress > progress:
-            self.stop_signal = signal.SIGINT
+            self.asked.stop_signal = signal.SIGINT
         hear(self, work, stats)
 
     patch.setattr(keeper.Keeper, "heard", heard)
-    patch.setattr(host, "WORK_SECONDS", 0.0)
+    patch.setattr(program, "WORK_SECONDS", 0.0)

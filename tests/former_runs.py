@@ -19,8 +19,8 @@ import any2vec
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.stream import stream
-from any2vec.train import keeper
 from any2vec.train.checkpoint import FILE, save_checkpoint
+from any2vec.train.in_memory import keeper
 from spreads import spread
 
 SYNCS = ("leader", "elastic", "ds-sync", "gaia:clock=1:0.3")

@@ -24,7 +24,7 @@ from any2vec.models.layers.neighbours import neighbours_of
 from any2vec.models.layers.weights import Course, Weights, start_weights
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.sharding.layers import critical_path, pipeline_path
-from any2vec.train import keeper
+from any2vec.train.in_memory import keeper
 from any2vec.types import Span, Stats, Work
 from needs_torch import torch
 from planted_nodes import SMALL, plant, same, trained
@@ -218,7 +218,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits_on_any_number_of_hosts(
 
     def heard(self: keeper.Keeper, work: Work[Span], stats: Stats) -> None:
         if work.progress > 0.6:
-            self.stop_signal = signal.SIGINT
+            self.asked.stop_signal = signal.SIGINT
         hear(self, work, stats)
 
     with monkeypatch.context() as patch:

@@ -15,6 +15,7 @@ TASK = '''
 """Vectors of items: counts of the items that stand on the same line."""
 
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -22,9 +23,11 @@ from typing import ClassVar
 import numpy as np
 
 from any2vec.embeddings import Embeddings
-from any2vec.train.host import Made
-from any2vec.train.run_folder import run_folder, write_result
+from any2vec.train.frame import Program
+from any2vec.train.loop import Alone, LoopParts
+from any2vec.train.result import Result
 from any2vec.train.task import Nouns, Task
+from any2vec.types import Round, Stats, Work
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,31 +70,33 @@ class BagTask(Task):
         lines = [line.split(separator) for line in Path(spec.data).read_text().splitlines()]
         return Bags(lines, {"kind": "bags", "lines": len(lines)})
 
-    def host(self, request, data, transport):
-        return BagHost(request, data)
+    def program(self, request, data, transport):
+        return BagProgram(request, data, transport)
 
 
-@dataclass
-class BagHost:
-    request: object
-    data: Bags
+class BagProgram(Program):
+    def __init__(self, request, data, transport):
+        super().__init__(request, transport)
+        self.lines, self.data_facts, self.learner = data.lines, data.metadata, self
+        self.keys = [key for key, _ in Counter(item for line in data.lines for item in line).most_common()]
+        self.vectors = np.zeros((len(self.keys), request.spec.model.dim), np.float32)
 
-    def train(self):
-        spec, counts = self.request.spec, Counter(item for line in self.data.lines for item in line)
-        keys = [key for key, _ in counts.most_common()]
-        vectors = np.zeros((len(keys), spec.model.dim), np.float32)
-        for line in self.data.lines:
+    def learning_rate(self, progress):
+        return 0.0
+
+    def run(self, work):
+        for line in work.payload:
             for item in line:
                 for other in line:
-                    vectors[keys.index(item), keys.index(other) % spec.model.dim] += item != other
-        found = Embeddings(keys, vectors, meta={"model": spec.model.as_dict()})
-        summary = {"model": spec.model.name, "rows": len(keys), "dim": spec.model.dim, "items": len(self.data.lines),
-                   "items_per_s": 1.0, "loss": None, "train_seconds": 0.0, "seconds": 0.0, "peak_rss_bytes": 1,
-                   "epochs": spec.run.epochs, "threads": 1, "seed": spec.run.seed, "data": self.data.metadata}
-        if spec.run.out is not None:
-            with run_folder(spec.run.out, spec.run.resume, self.request.settings):
-                write_result(spec.run.out, found, summary, self.request.settings, {})
-        return Made(found, summary)
+                    self.vectors[self.keys.index(item), self.keys.index(other) % self.vectors.shape[1]] += item != other
+        return Stats(len(work.payload), 0.0, 0)
+
+    def working(self, recorder):
+        works = [Work(self.lines, 0, Round(0, ()), 1.0)]
+        return nullcontext(LoopParts(works, self, Alone(), recorder.add))
+
+    def stored(self):
+        return Result(Embeddings(self.keys, self.vectors, meta={"model": self.request.spec.model.as_dict()}))
 '''
 
 

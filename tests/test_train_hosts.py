@@ -23,8 +23,10 @@ from any2vec.sync.base.crew import Crew
 from any2vec.sync.drivers import rounds
 from any2vec.sync.exchange.replicated import Replicated
 from any2vec.sync.rules.block import Block, Rule
-from any2vec.train import host, keeper, launch, run
+from any2vec.train import launch, run
 from any2vec.train.checkpoint import Checkpoint, Place, load_checkpoint, run_needs, save_checkpoint
+from any2vec.train.in_memory import keeper
+from any2vec.train.in_memory.program import InMemoryProgram
 from any2vec.train.spec import Request
 from any2vec.types import ProgressLine, Round, Span, Stats, Work
 from spreads import spread
@@ -50,7 +52,7 @@ def stop_at(progress: float, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def heard(self: keeper.Keeper, work: Work[Span], stats: Stats) -> None:
         if work.progress > progress:
-            self.stop_signal = signal.SIGINT
+            self.asked.stop_signal = signal.SIGINT
         hear(self, work, stats)
 
     monkeypatch.setattr(keeper.Keeper, "heard", heard)
@@ -60,13 +62,13 @@ def test_who_stops_leaves_a_checkpoint_whoever_is_slow(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rank 0 still waits for rank 2 when rank 1 has said all: nobody may leave before the file is written."""
-    out, state = tmp_path / "out", host.Host.state
+    out, state = tmp_path / "out", InMemoryProgram.state
 
-    def slowly(self: host.Host) -> Any:
+    def slowly(self: InMemoryProgram) -> Any:
         time.sleep(0.3 * (self.transport.rank == 2))
         return state(self)
 
-    monkeypatch.setattr(host.Host, "state", slowly)
+    monkeypatch.setattr(InMemoryProgram, "state", slowly)
     stop_at(0.3, monkeypatch)
     with pytest.raises(Interrupted, match=r"out/checkpoint\.safetensors holds the work so far"):
         trained(text, **spread(**HOSTS), out=out)
@@ -77,11 +79,11 @@ def test_who_stops_leaves_a_checkpoint_whoever_is_slow(
 
 
 def test_hosts_that_do_not_all_find_the_checkpoint(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, find = tmp_path / "out", host.Host._checkpoint
+    out, find = tmp_path / "out", InMemoryProgram._checkpoint
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
         stop_at(0.3, patch)
         trained(text, **spread(**HOSTS), out=out)
-    monkeypatch.setattr(host.Host, "_checkpoint", lambda self: None if self.transport.rank == 2 else find(self))
+    monkeypatch.setattr(InMemoryProgram, "_checkpoint", lambda self: None if self.transport.rank == 2 else find(self))
     with pytest.raises(JobError, match="Rank 2 does not find the checkpoint from which rank 0 goes on"):
         trained(text, **spread(**HOSTS), out=out, resume=True)
 
@@ -118,13 +120,13 @@ def test_what_a_library_prints_at_rank_0_ends_no_run(line: str) -> None:
 
 def test_only_rank_0_need_want_to_see_the_end_of_an_epoch(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As under torchrun: whether all gather the rows for it is said by rank 0."""
-    begin, shown = host.Host.__init__, []
+    begin, shown = InMemoryProgram.__init__, []
 
-    def begun(self: host.Host, request: Request, *rest: Any) -> None:
+    def begun(self: InMemoryProgram, request: Request, *rest: Any) -> None:
         silent = replace(request, hooks=replace(request.hooks, on_epoch=None))
         begin(self, silent if rest[-1].rank else request, *rest)
 
-    monkeypatch.setattr(host.Host, "__init__", begun)
+    monkeypatch.setattr(InMemoryProgram, "__init__", begun)
     trained(text, **spread(**HOSTS), on_epoch=lambda epoch, _: shown.append(epoch))
     assert shown == [1, 2]
 
@@ -252,9 +254,9 @@ def test_what_a_checkpoint_keeps_is_copied_once(
     sync: str, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An agreement names the very tables that are trained; what is written does not change with them."""
-    keep, seen = host.Host.state, []
+    keep, seen = InMemoryProgram.state, []
 
-    def kept(self: host.Host) -> Any:
+    def kept(self: InMemoryProgram) -> Any:
         found = keep(self)
         if found is not None:
             live = self.driver.agreement.state_dict()  # type: ignore[union-attr]
@@ -263,6 +265,6 @@ def test_what_a_checkpoint_keeps_is_copied_once(
             assert not any(np.shares_memory(found[f"{name}@0"], table) for name in live for table in trained_on)
         return found
 
-    monkeypatch.setattr(host.Host, "state", kept)
+    monkeypatch.setattr(InMemoryProgram, "state", kept)
     trained(text, **spread(logical_hosts=3, sync=sync), out=tmp_path / "out", checkpoint_seconds=1e-6)
     assert seen and set(seen) == {2}  # the input rows and the output rows

@@ -17,7 +17,7 @@ from any2vec.evaluate.triple_files import evaluate_triple_file
 from any2vec.models.triples.config import TRIPLE_MODELS, TripleModel
 from any2vec.models.triples.scorer import RELATION_NAMES, RELATIONS, SEEN_TRIPLES, TripleScorer
 from any2vec.testing.planted_triples import PlantedTriples
-from any2vec.train.keeper import Keeper
+from any2vec.train.in_memory.keeper import Keeper
 from click_runs import stop_at
 
 PLANTED = PlantedTriples(entities=400, relations=3, group=10)

@@ -52,20 +52,20 @@ def main() -> None:
 def trained(data: Slice, options: Any, hosts: Any) -> tuple[dict[str, np.ndarray], Any]:
     """({"rows": float32 (V, C), "dense": float32 (1, Q)} as all have agreed, counts of the rows' ways)."""
     import any2vec
-    from any2vec.tasks.clicks.host import ClickHost
+    from any2vec.tasks.clicks.host import ClickProgram
 
     kept: list[dict[str, np.ndarray]] = []
-    made = ClickHost.made
+    made = ClickProgram.result
 
     def keep(self: Any, agreed: dict[str, np.ndarray]) -> Any:  # a result has no state of the optimiser any more
         kept.append({name: array.copy() for name, array in agreed.items()})
         return made(self, agreed)
 
-    ClickHost.made = keep  # type: ignore[method-assign]
+    ClickProgram.result = keep  # type: ignore[method-assign]
     try:
         result = any2vec.fit(any2vec.DLRM(**options), data, threads=1, seed=1, **spread_of(hosts))
     finally:
-        ClickHost.made = made  # type: ignore[method-assign]
+        ClickProgram.result = made  # type: ignore[method-assign]
     return kept[0], result.summary["rows_of_hosts"]
 
 

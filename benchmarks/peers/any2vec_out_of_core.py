@@ -24,10 +24,11 @@ from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tasks.triples.budget import row_bytes
-from any2vec.tasks.triples.host import TripleHost
+from any2vec.tasks.triples.host import TripleProgram
 from any2vec.tasks.triples.prepare import PreparedTriples
-from any2vec.tasks.triples.table import TripleTableHost
+from any2vec.tasks.triples.table import TripleTableProgram
 from any2vec.testing.planted_triples import PlantedTriples
+from any2vec.train.frame import Program, run_frame
 from any2vec.train.spec import Hooks, Request, RunSpec
 
 
@@ -69,13 +70,15 @@ def main() -> None:
     with threadpool_limits(limits=1, user_api="blas"):
         if args.partitions:
             plan = BufferPlan(args.entities, row_bytes(model), args.partitions, args.capacity, 0, 0)
-            summary = TripleTableHost(request, prepared, plan, LoneTransport()).train().summary
-            seconds = summary["train_seconds"] + summary["seconds_committing"]
-            summary["items_per_s"] = summary["items"] / seconds
+            program: Program = TripleTableProgram(request, prepared, plan, LoneTransport())
         else:
-            made = TripleHost(request, prepared, LoneTransport()).train()
-            assert made is not None
-            summary = made.summary
+            program = TripleProgram(request, prepared, LoneTransport())
+        result = run_frame(request, program, program.transport)
+    assert result is not None
+    summary = result.summary
+    if args.partitions:
+        seconds = summary["train_seconds"] + summary["seconds_committing"]
+        summary["items_per_s"] = summary["items"] / seconds
     shutil.rmtree(args.folder)
     print(json.dumps(summary))
 

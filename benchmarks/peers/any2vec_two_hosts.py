@@ -29,8 +29,9 @@ from any2vec.options.storage import StorageOptions
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tasks.triples.budget import row_bytes
 from any2vec.tasks.triples.prepare import PreparedTriples
-from any2vec.tasks.triples.table import TripleTableHost
+from any2vec.tasks.triples.table import TripleTableProgram
 from any2vec.testing.planted_triples import PlantedTriples
+from any2vec.train.frame import run_frame
 from any2vec.train.out_of_core.shared_table import SharedTable
 from any2vec.train.spec import Hooks, Request, RunSpec
 
@@ -55,10 +56,10 @@ def train(job: dict[str, Any], transport: Transport) -> dict[str, Any] | None:
     )  # fmt: skip
     request = Request(spec=spec, hooks=Hooks(), threads=1, agreement=None, settings={}, started=time.perf_counter())
     plan = BufferPlan(job["entities"], row_bytes(model), job["partitions"], job["capacity"], 0, 0)
-    host = TripleTableHost(request, prepared, plan, transport)
+    table = TripleTableProgram(request, prepared, plan, transport)
     with threadpool_limits(limits=1, user_api="blas"):
-        made = host.train() if transport.hosts == 1 else SharedTable(host, transport).train()
-    return None if made is None else made.summary
+        result = run_frame(request, table if transport.hosts == 1 else SharedTable(table), transport)
+    return None if result is None else result.summary
 
 
 def one_of_several() -> None:

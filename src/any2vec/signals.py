@@ -33,17 +33,11 @@ class Stoppable(Protocol):
     """0 until then"""
 
 
-@contextmanager
-def stop_signals(asked: Stoppable) -> Iterator[None]:
-    """Ctrl-C and SIGTERM ask for a stop where it may be had next, all saved; a second Ctrl-C does not wait for that."""
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        if asked.stop_signal and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        asked.stop_signal = number
-
-    with stops_go_to(ask):
-        yield
+def note_stop(asked: Stoppable, number: int) -> None:
+    """Ask for a stop where it may be had next, all saved; a second Ctrl-C does not wait for that."""
+    if asked.stop_signal and number == signal.SIGINT:
+        raise KeyboardInterrupt
+    asked.stop_signal = number
 
 
 def name_of(number: int) -> str:

@@ -215,3 +215,10 @@ def text_of(part: Part) -> str:
 
 def _channel_number(name: str) -> int:
     return zlib.crc32(name.encode()) if name else 0
+
+
+def first_other(transport: Transport, own: str, phase: str) -> int:
+    """The first rank that says something else than rank 0, -1: all say the same; all hosts call it together."""
+    told = [text_of(parts[0]) for parts in transport.gather([text_part(own)], phase).values()]
+    other = next((rank for rank, text in enumerate(told) if text != told[0]), -1)
+    return int(transport.share([control(other)], phase)[0].array[0])

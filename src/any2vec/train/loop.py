@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from any2vec.types import Schedule, Span, Stats, Work
 
@@ -81,6 +81,15 @@ def _next_size(pieces: int, took: float, seconds: float) -> int:
     """Pieces of the next work after one of `pieces` took so long: at most four times as many, 1..MOST_PIECES."""
     wanted = round(pieces * seconds / max(took, 1e-9))
     return max(1, min(wanted, 4 * pieces, MOST_PIECES))
+
+
+class LoopParts(NamedTuple):
+    """What `run` takes."""
+
+    schedule: Iterable[Any]
+    learner: Learner[Any, Any]
+    driver: Driver[Any, Any]
+    report: Callable[[Any, Any], None]
 
 
 def run(

@@ -13,11 +13,12 @@ from any2vec.cluster.launch.join import join, joined
 from any2vec.cluster.link import LinkModel, parse_link
 from any2vec.cluster.lone import LoneTransport
 from any2vec.cluster.threads import run_logical
-from any2vec.cluster.transport import LONG_WORK, Transport, control
+from any2vec.cluster.transport import LONG_WORK, Transport, control, first_other
 from any2vec.errors import JobError
 from any2vec.machine import keep_freed_memory
-from any2vec.train.host import Made, first_other
+from any2vec.train.frame import run_frame
 from any2vec.train.registry import task_named
+from any2vec.train.result import Result
 from any2vec.train.run_folder import is_finished, open_finished, own_folder, remove_table
 from any2vec.train.spec import Hooks, Request, RunSpec
 from any2vec.train.task import Task
@@ -25,13 +26,13 @@ from any2vec.train.task import Task
 Found = TypeVar("Found")
 
 
-def run_here(spec: RunSpec, hooks: Hooks, started: float) -> Made:
+def run_here(spec: RunSpec, hooks: Hooks, started: float) -> Result:
     """Train in this process, on one host or on several logical ones. started: moment of `time.perf_counter`."""
     task = task_named(spec.task)
     hosts = task.num_ranks(spec) or 1
     data = task.read(spec, hooks)
 
-    def host(transport: Transport) -> Made | None:
+    def host(transport: Transport) -> Result | None:
         return _train(task, spec, hooks, data, transport, hosts, started)
 
     with task.limits(spec):
@@ -41,7 +42,7 @@ def run_here(spec: RunSpec, hooks: Hooks, started: float) -> Made:
     return made
 
 
-def run_joined(spec: RunSpec, hooks: Hooks, started: float) -> Made | None:
+def run_joined(spec: RunSpec, hooks: Hooks, started: float) -> Result | None:
     """Train as one of the processes that torchrun, Ray or a parent has started; None on ranks other than 0.
 
     Raises:
@@ -58,7 +59,7 @@ def run_joined(spec: RunSpec, hooks: Hooks, started: float) -> Made | None:
 
 def _train(
     task: Task, spec: RunSpec, hooks: Hooks, data: Any, transport: Transport, local_hosts: int, started: float
-) -> Made | None:
+) -> Result | None:
     """The course of one host. local_hosts: those that share this machine."""
     if task.shares_reading(spec):
         transport.counters = Counters()
@@ -73,8 +74,7 @@ def _train(
         return finished
     if not task.shares_reading(spec):
         transport.counters = Counters()  # what follows is the run, counted alike on any transport
-    made: Made | None = task.host(request, own, transport).train()
-    return made
+    return run_frame(request, task.program(request, own, transport), transport)
 
 
 def _read_in_turn(transport: Transport, read: Callable[[], Found]) -> Found:
@@ -92,7 +92,7 @@ def _link(spec: RunSpec) -> LinkModel | None:
     return None if spec.hosts.link is None else parse_link(spec.hosts.link)
 
 
-def _settled(task: Task, request: Request, transport: Transport) -> tuple[bool, Made | None]:
+def _settled(task: Task, request: Request, transport: Transport) -> tuple[bool, Result | None]:
     """(whether there is nothing left to do, what rank 0 then returns): a collective call.
 
     Raises:
@@ -107,12 +107,12 @@ def _settled(task: Task, request: Request, transport: Transport) -> tuple[bool, 
     return bool(transport.share([control(finished is not None)], "finished")[0].array[0]), finished
 
 
-def _finished(task: Task, request: Request) -> Made | None:
+def _finished(task: Task, request: Request) -> Result | None:
     """What a former run has left in the folder, where this one is to go on from it and nothing is left to do."""
     out = request.spec.run.out
     if not request.spec.run.resume or out is None or not is_finished(out):
         return None
-    made = Made(*open_finished(out, request.settings), [])
+    made = Result(*open_finished(out, request.settings), [])
     if request.spec.storage.memory is not None:
         with own_folder(out):
             remove_table(out)  # of a run that was killed behind its result

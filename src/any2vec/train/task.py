@@ -20,6 +20,7 @@ from any2vec.options.sync import SyncOptions
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
+    from any2vec.train.frame import Program
     from any2vec.train.spec import Hooks, Request, RunSpec
 
 HOSTS = ("hosts", "logical_hosts", "link", "host_timeout", "ray", "restarts")
@@ -167,8 +168,8 @@ class Task(ABC):
             yield
 
     @abstractmethod
-    def host(self, request: Request, data: Any, transport: Transport) -> Any:
-        """One host of the run; its `train()` does everything."""
+    def program(self, request: Request, data: Any, transport: Transport) -> Program:
+        """What one host of the run does."""
 
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
         """The spec with data that processes can read: as they lie, or stored in a folder for them.

@@ -24,9 +24,10 @@ from any2vec.tasks.clicks.pace import warm_up
 from any2vec.tasks.clicks.prepare import PreparedClicks
 from any2vec.tasks.clicks.rows import make_rows, row_optimiser
 from any2vec.train.checkpoint import FILE
-from any2vec.train.host import Host, Made, histogram, remarks, states_by_rank, summed
+from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
 from any2vec.train.losses import note_loss, updates_lost
 from any2vec.train.progress import Recorder
+from any2vec.train.result import Result, histogram, remarks, summed
 from any2vec.train.spec import Request
 from any2vec.types import Span, State, Stats, Work
 
@@ -38,7 +39,7 @@ _USELESS = 1.5
 class Meeting:
     """The driver: where a round ends all hosts stand still, and records, checkpoints and stops are possible."""
 
-    host: ClickHost
+    program: ClickProgram
     is_alone: bool
 
     def before(self, work: Work[Span]) -> None:
@@ -46,7 +47,7 @@ class Meeting:
 
     def after(self, work: Work[Span], stats: Stats) -> None:
         if self.is_settled(work) and not self.is_alone:
-            self.host.quiesce()
+            self.program.quiesce()
 
     def is_settled(self, work: Work[Span]) -> bool:
         return self.is_alone or work.ends_round
@@ -65,7 +66,7 @@ class RestingLearner:
         """It has no threads."""
 
 
-class ClickHost(Host):
+class ClickProgram(InMemoryProgram):
     """Its rows, its dense layers, its workers."""
 
     def __init__(self, request: Request, prepared: PreparedClicks, transport: Transport) -> None:
@@ -103,7 +104,11 @@ class ClickHost(Host):
         self.rows.start()
         self.dense.start()
 
-    def abandon(self, error: BaseException) -> None:
+    def close(self, error: BaseException | None = None) -> None:
+        if error is None:
+            self.dense.close()
+            self.rows.close()
+            return
         self.rows.close(error)
         self.dense.close(error)
         if isinstance(error, HostError):
@@ -150,7 +155,7 @@ class ClickHost(Host):
     def memory(self) -> State:
         return self.dense.state_dict()
 
-    def made(self, agreed: dict[str, np.ndarray]) -> Made:
+    def result(self, agreed: dict[str, np.ndarray]) -> Result:
         model, table = self.request.spec.model, agreed["rows"]
         dim = model.vector_dim
         vectors = np.ascontiguousarray(table[:, : max(1, dim)])
@@ -162,9 +167,9 @@ class ClickHost(Host):
         counts = np.asarray(self.data.counts_V)
         embeddings = Embeddings(self.data.key_of_rows(), vectors, None, counts, meta={"model": model.as_dict()})
         scorer = ClickScorer(model, self.data.encoder, vectors, weights, dense)
-        return Made(embeddings, scorer=scorer, parts={DENSE: scorer, **self.data.encoder.parts()})
+        return Result(embeddings, scorer=scorer, parts={DENSE: scorer, **self.data.encoder.parts()})
 
-    def facts(self, recorder: Recorder) -> dict[str, Any]:
+    def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         loss, rate = recorder.epoch_loss, self.data.num_clicks / self.data.num_examples
         entropy = -(rate * math.log(rate) + (1 - rate) * math.log1p(-rate)) if 0 < rate < 1 else 0.0
         judged: dict[str, Any] = {}
@@ -193,10 +198,6 @@ class ClickHost(Host):
             "rows_of_hosts": _added([host["rows"] for host in told]),
             "dense_of_hosts": _added([host["dense"] for host in told]),
         }  # fmt: skip
-
-    def finish(self) -> None:
-        self.dense.close()
-        self.rows.close()
 
     def _learner(self, nets: list[Any]) -> ClickLearner:
         agreement, options, model = self.dense.agreement, self.request.agreement, self.request.spec.model

@@ -105,10 +105,10 @@ class Clicks(Task):
         with super().limits(spec), single_thread():
             yield
 
-    def host(self, request: Request, data: Any, transport: Transport) -> Any:
-        from any2vec.tasks.clicks.host import ClickHost
+    def program(self, request: Request, data: Any, transport: Transport) -> Any:
+        from any2vec.tasks.clicks.host import ClickProgram
 
-        return ClickHost(request, data, transport)
+        return ClickProgram(request, data, transport)
 
     def scorer(self, folder: Path) -> Any:
         from any2vec.models.clicks.scorer import ClickScorer

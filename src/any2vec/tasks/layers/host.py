@@ -23,8 +23,9 @@ from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.tasks.layers.prepare import PreparedNodes
 from any2vec.tasks.layers.probe import probe_accuracies
 from any2vec.train.checkpoint import FILE, Place
-from any2vec.train.host import Host, Made, summed
+from any2vec.train.in_memory.program import InMemoryProgram
 from any2vec.train.progress import Recorder
+from any2vec.train.result import Result, summed
 from any2vec.train.spec import Request
 from any2vec.types import Span, State, Stats, Work
 
@@ -48,7 +49,7 @@ class LayerDriver:
         return (work.epoch + 1) % SETTLED_EVERY == 0 or work.epoch + 1 == self._epochs
 
 
-class NodeHost(Host):
+class NodeProgram(InMemoryProgram):
     """What both ways to train share (abstract)."""
 
     learner: NetworkLearner
@@ -80,9 +81,6 @@ class NodeHost(Host):
         except (KeyError, ValueError, IndexError, TypeError, RuntimeError) as error:
             raise FormatError(f"{FILE} does not hold the layers of this run; start again with --overwrite.") from error
 
-    def abandon(self, error: BaseException) -> None:
-        """The checkpoint has all that can be kept."""
-
     def end(self) -> None:
         self.learner.quiesce()
 
@@ -98,16 +96,12 @@ class NodeHost(Host):
             for name, part in zip(json.loads(text_of(names)), arrays, strict=True)
         }
 
-    @property
-    def memory(self) -> State:
-        return {}
-
-    def made(self, agreed: dict[str, np.ndarray]) -> Made:
+    def result(self, agreed: dict[str, np.ndarray]) -> Result:
         classifier, vectors, _ = self._answer(agreed)
         embeddings = Embeddings(self.prepared.keys, vectors, meta={"model": self.request.spec.model.as_dict()})
-        return Made(embeddings, scorer=classifier, parts={CLASSIFIER: classifier})
+        return Result(embeddings, scorer=classifier, parts={CLASSIFIER: classifier})
 
-    def facts(self, recorder: Recorder) -> dict[str, Any]:
+    def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         agreed = self.agreed()
         own = {"bytes": self._bytes()} | self.learner.told()
         found = self.transport.gather([text_part(json.dumps(own))], "facts")
@@ -126,9 +120,6 @@ class NodeHost(Host):
             }
             | self._of_layers(told)
         )
-
-    def finish(self) -> None:
-        """Nobody asks for anything."""
 
     @abstractmethod
     def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> NetworkLearner:
@@ -168,7 +159,7 @@ class NodeHost(Host):
         return found
 
 
-class AdmmHost(NodeHost):
+class AdmmProgram(NodeProgram):
     """pdADMM-G."""
 
     learner: AdmmLearner
@@ -196,7 +187,7 @@ class AdmmHost(NodeHost):
         }
 
 
-class BackpropHost(NodeHost):
+class BackpropProgram(NodeProgram):
     """Back-propagation, on several hosts as a pipeline."""
 
     def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> NetworkLearner:
@@ -214,7 +205,7 @@ class BackpropHost(NodeHost):
         return {}
 
 
-def node_host(request: Request, prepared: PreparedNodes, transport: Transport) -> NodeHost:
-    """The host that trains as the model asks."""
-    kind = AdmmHost if request.spec.model.trainer == "pdadmm" else BackpropHost
+def node_program(request: Request, prepared: PreparedNodes, transport: Transport) -> NodeProgram:
+    """The program that trains as the model asks."""
+    kind = AdmmProgram if request.spec.model.trainer == "pdadmm" else BackpropProgram
     return kind(request, prepared, transport)

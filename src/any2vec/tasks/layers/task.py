@@ -87,10 +87,10 @@ class Layers(Task):
         with super().limits(spec), single():
             yield
 
-    def host(self, request: Request, data: Any, transport: Transport) -> Any:
-        from any2vec.tasks.layers.host import node_host
+    def program(self, request: Request, data: Any, transport: Transport) -> Any:
+        from any2vec.tasks.layers.host import node_program
 
-        return node_host(request, data, transport)
+        return node_program(request, data, transport)
 
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
         from any2vec.data.graph.opening import open_graph

@@ -29,7 +29,7 @@ from any2vec.tasks.stream.models import budget, learner_of, make_learner
 from any2vec.tasks.stream.progress import StreamProgress
 from any2vec.tasks.stream.run import StreamRun
 from any2vec.tasks.stream.settings import memory_bytes
-from any2vec.train.host import summed
+from any2vec.train.result import summed
 from any2vec.train.spec import Request
 
 _ROWS = ("tables", "start", "start_values", "touch")

@@ -16,7 +16,7 @@ from any2vec.machine import peak_resident_bytes
 from any2vec.models.stream.learner import StreamLearner
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.sampling.replay import ReplayBuffer
-from any2vec.signals import stop_signals
+from any2vec.signals import note_stop, stops_go_to
 from any2vec.sources.apart import open_apart
 from any2vec.sources.base.inflow import Inflow
 from any2vec.sources.base.options import MOST_LINE
@@ -110,7 +110,7 @@ class StreamRun:
             batches = self._batches(room, learner, checkpoint)
             closing.callback(batches.inflow.close)
             keeper = self._keeper(batches, learner, checkpoint, closing)
-            with stop_signals(keeper):
+            with stops_go_to(lambda number, _: note_stop(keeper, number)):
                 run(batches, learner, self.driver, keeper.heard)
                 if isinstance(learner, DealtLearner):
                     learner.settle()  # and hear what trainers have to tell of the last batches

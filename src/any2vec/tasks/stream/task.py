@@ -94,7 +94,7 @@ class Streams(Task):
     def read(self, spec: RunSpec, hooks: Hooks) -> Any:
         """A stream is read while it is trained."""
 
-    def host(self, request: Request, data: Any, transport: Transport) -> Any:
+    def program(self, request: Request, data: Any, transport: Transport) -> Any:
         from any2vec.tasks.stream.run import StreamRun
 
         return StreamRun(request)

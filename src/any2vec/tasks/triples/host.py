@@ -1,4 +1,4 @@
-"""The host of a run of a model of triples: its tables, its learner, its schedule."""
+"""The program of a model of triples: its tables, its learner, its schedule."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.train.checkpoint import FILE
-from any2vec.train.host import Host, Made
+from any2vec.train.in_memory.program import InMemoryProgram
 from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder
+from any2vec.train.result import Result
 from any2vec.train.spec import Request
-from any2vec.types import State
 
 _RELATIONS = 1
 """number of the stream from which relations start; that of entities is 0"""
@@ -33,7 +33,7 @@ _TRIED = 8
 """entities of the made-up batch that compiles the kernels"""
 
 
-class TripleHost(Host):
+class TripleProgram(InMemoryProgram):
     """A single host, with all rows in memory."""
 
     learner: TripleLearner
@@ -69,38 +69,25 @@ class TripleHost(Host):
         model = self.request.spec.model
         try_kernels(replace(model, num_negatives=2) if model.negatives_of(len(self.triples.entities)) else model)
 
-    def abandon(self, error: BaseException) -> None:
-        """The checkpoint has all that can be kept."""
-
-    def end(self) -> None:
-        """There is nobody to agree with."""
-
     def agreed(self) -> dict[str, np.ndarray] | None:
         return self.tables
 
-    @property
-    def memory(self) -> State:
-        return {}
-
-    def made(self, agreed: dict[str, np.ndarray]) -> Made:
+    def result(self, agreed: dict[str, np.ndarray]) -> Result:
         model, triples = self.request.spec.model, self.triples
         entity_VW = np.ascontiguousarray(agreed["entities"][:, : model.dim])
         relation_RP = np.ascontiguousarray(agreed["relations"][:, : relation_optimiser(model).width])
         counts = np.bincount(np.concatenate([triples.head, triples.tail]), minlength=len(triples.entities))
         embeddings = Embeddings(triples.entities, entity_VW, None, counts, meta={"model": model.as_dict()})
         scorer = TripleScorer(model, triples.entities, triples.relations, entity_VW, relation_RP, triples.rows())
-        return Made(embeddings, scorer=scorer, parts=scorer.parts())
+        return Result(embeddings, scorer=scorer, parts=scorer.parts())
 
-    def facts(self, recorder: Recorder) -> dict[str, Any]:
+    def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         num_entities = len(self.triples.entities)
         return {
             "relations": len(self.triples.relations),
             "num_negatives": self.request.spec.model.negatives_of(num_entities) or num_entities,
             **self.request.spec.storage.metrics_of_whole(),
         }
-
-    def finish(self) -> None:
-        """Nobody asks for anything."""
 
 
 def try_kernels(model: TripleModel) -> None:

@@ -36,6 +36,9 @@ class StoredTriples:
     num_bytes: int
     """of memory that the vectors may have meanwhile"""
 
+    def __len__(self) -> int:
+        return len(self.triples.entities)
+
     def save_into(self, folder: Path) -> None:
         """Write the vectors and the names."""
         check_writable(self.triples.entities)
@@ -44,6 +47,7 @@ class StoredTriples:
         table = Table(self.triples.entities, cast(np.ndarray, vectors), None, self._counts(), meta)
         write_native(Path(folder), table, "float32")
 
+    @property
     def parts(self) -> Mapping[str, Any]:
         """What stands beside them: file name -> something with `write(path)`."""
         given = self.triples

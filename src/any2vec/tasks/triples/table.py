@@ -1,4 +1,4 @@
-"""The host of a run of a model of triples whose table of entities is larger than memory."""
+"""The program of a run of a model of triples whose table of entities is larger than memory."""
 
 from __future__ import annotations
 
@@ -22,38 +22,34 @@ from any2vec.tables.disk.partition_exchange import AllPartitions
 from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.triples.batches import WindowLearner
 from any2vec.tasks.triples.budget import WINDOW, known_triples, plan_triples, share_triples
-from any2vec.tasks.triples.host import TripleHost, fresh_relations, start_entities, try_kernels
+from any2vec.tasks.triples.host import TripleProgram, fresh_relations, start_entities, try_kernels
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.tasks.triples.stored_triples import StoredTriples
-from any2vec.train.host import Host, Made
+from any2vec.train.frame import Program
 from any2vec.train.out_of_core.pipeline import bound_of
+from any2vec.train.out_of_core.program import TableProgram
 from any2vec.train.out_of_core.run import OutOfCoreOptions
 from any2vec.train.out_of_core.shared_table import SharedTable
-from any2vec.train.out_of_core.table_host import TableHost
-from any2vec.train.progress import Recorder
+from any2vec.train.result import Result, StoredResult
 from any2vec.train.spec import Request
 
 
-def triple_host(
-    request: Request, prepared: PreparedTriples, transport: Transport
-) -> Host | TripleTableHost | SharedTable:
-    """The host of a run: with all rows in memory where there is room for them, else with some of them.
+def triple_program(request: Request, prepared: PreparedTriples, transport: Transport) -> Program:
+    """The program of a run: with all rows in memory where there is room for them, else with some of them.
 
     Raises:
         InputError: the budget is too small, or the run in the folder had other settings.
     """
     if transport.hosts > 1:
         shared = share_triples(request, prepared, transport)
-        if transport.rank:
-            request = replace(request, hooks=replace(request.hooks, progress=None, stage=None))
-        return SharedTable(TripleTableHost(request, prepared, shared, transport), transport)
+        return SharedTable(TripleTableProgram(request, prepared, shared, transport))
     plan = known_triples(request, prepared) or plan_triples(request, prepared)
     if plan is None:
-        return TripleHost(request, prepared, transport)
-    return TripleTableHost(request, prepared, plan, transport)
+        return TripleProgram(request, prepared, transport)
+    return TripleTableProgram(request, prepared, plan, transport)
 
 
-class TripleTableHost(TableHost):
+class TripleTableProgram(TableProgram):
     """Rows of entities in partitions; those of relations stand beside them."""
 
     learner: WindowLearner
@@ -61,7 +57,7 @@ class TripleTableHost(TableHost):
     def __init__(self, request: Request, prepared: PreparedTriples, plan: BufferPlan, transport: Transport) -> None:
         self.triples = prepared.triples
         num_entities, num_relations = len(self.triples.entities), len(self.triples.relations)
-        super().__init__(request, plan, num_entities, prepared.metadata)
+        super().__init__(request, transport, plan, num_entities, prepared.metadata)
         self.relation_RC = fresh_relations(request.spec.model, num_relations, request.spec.run.seed)
         seed = host_seed(request.spec.run.seed, transport.rank)
         self.rank, self.rounds = transport.rank, None
@@ -107,7 +103,7 @@ class TripleTableHost(TableHost):
     def recall(self, dense: Mapping[str, np.ndarray]) -> None:
         self.relation_RC[:] = dense["relations"]
 
-    def facts(self) -> dict[str, Any]:
+    def model_metrics(self) -> dict[str, Any]:
         resident = self.parts.num_entities * self.plan.capacity // self.plan.partitions
         return {
             "relations": len(self.triples.relations),
@@ -119,9 +115,9 @@ class TripleTableHost(TableHost):
         relation_RP = np.ascontiguousarray(self.relation_RC[:, :width])
         return StoredTriples(self.request.spec.model, self.triples, store, self.parts, relation_RP, self.spare_bytes)
 
-    def made(self, summary: dict[str, Any], recorder: Recorder) -> Made:
+    def load(self, stored: StoredResult) -> Result:
         embeddings = Embeddings.load(self.out)
-        return Made(embeddings, summary, recorder.records, TripleScorer.load(self.out, embeddings))
+        return Result(embeddings, scorer=TripleScorer.load(self.out, embeddings))
 
 
 def host_seed(seed: int, rank: int) -> int:

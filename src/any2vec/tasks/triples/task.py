@@ -93,10 +93,10 @@ class Triples(Task):
     def settings(self, spec: RunSpec, data: Any, hosts: int) -> dict[str, Any]:
         return spec.settings(data.metadata) | ({"hosts": hosts} if hosts > 1 else {})
 
-    def host(self, request: Request, data: Any, transport: Transport) -> Any:
-        from any2vec.tasks.triples.table import triple_host
+    def program(self, request: Request, data: Any, transport: Transport) -> Any:
+        from any2vec.tasks.triples.table import triple_program
 
-        return triple_host(request, data, transport)
+        return triple_program(request, data, transport)
 
     def scorer(self, folder: Path) -> Any:
         from any2vec.models.triples.scorer import TripleScorer

@@ -22,14 +22,15 @@ from any2vec.sync.rules.block import compile_merges
 from any2vec.tasks.words.prepare import Prepared
 from any2vec.tasks.words.start import carry_over, fresh_tables
 from any2vec.train.checkpoint import FILE, Checkpoint
-from any2vec.train.host import Host, Made, histogram, states_by_rank, summed
+from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
 from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder
+from any2vec.train.result import Result, histogram, summed
 from any2vec.train.spec import Request
 from any2vec.types import State
 
 
-class SequenceHost(Host):
+class SequenceProgram(InMemoryProgram):
     """Its tables, its learner, its schedule and its driver."""
 
     learner: SequenceLearner
@@ -72,12 +73,6 @@ class SequenceHost(Host):
         if self.request.agreement is not None:
             compile_merges(self.request.spec.model.dim, self.request.agreement.bits)
 
-    def abandon(self, error: BaseException) -> None:
-        """The checkpoint has all that can be kept."""
-
-    def end(self) -> None:
-        """The last round has ended: the hosts agree."""
-
     def agreed(self) -> dict[str, np.ndarray] | None:
         """The agreed tables."""
         return self.learner.state_dict() if isinstance(self.driver, Alone) else self.driver.agreement.gather_result()
@@ -86,16 +81,16 @@ class SequenceHost(Host):
     def memory(self) -> State:
         return {} if isinstance(self.driver, Alone) else self.driver.agreement.state_dict()
 
-    def made(self, agreed: dict[str, np.ndarray]) -> Made:
+    def result(self, agreed: dict[str, np.ndarray]) -> Result:
         model = self.request.spec.model
         # The output rows of hierarchical softmax belong to the inner nodes of its tree, not to keys: they stay here.
         output = agreed["output"] if model.objective == "negative" else None
         vectors, maker = agreed["input"], None
         if self.grams is not None:
             vectors, maker = self.grams.vectors(vectors), self.grams.maker()
-        return Made(Embeddings(self.keys, vectors, output, self.counts, {"model": model.as_dict()}, maker))
+        return Result(Embeddings(self.keys, vectors, output, self.counts, {"model": model.as_dict()}, maker))
 
-    def facts(self, recorder: Recorder) -> dict[str, Any]:
+    def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         """What only several hosts have to tell, or one with a budget of memory."""
         if isinstance(self.driver, Alone):
             return dict(self.request.spec.storage.metrics_of_whole())
@@ -125,8 +120,8 @@ class SequenceHost(Host):
             **{name: histogram([host["counts"][name] for host in told]) for name in told[0]["counts"]},
         }  # fmt: skip
 
-    def finish(self) -> None:
-        if isinstance(self.driver, Rounds):
+    def close(self, error: BaseException | None = None) -> None:
+        if error is None and isinstance(self.driver, Rounds):
             self.driver.close()
 
     def _occurrences(self) -> dict[str, np.ndarray]:

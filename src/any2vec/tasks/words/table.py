@@ -1,4 +1,4 @@
-"""The host of a run of skip-gram whose table is larger than memory: words, or the nodes of walks.
+"""The program of a run of skip-gram whose table is larger than memory: words, or the nodes of walks.
 
 A row has an item's input vector and its output vector. Pairs of (context, centre) are sorted into buckets on disk,
 those of a sweep where it begins (tasks/words/swept_pairs.py), and trained by the state of the buffer
@@ -27,23 +27,21 @@ from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tables.disk.partition_exchange import AllPartitions
 from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.words.budget import WINDOW, known_words, plan_words, sweeps_of
-from any2vec.tasks.words.host import SequenceHost
+from any2vec.tasks.words.host import SequenceProgram
 from any2vec.tasks.words.pair_batches import BATCH, PairLearner
 from any2vec.tasks.words.prepare import Prepared
 from any2vec.tasks.words.swept_pairs import SweptPairs
-from any2vec.train.host import Host, Made
+from any2vec.train.frame import Program
 from any2vec.train.out_of_core.pipeline import bound_of
+from any2vec.train.out_of_core.program import TableProgram
 from any2vec.train.out_of_core.run import OutOfCoreOptions
 from any2vec.train.out_of_core.stored_vectors import StoredVectors
-from any2vec.train.out_of_core.table_host import TableHost
-from any2vec.train.progress import Recorder
+from any2vec.train.result import Result, StoredResult
 from any2vec.train.spec import Request
 
 
-def sequence_host(
-    request: Request, prepared: Prepared, init: Embeddings | None, transport: Transport
-) -> Host | TableHost:
-    """The host of a run: with all rows in memory where there is room for them, else with some of them.
+def sequence_program(request: Request, prepared: Prepared, init: Embeddings | None, transport: Transport) -> Program:
+    """The program of a run: with all rows in memory where there is room for them, else with some of them.
 
     Raises:
         InputError: the budget is too small, or the run in the folder had other settings.
@@ -51,18 +49,18 @@ def sequence_host(
     if request.spec.storage.memory is not None:
         plan = known_words(request, prepared) or plan_words(request, prepared)
         if plan is not None:
-            return WordTableHost(request, prepared, plan)
-    return SequenceHost(request, prepared, init, transport)
+            return WordTableProgram(request, prepared, plan, transport)
+    return SequenceProgram(request, prepared, init, transport)
 
 
-class WordTableHost(TableHost):
+class WordTableProgram(TableProgram):
     """Rows of words, or nodes, in partitions."""
 
     learner: PairLearner
 
-    def __init__(self, request: Request, prepared: Prepared, plan: BufferPlan) -> None:
+    def __init__(self, request: Request, prepared: Prepared, plan: BufferPlan, transport: Transport) -> None:
         self.sweeps = sweeps_of(request.spec.model, prepared, plan, request.spec.run.epochs)
-        super().__init__(request, plan, len(prepared.keys), prepared.metadata)
+        super().__init__(request, transport, plan, len(prepared.keys), prepared.metadata)
         self.prepared = prepared
         self.learner = PairLearner(
             request.spec.model, prepared.counts, self.parts, self.walk, self.sweeps, request.spec.run.seed
@@ -112,14 +110,14 @@ class WordTableHost(TableHost):
     def recall(self, dense: Mapping[str, np.ndarray]) -> None:
         pass
 
-    def facts(self) -> dict[str, Any]:
+    def model_metrics(self) -> dict[str, Any]:
         return {"sweeps": self.sweeps}
 
     def result(self, store: PartitionStore | AllPartitions) -> StoredWords:
         return StoredWords(self.request.spec.model, self.prepared, store, self.parts, self.spare_bytes)
 
-    def made(self, summary: dict[str, Any], recorder: Recorder) -> Made:
-        return Made(Embeddings.load(self.out), summary, recorder.records)
+    def load(self, stored: StoredResult) -> Result:
+        return Result(Embeddings.load(self.out))
 
 
 def start_words(model: SequenceModel, entity_M: np.ndarray, row_MC: np.ndarray, seed: int) -> None:
@@ -138,6 +136,9 @@ class StoredWords:
     num_bytes: int
     """of memory that the vectors may have meanwhile"""
 
+    def __len__(self) -> int:
+        return len(self.prepared.keys)
+
     def save_into(self, folder: Path) -> None:
         """Write the vectors and the names."""
         check_writable(self.prepared.keys)
@@ -148,6 +149,7 @@ class StoredWords:
         meta = {"model": self.model.as_dict()}
         write_native(Path(folder), Table(self.prepared.keys, vectors, output, self.prepared.counts, meta), "float32")
 
+    @property
     def parts(self) -> Mapping[str, Any]:
         """Nothing stands beside them."""
         return {}

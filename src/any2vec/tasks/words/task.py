@@ -181,20 +181,20 @@ class Words(Task):
 
         return spec.settings(data.metadata) | {"init": None if data.init is None else start_digest(data.init)}
 
-    def host(self, request: Request, data: Any, transport: Transport) -> Any:
-        from any2vec.tasks.words.host import SequenceHost
+    def program(self, request: Request, data: Any, transport: Transport) -> Any:
+        from any2vec.tasks.words.host import SequenceProgram
         from any2vec.tasks.words.prepare import prepare_travelling
-        from any2vec.tasks.words.table import sequence_host
+        from any2vec.tasks.words.table import sequence_program
 
         if data.graph is None:
-            return sequence_host(request, data.prepared, data.init, transport)
+            return sequence_program(request, data.prepared, data.init, transport)
         # Prepared now that there is something left to do, for that takes walks through all of the graph.
         spec = request.spec
         assert spec.hosts.partition is not None
         prepared = prepare_travelling(
             spec.model, data.graph, data.metadata, transport, spec.hosts.partition, spec.run.seed
         )
-        return SequenceHost(request, prepared, data.init, transport)
+        return SequenceProgram(request, prepared, data.init, transport)
 
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
         from any2vec.data.graph.opening import open_graph

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from any2vec.sampling.triple_windows import WINDOW, Ahead, TripleWindows, Window
 from any2vec.tables.disk.partition_buffer import PATIENCE, BufferCounts, PartitionBuffer
 from any2vec.tables.disk.partition_exchange import PartitionExchange
 from any2vec.tables.disk.partition_store import PartitionStore
-from any2vec.train.loop import run
+from any2vec.train.loop import LoopParts, run
 from any2vec.train.out_of_core.pipeline import Pipeline, Stage
 from any2vec.types import Work
 
@@ -135,6 +135,8 @@ class OutOfCoreRun:
         self._settings = _settings(store, buckets, walk, self.options)
         self.walk = replace(walk, start=position_of(store, self._settings))
         self._committed = time.monotonic()
+        self.moved: OutOfCoreReport
+        """when all is trained"""
         self._last: Position | None = None
         """where the run stands behind the last window that was trained"""
 
@@ -146,6 +148,13 @@ class OutOfCoreRun:
             FormatError: a partition or a bucket is damaged.
             whatever compute raises.
         """
+        with self.working() as parts:
+            run(*parts)
+        return self.moved
+
+    @contextmanager
+    def working(self) -> Iterator[LoopParts]:
+        """What the loop takes; behind it all is committed, and `moved` says what came and went. Raises as `run`."""
         options, read, exchange = self.options, self.buckets.bytes_read, self._exchange
         self._committed = time.monotonic()
         fetch = exchange.fetch if exchange else None
@@ -157,7 +166,7 @@ class OutOfCoreRun:
         ):
             swapping = _Swapping(buffer, self._is_due, self._note, self._pause, exchange)
             try:
-                run(windows, _Batches(buffer, pipeline, options.batch_size), swapping, self._heard)
+                yield LoopParts(windows, _Batches(buffer, pipeline, options.batch_size), swapping, self._heard)
             except Interrupted:
                 if self._last is not None:
                     swapping.commit(self._last)
@@ -165,7 +174,7 @@ class OutOfCoreRun:
             if buffer.turn is not None:
                 swapping.commit(buffer.turn.after)
             counts = buffer.counts
-        return OutOfCoreReport(
+        self.moved = OutOfCoreReport(
             counts, self.buckets.bytes_read - read, windows.seconds_waited, dict(sorted(pipeline.staleness.items()))
         )
 

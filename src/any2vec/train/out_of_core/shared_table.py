@@ -1,8 +1,8 @@
 """The run of one of several hosts that train one table together, which no memory of theirs holds.
 
 Each host has a folder of its own below the run folder, on its own machine: the partitions that it keeps, and the
-triples of the buckets that it trains. What is learned, and how a single host learns it, is a `TableHost`'s; here stands
-what hosts do together: partitions change hands (tables/disk/partition_exchange.py) as the plan says
+triples of the buckets that it trains. What is learned, and how a single host learns it, is a `TableProgram`'s; here
+stands what hosts do together: partitions change hands (tables/disk/partition_exchange.py) as the plan says
 (plan/order/shared_walk.py), and at the end of each round all agree on what stands beside the table, tell rank 0 how far
 they are, and perhaps commit: each its own store, all at the same round.
 """
@@ -17,85 +17,96 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import pairwise
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from any2vec.cluster.counters import Counters
-from any2vec.cluster.transport import LONG_WORK, Transport, control, text_of, text_part
-from any2vec.data.triples.buckets import Buckets
+from any2vec.cluster.transport import LONG_WORK, control, text_of, text_part
 from any2vec.errors import Interrupted, JobError
 from any2vec.plan.cost.shared_plan import host_moves, round_bytes
 from any2vec.plan.order.buffer_walk import START, Position
 from any2vec.plan.order.shared_walk import SharedWalk
 from any2vec.sampling.triple_windows import Window
-from any2vec.signals import name_of, stops_go_to
+from any2vec.signals import name_of
 from any2vec.sync.rules.changed_mean import PHASE, ChangedMean
 from any2vec.tables.disk.partition_exchange import ASK, GIVE, TAKEN, AllPartitions, Holding, PartitionExchange
 from any2vec.tables.disk.partition_store import PartitionStore, next_note, read_index
-from any2vec.train.host import Made, run_summary, summed
+from any2vec.train.frame import Program
+from any2vec.train.loop import LoopParts
+from any2vec.train.out_of_core.program import TableProgram
 from any2vec.train.out_of_core.run import OutOfCoreReport, OutOfCoreRun
-from any2vec.train.out_of_core.table_host import TableHost
 from any2vec.train.progress import Recorder
-from any2vec.train.run_folder import TABLE, host_folder, is_table, remove_table, run_folder, write_result
+from any2vec.train.result import Result, StoredResult, summed
+from any2vec.train.run_folder import TABLE, host_folder, is_table, remove_table
 from any2vec.types import ProgressLine, Round, Span, Stats, Work
 
 _NUMBERS, _ANSWERS = 5, 2
 """what hosts tell at the end of a round: items, loss, examples, seconds, signal; and what they hear: save, stop"""
 
 
-class SharedTable:
+class SharedTable(Program):
     """One host of several.
 
     Args:
-        host: what is learned, and this host's `SharedWalk`; its plan is the same on all hosts.
+        table: what is learned, and this host's `SharedWalk`; its plan is the same on all hosts.
     """
 
-    def __init__(self, host: TableHost, transport: Transport) -> None:
-        self.host, self.transport, self.request = host, transport, host.request
-        self.folder = host_folder(host.out, transport.rank)
+    def __init__(self, table: TableProgram) -> None:
+        super().__init__(table.request, table.transport)
+        self.table, self.learner, self.data_facts = table, table.learner, table.data_facts
+        self.folder = host_folder(table.out, self.transport.rank)
         self.seconds_idle = 0.0
         """that this host has waited for others at the ends of rounds"""
 
-    def train(self) -> Made | None:
-        """Train, and write the result at rank 0; None elsewhere.
+    def compile(self) -> None:
+        self.table.compile()
 
-        Raises:
-            Interrupted: a signal asked for it; the stores have the work up to the end of a round.
-            HostError: another host is lost; the stores are as at the last commit.
-            StorageError, FormatError: as `TableHost.train`.
-        """
-        host, request, transport = self.host, self.request, self.transport
-        began = time.perf_counter()
-        host.compile()
-        compile_seconds = time.perf_counter() - began
-        is_first = transport.rank == 0
-        with run_folder(host.out if is_first else None, request.spec.run.resume, request.settings) as log:
-            if not (is_first or request.spec.run.resume):
-                self._remove()
-            transport.barrier("begin", timeout=LONG_WORK)
-            takes_next, number = self._agreed_round()
-            with stops_go_to(host.asked), self._opened(takes_next) as (store, buckets):
-                recorder = host.resumed(store, log)
-                walk = self._walk(store)
-                with PartitionExchange(transport, store, walk) as exchange:
-                    report = self._run(store, buckets, walk, exchange, recorder)
-                    told = self._gathered(report, walk, exchange, number)
-                    summary: dict[str, Any] = {}
-                    if is_first:
-                        facts = run_summary(
-                            request, host.parts.num_entities, recorder, compile_seconds, host.data_facts
-                        )
-                        summary = facts | host.facts() | told
-                        result = host.result(AllPartitions(exchange))
-                        write_result(host.out, result, summary, request.settings, result.parts())
-                    transport.barrier("written", timeout=LONG_WORK)
+    def on_stop(self, number: int, frame: FrameType | None) -> None:
+        self.table.on_stop(number, frame)
+
+    def agree(self) -> None:
+        if not (self.transport.rank == 0 or self.request.spec.run.resume):
             self._remove()
-            transport.barrier("removed", timeout=LONG_WORK)
-        if not is_first:
-            return None
-        remove_table(host.out)
-        return host.made(summary, recorder)
+        self.transport.barrier("begin", timeout=LONG_WORK)
+        self._takes_next, self._number = self._agreed_round()
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[int, float]]:
+        table, rank = self.table, self.transport.rank
+        store, self._buckets = table.open_store(self.folder, self._walk(None).rounds.owned(0, rank), self._takes_next)
+        store.together = lambda: self.transport.barrier("commit", timeout=LONG_WORK)
+        try:
+            totals = table.recall_totals(store)
+            with PartitionExchange(self.transport, store, self._walk(store)) as self._exchange:
+                yield totals
+        finally:
+            store.close()
+
+    @contextmanager
+    def working(self, recorder: Recorder) -> Iterator[LoopParts]:
+        training = self._training(recorder)
+        with training.working() as parts:
+            yield parts
+        self.metrics = self.table.model_metrics() | self._gathered(training.moved)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        yield
+        self.transport.barrier("written", timeout=LONG_WORK)
+
+    def stored(self) -> StoredResult:
+        return self.table.result(AllPartitions(self._exchange))
+
+    def load(self, stored: StoredResult) -> Result:
+        return self.table.load(stored)
+
+    def remove(self) -> None:
+        self._remove()
+        self.transport.barrier("removed", timeout=LONG_WORK)
+        if self.transport.rank == 0:
+            remove_table(self.table.out)
 
     def _remove(self) -> None:
         """What this host has kept; its folders where they stay empty, as on machines that do not see the result."""
@@ -127,35 +138,23 @@ class SharedTable:
             )
         return number != settled, number
 
-    @contextmanager
-    def _opened(self, takes_next: bool) -> Iterator[tuple[PartitionStore, Buckets]]:
-        host, rank = self.host, self.transport.rank
-        store, buckets = host.opened(self.folder, self._walk(None).rounds.owned(0, rank), takes_next)
-        store.together = lambda: self.transport.barrier("commit", timeout=LONG_WORK)
-        try:
-            yield store, buckets
-        finally:
-            store.close()
-
     def _walk(self, store: PartitionStore | None) -> SharedWalk:
         start = START if store is None or "position" not in store.note else Position(*store.note["position"])
-        assert isinstance(self.host.walk, SharedWalk)
-        return replace(self.host.walk, start=start)
+        assert isinstance(self.table.walk, SharedWalk)
+        return replace(self.table.walk, start=start)
 
-    def _run(
-        self, store: PartitionStore, buckets: Buckets, walk: SharedWalk, exchange: PartitionExchange, recorder: Recorder
-    ) -> OutOfCoreReport:
-        host, request, transport = self.host, self.request, self.transport
-        mean = ChangedMean(transport, host.dense())
-        meeting = _Meeting(host, recorder, walk, request.spec.run.checkpoint_seconds, transport.counters)
+    def _training(self, recorder: Recorder) -> OutOfCoreRun:
+        table, exchange, walk = self.table, self._exchange, self._exchange.walk
+        mean = ChangedMean(self.transport, table.dense())
+        meeting = _Meeting(table, recorder, walk, self.request.spec.run.checkpoint_seconds, self.transport.counters)
 
         def dense() -> dict[str, np.ndarray]:
-            return host.dense() | {"totals": np.array([recorder.items, recorder.seconds], np.float64)}
+            return table.dense() | {"totals": np.array([recorder.items, recorder.seconds], np.float64)}
 
-        def heard(work: Work[Window], results: list[Stats]) -> None:
+        def report(work: Work[Window], results: list[Stats]) -> None:
             if meeting.stop:
                 raise Interrupted(
-                    f"Stopped by {name_of(meeting.stop)} at the end of a round; {host.out} holds the work so far, "
+                    f"Stopped by {name_of(meeting.stop)} at the end of a round; {table.out} holds the work so far, "
                     "--resume goes on from it."
                 )
 
@@ -172,24 +171,22 @@ class SharedTable:
             return bool(save) and not meeting.stop and number < walk.rounds.number
 
         def step(batch: Any) -> Stats:
-            stats = host.learner.step(batch)
+            stats = table.learner.step(batch)
             meeting.add(stats)
             return stats
 
         return OutOfCoreRun(
-            store, buckets, walk, step, host.options(), dense=dense, report=heard, is_due=is_due,
-            arrange=host.learner.arrange, exchange=exchange,
-        ).run()  # fmt: skip
+            exchange.store, self._buckets, walk, step, table.options(), dense=dense, report=report, is_due=is_due,
+            arrange=table.learner.arrange, exchange=exchange,
+        )  # fmt: skip
 
-    def _gathered(
-        self, report: OutOfCoreReport, walk: SharedWalk, exchange: PartitionExchange, number: int
-    ) -> dict[str, Any]:
+    def _gathered(self, report: OutOfCoreReport) -> dict[str, Any]:
         """What the summary says of the hosts, at rank 0; all call it together."""
-        transport, plan = self.transport, self.host.plan
-        store = exchange.store
+        transport, plan, exchange = self.transport, self.table.plan, self._exchange
+        store, rounds = exchange.store, exchange.walk.rounds.number - self._number
         own = {
-            "moved": self.host.moved(report), "phases": transport.counters.bytes_by_phase(),
-            "plan": host_moves(walk, store.bounds, store.columns).as_dict(), "held": exchange.ended(),
+            "moved": self.table.table_metrics(report), "phases": transport.counters.bytes_by_phase(),
+            "plan": host_moves(exchange.walk, store.bounds, store.columns).as_dict(), "held": exchange.ended(),
             "idle": self.seconds_idle, "kinds": transport.counters.bytes_by_kind(),
         }  # fmt: skip
         found = transport.gather([text_part(json.dumps(own))], "facts", timeout=LONG_WORK)
@@ -199,8 +196,8 @@ class SharedTable:
         sent: Counter[str] = Counter()
         for one in every:
             sent.update(one["phases"])
-        shapes = [array.shape for array in self.host.dense().values()]
-        agreeing = round_bytes(shapes, transport.hosts, _NUMBERS, _ANSWERS) * (walk.rounds.number - number)
+        shapes = [array.shape for array in self.table.dense().values()]
+        agreeing = round_bytes(shapes, transport.hosts, _NUMBERS, _ANSWERS) * rounds
         holdings = [(Holding(*held), rank) for rank, one in enumerate(every) for held in one["held"]]
         return every[0]["moved"] | {
             "hosts": transport.hosts,
@@ -225,13 +222,13 @@ class _Meeting:
     """What hosts tell each other at the ends of rounds."""
 
     def __init__(
-        self, host: TableHost, recorder: Recorder, walk: SharedWalk, commit_seconds: float, counters: Counters
+        self, table: TableProgram, recorder: Recorder, walk: SharedWalk, commit_seconds: float, counters: Counters
     ) -> None:
         self.stop = 0
         """the signal that ends the run here"""
         self.ended = walk.round_after.get(walk.start, 0)
         """rounds"""
-        self._host, self._recorder, self._walk, self._commit_seconds = host, recorder, walk, commit_seconds
+        self._table, self._recorder, self._walk, self._commit_seconds = table, recorder, walk, commit_seconds
         self._counters = counters
         self._own = Stats(0, 0.0, 0)
         self._lock = threading.Lock()
@@ -245,7 +242,7 @@ class _Meeting:
     def told(self) -> Sequence[float]:
         """What this host says."""
         own, self._own = self._own, Stats(0, 0.0, 0)
-        return own.items, own.loss_sum, own.loss_examples, own.cpu_seconds, self._host.stop_signal
+        return own.items, own.loss_sum, own.loss_examples, own.cpu_seconds, self._table.stop_signal
 
     def decide(self, every: Sequence[np.ndarray]) -> Sequence[float]:
         """What rank 0 says: whether to commit, and the signal that ends the run."""

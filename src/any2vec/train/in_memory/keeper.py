@@ -16,6 +16,7 @@ from any2vec.cluster.transport import LONG_WORK, Transport, control
 from any2vec.errors import Interrupted
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.shares import Range
+from any2vec.signals import Stoppable
 from any2vec.train.checkpoint import Checkpoint, save_checkpoint
 from any2vec.train.loop import Driver
 from any2vec.train.progress import Recorder
@@ -45,12 +46,14 @@ class Keeping:
 class Keeper:
     """Hears of each piece of work. Where hosts have agreed they tell rank 0, which says whether to show, save, stop."""
 
-    def __init__(self, keeping: Keeping, driver: Driver, recorder: Recorder, transport: Transport) -> None:
+    def __init__(
+        self, keeping: Keeping, driver: Driver, recorder: Recorder, transport: Transport, asked: Stoppable
+    ) -> None:
         self.keeping = keeping
         self.driver = driver
         self.recorder = recorder
         self.transport = transport
-        self.stop_signal = 0
+        self.asked = asked
         self._own = Stats(0, 0.0, 0)
         self._last = self._settled = time.perf_counter()
 
@@ -60,7 +63,7 @@ class Keeper:
             self.recorder.tick(work)
             return
         own, self._own = self._own, Stats(0, 0.0, 0)
-        news = (own.items, own.loss_sum, own.loss_examples, own.cpu_seconds, self.stop_signal)
+        news = (own.items, own.loss_sum, own.loss_examples, own.cpu_seconds, self.asked.stop_signal)
         left = Part("control", np.array(self.keeping.schedule.left(), np.int64).reshape(-1, 2))
         # A server of rows comes here long before trainers do; who is lost or silent is noticed all the same.
         found = self.transport.gather([control(*news), left], "report", timeout=LONG_WORK)

@@ -1,4 +1,4 @@
-"""The host of a run whose table is larger than memory: the frame around `OutOfCoreRun`, whatever the rows are of.
+"""A run of one host whose table is larger than memory: the program around `OutOfCoreRun`, whatever the rows are of.
 
 In the run folder, until the result is whole: `table`, the partitions of the rows (tables/disk/partition_store.py) with
 the arrays that stand beside them, and `triples`, what is trained, by bucket (data/triples/buckets.py). `any2vec check`
@@ -7,16 +7,16 @@ looks at both.
 
 from __future__ import annotations
 
-import signal
-import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, Protocol
 
 import numpy as np
 
+from any2vec.cluster.transport import Transport
 from any2vec.data.triples.buckets import Buckets
 from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.errors import InputError, Interrupted
@@ -24,13 +24,15 @@ from any2vec.plan.order.buffer import BufferPlan
 from any2vec.plan.order.buffer_walk import BufferWalk
 from any2vec.plan.order.shared_walk import SharedWalk
 from any2vec.sampling.triple_windows import Window
-from any2vec.signals import name_of, stops_go_to
+from any2vec.signals import name_of
 from any2vec.tables.disk.partition_exchange import AllPartitions
 from any2vec.tables.disk.partition_store import PartitionStore
-from any2vec.train.host import Made, run_summary
+from any2vec.train.frame import Program
+from any2vec.train.loop import LoopParts
 from any2vec.train.out_of_core.run import Batch, OutOfCoreOptions, OutOfCoreReport, OutOfCoreRun
-from any2vec.train.progress import Recorder, cut_log
-from any2vec.train.run_folder import TABLE, TRIPLES, Savable, has_table, remove_table, run_folder, write_result
+from any2vec.train.progress import Recorder
+from any2vec.train.result import StoredResult
+from any2vec.train.run_folder import TABLE, TRIPLES, has_table, remove_table
 from any2vec.train.spec import Request
 from any2vec.types import Stats, Work
 
@@ -50,19 +52,11 @@ class TableLearner(Protocol):
         """Train a batch; several threads may at once."""
 
 
-class StoredResult(Savable, Protocol):
-    """What goes into the run folder, written in a bounded memory."""
-
-    def parts(self) -> Mapping[str, Any]:
-        """What stands beside the vectors: file name -> something with `write(path)`."""
-
-
-class TableHost(ABC):
+class TableProgram(Program):
     """A single host, with some partitions of the rows in memory; what is learned is a subclass's.
 
     Args:
         num_rows: of the table.
-        data_facts: what the data are.
 
     Raises:
         InputError: there is no run folder, or somebody wants to see the vectors at the end of each epoch.
@@ -72,53 +66,59 @@ class TableHost(ABC):
     sweeps = 1
     """of an epoch over all states of the buffer: what `BufferWalk` and `Buckets` call epochs"""
 
-    def __init__(self, request: Request, plan: BufferPlan, num_rows: int, data_facts: dict[str, Any]) -> None:
+    def __init__(
+        self, request: Request, transport: Transport, plan: BufferPlan, num_rows: int, data_facts: dict[str, Any]
+    ) -> None:
         if request.spec.run.out is None:
             raise InputError("A table that is larger than memory is trained in the run folder; say which one, as out.")
         if request.hooks.on_epoch is not None:
             raise InputError("on_epoch is called where all rows are in memory; leave it out, or memory.")
-        self.request, self.plan, self.data_facts = request, plan, data_facts
+        super().__init__(request, transport)
+        self.plan, self.data_facts = plan, data_facts
         self.out = request.spec.run.out
         self.parts = EntityParts(num_rows, plan.partitions, request.spec.run.seed)
         self.walk: BufferWalk | SharedWalk = BufferWalk(
             order=request.spec.storage.order_of(request.spec.model), partitions=plan.partitions, capacity=plan.capacity,
             epochs=request.spec.run.epochs * self.sweeps, seed=request.spec.run.seed,
         )  # fmt: skip
-        self.stop_signal = 0
         self._moment = ""
         """what is said of a stop that is obeyed at once; "": it waits for the end of a window"""
 
-    def train(self) -> Made:
-        """Train, and write the result.
+    @contextmanager
+    def opened(self) -> Iterator[tuple[int, float]]:
+        with self.stopping_at_once("before training began"):
+            self._store, self._buckets = self.open_store(self.out)
+        try:
+            yield self.recall_totals(self._store)
+        finally:
+            self._store.close()
 
-        Raises:
-            Interrupted: a signal asked for it; the store in the folder has the work so far.
-            StorageError: the disk is full or does not answer; the store is as at the last commit.
-            FormatError: the store or what is trained is damaged.
-        """
-        request = self.request
-        began = time.perf_counter()
-        self.compile()
-        compile_seconds = time.perf_counter() - began
-        with run_folder(self.out, request.spec.run.resume, request.settings) as log, stops_go_to(self.asked):
-            with self.stopping_at_once("before training began"):
-                store, buckets = self.opened(self.out)
-            try:
-                recorder = self.resumed(store, log)
-                report = self._run(store, buckets, recorder)
-                told = run_summary(request, self.parts.num_entities, recorder, compile_seconds, self.data_facts)
-                summary = told | self.facts() | self.moved(report)
-                with self.stopping_at_once("while the result was written"):
-                    result = self.result(store)
-                    write_result(self.out, result, summary, request.settings, result.parts())
-            finally:
-                store.close()
-            remove_table(self.out)
-        return self.made(summary, recorder)
+    @contextmanager
+    def working(self, recorder: Recorder) -> Iterator[LoopParts]:
+        def dense() -> dict[str, np.ndarray]:
+            return self.dense() | {"totals": np.array([self.learner.items, recorder.seconds], np.float64)}
 
-    @abstractmethod
-    def compile(self) -> None:
-        """Compile what the run needs, or load it from the cache."""
+        def report(work: Work[Window], results: list[Stats]) -> None:
+            recorder.add(work, sum(results, Stats(0, 0.0, 0)))
+            if self.stop_signal and work.progress < 1.0:
+                raise self._interrupted(f"at {work.progress:.1%}")
+
+        training = OutOfCoreRun(
+            self._store, self._buckets, self.walk, self.learner.step, self.options(), dense=dense, report=report,
+            arrange=self.learner.arrange, pause=recorder.pause, sweeps=self.sweeps,
+        )  # fmt: skip
+        with training.working() as parts:
+            yield parts
+        self.metrics = self.model_metrics() | self.table_metrics(training.moved)
+
+    def writing(self) -> AbstractContextManager[None]:
+        return self.stopping_at_once("while the result was written")
+
+    def stored(self) -> StoredResult:
+        return self.result(self._store)
+
+    def remove(self) -> None:
+        remove_table(self.out)
 
     @abstractmethod
     def buckets(self, folder: Path, is_new: bool) -> Buckets:
@@ -141,23 +141,19 @@ class TableHost(ABC):
         """Take them as a commit has kept them."""
 
     @abstractmethod
-    def facts(self) -> dict[str, Any]:
+    def model_metrics(self) -> dict[str, Any]:
         """What the summary says of the model."""
 
     @abstractmethod
     def result(self, store: PartitionStore | AllPartitions) -> StoredResult:
         """What is written at the end."""
 
-    @abstractmethod
-    def made(self, summary: dict[str, Any], recorder: Recorder) -> Made:
-        """The result, opened from the folder."""
-
     @property
     def spare_bytes(self) -> int:
         """Memory that the partitions have left."""
         return self.plan.capacity * self.plan.partition_bytes
 
-    def opened(
+    def open_store(
         self, folder: Path, own: Collection[int] | None = None, takes_next: bool = False
     ) -> tuple[PartitionStore, Buckets]:
         """What a former run has left in a folder, or new ones; own, takes_next: as `PartitionStore` has them."""
@@ -180,34 +176,16 @@ class TableHost(ABC):
         columns = self.plan.row_bytes // 4
         return PartitionStore.create(table, parts.bounds.tolist(), columns, fill, True, note, own), buckets
 
-    def resumed(self, store: PartitionStore, log: Path | None) -> Recorder:
-        """Arrays and totals as at the last commit; log: of this run's progress."""
-        kept, seconds, learner = store.dense(), 0.0, self.learner
-        if kept:
-            self.recall(kept)
-            learner.items, seconds = int(kept["totals"][0]), float(kept["totals"][1])
-        if log is not None:
-            cut_log(log, learner.items)
-        request = self.request
-        return Recorder(
-            request.spec.run.epochs, learner.learning_rate, log, request.hooks.progress, learner.items, seconds
-        )
+    def recall_totals(self, store: PartitionStore) -> tuple[int, float]:
+        """Arrays as at the last commit; items and seconds of training until then."""
+        kept = store.dense()
+        if not kept:
+            return self.learner.items, 0.0
+        self.recall(kept)
+        self.learner.items = int(kept["totals"][0])
+        return self.learner.items, float(kept["totals"][1])
 
-    def _run(self, store: PartitionStore, buckets: Buckets, recorder: Recorder) -> OutOfCoreReport:
-        def dense() -> dict[str, np.ndarray]:
-            return self.dense() | {"totals": np.array([self.learner.items, recorder.seconds], np.float64)}
-
-        def heard(work: Work[Window], results: list[Stats]) -> None:
-            recorder.add(work, sum(results, Stats(0, 0.0, 0)))
-            if self.stop_signal and work.progress < 1.0:
-                raise self._interrupted(f"at {work.progress:.1%}")
-
-        return OutOfCoreRun(
-            store, buckets, self.walk, self.learner.step, self.options(), dense=dense, report=heard,
-            arrange=self.learner.arrange, pause=recorder.pause, sweeps=self.sweeps,
-        ).run()  # fmt: skip
-
-    def moved(self, report: OutOfCoreReport) -> dict[str, Any]:
+    def table_metrics(self, report: OutOfCoreReport) -> dict[str, Any]:
         """What the summary says of the table on disk."""
         moved = report.buffer.as_dict()
         moved["seconds_waited"] += report.seconds_waited
@@ -217,11 +195,9 @@ class TableHost(ABC):
             "triple_bytes_read": report.triple_bytes, "staleness": report.staleness, **moved,
         }  # fmt: skip
 
-    def asked(self, number: int, frame: Any) -> None:
-        """Ctrl-C and SIGTERM ask for a stop behind the window at hand; a second Ctrl-C does not wait for a commit."""
-        if self.stop_signal and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        self.stop_signal = number
+    def on_stop(self, number: int, frame: FrameType | None) -> None:
+        """Behind the window at hand; at once where there is nothing to commit."""
+        super().on_stop(number, frame)
         if self._moment:
             raise self._interrupted(self._moment)
 

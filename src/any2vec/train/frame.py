@@ -1,0 +1,123 @@
+"""The frame around the loop, one for all runs that end: from a program to its result, on any number of hosts."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from types import FrameType
+from typing import Any, Protocol
+
+from any2vec.cluster.transport import Transport
+from any2vec.signals import note_stop, stops_go_to
+from any2vec.train.loop import LoopParts, run
+from any2vec.train.progress import Recorder, cut_log
+from any2vec.train.result import Result, StoredResult, run_summary
+from any2vec.train.run_folder import run_folder, write_result
+from any2vec.train.spec import Hooks, Request
+
+
+def run_frame(request: Request, program: Program, transport: Transport) -> Result | None:
+    """Carry out a program, and write its result at rank 0; None elsewhere.
+
+    Raises:
+        Interrupted: a signal asked for it; what is kept of the work stands in the message.
+        HostError: another host is lost; what is kept is as at the last checkpoint.
+        StorageError, FormatError: the disk is full or does not answer, or what it holds is damaged.
+    """
+    options, is_first = request.spec.run, transport.rank == 0
+    out, hooks = (options.out, request.hooks) if is_first else (None, Hooks())
+    compile_seconds = _compile(program, hooks)
+    # From here on the folder changes: whatever could be wrong with the request has been refused by now.
+    with run_folder(out, options.resume, request.settings) as log:
+        program.agree()
+        with stops_go_to(program.on_stop):  # while the result is written, too: a run that is done is not lost
+            with program.opened() as (items, seconds):
+                if log is not None:
+                    cut_log(log, items)
+                rate = program.learner.learning_rate
+                recorder = Recorder(options.epochs, rate, log, hooks.progress, items, seconds)
+                with program.working(recorder) as parts:
+                    run(*parts)
+                with program.writing():
+                    if is_first:
+                        stored = program.stored()
+                        common = run_summary(request, len(stored), recorder, compile_seconds, program.data_facts)
+                        summary = common | program.metrics
+                        if out is not None:
+                            write_result(out, stored, summary, request.settings, stored.parts)
+            program.remove()
+    return replace(program.load(stored), summary=summary, records=recorder.records) if is_first else None
+
+
+def _compile(program: Program, hooks: Hooks) -> float:
+    """Seconds that it took."""
+    stage = hooks.stage or (lambda *_: None)
+    stage("preparing kernels", 0, 1)
+    began = time.perf_counter()
+    program.compile()
+    seconds = time.perf_counter() - began
+    stage("preparing kernels", 1, 1)
+    return seconds
+
+
+class Rated(Protocol):
+    """A learner, as far as the frame knows it."""
+
+    def learning_rate(self, progress: float) -> float: ...
+
+
+class Program(ABC):
+    """What one host of a run does (abstract). The frame takes its steps in the order in which they stand here.
+
+    All hosts take each step at the same time but `stored` and `load`, which are rank 0's: a step may be collective.
+    """
+
+    learner: Rated
+    data_facts: dict[str, Any]
+    """what the data are"""
+
+    def __init__(self, request: Request, transport: Transport) -> None:
+        self.request, self.transport = request, transport
+        self.metrics: dict[str, Any] = {}
+        """what the summary says of this program, at rank 0 and behind `working`"""
+        self.stop_signal = 0
+        """the last signal that asked for a stop"""
+
+    def compile(self) -> None:  # noqa: B027 (not every program has kernels)
+        """Compile what the run needs, or load it from the cache; services start."""
+
+    def agree(self) -> None:  # noqa: B027 (a checkpoint that all hosts read needs no agreement)
+        """All hosts settle where they go on, where each keeps its part of the state in place."""
+
+    def on_stop(self, number: int, frame: FrameType | None) -> None:
+        """Ctrl-C and SIGTERM ask for a stop where the work is kept next; a second Ctrl-C does not wait for that."""
+        note_stop(self, number)
+
+    def opened(self) -> AbstractContextManager[tuple[int, float]]:
+        """Hold the state of the run, new or as it was kept; its items and seconds so far."""
+        return nullcontext((0, 0.0))
+
+    @abstractmethod
+    def working(self, recorder: Recorder) -> AbstractContextManager[LoopParts]:
+        """What the loop takes. Behind the loop the state is kept or agreed on, `metrics` are made, services close.
+
+        recorder: of this host; records are made by whom this program lets hear of the works.
+        """
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Around the writing of the result."""
+        return nullcontext()
+
+    @abstractmethod
+    def stored(self) -> StoredResult:
+        """What goes into the run folder."""
+
+    def remove(self) -> None:  # noqa: B027 (a checkpoint that is a file goes as the result comes)
+        """Remove what was kept in place: the result is whole."""
+
+    def load(self, stored: StoredResult) -> Result:
+        """The result, without its summary; from the folder, where it is not in memory."""
+        assert isinstance(stored, Result)
+        return stored

@@ -1,0 +1,1 @@
+"""Runs whose rows are all in memory."""

@@ -1,0 +1,153 @@
+"""A run whose rows are in memory, alone, as a thread, as a process, under Ray; its checkpoint is a file."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Protocol
+
+import numpy as np
+
+from any2vec.cluster.state_message import pack_state, unpack_state
+from any2vec.cluster.transport import Transport, first_other
+from any2vec.errors import JobError
+from any2vec.plan.order.epochs import EpochSchedule
+from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint, run_needs
+from any2vec.train.frame import Program
+from any2vec.train.in_memory.keeper import Keeper, Keeping
+from any2vec.train.loop import WORK_SECONDS, Driver, Learner, LoopParts, paced
+from any2vec.train.progress import Recorder
+from any2vec.train.result import Result
+from any2vec.train.spec import Request
+from any2vec.types import State
+
+
+class RunningLearner(Learner, Protocol):
+    """A learner as a run needs it."""
+
+    def learning_rate(self, progress: float) -> float: ...
+
+    def close(self) -> None: ...
+
+
+class InMemoryProgram(Program):
+    """What is learned, and how hosts agree, is a subclass's, which makes both when it is made (abstract)."""
+
+    learner: RunningLearner
+    driver: Driver
+    schedule: EpochSchedule
+
+    def __init__(self, request: Request, transport: Transport) -> None:
+        super().__init__(request, transport)
+        self.checkpoint = self._checkpoint()
+        _check_alike(self.checkpoint, transport)
+        self._agreed: dict[str, np.ndarray] | None = None
+        """at rank 0, behind the last work"""
+
+    def opened(self) -> AbstractContextManager[tuple[int, float]]:
+        if self.checkpoint is None:
+            return super().opened()
+        return nullcontext((self.checkpoint.totals["items"], self.checkpoint.totals["seconds"]))
+
+    @contextmanager
+    def working(self, recorder: Recorder) -> Iterator[LoopParts]:
+        request = self.request
+        keeping = Keeping(
+            None if request.spec.run.out is None else request.spec.run.out / FILE, request.settings,
+            request.spec.run.checkpoint_seconds, self.schedule, self.state,
+            self._end_epoch, request.hooks.on_epoch is not None,
+        )  # fmt: skip
+        keeper = Keeper(keeping, self.driver, recorder, self.transport, self)
+        try:
+            works = paced(self.schedule, WORK_SECONDS, max(1, request.threads))
+            yield LoopParts(works, self.learner, self.driver, keeper.heard)
+            self.end()
+            self._agreed = self.agreed()
+            self.metrics = self.gather_metrics(recorder)
+            self.close()
+        except BaseException as error:
+            self.close(error)
+            raise
+        finally:
+            self.learner.close()
+
+    def stored(self) -> Result:
+        assert self._agreed is not None
+        return self.result(self._agreed)
+
+    def state(self) -> State | None:
+        """What a checkpoint keeps, at rank 0: what is agreed, and what each host remembers; all call it together."""
+        agreed, memory = self.agreed(), self.memory
+        found = self.transport.gather(pack_state(memory), "gather")
+        if agreed is None:
+            return None
+        for host, parts in found.items():
+            agreed = agreed | {f"{name}@{host}": array for name, array in unpack_state(parts).items()}
+        return agreed
+
+    def end(self) -> None:
+        """No work follows; all hosts call it together."""
+
+    @abstractmethod
+    def agreed(self) -> dict[str, np.ndarray] | None:
+        """What all agree on, by name, at rank 0; all hosts call it together."""
+
+    @property
+    def memory(self) -> State:
+        """What this host alone keeps to go on from."""
+        return {}
+
+    @abstractmethod
+    def result(self, agreed: dict[str, np.ndarray]) -> Result:
+        """The result, without its summary."""
+
+    @abstractmethod
+    def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
+        """What the summary says of hosts, at rank 0; all hosts call it together."""
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Services end: nothing is asked of this host any more.
+
+        error: that ends the run (a `HostError`: another host is lost).
+        """
+
+    def _checkpoint(self) -> Checkpoint | None:
+        """The checkpoint to go on from: every host reads the one that rank 0 has written."""
+        file = None if self.request.spec.run.out is None else self.request.spec.run.out / FILE
+        if not self.request.spec.run.resume or file is None or not file.exists():
+            return None
+        return load_checkpoint(file, self.request.settings, run_needs)
+
+    def _resumed(self, schedule: EpochSchedule, hosts: int) -> EpochSchedule:
+        """The schedule, behind what a checkpoint has done; hosts: that train."""
+        if self.checkpoint is not None:
+            schedule.load_state_dict(self.checkpoint.place, hosts)
+        return schedule
+
+    def _end_epoch(self, epoch: int) -> None:
+        """Show what there is so far to whom it interests, at rank 0."""
+        agreed, hear = self.agreed(), self.request.hooks.on_epoch
+        if agreed is not None and hear is not None:
+            hear(epoch + 1, self.result(agreed).embeddings)
+
+
+def _check_alike(checkpoint: Checkpoint | None, transport: Transport) -> None:
+    """Raise JobError, at every host, unless all of them go on from the same place; all hosts call it together."""
+    own = "no checkpoint" if checkpoint is None else json.dumps([checkpoint.place, checkpoint.totals])
+    other = first_other(transport, own, "resume")
+    if other >= 0:
+        raise JobError(
+            f"Rank {other} does not find the checkpoint from which rank 0 goes on; all hosts must see the same --out."
+        )
+
+
+def states_by_rank(state: State) -> Sequence[State]:
+    """The state of each host, by rank, from the NAME@RANK arrays of a checkpoint."""
+    found: dict[int, State] = {}
+    for name, array in state.items():
+        kept, _, host = name.partition("@")
+        if host:
+            found.setdefault(int(host), {})[kept] = array
+    return [found[host] for host in sorted(found)]
