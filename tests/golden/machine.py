@@ -55,10 +55,19 @@ def missing(needs: tuple[str, ...] | list[str]) -> str | None:
 
 
 def environment(*paths: Path) -> dict[str, str]:
-    """The variables of a process that runs what lies in these folders: one thread, no accelerator, nothing special."""
+    """The variables of a process that runs what lies in these folders: one thread, no accelerator, nothing special.
+
+    Kernels are compiled into a cache of their own: numba may inline what it has just compiled, and not what it loads,
+    so the last bit of a float kernel can depend on which others were compiled in the same process.
+    """
+    cache = Path(os.environ.get("ANY2VEC_CACHE") or Path.home() / ".cache" / "any2vec") / "golden"
     kept = {name: value for name, value in os.environ.items() if not name.startswith(HIDDEN)}
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return kept | one | {"CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    return (
+        kept
+        | one
+        | {"CUDA_VISIBLE_DEVICES": "", "ANY2VEC_CACHE": str(cache), "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    )
 
 
 def _cpu_model() -> str:
