@@ -32,7 +32,7 @@ class AdmmLearner(NetworkLearner):
     """One host's layers in pdADMM-G.
 
     Args:
-        dual_is_sent: see `LayerOptions.dual`.
+        dual_is_sent: see `SyncOptions.dual`.
     """
 
     phases = PHASES
