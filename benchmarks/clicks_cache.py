@@ -33,14 +33,14 @@ OPTIONS = {"dim": DIM, "batch_size": BATCH, "learning_rate": 0.02, "bottom": "32
 SPREAD = {"logical_hosts": TRAINERS, "servers": 1, "sync": "fr-ma:1", "cache_rows": SHARE, "rounds_per_epoch": 1}
 """dense layers are averaged at every step, as in HET; trainers flush at the end alone"""
 HET_CODE = (
-    "tables/het_*.py",
+    "tables/**/versioned_*.py",
     "tables/cache/residency.py",
     "kernels/cache/cached_rows.py",
     "plan/lookahead/lateness.py",
 )
 BAGPIPE_CODE = (
-    "tables/*.py",
-    "plan/bagpipe_*.py",
+    "tables/**/*.py",
+    "plan/lookahead/moves.py",
     "plan/lookahead/exact.py",
     "plan/lookahead/window.py",
     "sync/drivers/summed_gradients.py",

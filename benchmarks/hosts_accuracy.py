@@ -140,7 +140,7 @@ def sources() -> str:
     """Hash of the code that these figures depend on."""
     digest = hashlib.sha256()
     for room in ("kernels", "sync", "models"):
-        for path in sorted((ROOT / "src" / "any2vec" / room).glob("*.py")):
+        for path in sorted((ROOT / "src" / "any2vec" / room).rglob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()
 

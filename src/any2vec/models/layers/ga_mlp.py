@@ -9,8 +9,6 @@ from typing import Any, ClassVar, Literal
 from any2vec.checks import check_choice, check_number, check_whole
 from any2vec.errors import InputError
 
-NODE_MODELS = {"ga-mlp": "GAMLP"}
-"""name on the command line -> its class, also its name in `any2vec`"""
 CLASSIFIER = "classifier.safetensors"
 """file of a trained one in its run folder"""
 TRAINERS = ("pdadmm", "gd", "adadelta", "adagrad", "adam")

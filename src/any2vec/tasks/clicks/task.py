@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from any2vec.cluster.launch.join import check_torch
 from any2vec.data.clicks.options import ClickReading
 from any2vec.errors import InputError
+from any2vec.models.clicks.config import CLICK_MODELS
 from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.train.task import HOSTS, RUN, Nouns, Task
 
@@ -26,12 +27,7 @@ class Clicks(Task):
     name = "clicks"
     title = "clicks"
     rank = 30
-    models: ClassVar = {
-        "dlrm": "any2vec.models.clicks.dlrm:DLRM",
-        "deepfm": "any2vec.models.clicks.deepfm:DeepFM",
-        "fm": "any2vec.models.clicks.fm:FactorisationMachine",
-        "logistic": "any2vec.models.clicks.logistic:LogisticRegression",
-    }
+    models: ClassVar = {name: f"any2vec.models.clicks.{name}:{kind}" for name, kind in CLICK_MODELS.items()}
     about: ClassVar = {
         "dlrm": "probability of a click, by dot products of all pairs of fields and two dense networks",
         "deepfm": "probability of a click, by a factorization machine and a dense network",

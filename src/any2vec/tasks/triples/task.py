@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from any2vec.cluster.launch.join import joined
 from any2vec.errors import InputError
+from any2vec.models.triples.config import TRIPLE_MODELS
 from any2vec.train.task import HOSTS, RUN, Nouns, Task
 
 if TYPE_CHECKING:
@@ -25,13 +26,7 @@ class Triples(Task):
     name = "triples"
     title = "triples"
     rank = 20
-    models: ClassVar = {
-        "complex": "any2vec.models.triples.complex:ComplEx",
-        "distmult": "any2vec.models.triples.distmult:DistMult",
-        "transe": "any2vec.models.triples.transe:TransE",
-        "rotate": "any2vec.models.triples.rotate:RotatE",
-        "dot": "any2vec.models.triples.dot:DotProduct",
-    }
+    models: ClassVar = {name: f"any2vec.models.triples.{name}:{kind}" for name, kind in TRIPLE_MODELS.items()}
     about: ClassVar = {
         "complex": "vectors of entities and relations by ComplEx",
         "distmult": "vectors of entities and relations by DistMult",
