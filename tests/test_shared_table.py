@@ -357,9 +357,7 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
     shown = CliRunner().invoke(app, [*train, "--memory", "2GB", "--logical-hosts", "2", "--overwrite"])
     assert shown.exit_code == 0 and "3 of 8 partitions in memory" in shown.output and "between them" in shown.output
     told = CliRunner().invoke(app, [*train, "--memory", "2GB", "--logical-hosts", "2", "--sync", "mean", "--overwrite"])
-    assert (
-        told.exit_code == 2 and "complex has no --sync (sync): hosts exchange" in told.stderr + told.stdout
-    )
+    assert told.exit_code == 2 and "complex has no --sync (sync): hosts exchange" in told.stderr + told.stdout
 
 
 def test_hosts_of_buckets() -> None:
