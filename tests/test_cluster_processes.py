@@ -135,7 +135,9 @@ def test_an_error_of_the_caller_ends_the_children(folder: Path) -> None:
         run(folder, 2, "print('ready'); time.sleep(600)\n", on_line)
 
 
-OBEYS = "from any2vec.cluster import launch\nlaunch.run_child(lambda: (print('ready'), time.sleep(600)))\n"
+OBEYS = (
+    "from any2vec.cluster.launch import join as launch\nlaunch.run_child(lambda: (print('ready'), time.sleep(600)))\n"
+)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -166,7 +168,11 @@ def test_a_second_signal_kills(folder: Path) -> None:
 def test_children_end_with_a_parent_that_is_killed(folder: Path) -> None:
     """kill -9 of the launcher: its children see their standard input end, and remove where they met."""
     (folder / "child.py").write_text(
-        HEAD + NOTE + "from any2vec.cluster import launch\nlaunch._watch_parent()\n" + OBEYS.splitlines()[1] + "\n"
+        HEAD
+        + NOTE
+        + "from any2vec.cluster.launch import join as launch\nlaunch._watch_parent()\n"
+        + OBEYS.splitlines()[1]
+        + "\n"
     )
     parent = (
         f"import tempfile; tempfile.tempdir = {str(folder / 'temporary')!r}\n"
@@ -200,7 +206,7 @@ def test_children_end_with_a_parent_that_is_killed(folder: Path) -> None:
 )
 def test_a_child_ends_by_the_contract(work: str, code: int, last: str) -> None:
     script = (
-        "import sys, threading, time\nfrom any2vec.cluster import launch\n"
+        "import sys, threading, time\nfrom any2vec.cluster.launch import join as launch\n"
         "from any2vec.errors import DataError, Interrupted\n"
         "def raise_(error): raise error\n"
         "threading.Thread(target=time.sleep, args=(600,)).start()  # nothing that still runs holds the process\n"

@@ -153,7 +153,7 @@ def test_hosts_that_do_not_meet(
 
 def test_an_unreachable_address_is_one_line() -> None:
     """No stack of C++ around it: torch's own log is off."""
-    code = "from any2vec.cluster import launch; launch.run_child(lambda: launch.join('job', patience=1))"
+    code = "from any2vec.cluster.launch import join as launch; launch.run_child(lambda: launch.join('job', patience=1))"
     place = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "no.such.host.invalid", "MASTER_PORT": "29500"}
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | place, capture_output=True, text=True, timeout=60

@@ -158,8 +158,8 @@ def test_pieces_are_read_as_a_whole(mark: str, tmp_path: Path, monkeypatch: pyte
     form = "<{}> <{}> <{}> ." if mark == "nt" else mark.join(["{}"] * 3)
     path = tmp_path / "triples.txt"
     path.write_text("# first\n\n" + "".join(form.format(*triple) + "\n\n# more\n" for triple in triples))
-    for name, value in (("triple_text._PIECE", 64), ("triple_rows.IN_MEMORY", 50), ("triple_rows._SORTED", 30)):
-        monkeypatch.setattr(f"any2vec.data.{name}", value)
+    for name, value in (("text._PIECE", 64), ("rows.IN_MEMORY", 50), ("rows._SORTED", 30)):
+        monkeypatch.setattr(f"any2vec.data.triples.{name}", value)
     monkeypatch.setattr("any2vec.data.io.files.read_blocks.__kwdefaults__", {**_DEFAULTS, "block_bytes": 32})
     found = read_triples(path, cache_dir=tmp_path / "cache")
     assert isinstance(found.head, np.memmap) and not list((tmp_path / "cache" / "triples").iterdir())
