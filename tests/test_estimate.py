@@ -115,7 +115,9 @@ def test_standard_input_cannot_be_estimated() -> None:
 SHAPE_OF_TRIPLES = ("complex", "--dim", "128", "--rows", "8000000", "--items", "24000000", "--threads", "2")
 
 
-def test_a_budget_becomes_partitions_without_data() -> None:
+def test_a_budget_becomes_partitions_without_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What this process holds already changes from call to call, and a plan may stand on the edge.
+    monkeypatch.setattr("any2vec.tasks.triples.budget.process_bytes", lambda: 200_000_000)
     found: Any = run("estimate", *SHAPE_OF_TRIPLES, "--memory", "2GB", "--order", "hilbert")
     p, c = found["partitions"], found["capacity"]
     assert found["table_bytes"] == 8_000_000 * 4 * 129 and 2 <= c < p <= 64
