@@ -43,8 +43,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=args.folder) as folder:
         if args.partitions:
             triple_table.plan_triples = plan
-            table = {"memory": "1GB", "order": args.order, "staleness_bound": args.staleness_bound}
-            result = any2vec.fit(model, args.train, out=Path(folder) / "out", **shared, **table)
+            storage = any2vec.StorageOptions(memory="1GB", order=args.order)
+            sync = any2vec.SyncOptions(staleness_bound=args.staleness_bound)
+            out = Path(folder) / "out"
+            result = any2vec.fit(model, args.train, out=out, storage=storage, sync=sync, **shared)
         else:
             result = any2vec.fit(model, args.train, **shared)
         found = evaluate_triple_file(result.scorer, args.test, args.known)
