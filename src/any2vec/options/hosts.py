@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from any2vec.checks import check_choice, check_number, check_whole
-from any2vec.cluster.link import parse_link
+from any2vec.cluster.link import LinkModel, parse_link
 from any2vec.errors import InputError
 from any2vec.plan.choices import MOST_PLANNED, PARTITIONS
 
@@ -72,6 +72,11 @@ class HostOptions:
     def is_spread(self) -> bool:
         """Whether hosts were asked for: one host, too, then goes through the agreement."""
         return self.hosts is not None or self.logical_hosts is not None
+
+    @property
+    def link_model(self) -> LinkModel | None:
+        """What `link` stands for; None: links are as they are."""
+        return None if self.link is None else parse_link(self.link)
 
     @property
     def trainers(self) -> int | None:

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from any2vec.cluster.counters import Counters
 from any2vec.cluster.launch.join import join, joined
-from any2vec.cluster.link import LinkModel, parse_link
 from any2vec.cluster.lone import LoneTransport
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import LONG_WORK, Transport, control, first_other
@@ -37,7 +36,7 @@ def run_here(spec: RunSpec, hooks: Hooks, started: float) -> Result:
 
     with task.limits(spec):
         is_lone = spec.hosts.logical_hosts is None
-        made = host(LoneTransport()) if is_lone else run_logical(hosts, host, _link(spec))[0]
+        made = host(LoneTransport()) if is_lone else run_logical(hosts, host, spec.hosts.link_model)[0]
     assert made is not None
     return made
 
@@ -51,7 +50,7 @@ def run_joined(spec: RunSpec, hooks: Hooks, started: float) -> Result | None:
     task = task_named(spec.task)
     local_hosts = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     keep_freed_memory()
-    with join(spec.fingerprint(), _link(spec), silence=spec.hosts.host_timeout) as transport:
+    with join(spec.fingerprint(), spec.hosts.link_model, silence=spec.hosts.host_timeout) as transport:
         data = _read_in_turn(transport, lambda: task.read(spec, hooks))
         with task.limits(spec):
             return _train(task, spec, hooks, data, transport, local_hosts, started)
@@ -86,10 +85,6 @@ def _read_in_turn(transport: Transport, read: Callable[[], Found]) -> Found:
     if is_first:
         transport.barrier("read", timeout=LONG_WORK)
     return found
-
-
-def _link(spec: RunSpec) -> LinkModel | None:
-    return None if spec.hosts.link is None else parse_link(spec.hosts.link)
 
 
 def _settled(task: Task, request: Request, transport: Transport) -> tuple[bool, Result | None]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from any2vec.cli.output import columns, facts, number, parts, print_json, show, size
 from any2vec.cluster.launch.join import check_torch
-from any2vec.cluster.link import parse_link
 from any2vec.errors import InputError
 from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.train.spec import RunSpec
@@ -43,7 +42,7 @@ def plan_clicks(
     spread = ClickSpread(
         trainers=hosts.trainers or 1, servers=options.servers,
         sync_servers=options.sync_servers, workers=spec.run.threads or 1,
-        link=None if hosts.link is None else parse_link(hosts.link), **_agreement(options),
+        link=hosts.link_model, **_agreement(options),
     )  # fmt: skip
     result = click_plan(shape, spread).as_dict() | {
         "model": model.name, "worker_examples_per_s": measured, "is_pace_given": pace is not None,

@@ -243,7 +243,6 @@ def quantity(flag: str, text: str, low: int, high: int) -> int:
 
 def _spread(spec: RunSpec) -> Any:
     """The hosts and their agreement, as the flags have them."""
-    from any2vec.cluster.link import parse_link
     from any2vec.plan.cost.hosts import Spread
     from any2vec.sync.options.names import MERGES
 
@@ -253,7 +252,7 @@ def _spread(spec: RunSpec) -> Any:
     hosts = spec.hosts.trainers or 1
     return Spread(
         hosts=hosts, rounds_per_epoch=agreement.rounds(hosts), scheme=agreement.form(hosts) or "pull-opt",
-        bits=agreement.bits, link=None if spec.hosts.link is None else parse_link(spec.hosts.link),
+        bits=agreement.bits, link=spec.hosts.link_model,
         is_overlapped=agreement.overlap,
     )  # fmt: skip
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from any2vec.cluster.counters import Counters
 from any2vec.cluster.launch.join import check_torch, join
-from any2vec.cluster.link import LinkModel, parse_link
 from any2vec.cluster.threads import run_logical
 from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError, InputError
@@ -42,7 +41,7 @@ def run_spread(spec: RunSpec, hooks: Hooks, started: float) -> Made:
     if spec.hosts.hosts is not None:
         return _in_processes(spec, hooks, ranks)
     request = request_of(spec, hooks, started, ranks)
-    made = run_logical(ranks, lambda transport: run_rank(request, agreement, transport), _link(spec))[0]
+    made = run_logical(ranks, lambda transport: run_rank(request, agreement, transport), spec.hosts.link_model)[0]
     assert made is not None
     return made
 
@@ -61,7 +60,7 @@ def run_joined(spec: RunSpec, hooks: Hooks, started: float) -> Made | None:
         "model": spec.model.as_dict(), "sources": [str(source) for source in spec.data], **spec.run.settings(),
         "hosts": asdict(spec.hosts), "sync": asdict(spec.sync), "storage": asdict(spec.storage),
     }  # fmt: skip
-    with join(json.dumps(fingerprint), _link(spec), silence=spec.hosts.host_timeout) as transport:
+    with join(json.dumps(fingerprint), spec.hosts.link_model, silence=spec.hosts.host_timeout) as transport:
         transport.counters = Counters()  # what follows is the run, counted alike on any transport
         return run_rank(request, agreement, transport)
 
@@ -71,10 +70,6 @@ def request_of(spec: RunSpec, hooks: Hooks, started: float, local_hosts: int) ->
     threads = spec.run.threads or max(1, usable_cores() // local_hosts)
     agreement = StreamAgreement.of(spec.hosts, spec.sync) if spec.hosts.is_spread else None
     return Request(spec=spec, hooks=hooks, threads=threads, agreement=agreement, settings={}, started=started)
-
-
-def _link(spec: RunSpec) -> LinkModel | None:
-    return None if spec.hosts.link is None else parse_link(spec.hosts.link)
 
 
 def _in_processes(spec: RunSpec, hooks: Hooks, ranks: int) -> Made:

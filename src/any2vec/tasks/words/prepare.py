@@ -190,14 +190,6 @@ def _prepare_walks(model: WalkModel, graph: Graph, threads: int, seed: int) -> P
     )
 
 
-def check_partition(model: SequenceModel, data: Any) -> None:
-    """Raise InputError unless `data` is something that can be cut into parts of a graph, as far as its kind says."""
-    if not model.is_graph:
-        raise InputError(f"partition is for graphs, and {model.name} reads text; leave it out.")
-    if (corpus := stored_corpus(data)) is not None:
-        raise InputError(f"partition cuts a graph, and {corpus.path} holds walks that are made already; leave it out.")
-
-
 def prepare_travelling(
     model: SequenceModel, graph: Graph, facts: dict[str, Any], transport: Transport, partition: str, seed: int
 ) -> Prepared:
