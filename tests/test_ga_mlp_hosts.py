@@ -213,7 +213,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits_on_any_number_of_hosts(
     planted: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trainer: str
 ) -> None:
     model = SMALL | {"trainer": trainer} | ({"quantize": "8"} if trainer == "pdadmm" else {})
-    monkeypatch.setattr("any2vec.tasks.layers.host.SETTLED_EVERY", 5)
+    monkeypatch.setattr("any2vec.tasks.layers.program.SETTLED_EVERY", 5)
     hear = keeper.Keeper.heard
 
     def heard(self: keeper.Keeper, work: Work[Span], stats: Stats) -> None:

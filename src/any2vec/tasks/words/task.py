@@ -182,8 +182,8 @@ class Words(Task):
         return spec.settings(data.metadata) | {"init": None if data.init is None else start_digest(data.init)}
 
     def program(self, request: Request, data: Any, transport: Transport) -> Any:
-        from any2vec.tasks.words.host import SequenceProgram
         from any2vec.tasks.words.prepare import prepare_travelling
+        from any2vec.tasks.words.program import SequenceProgram
         from any2vec.tasks.words.table import sequence_program
 
         if data.graph is None:
