@@ -23,9 +23,8 @@ from any2vec.sync.base.crew import Crew
 from any2vec.sync.drivers import rounds
 from any2vec.sync.exchange.replicated import Replicated
 from any2vec.sync.rules.block import Block, Rule
-from any2vec.train import launch, run
+from any2vec.train import launch, monitor, run
 from any2vec.train.checkpoint import Checkpoint, Place, load_checkpoint, run_needs, save_checkpoint
-from any2vec.train.in_memory import keeper
 from any2vec.train.in_memory.program import InMemoryProgram
 from any2vec.train.spec import Request
 from any2vec.types import ProgressLine, Round, Span, Stats, Work
@@ -48,14 +47,14 @@ def trained(text: Path, **more: Any) -> any2vec.FitResult:
 
 def stop_at(progress: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a signal ask for a stop when so much of a run is done."""
-    hear = keeper.Keeper.heard
+    hear = monitor.Monitor.on_work
 
-    def heard(self: keeper.Keeper, work: Work[Span], stats: Stats) -> None:
+    def heard(self: monitor.Monitor, work: Work[Span], stats: Stats) -> None:
         if work.progress > progress:
             self.asked.stop_signal = signal.SIGINT
         hear(self, work, stats)
 
-    monkeypatch.setattr(keeper.Keeper, "heard", heard)
+    monkeypatch.setattr(monitor.Monitor, "on_work", heard)
 
 
 def test_who_stops_leaves_a_checkpoint_whoever_is_slow(

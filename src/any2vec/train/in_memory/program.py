@@ -16,8 +16,8 @@ from any2vec.errors import JobError
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint, run_needs
 from any2vec.train.frame import Program
-from any2vec.train.in_memory.keeper import Keeper, Keeping
 from any2vec.train.loop import WORK_SECONDS, Driver, Learner, LoopParts, paced
+from any2vec.train.monitor import Monitor
 from any2vec.train.progress import Recorder
 from any2vec.train.result import Result
 from any2vec.train.spec import Request
@@ -53,16 +53,10 @@ class InMemoryProgram(Program):
 
     @contextmanager
     def working(self, recorder: Recorder) -> Iterator[LoopParts]:
-        request = self.request
-        keeping = Keeping(
-            None if request.spec.run.out is None else request.spec.run.out / FILE, request.settings,
-            request.spec.run.checkpoint_seconds, self.schedule, self.state,
-            self._end_epoch, request.hooks.on_epoch is not None,
-        )  # fmt: skip
-        keeper = Keeper(keeping, self.driver, recorder, self.transport, self)
+        monitor = Monitor(self, recorder)
         try:
-            works = paced(self.schedule, WORK_SECONDS, max(1, request.threads))
-            yield LoopParts(works, self.learner, self.driver, keeper.heard)
+            works = paced(self.schedule, WORK_SECONDS, max(1, self.request.threads))
+            yield LoopParts(works, self.learner, self.driver, monitor.on_work)
             self.end()
             self._agreed = self.agreed()
             self.metrics = self.gather_metrics(recorder)
@@ -126,7 +120,7 @@ class InMemoryProgram(Program):
             schedule.load_state_dict(self.checkpoint.place, hosts)
         return schedule
 
-    def _end_epoch(self, epoch: int) -> None:
+    def end_epoch(self, epoch: int) -> None:
         """Show what there is so far to whom it interests, at rank 0."""
         agreed, hear = self.agreed(), self.request.hooks.on_epoch
         if agreed is not None and hear is not None:
