@@ -64,7 +64,8 @@ def _compile(program: Program, hooks: Hooks) -> float:
 class Rated(Protocol):
     """A learner, as far as the frame knows it."""
 
-    def learning_rate(self, progress: float) -> float: ...
+    def learning_rate(self, done: float, /) -> float:
+        """By the share of the run that is done; where none is known, by the items."""
 
 
 class Program(ABC):

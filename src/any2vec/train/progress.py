@@ -48,7 +48,7 @@ class Recorder:
     ) -> None:
         if path is not None:
             cut_log(path, items, counted)
-        self.items = items
+        self.items = self._items_before = items
         self.records: list[Any] = []
         self.peak_anonymous = 0
         self.epoch = Stats(0, 0.0, 0)
@@ -70,6 +70,11 @@ class Recorder:
     def seconds_here(self) -> float:
         """Seconds of training in this process, pauses for checkpoints left out."""
         return time.perf_counter() - self._start - self._pause
+
+    @property
+    def items_here(self) -> int:
+        """That this process has counted."""
+        return self.items - self._items_before
 
     @property
     def seconds(self) -> float:

@@ -223,17 +223,17 @@ def _remove_staging(out: Path) -> None:
         shutil.rmtree(rest, ignore_errors=True)
 
 
-def summary_of(out: Path) -> dict[str, Any]:
-    """The summary of the finished run in `out`."""
-    summary: dict[str, Any] = json.loads((out / _ABOUT).read_text(encoding="utf-8"))["summary"]
+def summary_of(file: Path) -> dict[str, Any]:
+    """The summary of a finished run, from the file of its folder that has it."""
+    summary: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["summary"]
     return summary
 
 
-def note_restarts(out: Path, restarts: int) -> None:
-    """Add to the summary in `out` how often the hosts of the run were started again."""
-    about = json.loads((out / _ABOUT).read_text(encoding="utf-8"))
+def note_restarts(file: Path, restarts: int) -> None:
+    """Add to the summary in that file how often the hosts of the run were started again."""
+    about = json.loads(file.read_text(encoding="utf-8"))
     about["summary"]["restarts"] = about["summary"].get("restarts", 0) + restarts
-    with atomic_file(out / _ABOUT) as temporary:
+    with atomic_file(file) as temporary:
         write_json(temporary, about)
 
 

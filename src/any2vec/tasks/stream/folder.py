@@ -14,8 +14,9 @@ from any2vec.data.io.storage import atomic_file, fsync_path, storage_errors, wri
 from any2vec.errors import StorageError
 from any2vec.formats.snapshots import FOLDER, names, remove_snapshots
 from any2vec.machine import describe
-from any2vec.tasks.stream.progress import LOG, OLD_LOG
+from any2vec.tasks.stream.progress import LOG
 from any2vec.train.checkpoint import FILE, remove_checkpoint
+from any2vec.train.progress import old_log
 from any2vec.train.run_folder import own_folder
 
 FORMAT = "any2vec-stream"
@@ -77,8 +78,8 @@ def stream_folder(out: Path | None, about: dict[str, Any], recall: Callable[[], 
             remove_checkpoint(out / FILE)
             remove_snapshots(out)
             with storage_errors(out):
-                for name in (LOG, OLD_LOG, IDS):
-                    (out / name).unlink(missing_ok=True)
+                for path in (out / LOG, old_log(out / LOG), out / IDS):
+                    path.unlink(missing_ok=True)
         write_about(out, about)
         yield checkpoint
 
@@ -96,8 +97,8 @@ def forget_stream(out: Path | None) -> None:
         return
     with storage_errors(out):
         remove_checkpoint(out / FILE)
-        for name in (LOG, OLD_LOG, IDS, ABOUT):
-            (out / name).unlink(missing_ok=True)
+        for path in (out / LOG, old_log(out / LOG), out / IDS, out / ABOUT):
+            path.unlink(missing_ok=True)
         remove_snapshots(out)
         if not any(out.iterdir()):
             out.rmdir()

@@ -10,12 +10,16 @@ from any2vec.cluster.launch.join import check_torch
 from any2vec.errors import InputError
 from any2vec.models.stream.config import StreamModel
 from any2vec.models.stream.learner import StreamLearner
+from any2vec.sync.options.streams import StreamAgreement
+from any2vec.train.spec import Request
 
 LEARNERS = {
     "skipgram": ("skipgram", "StreamedSkipGram"), "ngram": ("ngram", "StreamedNGram"),
     "char-lstm": ("char_lstm", "StreamedCharLstm"),
 }  # fmt: skip
 """model -> (module below any2vec.models.stream, its learner)"""
+_ROWS = ("tables", "start", "start_values", "touch")
+"""what a learner has whose rows others may hold"""
 _NEED_TORCH = ("char-lstm",)
 TYPE_BYTES = 160
 """of a word that is counted: places in the hash table, letters, and their copies while a checkpoint is written"""
@@ -61,9 +65,23 @@ def learner_of(model: StreamModel) -> type:
     return found
 
 
-def make_learner(model: StreamModel, *, max_rows: int, threads: int, seed: int) -> StreamLearner:
-    learner: StreamLearner = _of(*LEARNERS[model.name])(model, max_rows=max_rows, threads=threads, seed=seed)
+def make_learner(request: Request, room: Budget) -> StreamLearner:
+    """Of this host."""
+    model, seed = request.spec.model, request.spec.run.seed
+    learner: StreamLearner = learner_of(model)(model, max_rows=room.max_rows, threads=request.threads, seed=seed)
     return learner
+
+
+def check_model(model: StreamModel, hosts: StreamAgreement) -> None:
+    """InputError unless a model can be trained so by several hosts."""
+    if model.is_dense:
+        if hosts.sync != "sync" or hosts.servers:
+            raise InputError(
+                f"The trainers of {model.name} sum their gradients at every step and hold all parameters; give them "
+                "--sync sync and no servers."
+            )
+    elif not all(hasattr(learner_of(model), part) for part in _ROWS):
+        raise InputError(f"The model {model.name} is trained by one process; leave out --hosts and --logical-hosts.")
 
 
 def _of(module: str, name: str) -> Any:

@@ -198,7 +198,11 @@ class Words(Task):
 
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
         from any2vec.data.graph.opening import open_graph
+        from any2vec.embeddings import Embeddings
 
+        if isinstance(spec.run.start, Embeddings):
+            spec.run.start.save(folder / "init")
+            spec = replace(spec, run=replace(spec.run, init=folder / "init"))
         try:
             return replace(spec, data=file_names(spec.data))
         except InputError:
