@@ -20,7 +20,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.click_pool import Pool
+from benchmarks.clicks.pool import Pool
 
 from any2vec.cluster.launch.join import join, run_child
 from any2vec.cluster.link import LinkModel

@@ -49,7 +49,7 @@ def main() -> None:
 
 def word_scores(embeddings: Any, folder: Path) -> dict[str, float]:
     """The five word measures in points, by name."""
-    from benchmarks.words import ANALOGY, MAX_VOCAB, SIMILARITY
+    from benchmarks.words.text import ANALOGY, MAX_VOCAB, SIMILARITY
 
     from any2vec.evaluate.words.analogy import evaluate_analogy
     from any2vec.evaluate.words.similarity import evaluate_similarity
@@ -61,7 +61,7 @@ def word_scores(embeddings: Any, folder: Path) -> dict[str, float]:
 
 def node_scores(embeddings: Any, labels: str) -> dict[str, float]:
     """Micro-F1 in points by share of labelled nodes."""
-    from benchmarks.nodes import FRACTIONS, SHUFFLES
+    from benchmarks.words.nodes import FRACTIONS, SHUFFLES
 
     from any2vec.evaluate.graph.nodes import evaluate_nodes
 
