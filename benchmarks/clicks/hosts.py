@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bench import PEERS, Bench
+from benchmarks.bench import Bench, script_of
 from benchmarks.clicks.pool import write_pool
 from benchmarks.machine.namespaces import Network
 
@@ -23,7 +23,7 @@ def run_hosts(
     wrap: Callable[[int, list[str]], list[str]] = lambda host, command: command,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """What each host of a run has measured, by rank. wrap: as `Network.run`."""
-    command = [sys.executable, PEERS / "any2vec_click_host.py", *arguments]
+    command = [sys.executable, script_of("any2vec_click_host.py"), *arguments]
     told = net.run(command, {"ANY2VEC_CACHE": str(bench.cache)}, 900, wrap)
     return [json.loads(text) for text in told]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from any2vec.models.layers.classifier import NodeClassifier
 from any2vec.plan.sharding.layers import boundary_bytes, critical_path, pipeline_path
-from benchmarks.bench import ONE_BLAS_THREAD, PEERS, ROOT, Bench
+from benchmarks.bench import ONE_BLAS_THREAD, ROOT, Bench, script_of
 from benchmarks.layers.accuracy import files_of, runs_of
 from benchmarks.machine.namespaces import BURST, QUEUE, network
 from benchmarks.table import Measure, Reading, Row, RowError
@@ -138,7 +138,7 @@ def time_on_two(bench: Bench) -> list[Reading]:
 
 def layers_run(hosts: int, *flags: object) -> dict[str, Any]:
     """What peers/any2vec_layers.py tells, of so many processes of this machine."""
-    command = [sys.executable, str(PEERS / "any2vec_layers.py"), *map(str, flags)]
+    command = [sys.executable, str(script_of("any2vec_layers.py")), *map(str, flags)]
     own = {"WORLD_SIZE": str(hosts), "LOCAL_WORLD_SIZE": str(hosts)}
     own |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(PORT)}
     processes = []
@@ -211,7 +211,7 @@ def link_bound(bench: Bench) -> list[Reading]:
     with network(2, RATE) as net:
         goodput = net.goodput()
         for bits in ("none", "16", "8"):
-            command = [sys.executable, PEERS / "any2vec_layers.py", *flags, "--quantize", bits]
+            command = [sys.executable, script_of("any2vec_layers.py"), *flags, "--quantize", bits]
             found[bits] = json.loads(net.run(command, {}, 600)[0].splitlines()[-1])
     bench.runs |= {"tbf": {"rate": RATE, "burst": BURST, "queue": QUEUE, "goodput": goodput}, "runs": found}
     return [Reading(value=_worst(found), text=_told(found, goodput))]

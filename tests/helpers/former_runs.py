@@ -1,4 +1,4 @@
-"""Small runs whose checkpoints of former versions lie in fixtures/checkpoints: `python former_runs.py FOLDER` makes.
+"""Small runs whose checkpoints of former versions lie in fixtures/checkpoints, by `python former_runs.py FOLDER`.
 
 What lies there was made by the program before version 3 of checkpoints.
 """

@@ -15,9 +15,9 @@ from any2vec.kernels.common.alias import build_alias
 from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
 from any2vec.kernels.skipgram import cbow, classic, hierarchical, skipgram
 from any2vec.kernels.text.huffman import huffman_codes
-from naive import cbow as naive_cbow
-from naive import hierarchical as naive_hierarchical
-from naive import skipgram as naive_skipgram
+from naive.skipgram import cbow as naive_cbow
+from naive.skipgram import hierarchical as naive_hierarchical
+from naive.skipgram import skipgram as naive_skipgram
 
 KEEP_ALL = 1 << 32
 

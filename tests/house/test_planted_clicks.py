@@ -16,7 +16,7 @@ from any2vec.evaluate.clicks import auc, evaluate_clicks, log_loss
 from any2vec.kernels.clicks import planted as kernels
 from any2vec.testing import PlantedClicks
 from any2vec.testing.planted_file import write_tsv
-from naive import planted as naive
+from naive.common import planted as naive
 
 SMALL = {"columns": 7, "rows": 500, "dense": 5, "multi_valued": 3, "longest": 4}
 

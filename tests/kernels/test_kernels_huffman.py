@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.kernels.text.huffman import huffman_codes
-from naive.hierarchical import huffman_lengths
+from naive.skipgram.hierarchical import huffman_lengths
 
 
 @settings(deadline=None)

@@ -11,7 +11,7 @@ from any2vec.kernels.common.alias import build_alias, draw_alias
 from any2vec.kernels.common.jit import jit
 from any2vec.kernels.rows.rows import fill_uniform
 from marks import uint64_wraps
-from naive import rng as naive
+from naive.common import rng as naive
 
 pytestmark = uint64_wraps
 

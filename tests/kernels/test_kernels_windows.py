@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
 from any2vec.kernels.text.windows import FAR, gather_windows
 from marks import uint64_wraps
-from naive import windows as naive
+from naive.common import windows as naive
 
 pytestmark = uint64_wraps
 

@@ -11,7 +11,7 @@ from any2vec.kernels.rows.merge import changed_rows
 from any2vec.plan.sharding.graph import contiguous_bounds
 from any2vec.sync.base.crew import Crew
 from any2vec.sync.rules.block import COMMON, RULES, Block, Rule
-from naive.merge import merge
+from naive.rows.merge import merge
 
 ROWS, DIM = 12, 7
 rules = pytest.mark.parametrize("rule", RULES)

@@ -17,7 +17,7 @@ from any2vec.errors import InputError, StorageError
 from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
 from any2vec.kernels.text import pair_counts as kernel
 from any2vec.kernels.text.windows import FAR, gather_windows
-from naive import pip as naive
+from naive.text import pip as naive
 
 # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")

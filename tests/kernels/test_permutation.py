@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from any2vec.kernels.common.permutation import bits_of, permute, shuffle_rows, unpermute
 from marks import uint64_wraps
-from naive import permutation as naive
+from naive.common import permutation as naive
 
 pytestmark = uint64_wraps
 

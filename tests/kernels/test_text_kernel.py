@@ -14,7 +14,7 @@ from any2vec.data.text import encoder
 from any2vec.data.text.normalise import Normaliser, TextOptions
 from any2vec.data.text.sequences import exact_piece
 from any2vec.errors import DataError
-from naive import tokens as naive
+from naive.text import tokens as naive
 
 WHITE = [char for char in map(chr, range(0x110000)) if char.isspace()]
 

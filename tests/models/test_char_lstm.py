@@ -26,7 +26,7 @@ from any2vec.models.stream.char_step import BatchWords, make_step
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.models.stream.word_config import StreamCharLstm
 from cli_runs import done, refused
-from naive.char_lstm import Reader, loss_of_pairs
+from naive.skipgram.char_lstm import Reader, loss_of_pairs
 
 WORDS = ["tree", "trees", "treeless", "a", "naïve", "東京", "東", "tea", "x" * 100, "teas", "less"]
 

@@ -23,7 +23,7 @@ from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
 from any2vec.tasks.clicks.rows import fresh_rows, row_optimiser
 from any2vec.types import LEFT_OUT
-from naive import clicks as naive
+from naive.models import clicks as naive
 
 torch = needs_torch.torch
 OFFSET_F = np.array([0, 6, 11, 18, 27])

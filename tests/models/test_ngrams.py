@@ -25,8 +25,8 @@ from any2vec.models.stream.word_config import StreamNGram
 from any2vec.tasks.stream.models import budget
 from cli_runs import done, refused
 from kernel_cases import Problem, negative, random_problem
-from naive import subwords as naive
-from naive.skipgram import train_skipgram_block as naive_block
+from naive.skipgram import subwords as naive
+from naive.skipgram.skipgram import train_skipgram_block as naive_block
 
 WORDS = ["a", "of", "tree", "trees", "naïve", "東京", "antidisestablishment", "über", "x" * 30, "tre", "reed", "deer"]
 

@@ -32,7 +32,7 @@ from any2vec.tasks.words.swept_pairs import SweptPairs
 from any2vec.tasks.words.table import start_words
 from any2vec.testing import toy_table
 from any2vec.train.out_of_core.run import OutOfCoreOptions, OutOfCoreRun
-from naive import pairs as naive
+from naive.skipgram import pairs as naive
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="stores of partitions need Linux"),

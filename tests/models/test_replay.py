@@ -14,7 +14,7 @@ from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.errors import FormatError, InputError
 from any2vec.kernels.common.rng import PURPOSE_REPLAY, stream_key
 from any2vec.sampling.replay import LEAST_LOSS, ReplayBuffer
-from naive import replay as naive
+from naive.common import replay as naive
 
 # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")

@@ -18,7 +18,7 @@ from any2vec.errors import DataError, FormatError, InputError
 from any2vec.evaluate.words.target import count_pairs, pairs_of_stream
 from any2vec.evaluate.words.target_options import TargetOptions
 from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
-from naive import stream_pairs as naive
+from naive.text import stream_pairs as naive
 
 # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")

@@ -22,7 +22,7 @@ from any2vec.sampling.triple_windows import Window
 from any2vec.tasks.triples.batches import Asked, WindowLearner, ways_asked
 from any2vec.train.out_of_core.run import Batch
 from any2vec.train.out_of_core.run import Place as BatchPlace
-from naive import triples as naive
+from naive.models import triples as naive
 
 ENTITIES, RELATIONS, TRIPLES = 60, 3, 900
 PARTS = EntityParts(ENTITIES, 6)

@@ -25,7 +25,7 @@ from any2vec.models.triples.transe import TransE
 from any2vec.models.triples.worker import Candidates, Negatives, Shares, TripleWorker, relation_optimiser
 from any2vec.models.words.rates import linear_rate
 from any2vec.plan.order.epochs import EpochSchedule
-from naive import triples as naive
+from naive.models import triples as naive
 
 MODELS: list[type[TripleModel]] = [ComplEx, DistMult, TransE, RotatE, DotProduct]
 ENTITIES, RELATIONS, DIM = 12, 3, 6

@@ -20,7 +20,7 @@ from any2vec.kernels.common.alias import build_alias, build_row_alias
 from any2vec.kernels.common.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key
 from any2vec.kernels.graph import walk as kernels
 from any2vec.sampling.walks import Walker, WalkOptions, count_visits, is_symmetric, write_walks
-from naive import walks as naive
+from naive.models import walks as naive
 
 PQ = [(1, 1), (0.25, 0.25), (4, 0.5), (0.5, 2), (0.25, 4), (2, 1), (1e-6, 1), (1e6, 1e-6), (1e-6, 1e6), (1e6, 1e6)]
 

@@ -15,7 +15,7 @@ from any2vec.plan.lookahead.exact import StepPlan, plan_steps
 from any2vec.plan.lookahead.moves import SHARED, Exchange, count_copies, count_moves
 from any2vec.plan.lookahead.window import NONE, UseWindow
 from marks import uint64_wraps
-from naive.lookahead import Stream, expected, next_use
+from naive.rows.lookahead import Stream, expected, next_use
 
 pytestmark = uint64_wraps
 

@@ -31,7 +31,7 @@ from any2vec.data.clicks.rows import FoundRows, HashedRows, KnownRows
 from any2vec.data.clicks.schema import KNOWN, ClickSchema
 from any2vec.data.vocab.vocabulary import Vocabulary
 from any2vec.errors import InputError
-from naive import hash_strings as naive
+from naive.text import hash_strings as naive
 
 Write = Callable[[str, str | bytes], Path]
 

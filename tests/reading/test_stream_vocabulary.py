@@ -18,9 +18,9 @@ from any2vec.data.text.encoder import WordEncoder, text_classes
 from any2vec.data.text.options import TextOptions
 from any2vec.data.vocab.vocabulary import keep_probabilities
 from any2vec.errors import FormatError, InputError
-from naive import stream_vocabulary as naive
-from naive.rng import draw, draw_alias
-from naive.tokens import count_bad_bytes
+from naive.common.rng import draw, draw_alias
+from naive.text import stream_vocabulary as naive
+from naive.text.tokens import count_bad_bytes
 
 # Without the compiler, wrapping uint64 arithmetic makes NumPy warn; it is meant to wrap.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")

@@ -24,7 +24,7 @@ import any2vec.data.text.corpus
 from any2vec.data.text.corpus import Corpus
 from any2vec.data.text.text import TextOptions, encode_text
 from any2vec.errors import Any2VecError, DataError, InputError, StorageError
-from naive import tokens as naive
+from naive.text import tokens as naive
 
 LINES = ["the cat sat on the mat", "", "Ünïcode ΟΔΟΣ 東京\u3000tower", "the end"]
 TEXT = "\n".join(LINES)

@@ -26,7 +26,7 @@ from any2vec.plan.order.shares import keep_rest
 from any2vec.tasks.words.parts import prepare_part
 from any2vec.tasks.words.prepare import Prepared, prepare
 from any2vec.types import Progress
-from naive import tokens as naive
+from naive.text import tokens as naive
 from spreads import spread
 
 MODEL = any2vec.SkipGram(dim=8, window=3, min_count=2, subsample=1e-2)

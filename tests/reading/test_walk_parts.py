@@ -34,7 +34,7 @@ from any2vec.sampling.parts import GraphPart, Owners, cut_part, split_graph
 from any2vec.sampling.travel import TravellingWalker, bytes_in_flight
 from any2vec.sampling.travelled import count_visits_together, share_of, write_travelled_walks
 from any2vec.sampling.walks import Walker, WalkOptions, count_visits, row_sums, write_walks
-from naive import walks as naive
+from naive.models import walks as naive
 from needs_metis import CUTS, with_metis
 
 SECONDS = 60.0

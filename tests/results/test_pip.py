@@ -20,7 +20,7 @@ from any2vec.evaluate import TargetOptions, compare_embeddings, evaluate_pip
 from any2vec.evaluate.words.pip import PipSums, balanced, options_of, pip_against, pip_between, pip_sums
 from any2vec.evaluate.words.target import RowBlocks, count_pairs
 from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
-from naive import pip as naive
+from naive.text import pip as naive
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 

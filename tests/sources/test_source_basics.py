@@ -13,7 +13,7 @@ from any2vec.sources.base.cutter import BLOCK, LineCutter
 from any2vec.sources.base.options import MOST_LINE, SourceOptions
 from any2vec.sources.base.seen_lines import SeenLines
 from any2vec.sources.base.tally import Tally
-from naive import lines as naive
+from naive.text import lines as naive
 from source_reading import texts_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # uint64 that wraps, uncompiled

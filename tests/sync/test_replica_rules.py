@@ -35,7 +35,7 @@ from any2vec.sync.rules.centre import (
 )
 from any2vec.sync.rules.replica_rule import STANDING
 from any2vec.tables.replica import Replica
-from naive import replicas as naive
+from naive.rows import replicas as naive
 
 SIZE, RATE = 11, 0.25
 

@@ -16,8 +16,8 @@ from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimiser import BETA1, BETA2, RowOptimiser
-from naive import placing as naive_placing
-from naive import rows as naive
+from naive.rows import placing as naive_placing
+from naive.rows import rows as naive
 
 WIDTH = 3
 

@@ -38,8 +38,8 @@ from any2vec.tables.server.versioned_message import (
     unpack_answer,
     unpack_question,
 )
-from naive import cached_rows as naive_rows
-from naive import varint as naive_varint
+from naive.rows import cached_rows as naive_rows
+from naive.text import varint as naive_varint
 
 ROWS, WIDTH = 40, 3
 SGD, ADAGRAD = RowOptimiser(WIDTH, "sgd", rate=1.0), RowOptimiser(WIDTH, "adagrad", rate=0.3)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from any2vec.errors import InputError
 from any2vec.kernels.cache.residency import AGES, COUNTS, choose_victims
 from any2vec.tables.cache.residency import PERMANENT, POLICIES, PROMOTE_AFTER, Residency, SlotMap
-from naive.residency import NaiveResidency
+from naive.rows.residency import NaiveResidency
 
 FAR = 1 << 61
 """ids need not be small: memory goes with the slots"""

@@ -38,7 +38,7 @@ from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.stream import StreamResult, stream
 from any2vec.train.checkpoint import FILE
 from cli_runs import done, refused
-from naive.skipgram import train_skipgram_block as naive_block
+from naive.skipgram.skipgram import train_skipgram_block as naive_block
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from naive.rng import below, draw, draw_alias, unit
+from naive.common.rng import below, draw, draw_alias, unit
 
 FIRST_VALUE = 2
 

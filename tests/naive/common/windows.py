@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from naive.rng import below, draw
+from naive.common.rng import below, draw
 
 FAR = 10_000
 

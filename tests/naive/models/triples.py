@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from naive.pair import log_loss
-from naive.rng import draw
+from naive.common.pair import log_loss
+from naive.common.rng import draw
 
 
 def query(kind: str, entity: np.ndarray, relation: np.ndarray, is_turned: bool) -> np.ndarray:

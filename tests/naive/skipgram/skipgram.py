@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from naive.pair import bounded, log_loss, rate_at, sigmoid, step_example
-from naive.rng import draw, draw_alias
-from naive.windows import Centre, centres
+from naive.common.pair import bounded, log_loss, rate_at, sigmoid, step_example
+from naive.common.rng import draw, draw_alias
+from naive.common.windows import Centre, centres
 
 
 def train_skipgram_classic(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from naive.rng import draw
+from naive.common.rng import draw
 
 ROUNDS = 6
 

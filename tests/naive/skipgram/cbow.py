@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from naive.pair import bounded, log_loss, rate_at, sigmoid, step_example
-from naive.rng import draw, draw_alias
-from naive.skipgram import Steps, cut_blocks, squares
-from naive.windows import centres
+from naive.common.pair import bounded, log_loss, rate_at, sigmoid, step_example
+from naive.common.rng import draw, draw_alias
+from naive.common.windows import centres
+from naive.skipgram.skipgram import Steps, cut_blocks, squares
 
 MAX_CENTRES = 48
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from naive.pair import log_loss, rate_at, sigmoid
-from naive.rng import draw, draw_alias
-from naive.skipgram import Steps, squares
-from naive.windows import centres
+from naive.common.pair import log_loss, rate_at, sigmoid
+from naive.common.rng import draw, draw_alias
+from naive.common.windows import centres
+from naive.skipgram.skipgram import Steps, squares
 
 PAIRS = 32
 

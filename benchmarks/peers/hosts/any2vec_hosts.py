@@ -72,5 +72,5 @@ def node_scores(embeddings: Any, labels: str) -> dict[str, float]:
 if __name__ == "__main__":
     import sys
 
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
     main()

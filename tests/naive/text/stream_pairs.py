@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from naive.pip import pair_counts
+from naive.text.pip import pair_counts
 
 BLOCK = 4096
 

@@ -6,8 +6,8 @@ import heapq
 
 import numpy as np
 
-from naive.pair import bounded, log_loss, rate_at, sigmoid
-from naive.windows import centres
+from naive.common.pair import bounded, log_loss, rate_at, sigmoid
+from naive.common.windows import centres
 
 
 def huffman_lengths(counts: list[int]) -> tuple[int, int]:

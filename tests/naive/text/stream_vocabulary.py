@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from naive.tokens import sentences_of
+from naive.text.tokens import sentences_of
 
 LONGEST, ARENA_PER_TYPE, ARENA_LEAST, HALVINGS = 1024, 2, 1024, 256
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from naive.rng import draw, unit
+from naive.common.rng import draw, unit
 
 LEAST_LOSS = 1e-3
 

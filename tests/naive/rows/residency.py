@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from naive.rng import draw
+from naive.common.rng import draw
 
 
 class NaiveSketch:

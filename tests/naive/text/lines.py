@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from naive.rng import mix64
+from naive.common.rng import mix64
 
 MOST_LINE = 1 << 20
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from naive.pair import bounded
-from naive.skipgram import train_skipgram_block
+from naive.common.pair import bounded
+from naive.skipgram.skipgram import train_skipgram_block
 
 
 def grams(word: str, shortest: int, longest: int) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from naive.rng import mix64
+from naive.common.rng import mix64
 
 
 def hash_row(text: bytes, num_rows: int) -> int:

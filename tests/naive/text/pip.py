@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from naive.rng import draw
+from naive.common.rng import draw
 
 FAR, PART_POSITIONS = 10_000, 1024
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from naive.rng import GOLDEN, MASK, below, draw, mix64, unit
+from naive.common.rng import GOLDEN, MASK, below, draw, mix64, unit
 
 PATIENCE = 32
 Neighbours = Sequence[Sequence[tuple[int, float]]]

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from naive import rows as naive_rows
+from naive.rows import rows as naive_rows
 
 Bags = list[list[list[int]]]
 """of each example, of each column: ids in the table of all columns"""
