@@ -9,15 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from any2vec._version import __version__
-from any2vec.data.io.storage import atomic_file, fsync_path, storage_errors, write_json
+from any2vec.data.io.storage import fsync_path, storage_errors
 from any2vec.errors import StorageError
-from any2vec.formats.snapshots import FOLDER, names, remove_snapshots
-from any2vec.machine import describe
+from any2vec.formats.snapshots import FOLDER, remove_snapshots
 from any2vec.tasks.stream.progress import LOG
 from any2vec.train.checkpoint import FILE, remove_checkpoint
 from any2vec.train.progress import old_log
-from any2vec.train.run_folder import own_folder
+from any2vec.train.run_folder import new_folder, remove_files, write_about
 
 FORMAT = "any2vec-stream"
 ABOUT, IDS = "stream.json", "trained.ids"
@@ -67,47 +65,38 @@ def stream_folder(out: Path | None, about: dict[str, Any], recall: Callable[[], 
     if out is None:
         yield None
         return
-    with storage_errors(out):
-        out.mkdir(parents=True, exist_ok=True)
-    with own_folder(out):
+    with new_folder(out):
         checkpoint = recall()
         with storage_errors(out):
             for rest in (*out.glob(_REST), *(out / FOLDER).glob(_REST)):
                 shutil.rmtree(rest) if rest.is_dir() and not rest.is_symlink() else rest.unlink()
         if checkpoint is None:  # stream.json stays: it says whose folder this is, wherever this is cut
-            remove_checkpoint(out / FILE)
-            remove_snapshots(out)
-            with storage_errors(out):
-                for path in (out / LOG, old_log(out / LOG), out / IDS):
-                    path.unlink(missing_ok=True)
-        write_about(out, about)
+            _clear(out, LOG, old_log(out / LOG).name, IDS)
+        write_stream(out, about)
         yield checkpoint
 
 
-def write_about(out: Path, about: dict[str, Any]) -> None:
+def write_stream(out: Path, about: dict[str, Any]) -> None:
     """Write stream.json: settings, sources, when this process began, and the summary when there is one."""
-    facts = {"format": FORMAT, "version": 1, "any2vec": __version__, "machine": describe()}
-    with atomic_file(out / ABOUT) as temporary:
-        write_json(temporary, facts | about)
+    write_about(out / ABOUT, {"format": FORMAT, "version": 1} | about)
 
 
 def forget_stream(out: Path | None) -> None:
     """Leave nothing of a stream that has begun and come to nothing; the folder goes, if it is empty then."""
     if out is None:
         return
+    _clear(out, LOG, old_log(out / LOG).name, IDS, ABOUT)
     with storage_errors(out):
-        remove_checkpoint(out / FILE)
-        for path in (out / LOG, old_log(out / LOG), out / IDS, out / ABOUT):
-            path.unlink(missing_ok=True)
-        remove_snapshots(out)
         if not any(out.iterdir()):
             out.rmdir()
 
 
-def snapshot_of(out: Path | None) -> str | None:
-    """The name of the latest snapshot in a folder."""
-    found = [] if out is None else names(out)
-    return found[-1] if found else None
+def _clear(out: Path, *names: str) -> None:
+    """Remove the checkpoint, the snapshots, and these files."""
+    remove_checkpoint(out / FILE)
+    remove_snapshots(out)
+    with storage_errors(out):
+        remove_files(out, *names)
 
 
 class TrainedIds:

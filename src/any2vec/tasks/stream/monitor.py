@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from any2vec.embeddings import Embeddings
-from any2vec.formats.snapshots import publish
+from any2vec.formats.snapshots import names, publish
 from any2vec.models.stream.token_batch import TokenBatch
-from any2vec.tasks.stream.folder import snapshot_of
 from any2vec.train.checkpoint import FILE, Checkpoint, save_checkpoint
 from any2vec.train.monitor import Interval
 from any2vec.train.progress import Recorder
@@ -39,7 +38,7 @@ class StreamMonitor:
         """`seconds` are over"""
         self.drift: dict[str, float] = {}
         """a record's words -> cosine"""
-        self.snapshot = snapshot_of(options.out)
+        self.snapshot = None if options.out is None else next(reversed(names(options.out)), None)
         self._before: dict[str, np.ndarray] = {}
 
     def on_work(self, work: Work[TokenBatch], stats: Stats) -> None:

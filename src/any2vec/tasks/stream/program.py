@@ -26,7 +26,7 @@ from any2vec.sources.base.source import Source
 from any2vec.sources.opening import open_source
 from any2vec.tasks.stream import progress
 from any2vec.tasks.stream.batches import Limits, Replay, TokenBatches
-from any2vec.tasks.stream.folder import IDS, TrainedIds, forget_stream, stream_folder, write_about
+from any2vec.tasks.stream.folder import IDS, TrainedIds, forget_stream, stream_folder, write_stream
 from any2vec.tasks.stream.hosts.dealer import DealtLearner, sent_by_all
 from any2vec.tasks.stream.models import budget, make_learner
 from any2vec.tasks.stream.monitor import BATCHES, StreamMonitor
@@ -166,7 +166,7 @@ class StreamProgram(Program):
 
     def write(self, out: Path, stored: StoredResult, summary: dict[str, Any]) -> None:
         """The vectors have been published."""
-        write_about(out, self._about | {"summary": summary})
+        write_stream(out, self._about | {"summary": summary})
 
     @property
     def delivery(self) -> str:
