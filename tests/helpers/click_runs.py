@@ -80,7 +80,7 @@ def stop_at(progress: float, patch: pytest.MonkeyPatch) -> None:
 
     def heard(self: monitor.Monitor, work: Work[Span], stats: Stats) -> None:
         if self.transport.rank == 0 and work.progress > progress:
-            self.asked.stop_signal = signal.SIGINT
+            self.program.stop_signal = signal.SIGINT
         hear(self, work, stats)
 
     patch.setattr(monitor.Monitor, "on_work", heard)

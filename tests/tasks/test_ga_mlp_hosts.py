@@ -218,7 +218,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits_on_any_number_of_hosts(
 
     def heard(self: monitor.Monitor, work: Work[Span], stats: Stats) -> None:
         if work.progress > 0.6:
-            self.asked.stop_signal = signal.SIGINT
+            self.program.stop_signal = signal.SIGINT
         hear(self, work, stats)
 
     with monkeypatch.context() as patch:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,42 +28,24 @@ walks are, which hosts that hold parts have not counted yet when they look wheth
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where in its epochs a run stands."""
-
-    epoch: int
-    rounds_done: int
-    """rounds of the epoch that are done"""
-    rounds: int
-    """rounds of an epoch"""
-    rest: tuple[tuple[tuple[int, int], ...], ...] = ()
-    """by rank: positions [start, stop) that are left of the epoch"""
-    is_whole: bool = True
-    """the epoch began on these hosts: with as many of them it goes on just as if it had never stopped"""
-
-    @staticmethod
-    def of(place: dict[str, Any]) -> Place:
-        """From what a checkpoint holds. KeyError, TypeError or ValueError where it is no such place."""
-        rest = tuple(tuple((int(start), int(stop)) for start, stop in ranges) for ranges in place["rest"])
-        return Place(place["epoch"], place["rounds_done"], place["rounds"], rest, place["is_whole"])
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
 class Checkpoint:
     """What a run or a stream goes on from. Free of the layout of hosts."""
 
     state: State
     """arrays by name; what single hosts keep as NAME@RANK, what the batches of a stream keep as batches.NAME"""
     place: dict[str, Any]
-    """where it stands: `Place.as_dict` of a run; of a stream, the positions of its sources"""
+    """where it stands: `EpochSchedule.state_dict` of a run; of a stream, the positions of its sources"""
     settings: dict[str, Any]
     """what must be the same for the run to go on: model, data, start vectors, epochs, seed"""
     totals: dict[str, Any]
     """what was counted so far: items or words, seconds, ..."""
+
+
+def resumed(run: Any, settings: dict[str, Any], needs: Callable[[Checkpoint], object]) -> Checkpoint | None:
+    """What a run with these options goes on from, if it does. Raises as `load_checkpoint`."""
+    if not run.resume or run.out is None or not (run.out / FILE).exists():
+        return None
+    return load_checkpoint(run.out / FILE, settings, needs)
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
@@ -120,7 +102,9 @@ def load_checkpoint(
 
 def run_needs(found: Checkpoint) -> None:
     """What a run that is no stream needs of a checkpoint, for `load_checkpoint`."""
-    Place.of(found.place)
+    place = found.place
+    int(place["epoch"]), int(place["rounds_done"]), int(place["rounds"]), bool(place["is_whole"])
+    [(int(start), int(stop)) for ranges in place["rest"] for start, stop in ranges]
     int(found.totals["items"])
     float(found.totals["seconds"])
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import re
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from any2vec.cluster.launch.join import run_processes
@@ -59,7 +57,8 @@ def train_in_processes(spec: RunSpec, hooks: Hooks) -> tuple[Embeddings, dict[st
     record_class = loaded(task.record)
     ranks = task.num_ranks(spec)
     assert ranks is not None
-    with temporary_folder() as folder:
+    with TemporaryDirectory(prefix="any2vec-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
         result = folder / "result" if out is None else Path(out)
         own = task.stored(spec, folder, hooks)
         own = replace(own, run=replace(own.run, out=result, threads=task.threads(spec, ranks)))
@@ -139,13 +138,3 @@ def _start(spec: RunSpec, ranks: int, folder: Path, on_line: Callable[[str], Non
     file = folder / "job.json"
     file.write_text(spec.to_json(), encoding="utf-8")
     run_processes(ranks, WORKER, str(file), on_line)
-
-
-@contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A temporary folder for what parent and hosts tell each other by files."""
-    folder = Path(tempfile.mkdtemp(prefix="any2vec-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

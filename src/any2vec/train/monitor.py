@@ -6,21 +6,21 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from any2vec.cluster.message import Part
-from any2vec.cluster.transport import LONG_WORK, Transport, control
+from any2vec.cluster.transport import LONG_WORK, control
 from any2vec.errors import Interrupted
-from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.shares import Range
 from any2vec.signals import Stoppable, name_of
 from any2vec.train.checkpoint import FILE, Checkpoint, save_checkpoint
-from any2vec.train.loop import Driver
 from any2vec.train.progress import Recorder
-from any2vec.train.spec import Request
-from any2vec.types import State, Stats, Work
+from any2vec.types import Stats, Work
+
+if TYPE_CHECKING:
+    from any2vec.train.in_memory.program import InMemoryProgram
 
 _STOP, _SAVE, _SHOW = 1, 2, 4
 NUMBERS = 5
@@ -98,27 +98,12 @@ class Decisions:
         return self.saves.is_due(), int(max(report[-1] for report in reports))
 
 
-class Monitored(Stoppable, Protocol):
-    """A program as its monitor needs it."""
-
-    request: Request
-    transport: Transport
-    driver: Driver
-    schedule: EpochSchedule
-
-    def state(self) -> State | None:
-        """All hosts call it together: the state of the run at rank 0, None elsewhere."""
-
-    def end_epoch(self, epoch: int) -> None:
-        """All hosts call it together where an epoch ends, if rank 0's `on_epoch` is to see it."""
-
-
 class Monitor:
     """Hears of each work of a run whose rows are in memory. Where hosts have agreed they report to rank 0."""
 
-    def __init__(self, program: Monitored, recorder: Recorder) -> None:
-        run, self.program = program.request.spec.run, program
-        self.transport, self.asked = program.transport, program
+    def __init__(self, program: InMemoryProgram, recorder: Recorder) -> None:
+        run = program.request.spec.run
+        self.program, self.transport = program, program.transport
         self.decisions = Decisions(recorder, program, run.checkpoint_seconds)
         self._file: Path | None = None if run.out is None else run.out / FILE
 

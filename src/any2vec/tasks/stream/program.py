@@ -33,7 +33,7 @@ from any2vec.tasks.stream.monitor import BATCHES, StreamMonitor
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.progress import LOG, StreamCounts, StreamProgress
 from any2vec.tasks.stream.settings import memory_bytes
-from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint
+from any2vec.train.checkpoint import Checkpoint, resumed
 from any2vec.train.frame import Program
 from any2vec.train.loop import Alone, Driver, LoopParts
 from any2vec.train.progress import Recorder, mean_loss
@@ -78,7 +78,10 @@ class StreamProgram(Program):
 
     @contextmanager
     def folder(self, out: Path | None) -> Iterator[Path | None]:
-        with stream_folder(out, self._about, self._found) as self.checkpoint:
+        def recall() -> Checkpoint | None:
+            return resumed(self.request.spec.run, self.request.settings, _needs)
+
+        with stream_folder(out, self._about, recall) as self.checkpoint:
             yield None if out is None else out / LOG
 
     @contextmanager
@@ -172,13 +175,6 @@ class StreamProgram(Program):
     def delivery(self) -> str:
         """The weakest of the sources'."""
         return max((source.delivery for source in self.sources), key=_DELIVERIES.index)
-
-    def _found(self) -> Checkpoint | None:
-        """What the run goes on from, if it does."""
-        run = self.request.spec.run
-        if not run.resume or run.out is None or not (run.out / FILE).exists():
-            return None
-        return load_checkpoint(run.out / FILE, self.request.settings, _needs)
 
     def _batches(self) -> TokenBatches:
         spec, checkpoint = self.request.spec, self.checkpoint

@@ -14,7 +14,7 @@ from any2vec.cluster.state_message import pack_state, unpack_state
 from any2vec.cluster.transport import Transport, first_other
 from any2vec.errors import JobError
 from any2vec.plan.order.epochs import EpochSchedule
-from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint, run_needs
+from any2vec.train.checkpoint import Checkpoint, resumed, run_needs
 from any2vec.train.frame import Program
 from any2vec.train.loop import WORK_SECONDS, Driver, Learner, LoopParts, paced
 from any2vec.train.monitor import Monitor
@@ -41,7 +41,8 @@ class InMemoryProgram(Program):
 
     def __init__(self, request: Request, transport: Transport) -> None:
         super().__init__(request, transport)
-        self.checkpoint = self._checkpoint()
+        self.checkpoint = resumed(request.spec.run, request.settings, run_needs)
+        """every host reads the one that rank 0 has written"""
         _check_alike(self.checkpoint, transport)
         self._agreed: dict[str, np.ndarray] | None = None
         """at rank 0, behind the last work"""
@@ -106,13 +107,6 @@ class InMemoryProgram(Program):
 
         error: that ends the run (a `HostError`: another host is lost).
         """
-
-    def _checkpoint(self) -> Checkpoint | None:
-        """The checkpoint to go on from: every host reads the one that rank 0 has written."""
-        file = None if self.request.spec.run.out is None else self.request.spec.run.out / FILE
-        if not self.request.spec.run.resume or file is None or not file.exists():
-            return None
-        return load_checkpoint(file, self.request.settings, run_needs)
 
     def _resumed(self, schedule: EpochSchedule, hosts: int) -> EpochSchedule:
         """The schedule, behind what a checkpoint has done; hosts: that train."""
