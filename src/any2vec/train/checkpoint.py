@@ -41,13 +41,6 @@ class Checkpoint:
     """what was counted so far: items or words, seconds, ..."""
 
 
-def resumed(run: Any, settings: dict[str, Any], needs: Callable[[Checkpoint], object]) -> Checkpoint | None:
-    """What a run with these options goes on from, if it does. Raises as `load_checkpoint`."""
-    if not run.resume or run.out is None or not (run.out / FILE).exists():
-        return None
-    return load_checkpoint(run.out / FILE, settings, needs)
-
-
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     """Write to `path`: the arrays, the rest as JSON in the metadata.
 

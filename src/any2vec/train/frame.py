@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from any2vec.cluster.transport import Transport
 from any2vec.signals import note_stop, stops_go_to
+from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint
 from any2vec.train.loop import LoopParts, run
 from any2vec.train.progress import Recorder
 from any2vec.train.result import Result, StoredResult, run_summary
@@ -84,6 +85,13 @@ class Program(ABC):
         """what the summary says of this program, at rank 0 and behind `working`"""
         self.stop_signal = 0
         """the last signal that asked for a stop"""
+
+    def find_checkpoint(self, needs: Callable[[Checkpoint], object]) -> Checkpoint | None:
+        """The file that the run goes on from, if it does, as rank 0 has written it. Raises as `load_checkpoint`."""
+        run = self.request.spec.run
+        if not run.resume or run.out is None or not (run.out / FILE).exists():
+            return None
+        return load_checkpoint(run.out / FILE, self.request.settings, needs)
 
     def compile(self) -> None:  # noqa: B027 (not every program has kernels)
         """Compile what the run needs, or load it from the cache; services start."""

@@ -33,7 +33,7 @@ from any2vec.tasks.stream.monitor import BATCHES, StreamMonitor
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.progress import LOG, StreamCounts, StreamProgress
 from any2vec.tasks.stream.settings import memory_bytes
-from any2vec.train.checkpoint import Checkpoint, resumed
+from any2vec.train.checkpoint import Checkpoint
 from any2vec.train.frame import Program
 from any2vec.train.loop import Alone, Driver, LoopParts
 from any2vec.train.progress import Recorder, mean_loss
@@ -78,10 +78,7 @@ class StreamProgram(Program):
 
     @contextmanager
     def folder(self, out: Path | None) -> Iterator[Path | None]:
-        def recall() -> Checkpoint | None:
-            return resumed(self.request.spec.run, self.request.settings, _needs)
-
-        with stream_folder(out, self._about, recall) as self.checkpoint:
+        with stream_folder(out, self._about, lambda: self.find_checkpoint(_needs)) as self.checkpoint:
             yield None if out is None else out / LOG
 
     @contextmanager

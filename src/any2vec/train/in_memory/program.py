@@ -14,7 +14,7 @@ from any2vec.cluster.state_message import pack_state, unpack_state
 from any2vec.cluster.transport import Transport, first_other
 from any2vec.errors import JobError
 from any2vec.plan.order.epochs import EpochSchedule
-from any2vec.train.checkpoint import Checkpoint, resumed, run_needs
+from any2vec.train.checkpoint import Checkpoint, run_needs
 from any2vec.train.frame import Program
 from any2vec.train.loop import WORK_SECONDS, Driver, Learner, LoopParts, paced
 from any2vec.train.monitor import Monitor
@@ -41,8 +41,7 @@ class InMemoryProgram(Program):
 
     def __init__(self, request: Request, transport: Transport) -> None:
         super().__init__(request, transport)
-        self.checkpoint = resumed(request.spec.run, request.settings, run_needs)
-        """every host reads the one that rank 0 has written"""
+        self.checkpoint = self.find_checkpoint(run_needs)
         _check_alike(self.checkpoint, transport)
         self._agreed: dict[str, np.ndarray] | None = None
         """at rank 0, behind the last work"""
