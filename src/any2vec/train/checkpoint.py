@@ -6,7 +6,9 @@ A safetensors file: an array of any dtype and shape for each name, and JSON abou
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ from any2vec.types import State
 
 FILE = "checkpoint.safetensors"
 """its name in the run folder"""
+_LOSSES = "lost-*.json"
+"""what a lost host has cost: updates of rows since the checkpoint, as trainers that were left have counted them"""
 FORMAT = "any2vec-checkpoint"
 VERSION = 3
 _NOT_EVERYWHERE = ("data.corpus", "data.parts.", "data.visits_per_epoch")
@@ -131,3 +135,30 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[prefix + name] = value
     return flat
+
+
+def note_loss(out: Path, rank: int, updates: int) -> None:
+    """Leave word in the run folder for whoever goes on: so many updates of this trainer are in no checkpoint.
+
+    It says nothing where the folder cannot be written: the error that ends this host is told all the same.
+    """
+    with suppress(OSError):
+        out.mkdir(parents=True, exist_ok=True)
+        file = out / f"lost-{rank}-{uuid.uuid4().hex[:12]}.json"
+        with atomic_file(file) as temporary:
+            temporary.write_text(json.dumps({"rank": rank, "updates": updates}), encoding="ascii")
+
+
+def updates_lost(out: Path) -> int:
+    """All that was left word of, since the run began."""
+    total = 0
+    for file in out.glob(_LOSSES):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            total += int(json.loads(file.read_text(encoding="ascii"))["updates"])
+    return total
+
+
+def forget_losses(out: Path) -> None:
+    """Remove the words: the run has ended, or begins anew."""
+    for file in out.glob(_LOSSES):
+        file.unlink(missing_ok=True)

@@ -26,8 +26,7 @@ from any2vec.errors import InputError, StorageError
 from any2vec.machine import describe
 from any2vec.models.layers.ga_mlp import CLASSIFIER
 from any2vec.signals import stops_go_to
-from any2vec.train.checkpoint import FILE, check_settings, remove_checkpoint
-from any2vec.train.losses import forget_losses
+from any2vec.train.checkpoint import FILE, check_settings, forget_losses, remove_checkpoint
 
 _RESULT = (
     "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",

@@ -23,9 +23,8 @@ from any2vec.tasks.clicks.dense import make_dense
 from any2vec.tasks.clicks.pace import warm_up
 from any2vec.tasks.clicks.prepare import PreparedClicks
 from any2vec.tasks.clicks.rows import make_rows, row_optimiser
-from any2vec.train.checkpoint import FILE
+from any2vec.train.checkpoint import FILE, note_loss, updates_lost
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
-from any2vec.train.losses import note_loss, updates_lost
 from any2vec.train.progress import Recorder, mean_loss
 from any2vec.train.result import Result, histogram, remarks, summed
 from any2vec.train.spec import Request

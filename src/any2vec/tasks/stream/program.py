@@ -1,4 +1,4 @@
-"""What the host of a stream does that reads it: it trains, or deals batches to those that do (hosts/trainer.py)."""
+"""What the host of a stream does that reads it: it trains, or deals batches to those that do (trainer.py)."""
 
 from __future__ import annotations
 

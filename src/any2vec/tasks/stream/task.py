@@ -118,8 +118,8 @@ class Streams(Task):
         return stream_settings(spec)
 
     def program(self, request: Request, data: Any, transport: Transport) -> Program:
-        from any2vec.tasks.stream.hosts.trainer import TrainerProgram
         from any2vec.tasks.stream.program import StreamProgram
+        from any2vec.tasks.stream.trainer import TrainerProgram
 
         return StreamProgram(request, transport) if transport.rank == 0 else TrainerProgram(request, transport)
 
