@@ -18,6 +18,7 @@ from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
 from any2vec.train.launch import train_in_processes
 from any2vec.train.registry import model_named, task_named, task_of
+from any2vec.train.result import Result
 from any2vec.train.run import run_here, run_joined
 from any2vec.train.run_folder import check_not_begun, check_resumable, make_way, own_folder
 from any2vec.train.spec import Hooks, RunSpec
@@ -179,18 +180,18 @@ def train(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
     task.check(spec, hooks)
     if task.ends:
         spec = _with_epochs(_with_folder(spec))
-    out, hosts = spec.run.out, spec.hosts
+    hosts = spec.hosts
     is_several = hosts.hosts is not None and ((task.num_ranks(spec) or 1) > 1 or hosts.restarts > 0)
     if (is_several or hosts.ray is not None) and not joined():
         if hooks.on_epoch is not None:
             raise InputError("on_epoch is called where training happens: use logical_hosts, or start with torchrun.")
         check_torch()
-        embeddings, summary, records, scorer = train_in_processes(spec, hooks)
-        return FitResult(embeddings, summary, records, out, scorer)
-    made = run_joined(spec, hooks, started) if joined() else run_here(spec, hooks, started)
+        made: Result | None = train_in_processes(spec, hooks)
+    else:
+        made = run_joined(spec, hooks, started) if joined() else run_here(spec, hooks, started)
     if made is None:  # this is another rank
         return FitResult(None, {}, [], None)  # type: ignore[arg-type]
-    return FitResult(made.embeddings, made.summary, made.records, out, made.scorer)
+    return FitResult(made.embeddings, made.summary, made.records, spec.run.out, made.scorer)
 
 
 def _with_folder(spec: RunSpec) -> RunSpec:

@@ -16,6 +16,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError
 from any2vec.train.checkpoint import FILE, updates_lost
 from any2vec.train.registry import task_named
+from any2vec.train.result import Result
 from any2vec.train.run_folder import has_table, is_begun, note_restarts, summary_of
 from any2vec.train.spec import Hooks, RunSpec
 from any2vec.train.task import loaded
@@ -27,8 +28,8 @@ _OWN_FAULT = re.compile(r"Rank \d+ (failed: |could not start|did not start)")
 _log = logging.getLogger("any2vec")
 
 
-def train_in_processes(spec: RunSpec, hooks: Hooks) -> tuple[Embeddings, dict[str, Any], list[Any], Any]:
-    """(vectors, summary, records, scorer, if the model has one) of a run whose hosts are processes.
+def train_in_processes(spec: RunSpec, hooks: Hooks) -> Result:
+    """The result of a run whose hosts are processes.
 
     Each restart is told at once, as a warning of the logger "any2vec": a line on standard error, if nobody set it up.
 
@@ -64,8 +65,8 @@ def train_in_processes(spec: RunSpec, hooks: Hooks) -> tuple[Embeddings, dict[st
         restarts = carry_out(own, ranks, folder, on_line)
         if spec.hosts.restarts:
             note_restarts(result / task.summary_file, restarts)
-        embeddings = Embeddings.load(result) if out is not None else Embeddings.load(result, mmap=False)
-        return embeddings, summary_of(result / task.summary_file), records, task.scorer(result)
+        embeddings = Embeddings.load(result, mmap=out is not None)
+        return Result(embeddings, summary_of(result / task.summary_file), records, task.scorer(result))
 
 
 def message_of(line: str) -> dict[str, Any]:

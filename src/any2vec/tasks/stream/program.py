@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,10 @@ class StreamProgram(Program):
 
     @contextmanager
     def folder(self, out: Path | None) -> Iterator[Path | None]:
-        with stream_folder(out, self._about, lambda: self.find_checkpoint(_needs)) as self.checkpoint:
+        with (
+            closing(self.learner),
+            stream_folder(out, self._about, lambda: self.find_checkpoint(_needs)) as self.checkpoint,
+        ):
             yield None if out is None else out / LOG
 
     @contextmanager
@@ -87,12 +90,11 @@ class StreamProgram(Program):
         totals = {} if self.checkpoint is None else self.checkpoint.totals
         self.counts = StreamCounts(self.names, totals)
         self.batches = self._batches()
-        with ExitStack() as closing:
-            closing.callback(self.learner.close)
-            closing.callback(self.batches.inflow.close)
+        with ExitStack() as stack:
+            stack.enter_context(self.batches.inflow)
             if options.log_ids and options.out is not None:
                 self.ids = TrainedIds(options.out / IDS, totals.get("ids_bytes", 0))
-                closing.callback(self.ids.close)
+                stack.enter_context(closing(self.ids))
             yield int(totals.get("words", 0)), float(totals.get("seconds", 0.0))
 
     def recorder(
