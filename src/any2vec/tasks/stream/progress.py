@@ -1,4 +1,7 @@
-"""What a record of a stream says, and what is counted for it."""
+"""What a record of a stream says, and what is counted for it.
+
+Legend: S sources.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
+
 from any2vec.models.stream.token_batch import TokenBatch
 
 RECORD_SECONDS = 1.0
 LOG = "progress.jsonl"
 LOG_BYTES = 4 << 20
 """when the log has grown so long it takes the place of the old one, and another begins"""
+_COUNTED = ("lines", "words", "duplicates")
+"""of each source, as a checkpoint keeps them"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,15 +71,6 @@ class StreamProgress:
         return asdict(self)
 
 
-@dataclass
-class SourceCount:
-    """What was trained of one source."""
-
-    lines: int = 0
-    words: int = 0
-    duplicates: int = 0
-
-
 class StreamCounts:
     """Batches, and what they held of each source.
 
@@ -83,32 +81,28 @@ class StreamCounts:
 
     def __init__(self, names: Sequence[str], former: Mapping[str, Any]) -> None:
         self.steps = int(former.get("steps", 0))
-        self.sources = {name: SourceCount() for name in names}
-        for count, numbers in zip(self.sources.values(), former.get("sources", ()), strict=False):
-            count.lines, count.words, count.duplicates = numbers
-        self._counts = list(self.sources.values())
-        self._words = [count.words for count in self._counts]
+        self._names = names
+        self._count_S3 = np.zeros((len(names), len(_COUNTED)), np.int64)
+        for counts, numbers in zip(self._count_S3, former.get("sources", ()), strict=False):
+            counts[:] = numbers
+        self._word_S = self._count_S3[:, 1].copy()
         self._looked = time.perf_counter()
 
     def add(self, batch: TokenBatch) -> None:
         self.steps += not (batch.is_idle or batch.is_replayed)
         for lines in batch.lines:
-            count = self._counts[lines.source]
-            count.lines += lines.lines
-            count.words += lines.words
-            count.duplicates += lines.duplicates
+            self._count_S3[lines.source] += lines.lines, lines.words, lines.duplicates
 
     def look(self) -> dict[str, dict[str, Any]]:
         """What a record says of what was trained of each source, by name; speeds are those since the last look."""
         now = time.perf_counter()
-        span, self._looked = max(now - self._looked, 1e-9), now
-        speeds = [(count.words - before) / span for count, before in zip(self._counts, self._words, strict=True)]
-        self._words = [count.words for count in self._counts]
+        speed_S = (self._count_S3[:, 1] - self._word_S) / max(now - self._looked, 1e-9)
+        self._word_S, self._looked = self._count_S3[:, 1].copy(), now
         return {
-            name: asdict(count) | {"words_per_s": speed}
-            for (name, count), speed in zip(self.sources.items(), speeds, strict=True)
+            name: dict(zip(_COUNTED, counts, strict=True)) | {"words_per_s": speed}
+            for name, counts, speed in zip(self._names, self._count_S3.tolist(), speed_S.tolist(), strict=True)
         }
 
     def as_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps."""
-        return {"steps": self.steps, "sources": [[one.lines, one.words, one.duplicates] for one in self._counts]}
+        return {"steps": self.steps, "sources": self._count_S3.tolist()}
