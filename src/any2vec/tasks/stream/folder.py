@@ -7,13 +7,13 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
 from any2vec.data.io.storage import fsync_path, storage_errors
 from any2vec.errors import StorageError
 from any2vec.formats.snapshots import FOLDER, remove_snapshots
 from any2vec.tasks.stream.progress import LOG
-from any2vec.train.checkpoint import FILE, remove_checkpoint
+from any2vec.train.checkpoint import FILE, Checkpoint, remove_checkpoint
 from any2vec.train.progress import old_log
 from any2vec.train.run_folder import new_folder, remove_files, write_about
 
@@ -21,8 +21,6 @@ FORMAT = "any2vec-stream"
 ABOUT, IDS = "stream.json", "trained.ids"
 _REST = ".*.tmp"
 """what a killed process left half-written"""
-
-Recalled = TypeVar("Recalled")
 
 
 def is_stream(out: Path) -> bool:
@@ -54,7 +52,9 @@ def check_stream_folder(out: Path, resume: bool, overwrite: bool) -> None:
 
 
 @contextmanager
-def stream_folder(out: Path | None, about: dict[str, Any], recall: Callable[[], Recalled]) -> Iterator[Recalled | None]:
+def stream_folder(
+    out: Path | None, about: dict[str, Any], recall: Callable[[], Checkpoint | None]
+) -> Iterator[Checkpoint | None]:
     """Make the folder, keep other processes out of it, and empty it unless a checkpoint in it is gone on from.
 
     recall: reads that checkpoint, once the folder is this process's; None where there is none.
