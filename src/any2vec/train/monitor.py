@@ -99,7 +99,7 @@ class Decisions:
 
 
 class Monitor:
-    """Hears of each work of a run whose rows are in memory. Where hosts have agreed they report to rank 0."""
+    """Behind each work of a run whose rows are in memory. Where hosts have agreed they report to rank 0."""
 
     def __init__(self, program: InMemoryProgram, recorder: Recorder) -> None:
         run = program.request.spec.run
