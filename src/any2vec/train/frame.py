@@ -72,7 +72,8 @@ class Rated(Protocol):
 class Program(ABC):
     """What one host of a run does (abstract). The frame takes its steps in the order in which they stand here.
 
-    All hosts take each step at the same time but `stored` and `load`, which are rank 0's: a step may be collective.
+    All hosts take each step at the same time, for it may be collective, but `stored`, `summary`, `write` and `load` are
+    rank 0's alone.
     """
 
     learner: Rated
@@ -130,7 +131,7 @@ class Program(ABC):
     def working(self, recorder: Recorder) -> AbstractContextManager[LoopParts]:
         """What the loop takes. Behind the loop the state is kept or agreed on, `metrics` are made, services close.
 
-        recorder: of this host; records are made by whom this program lets hear of the works.
+        recorder: of this host; it makes records of the works that this program adds.
         """
 
     def writing(self) -> AbstractContextManager[None]:

@@ -20,7 +20,7 @@ from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.drivers.summed_batches import SummedBatches
 from any2vec.sync.rules.block import compile_merges
 from any2vec.tasks.stream.hosts.dealer import make_tables, sent_by_all
-from any2vec.tasks.stream.hosts.trainer import TrainerDriver, dealt_parts
+from any2vec.tasks.stream.hosts.dealt import TrainerDriver, dealt_parts
 from any2vec.tasks.stream.models import budget, make_learner
 from any2vec.tasks.stream.settings import memory_bytes
 from any2vec.train.frame import Program
