@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -112,6 +113,7 @@ def test_a_killed_server_costs_no_line_and_no_line_twice(tmp_path: Path) -> None
         os.kill(rank_of(job.pid, 2), signal.SIGKILL)
         _, said = job.communicate(timeout=240)
     assert job.returncode == 0 and "Rank 2 was killed by SIGKILL" in said
+    assert json.loads((out / "stream.json").read_text())["summary"]["restarts"] == 1
     expected = []
     for number, file in enumerate(files):
         stops = np.cumsum([len(line) for line in file.read_bytes().splitlines(keepends=True)])
