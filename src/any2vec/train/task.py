@@ -67,6 +67,12 @@ class Task(ABC):
     """option -> its help, where this task says more than its class"""
     leaves_out: ClassVar[tuple[str, ...]] = ()
     """options of reading that make no sense here"""
+    ends: ClassVar[bool] = True
+    """whether data end: then there are epochs, and one result that is whole or not there"""
+    record: ClassVar[str] = "any2vec.types:Progress"
+    """"module:class" of the records of progress"""
+    summary_file: ClassVar[str] = "run.json"
+    """of a run folder, with the summary of the run"""
     needs_folder: ClassVar[bool] = True
     """whether the command line asks for --out"""
     warns_always: ClassVar[bool] = False

@@ -35,12 +35,12 @@ def stream_command(task: Task, model: str) -> Any:
         spec = make_spec(task, model, sources, out, config, values)
         folder = check_out(spec.run.out)
         from any2vec.tasks.stream.stream import listed
-        from any2vec.tasks.stream.stream import train as stream_spec
+        from any2vec.train.fit import train
 
         with StreamBar(quiet) as bar:
             hooks = Hooks(progress=bar.record)
-            result = stream_spec(replace(spec, data=listed(spec.data)), hooks, time.perf_counter())
-        if result is None:  # of the hosts under torchrun rank 0 speaks
+            result = train(replace(spec, data=listed(spec.data)), hooks, time.perf_counter())
+        if result.embeddings is None:  # of the hosts under torchrun rank 0 speaks
             return
         if as_json:
             print_json(result.summary | {"out": str(folder)})

@@ -102,7 +102,7 @@ class Clicks(Task):
             yield
 
     def program(self, request: Request, data: Any, transport: Transport) -> Any:
-        from any2vec.tasks.clicks.host import ClickProgram
+        from any2vec.tasks.clicks.program import ClickProgram
 
         return ClickProgram(request, data, transport)
 

@@ -22,7 +22,7 @@ from any2vec.models.layers.weights import Course, Weights
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.tasks.layers.prepare import PreparedNodes
 from any2vec.tasks.layers.probe import probe_accuracies
-from any2vec.train.checkpoint import FILE, Place
+from any2vec.train.checkpoint import FILE
 from any2vec.train.in_memory.program import InMemoryProgram
 from any2vec.train.progress import Recorder
 from any2vec.train.result import Result, summed
@@ -77,7 +77,7 @@ class NodeProgram(InMemoryProgram):
         if self.checkpoint is None:
             return
         try:
-            self.learner.load_state_dict(self.checkpoint.state, Place.of(self.checkpoint.place).epoch)
+            self.learner.load_state_dict(self.checkpoint.state, self.checkpoint.place["epoch"])
         except (KeyError, ValueError, IndexError, TypeError, RuntimeError) as error:
             raise FormatError(f"{FILE} does not hold the layers of this run; start again with --overwrite.") from error
 

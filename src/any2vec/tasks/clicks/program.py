@@ -23,10 +23,9 @@ from any2vec.tasks.clicks.dense import make_dense
 from any2vec.tasks.clicks.pace import warm_up
 from any2vec.tasks.clicks.prepare import PreparedClicks
 from any2vec.tasks.clicks.rows import make_rows, row_optimiser
-from any2vec.train.checkpoint import FILE
+from any2vec.train.checkpoint import FILE, note_loss, updates_lost
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
-from any2vec.train.losses import note_loss, updates_lost
-from any2vec.train.progress import Recorder
+from any2vec.train.progress import Recorder, mean_loss
 from any2vec.train.result import Result, histogram, remarks, summed
 from any2vec.train.spec import Request
 from any2vec.types import Span, State, Stats, Work
@@ -170,7 +169,7 @@ class ClickProgram(InMemoryProgram):
         return Result(embeddings, scorer=scorer, parts={DENSE: scorer, **self.data.encoder.parts()})
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
-        loss, rate = recorder.epoch_loss, self.data.num_clicks / self.data.num_examples
+        loss, rate = mean_loss(recorder.epoch), self.data.num_clicks / self.data.num_examples
         entropy = -(rate * math.log(rate) + (1 - rate) * math.log1p(-rate)) if 0 < rate < 1 else 0.0
         judged: dict[str, Any] = {}
         if loss is not None and entropy:
