@@ -19,12 +19,13 @@ from any2vec.errors import HostError, InputError, MessageError
 from any2vec.kernels.cache.cached_rows import add_changes, read_cached, take_pending
 from any2vec.kernels.common.varint import read_varints, varint_size, write_varints
 from any2vec.plan.cost.het_ideal import hottest, ideal_traffic
+from any2vec.plan.lookahead.foresight import NEVER
 from any2vec.plan.lookahead.lateness import allowed_updates
 from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.cache.residency import POLICIES
 from any2vec.tables.cache.versioned_cache import BatchExchange, HetCache
 from any2vec.tables.cache.versioned_rows import HetRows
+from any2vec.tables.residency.registry import RESIDENCIES
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.server.blocks.versioned_block import EXCHANGE, HetBlock
 from any2vec.tables.server.client import RowClient
@@ -75,9 +76,30 @@ def blocks_of(optimiser: RowOptimiser, cuts: Sequence[int] = (0, ROWS), is_fresh
     return [HetBlock(table[low:high].copy(), optimiser, is_fresh) for low, high in itertools.pairwise(cuts)]
 
 
+POLICIES = RESIDENCIES.names()
+
+
+class Guesses:
+    """In the place of a `Foresight`: next uses that are made up, for no result may depend on them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def next_uses(self, id_U: np.ndarray, expect: Callable[[np.ndarray, int], None]) -> np.ndarray:
+        self.count += 1
+        expect(np.arange(self.count % 3), self.count)
+        step_U = self.count + 1 + (7 * id_U + self.count) % 5
+        return np.where(step_U % 4, step_U, NEVER)
+
+
+def guesses_for(policy: str) -> Any:
+    return Guesses() if RESIDENCIES.named(policy).needs_next_uses else None
+
+
 def worker(blocks: Sequence[HetBlock], capacity: int, *bounds: int, **options: Any) -> HetRows:
     if options.get("policy") == "static":
         options["kept"] = np.arange(capacity)
+    options["foresight"] = guesses_for(options.get("policy", "lru"))
     return HetRows(HetCache(capacity, blocks[0].optimiser, *bounds, **options), Direct(blocks), "t")  # type: ignore[arg-type]
 
 
@@ -348,6 +370,11 @@ class Lane:
         """updates of this trainer at that moment"""
 
 
+def test_a_policy_that_must_look_ahead_is_refused_where_nothing_does() -> None:
+    with pytest.raises(InputError, match="must know which rows the batches to come use"):
+        HetCache(5, SGD, 0, policy="belady")
+
+
 class Cluster:
     """Trainers, their workers and one owner; messages arrive when the scheduler says so.
 
@@ -363,7 +390,7 @@ class Cluster:
         self.block = HetBlock(np.full((self.rows, trainers), 100, np.float32), optimiser, is_fresh=True)
         self.makes_fresh = makes_fresh
         caches = [
-            HetCache(  # type: ignore[arg-type]
+            HetCache(
                 capacity,
                 optimiser,
                 pull,
@@ -371,6 +398,7 @@ class Cluster:
                 policy,
                 self.fresh_rows if makes_fresh else None,
                 kept=np.arange(min(capacity, ROWS)) if policy == "static" else None,
+                foresight=guesses_for(policy),
             )
             for _ in range(trainers)
         ]
@@ -530,7 +558,7 @@ def test_threads_of_two_trainers_lose_nothing(policy: str) -> None:
     errors: list[BaseException] = []
 
     def work(clients: list[RowClient]) -> None:
-        cache = HetCache(10, SGD, 4, policy=policy, patience=20.0)  # type: ignore[arg-type]
+        cache = HetCache(10, SGD, 4, policy=policy, patience=20.0)
 
         def one(client: RowClient) -> None:
             try:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args, get_type_hints
+from typing import Literal
 
 from any2vec.checks import check_whole
 from any2vec.errors import InputError
 from any2vec.options.hosts import HostOptions
 from any2vec.options.sync import SyncOptions
 from any2vec.sync.options.replica_names import SERVED_SYNCS, ClickSync, MOfN, needed_of, parse_click_sync
+from any2vec.tables.residency.registry import RESIDENCIES
 
 MOST_AHEAD = 100_000
 
@@ -21,7 +22,7 @@ class Cache:
     kind: Literal["none", "het", "bagpipe"]
     number: int = 0
     """het: the bound, in updates; bagpipe: batches that the oracle looks ahead"""
-    policy: Literal["static", "lru", "lfu", "lfu-promoted", "tinylfu"] = "static"
+    policy: str = "static"
     """het: which rows stay"""
 
 
@@ -32,19 +33,19 @@ def parse_cache(text: str) -> Cache:
         InputError: it is none.
     """
     name, *values = text.split(":") if isinstance(text, str) else [""]
-    policies = get_args(get_type_hints(Cache)["policy"])
+    policies = RESIDENCIES.names()
     has_number = bool(values) and values[0].isdecimal()
     if (name, values) == ("none", []):
         return Cache("none")
     if name == "het" and has_number and (len(values) == 1 or values[1:] in ([policy] for policy in policies)):
         check_whole("bound of het", int(values[0]), 0, 2**31)
-        return Cache("het", int(values[0]), values[1] if values[1:] else "static")  # type: ignore[arg-type]
+        return Cache("het", int(values[0]), values[1] if values[1:] else "static")
     if name == "bagpipe" and has_number and len(values) == 1:
         check_whole("look-ahead of bagpipe", int(values[0]), 1, MOST_AHEAD)
         return Cache("bagpipe", int(values[0]))
     raise InputError(
-        "cache must be none, het:BOUND[:static|lru|lfu|lfu-promoted|tinylfu] or bagpipe:BATCHES, like het:100 or "
-        f"bagpipe:200, got {text!r}."
+        f"cache must be none, het:BOUND[:{'|'.join(policies)}] or bagpipe:BATCHES, like het:100 or bagpipe:200, "
+        f"got {text!r}."
     )
 
 

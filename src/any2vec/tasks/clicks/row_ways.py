@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.cluster.transport import Transport
+from any2vec.plan.lookahead.foresight import Foresight
 from any2vec.plan.order.roles import Roles
 from any2vec.plan.sharding.columns import Placement
 from any2vec.sync.options.replica_names import Bounded, Bsp, MOfN, needed_of
@@ -19,6 +20,7 @@ from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache.lookahead_rows import BagpipeRows
 from any2vec.tables.cache.versioned_cache import HetCache
 from any2vec.tables.cache.versioned_rows import HetRows
+from any2vec.tables.residency.registry import RESIDENCIES
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.server.blocks.held_block import HeldBlock
 from any2vec.tables.server.blocks.in_step_block import InStepBlock
@@ -128,9 +130,14 @@ def _het(setting: RowSetting, transport: Transport) -> RowWay:
     cache = HetCache(
         capacity, setting.optimiser, bound, policy=policy, fresh_rows=setting.fresh,
         kept=setting.busiest(capacity) if policy == "static" else None, others=setting.roles.trainers - 1,
+        foresight=_foresight(setting, transport.rank) if RESIDENCIES.named(policy).needs_next_uses else None,
     )  # fmt: skip
     accesses = [HetRows(cache, client, _NAME) for client in lanes]
     return RowWay(server, lanes[0], accesses, is_placed=True, facts=accesses[0].facts)
+
+
+def _foresight(setting: RowSetting, trainer: int) -> Foresight:
+    return Foresight(partial(setting.batch_rows, trainer), setting.first_step, setting.num_steps)
 
 
 def _bagpipe(setting: RowSetting, transport: Transport) -> RowWay:
