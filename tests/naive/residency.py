@@ -117,7 +117,8 @@ class NaiveResidency:
         if self.policy == "fifo":
             return [key for key in self.entered if key in may_go][:number]
         if self.policy == "ttl":
-            return sorted((key for key in may_go if self.next_use[key] == float("inf")), key=self.slot_of.__getitem__)[:number]
+            may_go = [key for key in may_go if self.next_use[key] == float("inf")]
+            return sorted(may_go, key=self.slot_of.__getitem__)[:number]
         if self.policy == "belady":
             return sorted(may_go, key=lambda key: (-self.next_use[key], self.slot_of[key]))[:number]
         first = sorted(may_go, key=self.worth)[:number]
