@@ -44,7 +44,7 @@ SHAPE = ClickShape(columns=COLUMNS, width=WIDTH, dense_parameters=1000, batch_si
 def counted(servers: int, tolerance: float) -> dict[str, int]:
     """Bytes by kind of one step of one trainer, both ways, without those of leaving."""
     placement = place_columns(COLUMNS, servers, SHAPE.row_bytes, tolerance=tolerance)
-    bounds = placement.bounds(1 + servers, 1)
+    bounds = placement.on_ranks(1 + servers, 1)
 
     def host(transport: Transport) -> dict[str, int]:
         size = bounds[transport.rank + 1] - bounds[transport.rank]

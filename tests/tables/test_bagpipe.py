@@ -18,7 +18,7 @@ from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
 from any2vec.plan.lookahead.exact import Clean, StepPlan, plan_steps
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.tables.access import LocalRows, RowAccess
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache import lookahead_rows as bagpipe_rows

@@ -70,11 +70,11 @@ def served(
 ) -> tuple[np.ndarray, list[Any]]:  # fmt: skip
     """The rows after all, in their own order, and what each trainer returned. servers 0: trainers own the rows."""
     hosts = trainers + servers
-    bounds = placement.bounds(hosts, trainers if servers else 0)
+    bounds = placement.on_ranks(hosts, trainers if servers else 0)
 
     def host(transport: Transport) -> tuple[np.ndarray, Any]:
         low, high = bounds[transport.rank : transport.rank + 2]
-        block = TrainedBlock(table[placement.unplace(np.arange(low, high))], optimiser)
+        block = TrainedBlock(table[placement.rows(np.arange(low, high))], optimiser)
         server = RowServer(transport, {"rows": block}, trainers=range(trainers))
         server.start()
         client = RowClient(server, bounds)
@@ -88,7 +88,7 @@ def served(
 
     done = run_logical(hosts, host, patience=20)
     whole = np.empty_like(table)
-    whole[placement.unplace(np.arange(placement.num_rows))] = np.concatenate([rows for rows, _ in done])
+    whole[placement.rows(np.arange(placement.num_rows))] = np.concatenate([rows for rows, _ in done])
     return whole, [found for _, found in done[:trainers]]
 
 
@@ -170,7 +170,7 @@ def test_bags_that_several_servers_own_are_their_sums_added_by_rank(kind: Any) -
     """Sums differ from those at hand by the order of additions alone; gradients of rows do not differ at all."""
     optimiser, placement = RowOptimiser(WIDTH, kind, 0.1), shredded(3)
     table, rows = start_table(optimiser), batch(0, SEVERAL)
-    server_V = np.searchsorted(placement.bounds(3)[1:], placement.place(np.arange(len(table))), "right")
+    server_V = np.searchsorted(placement.on_ranks(3)[1:], placement.place(np.arange(len(table))), "right")
     expected = np.zeros((rows.num_bags, WIDTH), np.float32)
     for p in range(rows.num_bags):
         ids = rows.id_M[rows.start_P1[p] : rows.start_P1[p + 1]]

@@ -25,7 +25,7 @@ WIDTH, TRAINERS, SERVERS = 2, 2, 2
 SGD = RowOptimiser(WIDTH, "sgd", 1.0)
 COLUMNS = [Column(name="one", rows=20), Column(name="several", rows=12, lookups=3.0, is_pooled=True)]
 PLACEMENT = place_columns(COLUMNS, SERVERS, 4 * WIDTH)
-BOUNDS = PLACEMENT.bounds(TRAINERS + SERVERS, TRAINERS)
+BOUNDS = PLACEMENT.on_ranks(TRAINERS + SERVERS, TRAINERS)
 
 
 def serve(client: RowClient) -> dict[str, int]:

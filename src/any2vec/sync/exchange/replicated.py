@@ -14,8 +14,7 @@ from any2vec.cluster.codec import pack_ids, pack_rows, unpack_ids, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.rows.merge import changed_rows
-from any2vec.plan.sharding.graph import contiguous_bounds
-from any2vec.plan.sharding.striped import Deal
+from any2vec.plan.sharding.sharding import Striped
 from any2vec.sync.base.copying import put_rows, rows_of
 from any2vec.sync.base.crew import Crew
 from any2vec.sync.drivers.rounds import Agreement
@@ -41,17 +40,16 @@ class Replicated(Agreement):
         self.tables = tables
         self.bits = bits
         self.sparse = sparse
-        self._bounds = contiguous_bounds(len(tables["input"]), transport.hosts)
-        self._deal = Deal(len(tables["input"]), transport.hosts)
-        low, high = self._bounds[transport.rank : transport.rank + 2]
-        owned = self._deal.rows(np.arange(low, high))
+        self._sharding = Striped(len(tables["input"]), transport.hosts)
+        low, high = self._sharding.block(transport.rank)
+        owned = self._sharding.ids(transport.rank)
         self._blocks = {name: rule.block(name, table, owned) for name, table in tables.items()}
         self._start = {name: table.copy() for name, table in tables.items()} if sparse or bits < 32 else {}
         self.residuals = Residuals(tables if bits < 32 else {})
         if bits < 32:  # rows of other owners are what these would send: so it is again when a run goes on
             for name, table in tables.items():
                 for places in (np.arange(low), np.arange(high, len(table))):
-                    rows = rows_of(table, self._deal.rows(places))
+                    rows = rows_of(table, self._sharding.rows(places))
                     self._take(name, places, unpack_rows(pack_rows(rows, bits)))
 
     def end_round(self) -> None:
@@ -65,7 +63,7 @@ class Replicated(Agreement):
             self._send_agreed(name, self._merge(name, slots, unpack_rows(packed)))
         for name in self.tables:
             for peer, parts in self.transport.recv_all("broadcast").items():
-                low, high = self._bounds[peer : peer + 2]
+                low, high = self._sharding.bounds[peer : peer + 2]
                 slots, values = self._read(list(parts), high - low)
                 self._take(name, low + slots, values)
 
@@ -82,7 +80,7 @@ class Replicated(Agreement):
         if self.bits == 32:
             return self.tables if self.transport.rank == 0 else None
         blocks = {name: block.rows.copy() for name, block in self._blocks.items()}
-        return gather_blocks(self.transport, blocks, self._deal)
+        return gather_blocks(self.transport, blocks, self._sharding)
 
     def _changed(self, name: str) -> np.ndarray:
         """Places of the rows of a table that this host changed, int64 ascending; all without `sparse`."""
@@ -90,7 +88,7 @@ class Replicated(Agreement):
             return np.arange(len(self.tables[name]))
         flags = np.empty(len(self.tables[name]), np.uint8)
         changed_rows(self.tables[name], self._start[name], flags)
-        return np.flatnonzero(self._deal.flags(flags))
+        return self._sharding.marked(flags)
 
     def _send_changes(self, name: str, places: np.ndarray) -> None:
         """Mirrors to masters: what this host made of the rows at these places."""
@@ -103,12 +101,12 @@ class Replicated(Agreement):
 
     def _pack(self, name: str, places: np.ndarray, host: int) -> tuple[np.ndarray, list[Part]]:
         """(slots, rows) of those places that a host owns; remembers what rounding leaves out."""
-        low, high = np.searchsorted(places, self._bounds[host : host + 2])
-        ids = self._deal.rows(places[low:high])
+        low, high = np.searchsorted(places, self._sharding.block(host))
+        ids = self._sharding.rows(places[low:high])
         packed = pack_rows(self._outgoing(name, ids), self.bits)
         if self.bits < 32:
             self.residuals.sent(name, ids, unpack_rows(packed))
-        return places[low:high] - self._bounds[host], packed
+        return places[low:high] - self._sharding.bounds[host], packed
 
     def _merge(self, name: str, own_slots: np.ndarray, own_rows: np.ndarray) -> np.ndarray:
         """What all hosts made of this host's block; slots that any host changed, ascending."""
@@ -125,11 +123,11 @@ class Replicated(Agreement):
         values = rows_of(block.rows, slots)
         parts = [*self._sets(slots, rank), *pack_rows(values, self.bits)]
         self.transport.send_all(dict.fromkeys(range(self.transport.hosts), parts), "broadcast")
-        self._take(name, self._bounds[rank] + slots, values)
+        self._take(name, self._sharding.bounds[rank] + slots, values)
 
     def _sets(self, slots: np.ndarray, owner: int) -> list[Part]:
         """Which rows of a block; nothing where all rows travel."""
-        return [pack_ids(slots, self._bounds[owner + 1] - self._bounds[owner])] if self.sparse else []
+        return [pack_ids(slots, self._sharding.size(owner))] if self.sparse else []
 
     def _outgoing(self, name: str, ids: np.ndarray) -> np.ndarray:
         now = rows_of(self.tables[name], ids)
@@ -137,7 +135,7 @@ class Replicated(Agreement):
 
     def _take(self, name: str, places: np.ndarray, values: np.ndarray) -> None:
         """Make agreed values this host's own."""
-        ids = self._deal.rows(places)
+        ids = self._sharding.rows(places)
         put_rows(self.tables[name], ids, values)
         if self._start:
             put_rows(self._start[name], ids, values)

@@ -15,8 +15,7 @@ from any2vec.cluster.codec import empty_parts, pack_ids, pack_into, pack_rows, u
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.rows.rows import gather_rows
-from any2vec.plan.sharding.graph import contiguous_bounds
-from any2vec.plan.sharding.striped import Deal
+from any2vec.plan.sharding.sharding import Striped
 from any2vec.sync.base.copying import put_lists
 from any2vec.sync.base.crew import Crew
 from any2vec.sync.rules.block import Rule, gather_blocks
@@ -64,9 +63,8 @@ class Tracker:
         self.channel = channel
         self.crew = Crew(threads)
         self.num_rows = {name: len(table) for name, table in tables.items()}
-        self.deal = Deal(self.num_rows["input"], transport.hosts)
-        self.bounds = contiguous_bounds(self.num_rows["input"], transport.hosts)
-        owned = self.deal.rows(np.arange(*self.bounds[transport.rank : transport.rank + 2]))
+        self.sharding = Striped(self.num_rows["input"], transport.hosts)
+        owned = self.sharding.ids(transport.rank)
         self.blocks = {name: rule.block(name, table, owned) for name, table in tables.items()}
         self.residuals = Residuals(tables if bits < 32 else {})
 
@@ -77,10 +75,10 @@ class Tracker:
             self.inspector.inspect(epoch, span.start, span.stop, marks["input"], marks["output"])
         if not self.by_label:
             marks = dict.fromkeys(marks, marks["input"] | marks["output"])
-        places = {name: np.flatnonzero(self.deal.flags(mark)) for name, mark in marks.items()}
-        cuts = {name: np.searchsorted(found, self.bounds[1:-1]) for name, found in places.items()}
+        places = {name: self.sharding.marked(mark) for name, mark in marks.items()}
+        cuts = {name: np.searchsorted(found, self.sharding.bounds[1:-1]) for name, found in places.items()}
         asked = self._agree_on_addresses({name: np.split(found, cuts[name]) for name, found in places.items()})
-        mine = {name: np.split(self.deal.rows(found), cuts[name]) for name, found in places.items()}
+        mine = {name: np.split(self.sharding.rows(found), cuts[name]) for name, found in places.items()}
         return Tracked(mine, asked, self._pull(mine, asked))
 
     def push(self, tracked: Tracked, outgoing: dict[str, list[np.ndarray]], are_changes: bool) -> None:
@@ -125,7 +123,7 @@ class Tracker:
     def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0; None elsewhere."""
         blocks = {name: block.rows.copy() for name, block in self.blocks.items()}
-        return gather_blocks(self.transport, blocks, self.deal)
+        return gather_blocks(self.transport, blocks, self.sharding)
 
     def _gather(self, table_VD: np.ndarray, ids: list[np.ndarray]) -> np.ndarray:
         """float32 (K, D), a copy of a table's rows, list of ids after list: one call, for many lists are short."""
@@ -171,14 +169,14 @@ class Tracker:
 
     def _agree_on_addresses(self, places: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
         """Tell each owner which of its rows this host tracks; the slots that others track of this host's."""
-        rank, cuts = self.transport.rank, self.bounds
+        rank, sharding = self.transport.rank, self.sharding
         names = list(places) if self.by_label else ["input"]
         outgoing = {
-            host: [pack_ids(places[name][host] - cuts[host], cuts[host + 1] - cuts[host]) for name in names]
+            host: [pack_ids(places[name][host] - sharding.bounds[host], sharding.size(host)) for name in names]
             for host in range(self.transport.hosts)
         }
         received = self._exchange(outgoing, "inspect") | {rank: tuple(outgoing[rank])}
-        size = cuts[rank + 1] - cuts[rank]
+        size = sharding.size(rank)
         indices = {name: names.index(name) if name in names else 0 for name in places}
         return {
             name: [unpack_ids(received[host][index], size) for host in sorted(received)]

@@ -21,7 +21,7 @@ from any2vec.kernels.rows.merge import (
     merge_hosts,
     merge_rows,
 )
-from any2vec.plan.sharding.striped import Deal
+from any2vec.plan.sharding.sharding import Striped
 from any2vec.sync.base.copying import check_lists, put_lists, put_rows, rows_of
 from any2vec.sync.base.crew import Crew
 
@@ -45,7 +45,9 @@ def compile_merges(dim: int, bits: int = 32) -> None:
     changed_rows(rows, rows, np.zeros(1, np.uint8))
 
 
-def gather_blocks(transport: Transport, blocks: Mapping[str, np.ndarray], deal: Deal) -> dict[str, np.ndarray] | None:
+def gather_blocks(
+    transport: Transport, blocks: Mapping[str, np.ndarray], sharding: Striped
+) -> dict[str, np.ndarray] | None:
     """The whole tables at rank 0, None elsewhere.
 
     blocks: name -> float32 (B, D) that this host owns, copies that nobody changes. All hosts call it together, in phase
@@ -54,7 +56,7 @@ def gather_blocks(transport: Transport, blocks: Mapping[str, np.ndarray], deal: 
     found = transport.gather([Part("rows", rows) for rows in blocks.values()], "gather")
     if not found:
         return None
-    rows, tables = deal.rows(np.arange(deal.num_rows)), {}
+    rows, tables = sharding.rows(np.arange(sharding.num_rows)), {}
     for index, name in enumerate(blocks):
         dealt = np.concatenate([parts[index].array for parts in found.values()])
         tables[name] = np.empty_like(dealt)

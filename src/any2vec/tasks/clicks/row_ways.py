@@ -186,4 +186,4 @@ def _lanes(setting: RowSetting, server: RowServer) -> list[RowClient]:
 
 
 def _bounds(setting: RowSetting) -> list[int]:
-    return setting.placement.bounds(setting.roles.ranks, setting.roles.row_owners[0])
+    return setting.placement.on_ranks(setting.roles.ranks, setting.roles.row_owners[0])

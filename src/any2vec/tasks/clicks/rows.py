@@ -116,12 +116,12 @@ class ServedRows(Service):
         optimiser = row_optimiser(model)
         columns = measured_columns(data, model.batch_size)
         self.placement = placement = place_columns(columns, len(roles.row_owners), 4 * optimiser.num_columns)
-        own = np.arange(*placement.bounds(transport.hosts, roles.row_owners[0])[transport.rank :][:2])
-        row_B = placement.unplace(own)
+        own = np.arange(*placement.on_ranks(transport.hosts, roles.row_owners[0])[transport.rank :][:2])
+        row_B = placement.rows(own)
         self.table = fresh_rows(model, row_B, seed) if stored is None else stored[row_B]
 
         def fresh(placed_N: np.ndarray) -> np.ndarray:
-            return fresh_rows(model, placement.unplace(placed_N), seed)
+            return fresh_rows(model, placement.rows(placed_N), seed)
 
         def busiest(number: int) -> np.ndarray:
             return np.sort(placement.place(np.argsort(-np.asarray(data.counts_V), kind="stable")[:number]))

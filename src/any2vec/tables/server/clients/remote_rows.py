@@ -12,6 +12,7 @@ import numpy as np
 from any2vec.errors import InputError
 from any2vec.kernels.rows.placing import add_sums, deal_bags, place_groups, pool_placed, sum_placed
 from any2vec.plan.sharding.columns import Placement
+from any2vec.plan.sharding.sharding import owner_at
 from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.server.client import RowClient
@@ -45,7 +46,7 @@ class RemoteRows(RowAccess):
 
     Args:
         client: the worker's own (a lane of it for each worker).
-        placement: which server holds what; the client's bounds are `placement.bounds`.
+        placement: which server holds what; the client's bounds are `placement.on_ranks`.
         width: values of a row.
         is_pooled_F: for each column whether its bags are pooled by the servers; None: as the placement counted.
         name: of the table in the servers.
@@ -70,7 +71,7 @@ class RemoteRows(RowAccess):
         arrays = self._arrays = placement.arrays
         self._is_pulled_S = ~self._is_pooled_F[arrays.column_S]
         # Shard by shard in the order of rows: who owns it, and what makes a row a place in the owner's block.
-        owner_S = np.searchsorted(client.bounds, arrays.first_S + arrays.shift_S, "right") - 1
+        owner_S = owner_at(client.bounds, arrays.first_S + arrays.shift_S)
         self._start_S = arrays.first_S[arrays.by_row_S]
         self._owner_S = owner_S[arrays.by_row_S]
         self._slot_shift_S = (arrays.shift_S - client.bounds[owner_S])[arrays.by_row_S]
