@@ -54,8 +54,8 @@ def counted(servers: int, tolerance: float) -> dict[str, int]:
         found: dict[str, int] = {}
         if transport.rank == 0:
             access, rows = RemoteRows(client, placement, WIDTH), BatchRows.of(*batch())
-            access.pooled(rows, 0)
-            access.push(rows, 0, np.zeros((4 * BATCH, WIDTH), np.float32))
+            access.pool(rows, 0)
+            access.apply_pooled(rows, np.zeros((4 * BATCH, WIDTH), np.float32), 0)
             access.flush()
             counters = transport.counters
             for (kind, _, verb), size in [*counters.sent.items(), *counters.received.items()]:

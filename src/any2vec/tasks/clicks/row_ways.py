@@ -15,13 +15,13 @@ from any2vec.plan.order.roles import Roles
 from any2vec.plan.sharding.columns import Placement
 from any2vec.sync.options.replica_names import Bounded, Bsp, MOfN, needed_of
 from any2vec.sync.options.trainers import TrainerAgreement
-from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache.lookahead_rows import BagpipeRows
 from any2vec.tables.cache.versioned_cache import HetCache
 from any2vec.tables.cache.versioned_rows import HetRows
 from any2vec.tables.residency.registry import RESIDENCIES
 from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_table import PooledTable
 from any2vec.tables.server.blocks.held_block import HeldBlock
 from any2vec.tables.server.blocks.in_step_block import InStepBlock
 from any2vec.tables.server.blocks.trained_block import StoredBlock, TrainedBlock
@@ -67,7 +67,7 @@ class RowWay:
     server: RowServer
     main: RowClient
     """lane 0"""
-    accesses: Sequence[RowAccess]
+    accesses: Sequence[PooledTable]
     is_placed: bool
     """the accesses want placed rows"""
     told: HeldRowsTold | None = None
@@ -75,18 +75,18 @@ class RowWay:
     facts: Callable[[], dict[str, Any]] = field(default=dict)
 
 
-class OwnSteps(RowAccess):
+class OwnSteps(PooledTable):
     """Rows that go step by step on their own: the agreement about the dense layers may count otherwise."""
 
-    def __init__(self, access: RowAccess, first_step: int) -> None:
+    def __init__(self, access: PooledTable, first_step: int) -> None:
         self.access = access
         self.step = first_step
 
-    def pooled(self, rows: BatchRows, step: int) -> np.ndarray:
-        return self.access.pooled(rows, self.step)
+    def pool(self, bags: BatchRows, step: int) -> np.ndarray:
+        return self.access.pool(bags, self.step)
 
-    def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
-        self.access.push(rows, self.step, gradient_PW)
+    def apply_pooled(self, bags: BatchRows, gradient_PW: np.ndarray, step: int) -> None:
+        self.access.apply_pooled(bags, gradient_PW, self.step)
         self.step += 1
 
     def quiesce(self) -> None:
