@@ -99,7 +99,8 @@ def test_expected_rows_are_those_that_inspection_finds(model: Any) -> None:
     marks = np.zeros((hosts, 2, 3000), np.uint8)
     for host in range(hosts):
         start = len(tokens) * host // hosts
-        learner.inspect(0, start, start + len(tokens) // (hosts * rounds), *marks[host])
+        mine = dict(zip(("input", "output"), marks[host], strict=True))
+        learner.inspect(0, start, start + len(tokens) // (hosts * rounds), mine)
     marks = marks[..., Striped(3000, hosts).rows(np.arange(3000))]
     found, reading = of_counts(counts), reading_of(model, block, rate)
     cuts = np.cumsum(block_sizes(3000, hosts)) - block_sizes(3000, hosts)
@@ -198,9 +199,10 @@ def test_fewer_bits_cost_less_link_and_more_memory() -> None:
 
 def test_memory_of_a_block_is_what_the_block_holds() -> None:
     from any2vec.sync.rules.block import Block
+    from any2vec.sync.rules.merges import AdaSum
 
     rows = np.zeros((1000, 16), np.float32)
-    held = sum(array.nbytes for array in vars(Block(rows, "adasum")).values() if isinstance(array, np.ndarray))
+    held = sum(array.nbytes for array in vars(Block(rows, AdaSum())).values() if isinstance(array, np.ndarray))
     shape = RunShape(rows=4000, dim=16, items=10_000, epochs=1)
     found = plan_run(shape, RATES, Spread(hosts=4, rounds_per_epoch=6), zipf(4000, 10_000), READING)
     assert found.schemes["pull-opt"].memory["masters"] == 2 * held

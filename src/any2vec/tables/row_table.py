@@ -18,7 +18,6 @@ from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.types import Service
 
-
 NOT_READ = "Gradients belong to the batch that was read last, and come once."
 
 

@@ -16,6 +16,7 @@ from any2vec.cluster.transport import LONG_WORK, Transport, text_of
 from any2vec.plan.order.roles import StreamRoles
 from any2vec.plan.sharding.sharding import Striped
 from any2vec.sync.rules.block import Block
+from any2vec.sync.rules.merges import Sum
 from any2vec.tables.server.blocks.growing_block import FACTS, START, GrowingBlock
 from any2vec.tables.server.blocks.row_block import Added
 from any2vec.tables.server.client import RowClient
@@ -57,7 +58,7 @@ class StreamTables(Service):
 
         def block(values: StartValues) -> GrowingBlock:
             rows = np.zeros((last - first, shape[1]), np.float32)
-            merger = Block(rows, "sum") if self.in_step else Added(rows)
+            merger = Block(rows, Sum()) if self.in_step else Added(rows)
             return GrowingBlock(
                 merger, self.in_step, lambda slots: values(self._sharding.rows(first + slots)), lambda: server.facts()
             )

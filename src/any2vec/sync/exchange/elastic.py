@@ -20,6 +20,7 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.plan.sharding.sharding import Contiguous
 from any2vec.sync.base.members import Watch, to_float32
+from any2vec.sync.base.states import bits_of, bound_of
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.options.names import Elastic
 from any2vec.types import State
@@ -106,7 +107,7 @@ class ElasticAveraging(Agreement):
         for index, (name, table) in enumerate(self.tables.items()):
             for host in range(hosts):
                 ids = self._sharding[name].bounds[host] + self._living(name, host)
-                packed = pack_rows(self._pull * (table[ids] - fetched[host][index].array), self.bits)
+                packed = pack_rows(self._pull * (table[ids] - fetched[host][index].array), bits_of(name, self.bits))
                 table[ids] -= unpack_rows(packed)
                 outgoing[host] += packed
             self._watch.look(name, np.flatnonzero(self._alive[name]))
@@ -117,7 +118,7 @@ class ElasticAveraging(Agreement):
             slots = self._living(name, rank)
             total = rows[slots].astype(np.float64)
             for host in range(hosts):
-                count = rows_parts(len(slots), self.bits)
+                count = rows_parts(len(slots), bits_of(name, self.bits))
                 total += unpack_rows(received[host][:count])
                 del received[host][:count]
-            rows[slots] = to_float32(total)
+            rows[slots] = to_float32(total, bound_of(name))

@@ -26,6 +26,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.plan.order import groups as plan
 from any2vec.plan.sharding.sharding import Contiguous
 from any2vec.sync.base.members import FAINT, Watch, average, exchange_among, weighted_mean
+from any2vec.sync.base.states import bound_of
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.options.names import Groups
 from any2vec.types import Span, State, Work
@@ -126,7 +127,8 @@ class DivideAndShuffle(Agreement):
         agreed = {}
         for name, table in self.tables.items():
             low, high = Contiguous(len(table), len(members)).block(place)
-            agreed[name] = _merge([_unpack(parts, 0, high - low) for parts in every], high - low, len(members))
+            news = [_unpack(parts, 0, high - low) for parts in every]
+            agreed[name] = _merge(news, high - low, len(members), bound_of(name))
         return agreed
 
     def _share(self, members: list[int], agreed: dict[str, News]) -> None:
@@ -152,9 +154,9 @@ class DivideAndShuffle(Agreement):
         self._watch.look(name, ids)
 
 
-def _merge(told: Sequence[News], size: int, members: int) -> News:
+def _merge(told: Sequence[News], size: int, members: int, bound: float) -> News:
     """What a group agrees on for a block of `size` rows; news that have travelled long enough have no weight left."""
-    ids, rows, mass = weighted_mean(size, [part[:3] for part in told])
+    ids, rows, mass = weighted_mean(size, [part[:3] for part in told], bound)
     left = np.zeros(len(ids), np.uint8)
     for part in told:
         slots = np.searchsorted(ids, part[0])

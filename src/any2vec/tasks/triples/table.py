@@ -40,6 +40,8 @@ def triple_program(request: Request, prepared: PreparedTriples, transport: Trans
     Raises:
         InputError: the budget is too small, or the run in the folder had other settings.
     """
+    if request.agreement is not None:
+        return TripleProgram(request, prepared, transport)
     if transport.hosts > 1:
         shared = share_triples(request, prepared, transport)
         return SharedTable(TripleTableProgram(request, prepared, shared, transport))
