@@ -92,7 +92,7 @@ class PlainClicks:
         return torch.stack(columns, dim=1)
 
     def logits(self, numbers: np.ndarray, bags: Bags) -> torch.Tensor:
-        return logits(self.model.name, self.dense, torch.tensor(numbers, dtype=torch.float64), self.pool(bags))
+        return logits(self.model.name, self.dense, torch.tensor(numbers, dtype=torch.float64), self.pooled(bags))
 
     def train(self, labels: np.ndarray, numbers: np.ndarray, bags: Bags) -> float:
         """One step by the mean loss of a batch; the sum of its losses."""

@@ -16,16 +16,13 @@ from any2vec.plan.sharding.columns import Placement
 from any2vec.sync.options.replica_names import Bounded, Bsp, MOfN, needed_of
 from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.tables.batch_rows import BatchRows
+from any2vec.tables.cache.cached_table import CachedTable
 from any2vec.tables.cache.lookahead_rows import BagpipeRows
-from any2vec.tables.cache.versioned_cache import HetCache
-from any2vec.tables.cache.versioned_rows import HetRows
-from any2vec.tables.residency.registry import RESIDENCIES
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.row_table import PooledTable
 from any2vec.tables.server.blocks.held_block import HeldBlock
 from any2vec.tables.server.blocks.in_step_block import InStepBlock
 from any2vec.tables.server.blocks.trained_block import StoredBlock, TrainedBlock
-from any2vec.tables.server.blocks.versioned_block import HetBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.clients.clocked_rows import ClockedRows
 from any2vec.tables.server.clients.held_rows import HeldRows, HeldRowsTold
@@ -119,25 +116,15 @@ def make_way(setting: RowSetting, transport: Transport) -> RowWay:
 
 
 def _het(setting: RowSetting, transport: Transport) -> RowWay:
-    options = setting.options
-    block = HetBlock(setting.table, setting.optimiser, is_fresh=setting.fresh is not None)
-    server = _server(setting, transport, block)
-    lanes = _lanes(setting, server)
-    if not setting.workers:
-        return RowWay(server, lanes[0], [], is_placed=True)
-    capacity = max(1, round(options.cache_rows * setting.placement.num_rows))
-    bound, policy = options.row_cache.number, options.row_cache.policy
-    cache = HetCache(
-        capacity, setting.optimiser, bound, policy=policy, fresh_rows=setting.fresh,
-        kept=setting.busiest(capacity) if policy == "static" else None, others=setting.roles.trainers - 1,
-        foresight=_foresight(setting, transport.rank) if RESIDENCIES.named(policy).needs_next_uses else None,
+    cache, trainer = setting.options.row_cache, transport.rank
+    table = CachedTable(
+        transport, _NAME, setting.placement, setting.table, setting.optimiser, bound=cache.number, policy=cache.policy,
+        capacity=max(1, round(setting.options.cache_rows * setting.placement.num_rows)),
+        trainers=setting.roles.trainers, workers=setting.workers, first_owner=setting.roles.row_owners[0],
+        fresh=setting.fresh, busiest=setting.busiest,
+        foresight=lambda: Foresight(partial(setting.batch_rows, trainer), setting.first_step, setting.num_steps),
     )  # fmt: skip
-    accesses = [HetRows(cache, client, _NAME) for client in lanes]
-    return RowWay(server, lanes[0], accesses, is_placed=True, facts=accesses[0].facts)
-
-
-def _foresight(setting: RowSetting, trainer: int) -> Foresight:
-    return Foresight(partial(setting.batch_rows, trainer), setting.first_step, setting.num_steps)
+    return RowWay(table.server, table.clients[0], table.accesses, is_placed=True, facts=table.facts)
 
 
 def _bagpipe(setting: RowSetting, transport: Transport) -> RowWay:

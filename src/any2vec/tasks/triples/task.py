@@ -14,6 +14,7 @@ from any2vec.models.triples.config import TRIPLE_MODELS
 from any2vec.options.sync import SyncOptions
 from any2vec.sync.options.names import MERGES, Frequent, Server, ServerMean
 from any2vec.sync.options.rounds import RoundAgreement
+from any2vec.sync.options.row_cache import CachedRows
 from any2vec.train.task import HOSTS, RUN, Nouns, Task
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from any2vec.train.spec import Hooks, Request, RunSpec
 
 _ROUNDS = ("sync", "scheme", "rounds_per_epoch", "bits", "overlap")
+_CACHE = ("cache", "cache_rows")
 _SYNCS = (*MERGES, "leader", "elastic", "gaia", "ds-sync")
 _PLAN = "hosts exchange partitions of one table as a plan says, and agree on relations after each round"
 
@@ -42,7 +44,7 @@ class Triples(Task):
     }
     reading: ClassVar = {"triples": "any2vec.data.triples.options:TripleOptions"}
     has: ClassVar = {
-        "run": RUN, "hosts": HOSTS, "sync": (*_ROUNDS, "staleness_bound"), "storage": ("memory", "order"),
+        "run": RUN, "hosts": HOSTS, "sync": (*_ROUNDS, *_CACHE, "staleness_bound"), "storage": ("memory", "order"),
     }  # fmt: skip
     lacks: ClassVar = {
         "init": "its rows have optimizer states, which other vectors lack",
@@ -51,8 +53,6 @@ class Triples(Task):
         "sync_servers": "it has no dense layers",
         "read": "hosts share the file of triples",
         "partition": "hosts get partitions of the table, not of a graph",
-        "cache": "hosts hold all rows that they train on",
-        "cache_rows": "hosts hold all rows that they train on",
         "dual": "it has no layers on different hosts",
         "credits": "hosts take their own buckets and are dealt none",
     }
@@ -61,6 +61,7 @@ class Triples(Task):
         "ds-sync[:random|butterfly|topology][:SIZE]; not with --memory [default blend]",
         "scheme": "rows that hosts send in a round, rep-base, rep-opt or pull-opt; by default rep-opt, with --overlap "
         "pull-opt",
+        "cache": "het:BOUND[:POLICY]: hosts own blocks of the rows, and train through caches",
         "staleness_bound": "batches by which rows may be stale with --memory, 1 or more; by default 1 with one "
         "thread, else 2 per thread",
         "order": "order of partitions [default comet]",
@@ -75,7 +76,7 @@ class Triples(Task):
         is_several = (hosts.num_ranks or 1) > 1 or hosts.ray is not None or joined()
         if storage.memory is None:
             self.agreement(spec)
-        for option in _ROUNDS if storage.memory is not None else ():
+        for option in (*_ROUNDS, *_CACHE) if storage.memory is not None else ():
             if getattr(spec.sync, option) != getattr(SyncOptions, option):
                 raise InputError(
                     f"{option} is for hosts that hold all rows: with memory {_PLAN}; leave one of the two out."
@@ -90,9 +91,13 @@ class Triples(Task):
         if bound == 0:
             raise InputError("staleness_bound of a table larger than memory must be 1 or more, got 0.")
 
-    def agreement(self, spec: RunSpec) -> RoundAgreement | None:
+    def agreement(self, spec: RunSpec) -> RoundAgreement | CachedRows | None:
         if spec.storage.memory is not None:
             return None
+        if spec.sync.cache != "none":
+            return CachedRows.of(spec.sync)
+        if spec.sync.cache_rows != SyncOptions.cache_rows:
+            raise InputError("cache_rows is for cache het; leave it out with cache none.")
         default = "pull-opt" if spec.sync.overlap else "rep-opt"
         found = RoundAgreement.of(spec.hosts, spec.sync)
         if isinstance(found.agreement, Server | ServerMean | Frequent):
