@@ -50,7 +50,7 @@ def task_named(name: str) -> Task:
 
 def models_of(command: str) -> dict[str, Task]:
     """Name of each model that a command ("train", "stream") trains -> its task."""
-    return {name: task for task in tasks().values() if task.command == command for name in task.models}
+    return {name: task for task in tasks().values() if task.command == command for name in task.known_models}
 
 
 def task_of(model: Any, command: str = "train") -> Task:
@@ -62,7 +62,7 @@ def task_of(model: Any, command: str = "train") -> Task:
     known = models_of(command)
     task = known.get(getattr(model, "name", ""))
     if task is None or not isinstance(model, task.model_class(model.name)):
-        names = ", ".join(task.models[name].rpartition(":")[2] for name, task in known.items())
+        names = ", ".join(task.known_models[name].rpartition(":")[2] for name, task in known.items())
         raise InputError(f"model must be the config of one of {names}, or its name on the command line, got {model!r}.")
     return task
 

@@ -26,7 +26,7 @@ class Triples(Task):
     name = "triples"
     title = "triples"
     rank = 20
-    models: ClassVar = {name: f"any2vec.models.triples.{name}:{kind}" for name, kind in TRIPLE_MODELS.items()}
+    models: ClassVar = TRIPLE_MODELS
     about: ClassVar = {
         "complex": "vectors of entities and relations by ComplEx",
         "distmult": "vectors of entities and relations by DistMult",
