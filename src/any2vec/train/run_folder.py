@@ -39,7 +39,7 @@ _HOSTS = "host-*"
 """folders of a run of several hosts, in which each has its table and its triples"""
 _WHOLE = "meta.json"
 """the result is whole where it is"""
-_ABOUT, _LOG = "run.json", "progress.jsonl"
+ABOUT, _LOG = "run.json", "progress.jsonl"
 _NEW_ABOUT, _NEW_LOG = "run.new.json", "progress.new.jsonl"
 """those of a run that is to replace the result beside them; where the first is, the checkpoint is of that run"""
 _BESIDE = (_LOG, "report.html", "report-map.png", "report-curves.png", "report-monitors.png", "evaluation.jsonl")
@@ -94,7 +94,7 @@ def _filled(out: Path, is_new: bool, resume: bool, settings: dict[str, Any]) -> 
             if not (resume and is_begun(out)):
                 make_way(out)
         replaces = (out / _NEW_ABOUT).exists()
-        _write_about(out / (_NEW_ABOUT if replaces else _ABOUT), {"settings": settings})
+        _write_about(out / (_NEW_ABOUT if replaces else ABOUT), {"settings": settings})
         yield out / (_NEW_LOG if replaces else _LOG)
     except BaseException:
         with suppress(OSError):
@@ -105,7 +105,7 @@ def _filled(out: Path, is_new: bool, resume: bool, settings: dict[str, Any]) -> 
                 _remove(out, _NEW_LOG, _NEW_ABOUT)
                 remove_table(out)
                 if not is_whole:
-                    _remove(out, _ABOUT, *_BESIDE)
+                    _remove(out, ABOUT, *_BESIDE)
                 if is_new:
                     out.rmdir()
         raise
@@ -123,7 +123,7 @@ def make_way(out: Path) -> None:
         if (out / _WHOLE).exists():
             _write_about(out / _NEW_ABOUT, {})
         else:
-            _remove(out, *_RESULT, _ABOUT, *_BESIDE, _NEW_ABOUT)
+            _remove(out, *_RESULT, ABOUT, *_BESIDE, _NEW_ABOUT)
         _remove(out, _NEW_LOG)
         forget_losses(out)
         remove_checkpoint(out / FILE)
@@ -190,7 +190,7 @@ def write_result(
         aside = temporary_beside(out / _STAGING)
         aside.mkdir()
         try:
-            _write_about(aside / _ABOUT, {"settings": settings, "summary": summary, "threads": summary["threads"]})
+            _write_about(aside / ABOUT, {"settings": settings, "summary": summary, "threads": summary["threads"]})
             for name, part in parts.items():
                 with atomic_file(aside / name) as temporary:
                     part.write(temporary)
@@ -225,15 +225,15 @@ def _remove_staging(out: Path) -> None:
 
 def summary_of(out: Path) -> dict[str, Any]:
     """The summary of the finished run in `out`."""
-    summary: dict[str, Any] = json.loads((out / _ABOUT).read_text(encoding="utf-8"))["summary"]
+    summary: dict[str, Any] = json.loads((out / ABOUT).read_text(encoding="utf-8"))["summary"]
     return summary
 
 
 def note_restarts(out: Path, restarts: int) -> None:
     """Add to the summary in `out` how often the hosts of the run were started again."""
-    about = json.loads((out / _ABOUT).read_text(encoding="utf-8"))
+    about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
     about["summary"]["restarts"] = about["summary"].get("restarts", 0) + restarts
-    with atomic_file(out / _ABOUT) as temporary:
+    with atomic_file(out / ABOUT) as temporary:
         write_json(temporary, about)
 
 
@@ -262,7 +262,7 @@ def check_resumable(out: Path, settings: dict[str, Any]) -> None:
         return
     about = out / _NEW_ABOUT
     try:
-        former = json.loads((about if about.exists() else out / _ABOUT).read_text(encoding="utf-8"))["settings"]
+        former = json.loads((about if about.exists() else out / ABOUT).read_text(encoding="utf-8"))["settings"]
         known = {name: former[name] for name in settings}
     except (OSError, ValueError, KeyError, TypeError):
         return
@@ -306,7 +306,7 @@ def open_finished(out: Path, settings: dict[str, Any]) -> tuple[Embeddings, dict
         InputError: it had other settings, or its facts cannot be read.
     """
     try:
-        about = json.loads((out / _ABOUT).read_text(encoding="utf-8"))
+        about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
         former, summary = about["settings"], about["summary"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{out} is no run that can go on ({error}); choose another folder or --overwrite.") from error

@@ -182,6 +182,21 @@ class Task(ABC):
         """What a run folder has beside its vectors to score with; None: nothing."""
         return None
 
+    def evaluate(self, folder: Path, data: Path) -> Mapping[str, Any]:
+        """Scores of a finished run on data that it has not seen: `any2vec evaluate DIR --task NAME --data FILE`.
+
+        Raises:
+            InputError: there is no such test; the folder is of another task.
+        """
+        raise InputError(f"There is no test of models of {self.title} by that name; see any2vec evaluate --help.")
+
+    def score(self, folder: Path, data: Path) -> Iterator[str] | None:
+        """A line with its score for each row of a file like that of training: `any2vec score DIR FILE`.
+
+        None: rows are not scored, or the command knows more of them.
+        """
+        return None
+
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         """A sentence and a command to try with the result."""
         return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -97,6 +97,11 @@ class Triples(Task):
         from any2vec.models.triples.scorer import TripleScorer
 
         return TripleScorer.load(folder)
+
+    def score(self, folder: Path, data: Path) -> Iterator[str]:
+        from any2vec.evaluate.triple_files import score_triple_file
+
+        return score_triple_file(self.scorer(folder), data)
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         command = ["any2vec", "evaluate", str(folder), "--task", "triples", "--data", "TEST.tsv"]
