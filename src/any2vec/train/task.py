@@ -54,7 +54,7 @@ class Task(ABC):
     """its place in lists"""
     models: ClassVar[Mapping[str, str]]
     """name of a model on the command line -> "module:class" of its config; other packages may bring more"""
-    about: ClassVar[Mapping[str, str]]
+    about: ClassVar[Mapping[str, str]] = {}
     """name of a model -> one line for `--help`; of others the first line of the config's docstring"""
     reading: ClassVar[Mapping[str, str]]
     """kind of data -> "module:class" of the options of reading it"""
