@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import stranger_packages
 
 import any2vec
-import stranger_packages
 from any2vec.errors import Interrupted
 from any2vec.evaluate.triple_files import evaluate_triple_file
 from any2vec.models.triples.score import Score

@@ -14,7 +14,7 @@ from any2vec.models import registry
 from any2vec.train import registry as tasks
 from found_by_children import python_path
 
-STRANGERS = Path(__file__).parents[1] / "strangers"
+STRANGERS = Path(__file__).parent
 
 
 def install(folder: Path, module: str, points: Mapping[str, str], source: str | None = None) -> Path:
