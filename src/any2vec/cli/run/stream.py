@@ -49,7 +49,7 @@ def stream_command(task: Task, model: str) -> Any:
         note(task.next_step(spec.model, folder, []), quiet)
 
     stream.__doc__ = (
-        f"Train {task.about[model]}, on text that need not end, as it comes. Ctrl-C saves and ends; --resume "
+        f"Train {task.about_model(model)}, on text that need not end, as it comes. Ctrl-C saves and ends; --resume "
         f"continues.\n\nany2vec stream {model} log.txt --follow --out words"
     )
     return with_flags(guarded(stream), model_flags(task.name, model))

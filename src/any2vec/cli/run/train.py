@@ -37,7 +37,7 @@ def train_command(task: Task, model: str) -> Any:
         if is_first():  # of the hosts under torchrun one speaks
             _report(task, spec, result, as_json, quiet)
 
-    train.__doc__ = f"Train {task.about[model]}.\n\nany2vec train {model} INPUT --out DIR"
+    train.__doc__ = f"Train {task.about_model(model)}.\n\nany2vec train {model} INPUT --out DIR"
     return with_flags(guarded(train), model_flags(task.name, model))
 
 

@@ -15,6 +15,7 @@ from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.learner import TripleLearner
 from any2vec.models.triples.questions import Questions, ways_of
+from any2vec.models.triples.score_worker import dense_shapes, dense_values, fresh_dense
 from any2vec.models.triples.scorer import TripleScorer
 from any2vec.models.triples.worker import relation_optimiser
 from any2vec.plan.order.epochs import EpochSchedule
@@ -71,7 +72,7 @@ class TripleProgram(InMemoryProgram):
         questions = Questions(model, self.triples.rows(), num_relations, request.spec.run.seed)
         self.learner = TripleLearner(
             model, self.tables["entities"], self.tables["relations"], questions, [(0, num_entities)], request.threads,
-            request.spec.run.seed,
+            request.spec.run.seed, self.tables,
         )  # fmt: skip
         self.schedule = self._schedule(questions.num_questions)
         if isinstance(self.driver, TableReplicas):
@@ -152,7 +153,10 @@ class TripleProgram(InMemoryProgram):
         relation_RP = np.ascontiguousarray(agreed["relations"][:, : relation_optimiser(model).width])
         counts = np.bincount(np.concatenate([triples.head, triples.tail]), minlength=len(triples.entities))
         embeddings = Embeddings(triples.entities, entity_VW, None, counts, meta={"model": model.as_dict()})
-        scorer = TripleScorer(model, triples.entities, triples.relations, entity_VW, relation_RP, triples.rows())
+        scorer = TripleScorer(
+            model, triples.entities, triples.relations, entity_VW, relation_RP, triples.rows(),
+            dense_values(agreed, dense_shapes(model)),
+        )  # fmt: skip
         return Result(embeddings, scorer=scorer, parts=scorer.parts())
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
@@ -176,7 +180,7 @@ def try_kernels(model: TripleModel) -> None:
     tables = fresh_tables(model, _TRIED, 1, 1)
     questions = Questions(model, triple_M3, 1, 1)
     questions.begin(0)
-    learner = TripleLearner(model, tables["entities"], tables["relations"], questions, [(0, _TRIED)], 1, 1)
+    learner = TripleLearner(model, tables["entities"], tables["relations"], questions, [(0, _TRIED)], 1, 1, tables)
     batch = questions.batch(0, questions.num_questions)
     learner.workers[0].step(batch, learner.negatives.of(batch, 0, 0), model.learning_rate)
 
@@ -190,7 +194,7 @@ def fresh_relations(model: TripleModel, num_relations: int, seed: int) -> np.nda
     """The table of relations as it starts; angles all around."""
     optimiser, size = relation_optimiser(model), model.num_relation_rows(num_relations)
     table_RC = np.empty((size, optimiser.num_columns), np.float32)
-    spread = np.pi if model.query == "turn" else model.start_spread
+    spread = np.pi if model.has_angles else model.start_spread
     start_rows(table_RC, np.arange(size), optimiser.width, stream_key(seed, PURPOSE_INIT, _RELATIONS), spread)
     return table_RC
 
@@ -199,4 +203,4 @@ def fresh_tables(model: TripleModel, num_entities: int, num_relations: int, seed
     """Tables as they start, values uniform within the model's spread, state 0; angles of relations all around."""
     entity_VC = np.empty((num_entities, RowOptimiser(model.dim).num_columns), np.float32)
     start_entities(model, np.arange(num_entities), entity_VC, seed)
-    return {"entities": entity_VC, "relations": fresh_relations(model, num_relations, seed)}
+    return {"entities": entity_VC, "relations": fresh_relations(model, num_relations, seed)} | fresh_dense(model, seed)

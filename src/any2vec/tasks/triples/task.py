@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -47,7 +47,7 @@ class Triples(Task):
     name = "triples"
     title = "triples"
     rank = 20
-    models: ClassVar = {name: f"any2vec.models.triples.{name}:{kind}" for name, kind in TRIPLE_MODELS.items()}
+    models: ClassVar = TRIPLE_MODELS
     about: ClassVar = {
         "complex": "vectors of entities and relations by ComplEx",
         "distmult": "vectors of entities and relations by DistMult",
@@ -146,6 +146,11 @@ class Triples(Task):
         from any2vec.models.triples.scorer import TripleScorer
 
         return TripleScorer.load(folder)
+
+    def score(self, folder: Path, data: Path) -> Iterator[str]:
+        from any2vec.evaluate.triple_files import score_triple_file
+
+        return score_triple_file(self.scorer(folder), data)
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         command = ["any2vec", "evaluate", str(folder), "--task", "triples", "--data", "TEST.tsv"]
