@@ -23,6 +23,7 @@ from typing import ClassVar
 import numpy as np
 
 from any2vec.embeddings import Embeddings
+from any2vec.plan.cost.size import Size, TableSize
 from any2vec.train.frame import Program
 from any2vec.train.loop import Alone, LoopParts
 from any2vec.train.result import Result
@@ -68,7 +69,12 @@ class BagTask(Task):
     def read(self, spec, hooks):
         separator = spec.reading.get("bags", BagOptions()).separator
         lines = [line.split(separator) for line in Path(spec.data).read_text().splitlines()]
-        return Bags(lines, {"kind": "bags", "lines": len(lines)})
+        items = {item for line in lines for item in line}
+        return Bags(lines, {"kind": "bags", "lines": len(lines), "items": len(items)})
+
+    def size(self, spec, metadata):
+        table = TableSize(name="vectors", rows=metadata["items"], columns=spec.model.dim)
+        return Size(tables=(table,), items=metadata["lines"], result_bytes=table.num_bytes)
 
     def program(self, request, data, transport):
         return BagProgram(request, data, transport)
@@ -135,6 +141,17 @@ def test_it_trains_by_command(package: Path) -> None:
                 "out", "--json", "--quiet", "--resume")  # fmt: skip
     assert again.returncode == 0, again.stderr
     assert run(package, "-m", "any2vec", "nearest", "out", "a").returncode == 0
+
+
+def test_its_size_is_estimated(package: Path) -> None:
+    done = run(package, "-m", "any2vec", "estimate", "bag-counts", "items.txt", "--separator", ";", "--json", "--quiet")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["tables"] == {"vectors": {"rows": 4, "columns": 4}} and found["items"] == 3
+    assert found["memory"]["rows"] == found["disk"]["result"] == 64
+    for words in (("estimate", "bag-counts", "--rows", "1k"), ("plan", "bag-counts", "items.txt")):
+        refused = run(package, "-m", "any2vec", *words)
+        assert refused.returncode == 2 and "bag-counts" in refused.stderr
 
 
 def test_what_it_has_not_got_is_refused_with_its_reason(package: Path) -> None:

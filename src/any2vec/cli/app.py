@@ -31,8 +31,8 @@ _RUNS, _RESULTS, _HOUSE = "Train", "Use and judge a result", "Data and machine"
 COMMANDS: dict[str, Entry] = {
     "train": Entry("run.train", "Train vectors of words, graph nodes or entities, or a model of clicks.", _RUNS),
     "stream": Entry("run.stream", "Train vectors of words on text that need not end, as it comes.", _RUNS),
-    "estimate": Entry("plan.estimate", "Memory, time and disk of a run, before it starts.", _RUNS),
-    "plan": Entry("plan.plan", "Memory, bytes and modelled time of a run over hosts.", _RUNS),
+    "estimate": Entry("run.plan", "Memory, time and disk of a run, before it starts.", _RUNS),
+    "plan": Entry("run.plan", "Memory, bytes and modelled time of a run over hosts.", _RUNS),
     "walk": Entry("run.graph", "Write random walks of a graph, to train on later.", _RUNS),
     "split": Entry("run.graph", "Cut a graph into train edges, test edges and negatives.", _RUNS),
     "dimension": Entry("results.dimension", "How many numbers a vector should have, by the text alone.", _RUNS),

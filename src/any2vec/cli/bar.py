@@ -18,8 +18,9 @@ from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Column
 
-from any2vec.cli.output import duration, fraction, number, stderr_console
+from any2vec.cli.output import stderr_console
 from any2vec.types import Progress
+from any2vec.units import duration, fraction, number
 
 LINE_SECONDS = 15.0
 """at most one line in so many seconds where there is no terminal"""

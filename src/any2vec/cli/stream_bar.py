@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.status import Status
 
 from any2vec.cli.bar import LINE_SECONDS
-from any2vec.cli.output import duration, fraction, number, stderr_console
+from any2vec.cli.output import stderr_console
 from any2vec.tasks.stream.progress import StreamProgress
+from any2vec.units import duration, fraction, number
 
 
 class StreamBar:

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from any2vec.cli.output import AsJson, facts, guarded, note, print_json, show, size
+from any2vec.cli.output import AsJson, facts, guarded, note, print_json, show
 from any2vec.cli.results.search import Result, load
 from any2vec.formats import FORMATS, guess_format
+from any2vec.units import size
 
 
 @guarded

@@ -10,12 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from any2vec.cli.options import with_flags
-from any2vec.cli.output import duration, facts, fraction, guarded, note, number, print_json, show, size
+from any2vec.cli.output import facts, guarded, note, print_json, show
 from any2vec.cli.run.flags import make_spec, model_flags
 from any2vec.cli.run.group import AsJson, Config, Out, Quiet, check_out, model_group
 from any2vec.cli.stream_bar import StreamBar
 from any2vec.train.spec import Hooks
 from any2vec.train.task import Task
+from any2vec.units import duration, fraction, number, size
 
 
 def stream_command(task: Task, model: str) -> Any:

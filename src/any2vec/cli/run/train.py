@@ -8,13 +8,14 @@ from typing import Any
 from any2vec.cli import STARTED
 from any2vec.cli.bar import Bar
 from any2vec.cli.options import with_flags
-from any2vec.cli.output import duration, facts, fraction, guarded, note, number, print_json, show, size
+from any2vec.cli.output import facts, guarded, note, print_json, show
 from any2vec.cli.run.flags import make_spec, model_flags
 from any2vec.cli.run.group import AsJson, Config, Inputs, Out, Quiet, check_out, model_group
 from any2vec.cluster.launch.join import is_first
 from any2vec.train.fit import train as fit_spec
 from any2vec.train.spec import Hooks, RunSpec
 from any2vec.train.task import Task
+from any2vec.units import duration, fraction, number, size
 
 
 def train_command(task: Task, model: str) -> Any:

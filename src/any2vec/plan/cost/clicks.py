@@ -28,7 +28,8 @@ from any2vec.cluster.link import LinkModel
 from any2vec.cluster.message import overhead
 from any2vec.plan.choices import MOST_PLANNED
 from any2vec.plan.cost.estimate import BASE_BYTES, LIBRARY_BYTES
-from any2vec.plan.cost.hosts import TORCH_BYTES, Costs
+from any2vec.plan.cost.hosts import Costs
+from any2vec.plan.cost.size import TORCH_BYTES
 from any2vec.plan.sharding.columns import Column, Placement
 from any2vec.plan.sharding.placing import place_columns
 

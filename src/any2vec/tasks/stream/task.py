@@ -54,6 +54,8 @@ class Streams(Task):
         "cache": _SERVED,
         "cache_rows": _SERVED,
         "dual": "it has no layers on different hosts",
+        "estimate": "a stream takes the memory that --memory says (by default 1GB), however long it is",
+        "plan": "nobody knows beforehand how many words a stream brings and how fast",
         "order": "rows are held in memory; where that is used up the rarest words go",
     }
     help: ClassVar = {
