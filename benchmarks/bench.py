@@ -93,7 +93,7 @@ class Bench:
 
     def ours(self, script: str, *arguments: object, watch: bool = False, wrap: Wrap | None = None) -> Done:
         """Run a script of peers/ in any2vec's own environment."""
-        command = [sys.executable, str(PEERS / script), *map(str, arguments)]
+        command = [sys.executable, str(script_of(script)), *map(str, arguments)]
         return run(command, {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD, watch, self.limit, wrap)
 
     @contextmanager
@@ -124,7 +124,7 @@ class Bench:
         """Run a script of peers/ in a peer's environment, made first if need be (not where rows only start)."""
         find = environments.installed if self.tiny else environments.python
         python = self.once(("environment", environment), lambda: find(environment))
-        return run([str(python), str(PEERS / script), *map(str, arguments)], ONE_BLAS_THREAD, watch, self.limit)
+        return run([str(python), str(script_of(script)), *map(str, arguments)], ONE_BLAS_THREAD, watch, self.limit)
 
     def forget_input(self) -> None:
         """Remove any2vec's encoded corpora and graphs (not its kernels), so that the next run reads the input again."""
@@ -179,6 +179,11 @@ class Bench:
         found: dict[str, Any] = json.loads(self.made(name, write).read_text())
         self.commits.add(found.pop("commit", results.UNKNOWN))
         return found
+
+
+def script_of(name: str) -> Path:
+    """Where a script of peers/ stands, by its name."""
+    return next(PEERS.glob(f"*/{name}"))
 
 
 def run(

@@ -41,12 +41,12 @@ from benchmarks.table import (
 )  # fmt: skip
 
 TABLES = {
-    "words-and-graphs": "benchmarks.words_and_graphs",
-    "many-hosts": "benchmarks.many_hosts",
-    "clicks": "benchmarks.clicks",
-    "larger-than-memory": "benchmarks.larger_than_memory",
-    "admm": "benchmarks.admm",
-    "streams": "benchmarks.streams",
+    "words-and-graphs": "benchmarks.words.table",
+    "many-hosts": "benchmarks.hosts.table",
+    "clicks": "benchmarks.clicks.table",
+    "larger-than-memory": "benchmarks.disk.table",
+    "admm": "benchmarks.layers.table",
+    "streams": "benchmarks.streams.table",
 }
 """name of a table -> the module that has it as TABLE; every issue that promises figures adds its own"""
 _LACKS = re.compile("pip install|No module named '(?:torch|pymetis|gensim)'")
