@@ -18,7 +18,7 @@ from any2vec.data.text.text import count_text, encode_text
 from any2vec.errors import InputError
 from any2vec.plan.cost.estimate import Rates, RunShape, estimate_run
 from any2vec.plan.order.bucket_orders import ORDERS, beta_swaps
-from any2vec.tasks.words.calibrate import fold
+from any2vec.tasks.words.sizing import fold
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 SHAPE = RunShape(

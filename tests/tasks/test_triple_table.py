@@ -21,7 +21,7 @@ from any2vec.cli.app import app
 from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.data.triples.triples import TripleReport
 from any2vec.errors import FormatError, InputError, Interrupted, StorageError
-from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.models.triples.questions import QuestionBatch
 from any2vec.models.triples.worker import Candidates, TripleWorker
 from any2vec.options.run import RunOptions

@@ -9,7 +9,7 @@ busiest server can serve and its line can carry:
     serve    the busiest server's part of one step: bytes, messages, and the numbers of rows that it reads and changes
     link     bytes of the look-up over the trainer's line, there and back, and two latencies
 
-Rows that a step needs come from measured columns (plan/cost/lookups.py), bytes from the messages of
+Rows that a step needs come from measured columns (plan/cost/columns.py), bytes from the messages of
 tables/server/clients/remote_rows.py.
 
 Legend: M servers.

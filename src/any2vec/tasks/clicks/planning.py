@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from any2vec.data.clicks.batch import ClickBatch
+from any2vec.data.clicks.rows import ClickBatch
 from any2vec.errors import InputError
 from any2vec.models.clicks.config import ClickModel
 from any2vec.plan.cost.clicks import ClickShape, ClickSpread, click_plan
+from any2vec.plan.cost.columns import zipf_columns
 from any2vec.plan.cost.estimate import THREAD_BYTES
 from any2vec.plan.cost.size import Forecast, Size, TableSize
-from any2vec.plan.cost.zipf_columns import zipf_columns
 from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tasks.clicks.prepare import prepare_clicks

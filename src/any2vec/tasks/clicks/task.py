@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from any2vec.cluster.launch.join import check_torch
-from any2vec.data.clicks.options import ClickReading
+from any2vec.data.clicks.schema import ClickReading
 from any2vec.errors import InputError
 from any2vec.models.clicks.config import CLICK_MODELS
 from any2vec.options.planning import ColumnShape, ItemShape, Machines
@@ -37,7 +37,7 @@ class Clicks(Task):
         "fm": "probability of a click, by a factorization machine",
         "logistic": "probability of a click, by logistic regression",
     }
-    reading: ClassVar = {"clicks": "any2vec.data.clicks.options:ClickReading"}
+    reading: ClassVar = {"clicks": "any2vec.data.clicks.schema:ClickReading"}
     has: ClassVar = {
         "run": (*RUN, "cache_dir"),
         "hosts": (*HOSTS, "servers", "sync_servers"),

@@ -36,7 +36,7 @@ class Layers(Task):
     models: ClassVar = {"ga-mlp": "any2vec.models.layers.ga_mlp:GAMLP"}
     about: ClassVar = {"ga-mlp": "classes of graph nodes by a network over features that the graph has augmented"}
     reading: ClassVar = {
-        "graph": "any2vec.data.graph.options:GraphOptions", "nodes": "any2vec.data.graph.node_options:NodeOptions",
+        "graph": "any2vec.data.options:GraphOptions", "nodes": "any2vec.data.options:NodeOptions",
     }  # fmt: skip
     has: ClassVar = {"run": (*RUN, "cache_dir"), "hosts": HOSTS, "sync": ("dual",)}
     lacks: ClassVar = {
@@ -98,7 +98,7 @@ class Layers(Task):
         return node_program(request, data, transport)
 
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
-        from any2vec.data.graph.opening import open_graph
+        from any2vec.data.graph.reader import open_graph
         from any2vec.tasks.layers.files import stored_options
 
         reading = dict(spec.reading)

@@ -37,7 +37,7 @@ class Streams(Task):
         "char-lstm": "vectors of any word from its letters, by an LSTM",
     }
     reading: ClassVar = {
-        "sources": "any2vec.sources.base.options:SourceOptions", "text": "any2vec.data.text.options:TextOptions",
+        "sources": "any2vec.sources.base.options:SourceOptions", "text": "any2vec.data.options:TextOptions",
     }  # fmt: skip
     has: ClassVar = {
         "hosts": (*HOSTS, "servers"), "sync": ("sync", "staleness_bound", "credits"), "storage": ("memory",),

@@ -40,7 +40,7 @@ class Triples(Task):
         "rotate": "vectors of entities and relations by RotatE",
         "dot": "vectors of entities by dot products, relations left out",
     }
-    reading: ClassVar = {"triples": "any2vec.data.triples.options:TripleOptions"}
+    reading: ClassVar = {"triples": "any2vec.data.options:TripleOptions"}
     has: ClassVar = {"run": RUN, "hosts": HOSTS, "sync": ("staleness_bound",), "storage": ("memory", "order")}
     lacks: ClassVar = {
         "init": "its rows have optimizer states, which other vectors lack",

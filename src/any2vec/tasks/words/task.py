@@ -63,7 +63,7 @@ class Words(Task):
         "node2vec": "vectors of graph nodes by second-order random walks",
     }
     reading: ClassVar = {
-        "text": "any2vec.data.text.options:TextOptions", "graph": "any2vec.data.graph.options:GraphOptions",
+        "text": "any2vec.data.options:TextOptions", "graph": "any2vec.data.options:GraphOptions",
     }  # fmt: skip
     has: ClassVar = {"run": (*RUN, "init", "cache_dir"), "hosts": HOSTS, "sync": _ROUNDS, "storage": _DISK}
     lacks: ClassVar = {
@@ -149,7 +149,7 @@ class Words(Task):
         return RoundAgreement.of(spec.hosts, spec.sync)
 
     def read(self, spec: RunSpec, hooks: Hooks) -> SequenceData | None:
-        from any2vec.data.graph.opening import open_graph
+        from any2vec.data.graph.reader import open_graph
         from any2vec.embeddings import Embeddings
         from any2vec.machine import usable_cores
         from any2vec.tasks.words.prepare import graph_facts, prepare
@@ -203,7 +203,7 @@ class Words(Task):
         return SequenceProgram(request, prepared, data.init, transport)
 
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
-        from any2vec.data.graph.opening import open_graph
+        from any2vec.data.graph.reader import open_graph
 
         try:
             return replace(spec, data=file_names(spec.data))
