@@ -11,18 +11,65 @@ import re
 import sys
 import sysconfig
 import time
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from any2vec._version import __version__
-from any2vec.data.catalogue.sets import SETS
-from any2vec.data.catalogue.sources import DataSet, SourceFile
 from any2vec.data.io.storage import storage_errors
 from any2vec.errors import DataError, InputError
+
+_GITHUB = "https://raw.githubusercontent.com"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceFile:
+    """One file with its exact address and content."""
+
+    name: str
+    address: str
+    num_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSet:
+    """One public set. `files` holds those that may be fetched and checked; `where` says how to get the rest."""
+
+    name: str
+    family: str
+    what: str
+    licence: str
+    cite: str = ""
+    where: str = ""
+    files: tuple[SourceFile, ...] = ()
+
+    @property
+    def is_downloadable(self) -> bool:
+        return bool(self.files)
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the files that can be fetched."""
+        return sum(file.num_bytes for file in self.files)
+
+
+def _read_sets() -> tuple[DataSet, ...]:
+    """The sets of sets.toml."""
+    found = tomllib.loads((Path(__file__).parent / "sets.toml").read_text("utf-8"))["sets"]
+    return tuple(DataSet(**{**one, "files": tuple(_github(*file) for file in one.get("files", ()))}) for one in found)
+
+
+def _github(repository: str, commit: str, path: str, num_bytes: int, sha256: str) -> SourceFile:
+    """A file of a GitHub repository ("owner/name") at a commit, under its own name."""
+    address = f"{_GITHUB}/{repository}/{commit}/{path}"
+    return SourceFile(name=path.rpartition("/")[2], address=address, num_bytes=num_bytes, sha256=sha256)
+
 
 _WORD = re.compile(r"[a-z_][a-z0-9_]*|[0-9]+")
 _SENTENCE_END = re.compile(r"(?<=[.!?:;])\s+|\n\s*\n")
@@ -102,7 +149,7 @@ def _imported_modules(path: Path) -> Iterator[str]:
                 statements += inner if isinstance(inner, list) else ()
 
 
-CATALOGUE: dict[str, DataSet] = {one.name: one for one in SETS}
+CATALOGUE: dict[str, DataSet] = {one.name: one for one in _read_sets()}
 """every set that any2vec knows, by name"""
 
 _BLOCK = 1 << 16
