@@ -27,7 +27,6 @@ from any2vec.kernels.common.alias import build_alias
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.models.stream.skipgram import StreamedSkipGram
 from any2vec.models.stream.token_batch import GAP, TokenBatch
-from any2vec.plan.cost.stream_traffic import dense_bytes, sparse_bytes
 from any2vec.plan.order.roles import StreamRoles
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.drivers.dense_batches import DenseBatches
@@ -39,6 +38,7 @@ from any2vec.tasks.stream.hosts.dealer import DealtLearner
 from any2vec.tasks.stream.hosts.trainer import dealt_parts
 from any2vec.train.loop import run
 from any2vec.types import Stats, Work
+from benchmarks.streams.traffic_formula import dense_bytes, sparse_bytes
 
 WINDOW, NEGATIVES = 5, 10
 """of the system of 2018"""

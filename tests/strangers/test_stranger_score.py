@@ -11,11 +11,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import stranger_packages
+from stranger_packages import STRANGERS, install, run
+from stranger_scores import NUM_TEST, NUM_TRAIN, PLANTED, check_differences, check_learned, check_resumed, package_of
 
 import any2vec
-import stranger_packages
 from any2vec.errors import FormatError
-from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.models.triples.distmult import DistMult
 from any2vec.models.triples.questions import Questions
 from any2vec.models.triples.score import Dense, QueryScore, Score
@@ -26,8 +28,6 @@ from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tasks.triples import table
 from any2vec.train.out_of_core import table_budget
 from spreads import spread
-from stranger_packages import STRANGERS, install, run
-from stranger_scores import NUM_TEST, NUM_TRAIN, PLANTED, check_differences, check_learned, check_resumed, package_of
 
 SMALL: dict[str, Any] = {"dim": 8, "relation_dim": 4, "batch_size": 100}
 

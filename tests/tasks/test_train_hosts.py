@@ -22,10 +22,10 @@ from any2vec.sync.base.copying import put_lists
 from any2vec.sync.base.crew import Crew
 from any2vec.sync.drivers import rounds
 from any2vec.sync.exchange.replicated import Replicated
-from any2vec.train import launch, monitor, run
-from any2vec.train.checkpoint import Checkpoint, load_checkpoint, run_needs, save_checkpoint
 from any2vec.sync.rules.block import Block, Rules
 from any2vec.sync.rules.merges import Sum
+from any2vec.train import launch, monitor, run
+from any2vec.train.checkpoint import Checkpoint, load_checkpoint, run_needs, save_checkpoint
 from any2vec.train.in_memory.program import InMemoryProgram
 from any2vec.train.spec import Request
 from any2vec.types import ProgressLine, Round, Span, Stats, Work

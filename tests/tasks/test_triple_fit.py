@@ -13,7 +13,7 @@ import pytest
 
 import any2vec
 from any2vec.errors import DataError, FormatError, InputError, Interrupted
-from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.models.registry import loaded
 from any2vec.models.triples.config import TRIPLE_MODELS, TripleModel
 from any2vec.models.triples.scorer import RELATION_NAMES, RELATIONS, SEEN_TRIPLES, TripleScorer

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from any2vec.cluster.lone import LoneTransport
 from any2vec.data.triples.triples import TripleReport, Triples
-from any2vec.data.vocab.identifiers import integer_keys
+from any2vec.data.vocab.found_texts import integer_keys
 from any2vec.models.registry import loaded
 from any2vec.models.triples.config import TRIPLE_MODELS
 from any2vec.options.run import RunOptions

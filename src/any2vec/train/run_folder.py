@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from any2vec._version import __version__
-from any2vec.data.io.folder_lock import lock_folder
 from any2vec.data.io.storage import (
     RESULT_FORMAT,
     atomic_file,
     fsync_path,
+    lock_folder,
     remove_of_run,
     storage_errors,
     temporary_beside,

@@ -12,8 +12,8 @@ import numpy as np
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.questions import Questions
 from any2vec.models.triples.score import NO_DENSE, Dense
-from any2vec.models.triples.score_worker import ScoreWorker, make_worker
-from any2vec.models.triples.worker import Negatives, Range, TripleWorker
+from any2vec.models.triples.score_worker import make_worker
+from any2vec.models.triples.worker import Negatives, Range
 from any2vec.models.words.rates import linear_rate
 from any2vec.types import Span, Stats, Work
 

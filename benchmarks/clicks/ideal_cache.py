@@ -15,7 +15,7 @@ import numpy as np
 
 from any2vec.checks import check_whole
 from any2vec.kernels.common.varint import varint_size
-from any2vec.plan.lookahead.lateness import allowed_updates
+from any2vec.plan.lookahead.window import allowed_updates
 
 _UNKNOWN = -1
 _MOST = 1 << 40
