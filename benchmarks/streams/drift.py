@@ -84,8 +84,7 @@ def _followed(size: _Size, half_life: int | None, seed: int) -> dict[str, Any]:
     from any2vec.models.stream.skipgram import StreamedSkipGram
     from any2vec.sources.base.inflow import Inflow
     from any2vec.tasks.stream.batches import Limits, TokenBatches
-    from any2vec.testing.planted_source import PlantedSource
-    from any2vec.testing.planted_stream import PlantedStream
+    from any2vec.testing.planted_stream import PlantedSource, PlantedStream
 
     lines = size.before // WORDS_PER_LINE
     stream = PlantedStream(

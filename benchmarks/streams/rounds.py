@@ -27,17 +27,18 @@ from any2vec.kernels.common.alias import build_alias
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.models.stream.skipgram import StreamedSkipGram
 from any2vec.models.stream.token_batch import GAP, TokenBatch
-from any2vec.plan.cost.stream_traffic import dense_bytes, sparse_bytes
 from any2vec.plan.order.roles import StreamRoles
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.drivers.dense_batches import DenseBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.rules.block import compile_merges
+from any2vec.sync.rules.merges import Sum
 from any2vec.tasks.stream.hosts.dealer import DealtLearner
 from any2vec.tasks.stream.hosts.dealt import dealt_parts
 from any2vec.train.loop import run
 from any2vec.types import Stats, Work
+from benchmarks.streams.traffic_formula import dense_bytes, sparse_bytes
 
 WINDOW, NEGATIVES = 5, 10
 """of the system of 2018"""
@@ -106,7 +107,7 @@ def host(shape: Shape, transport: Transport) -> dict[str, Any] | None:
     start = {name: partial(own.start_values, name) for name in own.tables}
     tables = None
     if shape.sync != "dense":
-        tables = StreamTables(transport, roles, start, (shape.rows, shape.dim), 0, True)
+        tables = StreamTables(transport, roles, start, (shape.rows, shape.dim), 0, Sum)
     driver: Watched | DenseBatches | None = None
     if transport.rank in roles.training:
         if tables is None:

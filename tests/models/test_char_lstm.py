@@ -14,8 +14,8 @@ pytest.importorskip("torch", reason="the character model needs PyTorch")
 import torch
 
 import any2vec
+from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import StreamVocabulary
-from any2vec.data.text.options import TextOptions
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import FormatError, InputError
 from any2vec.makers.char_lstm import CharLstmMaker

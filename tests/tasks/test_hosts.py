@@ -18,8 +18,8 @@ import scipy.sparse
 import any2vec
 from any2vec import errors
 from any2vec.cluster.launch import join
-from any2vec.data.graph.options import GraphOptions
 from any2vec.data.graph.reader import read_graph
+from any2vec.data.options import GraphOptions
 from any2vec.models.words.config import SequenceModel
 from any2vec.models.words.learner import SequenceLearner
 from any2vec.models.words.source import StoredTokens
@@ -262,7 +262,7 @@ def test_inspection_covers_all_that_is_read(model: SequenceModel) -> None:
     )  # fmt: skip
     start, stop = source.boundary(1000), source.boundary(1300)
     marks = {name: np.zeros(300, np.uint8) for name in tables}
-    learner.inspect(1, start, stop, marks["input"], marks["output"])
+    learner.inspect(1, start, stop, marks)
     for name, table in tables.items():
         table.rows[marks[name] == 0] = np.nan
     before = {name: table.rows.copy() for name, table in tables.items()}

@@ -17,7 +17,7 @@ from any2vec.cli.app import app
 from any2vec.cluster.threads import ThreadTransport, run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import FormatError, HostError, InputError, Interrupted, StorageError
-from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.plan.cost.shared_plan import host_moves, plan_shared
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.plan.order.shared_walk import Rounds, SharedWalk
@@ -316,7 +316,6 @@ def test_too_many_hosts() -> None:
 
 def test_what_is_refused(files: tuple[Path, Path], tmp_path: Path) -> None:
     for options, said in (
-        ({"logical_hosts": 2}, "say how much memory each may have, as memory 2GB"),
         (
             {"logical_hosts": 2, "memory": "2GB", "order": "hilbert"},
             "order hilbert is for one host; several hosts have a plan",
@@ -328,7 +327,7 @@ def test_what_is_refused(files: tuple[Path, Path], tmp_path: Path) -> None:
         ),
         (
             {"logical_hosts": 2, "sync": "mean", "memory": "2GB"},
-            r"rotate has no --sync \(sync\): hosts exchange",
+            "sync is for hosts that hold all rows: with memory hosts exchange partitions of one table",
         ),
         ({"link": "1Gbit", "memory": "2GB"}, "--link .* is for several hosts"),
     ):

@@ -16,8 +16,8 @@ from typing import Any
 from any2vec._version import __version__
 from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.errors import FormatError, InputError
-from any2vec.formats.former_checkpoints import UPGRADES
 from any2vec.formats.safetensors_file import check_file, read_arrays, write_arrays
+from any2vec.formats.snapshots import UPGRADES
 from any2vec.types import State
 
 FILE = "checkpoint.safetensors"

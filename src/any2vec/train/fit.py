@@ -27,10 +27,8 @@ from any2vec.types import Progress, Stage
 
 if TYPE_CHECKING:
     from any2vec.data.clicks.schema import ClickSchema
-    from any2vec.data.graph.node_options import NodeOptions
-    from any2vec.data.graph.options import GraphOptions
+    from any2vec.data.options import GraphOptions, NodeOptions, TripleOptions
     from any2vec.data.text.text import TextOptions
-    from any2vec.data.triples.options import TripleOptions
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ def fit(
     task = task_of(config)
     given = {"text": text, "graph": graph, "triples": triples, "nodes": nodes, **(reading or {})}
     if schema is not None:
-        from any2vec.data.clicks.options import ClickReading
+        from any2vec.data.clicks.schema import ClickReading
 
         given["clicks"] = ClickReading(schema=schema)  # type: ignore[arg-type]
     start: Any = Path(init) if isinstance(init, str) else init

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from any2vec._version import __version__
-from any2vec.data.io.folder_lock import lock_folder
 from any2vec.data.io.storage import (
     RESULT_FORMAT,
     atomic_file,
     fsync_path,
+    lock_folder,
     remove_of_run,
     storage_errors,
     temporary_beside,
@@ -38,7 +38,7 @@ _HOSTS = "host-*"
 """folders of a run of several hosts, in which each has its table and its triples"""
 _WHOLE = "meta.json"
 """the result is whole where it is"""
-_ABOUT, _LOG = "run.json", "progress.jsonl"
+ABOUT, _LOG = "run.json", "progress.jsonl"
 _NEW_ABOUT, _NEW_LOG = "run.new.json", "progress.new.jsonl"
 """those of a run that is to replace the result beside them; where the first is, the checkpoint is of that run"""
 _BESIDE = (_LOG, "report.html", "report-map.png", "report-curves.png", "report-monitors.png", "evaluation.jsonl")
@@ -100,7 +100,7 @@ def _filled(out: Path, is_new: bool, resume: bool, settings: dict[str, Any]) -> 
             if not (resume and is_begun(out)):
                 make_way(out)
         replaces = (out / _NEW_ABOUT).exists()
-        write_about(out / (_NEW_ABOUT if replaces else _ABOUT), {"settings": settings})
+        write_about(out / (_NEW_ABOUT if replaces else ABOUT), {"settings": settings})
         yield out / (_NEW_LOG if replaces else _LOG)
     except BaseException:
         with suppress(OSError):
@@ -111,7 +111,7 @@ def _filled(out: Path, is_new: bool, resume: bool, settings: dict[str, Any]) -> 
                 remove_files(out, _NEW_LOG, _NEW_ABOUT)
                 remove_table(out)
                 if not is_whole:
-                    remove_files(out, _ABOUT, *_BESIDE)
+                    remove_files(out, ABOUT, *_BESIDE)
                 if is_new:
                     out.rmdir()
         raise
@@ -129,7 +129,7 @@ def make_way(out: Path) -> None:
         if (out / _WHOLE).exists():
             write_about(out / _NEW_ABOUT, {})
         else:
-            remove_files(out, *_RESULT, _ABOUT, *_BESIDE, _NEW_ABOUT)
+            remove_files(out, *_RESULT, ABOUT, *_BESIDE, _NEW_ABOUT)
         remove_files(out, _NEW_LOG)
         forget_losses(out)
         remove_checkpoint(out / FILE)
@@ -196,7 +196,7 @@ def write_result(
         aside = temporary_beside(out / _STAGING)
         aside.mkdir()
         try:
-            write_about(aside / _ABOUT, {"settings": settings, "summary": summary, "threads": summary["threads"]})
+            write_about(aside / ABOUT, {"settings": settings, "summary": summary, "threads": summary["threads"]})
             for name, part in parts.items():
                 with atomic_file(aside / name) as temporary:
                     part.write(temporary)
@@ -269,7 +269,7 @@ def check_resumable(out: Path, settings: dict[str, Any]) -> None:
         return
     about = out / _NEW_ABOUT
     try:
-        former = json.loads((about if about.exists() else out / _ABOUT).read_text(encoding="utf-8"))["settings"]
+        former = json.loads((about if about.exists() else out / ABOUT).read_text(encoding="utf-8"))["settings"]
         known = {name: former[name] for name in settings}
     except (OSError, ValueError, KeyError, TypeError):
         return
@@ -313,7 +313,7 @@ def open_finished(out: Path, settings: dict[str, Any]) -> tuple[Embeddings, dict
         InputError: it had other settings, or its facts cannot be read.
     """
     try:
-        about = json.loads((out / _ABOUT).read_text(encoding="utf-8"))
+        about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
         former, summary = about["settings"], about["summary"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{out} is no run that can go on ({error}); choose another folder or --overwrite.") from error

@@ -20,7 +20,7 @@ from any2vec.models.clicks.worker import ClickWorker
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.roles import Roles
 from any2vec.tasks.clicks.dense import make_dense
-from any2vec.tasks.clicks.pace import warm_up
+from any2vec.tasks.clicks.planning import warm_up
 from any2vec.tasks.clicks.prepare import PreparedClicks
 from any2vec.tasks.clicks.rows import make_rows, row_optimiser
 from any2vec.train.checkpoint import FILE, note_loss, updates_lost

@@ -20,9 +20,9 @@ import numpy as np
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.models.stream.token_batch import GAP, LinesOf, TokenBatch
 from any2vec.sampling.replay import ReplayBuffer
+from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.inflow import Inflow
-from any2vec.sources.base.line_batch import LineBatch
-from any2vec.sources.base.seen_lines import SeenLines
+from any2vec.sources.base.records import SeenLines
 from any2vec.tasks.stream.line_queue import Cut, LineQueue
 from any2vec.types import State, Stateful, Work
 

@@ -21,7 +21,7 @@ from any2vec.sampling.replay import ReplayBuffer
 from any2vec.sources.apart import open_apart
 from any2vec.sources.base.inflow import Inflow
 from any2vec.sources.base.options import MOST_LINE
-from any2vec.sources.base.seen_lines import SeenLines
+from any2vec.sources.base.records import SeenLines
 from any2vec.sources.base.source import Source
 from any2vec.sources.opening import open_source
 from any2vec.tasks.stream import progress

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from any2vec.data.text.options import TextOptions
+from any2vec.data.options import TextOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.models.stream.config import StreamModel

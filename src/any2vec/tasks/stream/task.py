@@ -39,7 +39,7 @@ class Streams(Task):
         "char-lstm": "vectors of any word from its letters, by an LSTM",
     }
     reading: ClassVar = {
-        "sources": "any2vec.sources.base.options:SourceOptions", "text": "any2vec.data.text.options:TextOptions",
+        "sources": "any2vec.sources.base.options:SourceOptions", "text": "any2vec.data.options:TextOptions",
     }  # fmt: skip
     has: ClassVar = {
         "hosts": (*HOSTS, "servers"), "sync": ("sync", "staleness_bound", "credits"), "storage": ("memory",),
@@ -56,10 +56,13 @@ class Streams(Task):
         "cache": _SERVED,
         "cache_rows": _SERVED,
         "dual": "it has no layers on different hosts",
+        "estimate": "a stream takes the memory that --memory says (by default 1GB), however long it is",
+        "plan": "nobody knows beforehand how many words a stream brings and how fast",
         "order": "rows are held in memory; where that is used up the rarest words go",
     }
     help: ClassVar = {
-        "sync": "sync (in step), async, bounded (by --staleness-bound) or dense (whole tables) [default async]",
+        "sync": "sync (in step), a merge rule such as adasum (likewise), async, bounded (by --staleness-bound) or "
+        "dense (whole tables) [default async]",
         "staleness_bound": "batches ahead of the slowest, 0 or more; default 4",
         "memory": "memory for vectors and vocabulary; the rarest words are dropped when it is full [default 1GB]",
     }
