@@ -1,0 +1,1 @@
+"""Rows about triples, and about tables larger than memory."""

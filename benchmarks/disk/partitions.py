@@ -1,0 +1,156 @@
+"""Rows about what is learned with a quarter of the partitions in memory: beside all in memory, and by staleness."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.bench import Bench
+from benchmarks.disk.triples_quality import FB15K237, triples_of
+from benchmarks.table import Measure, Reading, Row
+
+PARTITIONS, CAPACITY = 64, 16
+"""a quarter of the rows in memory, cut as finely as a budget cuts a large table (plan/order/buffer.py)"""
+SEEDS = (1, 2, 3)
+THREADS = 2
+DIM, EPOCHS = 64, 12
+"""of FB15k-237"""
+ENTITIES, RELATIONS, GROUP, PER_ENTITY = 1_000_000, 2, 20, 10
+"""of the planted graph, and triples for each entity"""
+TESTED = 3000
+"""triples, ranked among all entities for head and tail"""
+PLANTED_DIM, PLANTED_EPOCHS, NEGATIVES = 32, 6, 500
+BOUNDS = (1, 4, 16, 64)
+STALE_DIM, STALE_EPOCHS, STALE_PARTS = 32, 6, ("--partitions", 16, "--capacity", 4)
+
+
+def quality(bench: Bench) -> list[Reading]:
+    """The same model, epochs, threads and seeds; the default order of buckets."""
+    dim, epochs = (8, 1) if bench.quick else (DIM, EPOCHS)
+    train, valid, test = (triples_of(bench, FB15K237.archive, side) for side in ("train", "valid", "test"))
+    given = ("--train", train, "--test", test, "--known", valid, "--dim", dim, "--epochs", epochs)
+    return [
+        _less(bench, "FB15k-237", given, SEEDS[:1] if bench.quick else SEEDS),
+        _less(bench, "planted", _planted(bench), SEEDS[:1] if bench.quick else SEEDS),
+    ]
+
+
+def staleness(bench: Bench) -> list[Reading]:
+    """FB15k-237, two threads; batches are counted by how many others changed rows since they were let in."""
+    dim, epochs = (8, 1) if bench.quick else (STALE_DIM, STALE_EPOCHS)
+    train, valid, test = (triples_of(bench, FB15K237.archive, side) for side in ("train", "valid", "test"))
+    given = ("--train", train, "--test", test, "--known", valid, "--dim", dim, "--epochs", epochs)
+    found = {bound: _run(bench, given, SEEDS[0], "--staleness-bound", bound, *STALE_PARTS) for bound in BOUNDS}
+    bench.runs["staleness by bound"] = found
+    counts = {bound: {int(stale): count for stale, count in one["staleness"].items()} for bound, one in found.items()}
+    above = sum(count for bound, one in counts.items() for stale, count in one.items() if stale >= bound)
+    most = ", ".join(f"{bound}: {max(one)}" for bound, one in counts.items())
+    mean = ", ".join(
+        f"{bound}: {sum(stale * count for stale, count in one.items()) / sum(one.values()):.2f}"
+        for bound, one in counts.items()
+    )
+    ranks = {bound: one["mrr"] for bound, one in found.items()}
+    loss = max(ranks[BOUNDS[0]] - mrr for mrr in ranks.values())
+    return [
+        Reading(
+            value=above, text=f"{above} of {sum(map(_total, counts.values())):,} batches; stalest {most}; mean {mean}"
+        ),
+        Reading(value=loss, text=", ".join(f"{bound}: {mrr:.4f}" for bound, mrr in ranks.items())),
+    ]
+
+
+_PARTS = ("--partitions", PARTITIONS, "--capacity", CAPACITY)
+
+
+def _less(bench: Bench, name: str, given: Sequence[object], seeds: Sequence[int]) -> Reading:
+    """MRR in memory less that with partitions, seed by seed."""
+    found = {
+        side: [_run(bench, given, seed, *more) for seed in seeds]
+        for side, more in (("in memory", ()), ("partitions", _PARTS))
+    }
+    bench.runs[name] = found
+    whole, parts = ([one["mrr"] for one in side] for side in found.values())
+    less = [one - other for one, other in zip(whole, parts, strict=True)]
+    error = statistics.stdev(less) / len(less) ** 0.5 if len(less) > 1 else float("nan")
+    seconds = [statistics.fmean(one["train_seconds"] for one in side) for side in found.values()]
+    text = (
+        f"{statistics.fmean(less):+.4f} (standard error {error:.4f}, {len(less)} seeds): "
+        f"{statistics.fmean(whole):.4f} in memory, {statistics.fmean(parts):.4f} with partitions, order "
+        f"{found['partitions'][0]['order']}; {seconds[0]:.0f} and {seconds[1]:.0f} s"
+    )
+    return Reading(value=statistics.fmean(less), text=text)
+
+
+def _run(bench: Bench, given: Sequence[object], seed: int, *more: object) -> dict[str, object]:
+    folder = bench.scratch("partitions-quality")
+    folder.mkdir(exist_ok=True)
+    return bench.ours(
+        "any2vec_partitions.py", *given, "--seed", seed, "--threads", THREADS, "--folder", folder, *more
+    ).result  # fmt: skip
+
+
+def _planted(bench: Bench) -> tuple[object, ...]:
+    entities = 1_000 if bench.tiny else 20_000 if bench.quick else ENTITIES
+    number, tested = PER_ENTITY * entities, TESTED // 30 if bench.tiny else TESTED
+    train = bench.made(f"planted-{entities}.tsv", lambda target: write_planted(target, entities, 0, number))
+    test = bench.made(
+        f"planted-{entities}.test.tsv", lambda target: write_planted(target, entities, number, number + tested)
+    )
+    epochs = 1 if bench.quick else PLANTED_EPOCHS
+    return (
+        "--train", train, "--test", test, "--dim", PLANTED_DIM, "--epochs", epochs, "--num-negatives", NEGATIVES,
+    )  # fmt: skip
+
+
+def write_planted(target: Path, entities: int, start: int, stop: int) -> None:
+    """Triples [start, stop) of the planted graph, as text."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    from any2vec.testing.planted_triples import PlantedTriples
+
+    found = PlantedTriples(entities=entities, relations=RELATIONS, group=GROUP).triples(start, stop)
+    table = pa.table(dict(zip(("head", "relation", "tail"), found.T, strict=True)))
+    csv.write_csv(table, target, csv.WriteOptions(include_header=False, delimiter="\t"))
+
+
+def _total(counts: dict[int, int]) -> int:
+    return sum(counts.values())
+
+
+_SHAPE = f"{CAPACITY} of {PARTITIONS} partitions in memory"
+ROWS = (
+    Row(
+        name="quality",
+        measures=(
+            Measure(
+                name=f"FB15k-237, ComplEx, dim {DIM}, {EPOCHS} epochs: test MRR in memory less that with {_SHAPE}, "
+                f"mean of {len(SEEDS)} seeds",
+                relation="<=", target=0.005,
+            ),
+            Measure(
+                name=f"planted graph, 1 M entities, 10 M triples, ComplEx, dim {PLANTED_DIM}, {PLANTED_EPOCHS} epochs, "
+                f"{NEGATIVES} negatives: the same, {TESTED} test triples ranked among all entities",
+                relation="<=", target=0.005,
+            ),
+        ),
+        run=quality,
+        minutes=30,
+    ),
+    Row(
+        name="staleness",
+        measures=(
+            Measure(
+                name=f"FB15k-237, {THREADS} threads: batches staler than the bound, of {', '.join(map(str, BOUNDS))}",
+                relation="<=", wording="none",
+            ),
+            Measure(
+                name=f"test MRR by bound, dim {STALE_DIM}, {STALE_EPOCHS} epochs: the most lost against bound 1",
+                relation="",
+            ),
+        ),
+        run=staleness,
+        minutes=3,
+    ),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Rows about many hosts."""

@@ -1,0 +1,26 @@
+"""The table of many hosts: one program on logical hosts, processes, torchrun and Ray."""
+
+from __future__ import annotations
+
+from benchmarks.hosts import accuracy as hosts_accuracy
+from benchmarks.hosts import agreements as hosts_agreements
+from benchmarks.hosts import distributed_walks as travel
+from benchmarks.hosts import exact as hosts_exact
+from benchmarks.hosts import faults as hosts_faults
+from benchmarks.hosts import links as hosts_links
+from benchmarks.hosts import modeled as modelled
+from benchmarks.table import Table
+
+TABLE = Table(
+    name="many-hosts",
+    title="Many hosts: the same result from 32 machines as from one",
+    rows=(
+        *hosts_exact.ROWS,
+        *hosts_accuracy.ROWS,
+        *hosts_links.ROWS,
+        *modelled.ROWS,
+        *hosts_agreements.ROWS,
+        *travel.ROWS,
+        *hosts_faults.ROWS,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Limits set on processes of this machine: memory, disks, processors, networks."""

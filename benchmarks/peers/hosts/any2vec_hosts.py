@@ -1,0 +1,76 @@
+"""any2vec on logical hosts, scored at the end of every epoch. One JSON line: scores by epoch, bytes, rounds, time."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from any2vec_spread import spread_of
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", required=True, help="class of any2vec")
+    parser.add_argument("--options", required=True, help="its options, a JSON object")
+    parser.add_argument("--hosts", default="null", help="options of hosts and sync, a JSON object; null: a plain run")
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--epochs", type=int, required=True)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--wordeval", default="", help="folder of the word sets: score words")
+    parser.add_argument("--labels", default="", help="file of labels: score nodes")
+    args = parser.parse_args()
+
+    import any2vec
+
+    curve: list[dict[str, float]] = []
+
+    def hear(epoch: int, embeddings: Any) -> None:
+        if args.wordeval:
+            curve.append(word_scores(embeddings, Path(args.wordeval)))
+        if args.labels and epoch == args.epochs:
+            curve.append(node_scores(embeddings, args.labels))
+
+    started = time.perf_counter()
+    result = any2vec.fit(
+        getattr(any2vec, args.model)(**json.loads(args.options)), args.data, epochs=args.epochs, threads=args.threads,
+        seed=args.seed, on_epoch=hear, **spread_of(json.loads(args.hosts)),
+    )  # fmt: skip
+    names = (
+        "loss", "items", "hosts", "sync", "scheme", "bits", "rounds", "rounds_per_epoch", "bytes_by_kind",
+        "bytes_by_phase", "agree_share", "rows", "staleness",
+    )  # fmt: skip
+    kept = {name: result.summary[name] for name in names if name in result.summary}
+    print(json.dumps({"curve": curve, "seconds": time.perf_counter() - started} | kept))
+
+
+def word_scores(embeddings: Any, folder: Path) -> dict[str, float]:
+    """The five word measures in points, by name."""
+    from benchmarks.words.text import ANALOGY, MAX_VOCAB, SIMILARITY
+
+    from any2vec.evaluate.words.analogy import evaluate_analogy
+    from any2vec.evaluate.words.similarity import evaluate_similarity
+
+    scores = {name: evaluate_similarity(embeddings, folder / file).mean for name, file in SIMILARITY.items()}
+    scores[ANALOGY] = evaluate_analogy(embeddings, folder / "questions-words.txt", max_vocab=MAX_VOCAB).total.accuracy
+    return {name: 100 * (score or 0.0) for name, score in scores.items()}
+
+
+def node_scores(embeddings: Any, labels: str) -> dict[str, float]:
+    """Micro-F1 in points by share of labelled nodes."""
+    from benchmarks.words.nodes import FRACTIONS, SHUFFLES
+
+    from any2vec.evaluate.graph.nodes import evaluate_nodes
+
+    result = evaluate_nodes(embeddings, labels, fractions=FRACTIONS, shuffles=SHUFFLES, seed=1, known_counts=True)
+    return {f"{score.fraction:.0%}": 100 * score.micro_f1 for score in result.scores}
+
+
+if __name__ == "__main__":
+    import sys
+
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+    main()

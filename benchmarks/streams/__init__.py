@@ -1,0 +1,1 @@
+"""Rows about text that never ends."""

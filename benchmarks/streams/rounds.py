@@ -1,0 +1,184 @@
+"""One host of rounds of made-up batches: `python -m benchmarks.streams.rounds SHAPES`, started as torchrun would.
+
+Rank 0 deals batches of Zipf words to the other ranks, which train them as trainers of a stream do, on tables of V rows,
+one shape after the other. SHAPES is a JSON list of lists, the fields of `Shape`. A line of JSON for each tells the
+seconds of its rounds, and bytes as counted and as the formula has them.
+
+Legend: V rows of a table, T tokens.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from any2vec.cluster.counters import Counters
+from any2vec.cluster.dealer import Dealer, Hand
+from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.kernels.common.alias import build_alias
+from any2vec.models.stream.config import StreamSkipGram
+from any2vec.models.stream.skipgram import StreamedSkipGram
+from any2vec.models.stream.token_batch import GAP, TokenBatch
+from any2vec.plan.cost.stream_traffic import dense_bytes, sparse_bytes
+from any2vec.plan.order.roles import StreamRoles
+from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.sync.drivers.dense_batches import DenseBatches
+from any2vec.sync.drivers.served_batches import ServedBatches
+from any2vec.sync.drivers.stream_tables import StreamTables
+from any2vec.sync.rules.block import compile_merges
+from any2vec.sync.rules.merges import Sum
+from any2vec.tasks.stream.hosts.dealer import DealtLearner
+from any2vec.tasks.stream.hosts.trainer import train_dealt
+from any2vec.types import Stats
+
+WINDOW, NEGATIVES = 5, 10
+"""of the system of 2018"""
+LINE = 20
+TRAINING = ("pull", "push", "tick", "reduce", "broadcast")
+"""phases of what the trainers' agreement sends; the batches themselves are apart"""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is measured."""
+
+    rows: int
+    dim: int
+    tokens: int
+    """of a batch"""
+    rounds: int
+    sync: str
+    """sync or dense"""
+    servers: int = 0
+
+
+class Watched(ServedBatches[TokenBatch]):
+    """Adds up what the formula says of its batches."""
+
+    said: Counter[str]
+    touched = 0
+
+    def after(self, work: TokenBatch, stats: Stats) -> None:
+        bounds, transport = np.array(self.tables.bounds), self.tables.client.transport
+        asked, changed = [], []
+        for name, rows in self._rows.items():
+            is_changed = (self.here[name][rows] != self._start[name]).any(axis=1)
+            asked.append(np.diff(np.searchsorted(self._places[name], bounds)).tolist())
+            changed.append(np.diff(np.searchsorted(self._places[name][is_changed], bounds)).tolist())
+            self.touched += len(rows)
+        sizes = np.diff(bounds).tolist()
+        self.said.update(sparse_bytes(asked, changed, sizes, self.tables.shape[1], transport.hosts, transport.rank))
+        super().after(work, stats)
+
+
+def batches(shape: Shape, number: int) -> list[TokenBatch]:
+    """So many batches of words whose counts fall as 1 / rank; all words are born with the first."""
+    rng = np.random.default_rng(1)
+    share_V = 1.0 / np.arange(1, shape.rows + 1)
+    noise = build_alias(share_V**0.75)
+    keep_V = np.full(shape.rows, 2**32, np.uint64)
+    found = []
+    for index in range(number):
+        tokens = rng.choice(shape.rows, shape.tokens, p=share_V / share_V.sum()).astype(np.int32)
+        tokens[LINE - 1 :: LINE] = -1
+        tokens.flags.writeable = False
+        born = np.arange(shape.rows if index == 0 else 0)
+        offset = index * (shape.tokens + GAP)
+        found.append(TokenBatch(index, tokens, offset, born, *noise, keep_V, 1.0, int((tokens >= 0).sum())))
+    return found
+
+
+def host(shape: Shape, transport: Transport) -> dict[str, Any] | None:
+    """The part of one rank; at rank 0 what was measured."""
+    roles = StreamRoles.of(transport.hosts, shape.servers)
+    config = StreamSkipGram(dim=shape.dim, window=WINDOW, num_negatives=NEGATIVES)
+    own = StreamedSkipGram(config, max_rows=shape.rows, threads=1, seed=1)
+    own.compile()
+    compile_merges(shape.dim)
+    start = {name: partial(own.start_values, name) for name in own.tables}
+    tables = None
+    if shape.sync != "dense":
+        tables = StreamTables(transport, roles, start, (shape.rows, shape.dim), 0, Sum)
+    driver: Watched | DenseBatches | None = None
+    if transport.rank in roles.training:
+        if tables is None:
+            driver = DenseBatches(transport, list(roles.training), own.tables)
+        else:
+            driver = Watched(tables, own.tables, own.touch)
+            driver.said = Counter()
+    transport.barrier("ready")
+    transport.counters = Counters()
+    seconds: list[float] = []
+    if driver is not None:
+        train_dealt(Hand(transport, 0), own, driver, False)
+    elif transport.rank == 0:
+        seconds = _deal(shape, transport, DealtLearner(own, Dealer(transport, roles.training, 1), tables, True))
+    if tables is not None:
+        tables.close()
+    own_facts = {
+        "bytes": transport.counters.bytes_by_phase(), "said": getattr(driver, "said", {}),
+        "touched": getattr(driver, "touched", 0),
+    }  # fmt: skip
+    gathered = transport.gather([text_part(json.dumps(own_facts))], "facts")
+    told = [json.loads(text_of(parts[0])) for parts in gathered.values()]
+    transport.barrier("next")  # all servers have ended before another asks
+    return _result(shape, roles, seconds, told) if transport.rank == 0 else None
+
+
+def _deal(shape: Shape, transport: Transport, learner: DealtLearner) -> list[float]:
+    """Seconds of each round: the first is not counted, for kernels are compiled and memory is touched in it."""
+    trainers = len(learner.dealer.peers)
+    made = batches(shape, trainers * (shape.rounds + 1))
+    moments = []
+    for at in range(0, len(made), trainers):
+        for batch in made[at : at + trainers]:
+            learner.run(batch)
+        while learner.dealer.under_way:
+            time.sleep(0.0005)
+            learner.run(TokenBatch(0, np.zeros(0, np.int32), 0))
+        moments.append(time.perf_counter())
+    learner.dealer.close()
+    return [after - before for before, after in itertools.pairwise(moments)]
+
+
+def _result(shape: Shape, roles: StreamRoles, seconds: list[float], told: list[dict[str, Any]]) -> dict[str, Any]:
+    count = roles.trainers * (shape.rounds + 1)
+    counted: Counter[str] = Counter()
+    said: Counter[str] = Counter()
+    for one in told:
+        counted.update({phase: size for phase, size in one["bytes"].items() if phase in TRAINING})
+        said.update(one["said"])
+    if shape.sync == "dense":
+        rounds = dense_bytes(shape.rows, shape.dim, roles.trainers)
+        said.update({phase: (shape.rounds + 1) * size for phase, size in rounds.items()})
+    block = np.diff(contiguous_bounds(shape.rows, max(1, len(roles.row_owners)))).tolist()
+    return asdict(shape) | {
+        "trainers": roles.trainers, "seconds": seconds, "counted": dict(counted), "said": dict(said),
+        "bytes_per_batch": sum(counted.values()) / count, "rows_per_batch": sum(one["touched"] for one in told) / count,
+        "block_rows": block, "is_equal": +counted == +said,
+    }  # fmt: skip
+
+
+def main() -> None:
+    from any2vec.cluster.launch.join import join, run_child
+
+    def work() -> None:
+        with join(sys.argv[1]) as transport:
+            for numbers in json.loads(sys.argv[1]):
+                found = host(Shape(*numbers), transport)
+                if found is not None:
+                    print(json.dumps(found), flush=True)
+
+    run_child(work)
+
+
+if __name__ == "__main__":
+    main()

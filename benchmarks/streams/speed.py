@@ -1,0 +1,207 @@
+"""Rows about a stream on one machine: how good and how fast it is beside the batch trainer, its memory, and kills."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from benchmarks.bench import Bench
+from benchmarks.table import Measure, Reading, Row, number, ratio_reading
+from benchmarks.words.text import MODEL, RATE, SCORES, SEEDS, scores, warm_up
+
+STREAM_MODEL = (*MODEL, "--memory", "1GB", "--overwrite")
+BETTER_RATE = 0.075
+"""of the batch trainer with one epoch: three times its default"""
+EARLY, LATE = 20_000_000, 200_000_000
+"""words behind which the memory is looked at"""
+KILLS = 20
+LONGEST = 2.0
+"""seconds that a run is left alone behind its first checkpoint, at most"""
+
+
+def quality(bench: Bench) -> list[Reading]:
+    """Means of the five scores, seed by seed: the stream over the batch trainer with one epoch."""
+    from any2vec.embeddings import Embeddings
+
+    sides: dict[str, dict[str, list[float]]] = {}
+    for seed in _seeds(bench):
+        found = {
+            "stream": _stream(bench, seed, threads=2)[0],
+            "batch": _batch(bench, seed, threads=2, rate=RATE)[0],
+            "batch, a better rate": _batch(bench, seed, threads=2, rate=("--learning-rate", BETTER_RATE))[0],
+        }
+        for side, folder in found.items():
+            for name, score in scores(bench, Embeddings.load(folder)).items():
+                sides.setdefault(side, {}).setdefault(name, []).append(score)
+    bench.runs["scores"] = sides
+    means = {side: fmean(fmean(found[name]) for name in SCORES) for side, found in sides.items()}
+    ours = means["stream"]
+    return [
+        Reading(value=ours / other, text=f"{ours / other:.3f}×; {ours:.2f} / {side} {other:.2f} points")
+        for side, other in means.items()
+        if side != "stream"
+    ]
+
+
+def speed(bench: Bench) -> list[Reading]:
+    """Words of the text a second while lines are read, encoded and trained, over those of training alone."""
+    warm_up(bench, "skipgram")
+    _stream(bench, 1, threads=1, words=100_000)
+    found: dict[str, dict[str, list[float]]] = {}
+    for threads in (1, 2):
+        sides = found.setdefault(f"{threads} threads", {"stream": [], "batch": []})
+        for seed in _seeds(bench):
+            sides["stream"].append(_stream(bench, seed, threads)[1])
+            sides["batch"].append(_batch(bench, seed, threads, RATE)[1])
+    bench.runs["words_per_s"] = found
+    return [ratio_reading(sides["stream"], sides["batch"], "words/s", peer="batch") for sides in found.values()]
+
+
+def memory(bench: Bench) -> list[Reading]:
+    """Of one process, looked at each second."""
+    early, late = (EARLY // 100, LATE // 100) if bench.quick else (EARLY, LATE)
+    told = bench.ours("any2vec_stream_memory.py", "--early", early, "--late", late).result
+    bench.runs["memory"] = told
+    resident = [told["resident_bytes"][when] / 1e6 for when in ("early", "late")]
+    words = f"{told['types_seen'] / told['max_types']:.0f} times as many words as are counted"
+    repeats = f"{told['repeats']:,} lines came again, {told['duplicates']:,} of them within the window"
+    return [
+        Reading(
+            value=resident[1] / resident[0],
+            text=f"{resident[1] / resident[0]:.3f}×; {resident[1]:.0f} / {resident[0]:.0f} MB, {words}; {repeats}; "
+            f"{number(told['words_per_s'])} words/s",
+        ),
+    ]
+
+
+def kills(bench: Bench) -> list[Reading]:
+    """`any2vec stream` killed with -9 at random moments and resumed; then the ids and vectors are looked at."""
+    from any2vec.embeddings import Embeddings
+
+    text, times = bench.words(), 2 if bench.quick else KILLS
+    lines = len(text.read_bytes().splitlines())
+    whole, killed = bench.scratch("stream-whole"), bench.scratch("stream-killed")
+    bench.any2vec("stream", "skipgram", text, "--out", whole, *_kill_options(), "--overwrite")
+    draw, done = random.Random(1), 0
+    bench.any2vec("stream", "skipgram", text, "--out", killed, *_kill_options(), "--overwrite", "--steps", 1)
+    for _ in range(times):
+        done += _killed(bench, text, killed, lines / (40 * times), draw.uniform(0, LONGEST))
+    bench.any2vec("stream", "skipgram", text, "--out", killed, *_kill_options(), "--resume")
+    ids = [(folder / "trained.ids").read_text().splitlines() for folder in (whole, killed)]
+    count = Counter(ids[1])
+    wrong = sum(many - 1 for many in count.values()) + len(set(ids[0]) ^ set(count))
+    ours, theirs = (Embeddings.load(folder) for folder in (killed, whole))
+    alike = list(ours.keys) == list(theirs.keys) and np.array_equal(ours.vectors, theirs.vectors)
+    bench.runs["kills"] = {"kills": done, "lines": len(ids[0]), "wrong": wrong, "alike": alike}
+    return [
+        Reading(value=wrong, text=f"{wrong} of {len(ids[0]):,} lines, {done} kills"),
+        Reading(value=0.0 if alike else 1.0, text="the same bits" if alike else "other vectors"),
+    ]
+
+
+def _kill_options() -> tuple[object, ...]:
+    return (
+        "--dim", 50, "--threads", 1, "--linger", 0, "--log-ids", "--memory", "300MB",
+        "--checkpoint-seconds", 0.2, "--snapshot-seconds", 1, "--quiet",
+    )  # fmt: skip
+
+
+def _killed(bench: Bench, text: Path, out: Path, rate: float, delay: float) -> bool:
+    """Whether a run that goes on was killed, behind a checkpoint of its own, before it was over."""
+    file = out / "checkpoint.safetensors"
+    before = file.stat().st_mtime_ns
+    command = [sys.executable, "-m", "any2vec", "stream", "skipgram", text, "--out", out, *_kill_options(), "--resume"]
+    process = subprocess.Popen(
+        [*map(str, command), "--rate", str(rate)], env=os.environ | {"ANY2VEC_CACHE": str(bench.cache)},
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    while file.stat().st_mtime_ns == before and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    return process.wait() == -signal.SIGKILL
+
+
+def _stream(bench: Bench, seed: int, threads: int, words: int | None = None) -> tuple[Path, float]:
+    """(folder, words of the text a second)."""
+    out = bench.scratch(f"stream-{seed}")
+    limit = () if words is None else ("--words", words)
+    told = bench.any2vec(
+        "stream", "skipgram", bench.words(), "--out", out, *STREAM_MODEL, "--seed", seed,
+        "--threads", threads, *limit,
+    ).result  # fmt: skip
+    return out, float(told["words_per_s"])
+
+
+def _batch(bench: Bench, seed: int, threads: int, rate: tuple[object, ...]) -> tuple[Path, float]:
+    """(folder, words of the text a second: those that are too rare for a vector, too)."""
+    out = bench.scratch(f"batch-{seed}-{rate[1]}")
+    told: dict[str, Any] = bench.any2vec(
+        "train", "skipgram", bench.words(), "--out", out, *MODEL, *rate, "--epochs", 1, "--seed", seed,
+        "--threads", threads, "--overwrite",
+    ).result  # fmt: skip
+    words = bench.once("words of the text", lambda: len(bench.words().read_bytes().split()))
+    return out, words * told["items_per_s"] / told["items"]
+
+
+def _seeds(bench: Bench) -> tuple[int, ...]:
+    return SEEDS[:1] if bench.quick else SEEDS
+
+
+ROWS = (
+    Row(
+        name="streaming-vs-batch",
+        measures=(
+            Measure(
+                name="mean of the five word scores over batch skip-gram with one epoch, text-enwiki2015, 3 seeds",
+                relation=">=", target=0.97, unit="x",
+            ),
+            Measure(
+                name="the same over one epoch of batch skip-gram at learning rate 0.075, better for it", relation="",
+                wording="reported",
+            ),
+        ),
+        run=quality, minutes=5,
+    ),
+    Row(
+        name="stream-speed",
+        measures=(
+            Measure(
+                name="words/s of a stream (read, encoded, trained) over training alone of a text encoded before, "
+                "1 training thread", relation=">=", target=0.7, unit="x",
+            ),
+            Measure(name="the same, 2 training threads on 2 cores", relation=">=", target=0.7, unit="x"),
+        ),
+        run=speed, minutes=6,
+    ),
+    Row(
+        name="stream-memory",
+        measures=(
+            Measure(
+                name="resident memory after 200 M words over after 20 M, words that never stop, repeats beyond the "
+                "window", relation="<=", target=1.05, unit="x",
+            ),
+        ),
+        run=memory, minutes=5,
+    ),
+    Row(
+        name="stream-kills",
+        measures=(
+            Measure(name="lines trained twice or never, 20 kills of one process with -9", relation="<=", target=0),
+            Measure(
+                name="vectors beside those of a run without kills, 1 thread", relation="<=", wording="the same bits"
+            ),
+        ),
+        run=kills, minutes=4,
+    ),
+)  # fmt: skip

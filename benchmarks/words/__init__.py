@@ -1,0 +1,1 @@
+"""Rows about words and graphs on one machine."""

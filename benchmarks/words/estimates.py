@@ -1,0 +1,65 @@
+"""Row about `any2vec estimate`: what it says before a run, beside what the run then took."""
+
+from __future__ import annotations
+
+import os
+
+from benchmarks.bench import Bench
+from benchmarks.table import Measure, Reading, Row
+from benchmarks.words.memory import planted_text
+from benchmarks.words.text import warm_up
+
+MEMORY_SHARE = 0.15
+TIME_SHARE = 0.30
+
+
+def estimate(bench: Bench) -> list[Reading]:
+    """The worst of several runs, memory (peak resident) and time (whole command), as |estimate / run - 1|."""
+    for model in ("skipgram", "cbow"):
+        warm_up(bench, model)
+    words, planted = bench.words(), planted_text(bench)
+    runs = [
+        ("enwiki, skip-gram", ["skipgram", words, "--dim", 100, "--epochs", 1, "--threads", 1]),
+        ("enwiki, CBOW", ["cbow", words, "--dim", 200, "--epochs", 1, "--threads", 2]),
+        ("planted, skip-gram", ["skipgram", planted, "--dim", 200, "--epochs", 1, "--threads", 2]),
+    ]
+    if not bench.quick:
+        walks = ["--walks-per-node", 10, "--walk-length", 40, "--epochs", 2, "--threads", 2]
+        runs.append(("PPI, node2vec", ["node2vec", bench.edges("ppi"), "--p", 0.25, "--q", 0.25, *walks]))
+    memory, seconds = [], []
+    for name, job in runs:
+        bench.forget_input()
+        said = bench.any2vec("estimate", *job).result
+        os.sync()  # what the run before has left to write is not this run's time
+        did = bench.any2vec("train", *job, "--out", bench.scratch("any2vec-estimate"), "--overwrite").result
+        memory.append((said["memory_bytes"] / did["peak_rss_bytes"] - 1, name))
+        seconds.append((said["seconds"] / did["seconds"] - 1, name))
+        bench.runs[name] = {
+            "estimate": {key: said[key] for key in ("memory_bytes", "seconds", "memory", "time")},
+            "run": {key: did[key] for key in ("peak_rss_bytes", "seconds", "train_seconds", "compile_seconds")},
+        }
+    return [_worst(memory), _worst(seconds)]
+
+
+def _worst(errors: list[tuple[float, str]]) -> Reading:
+    error, name = max(errors, key=lambda one: abs(one[0]))
+    shown = ", ".join(f"{other} {value:+.0%}" for value, other in errors)
+    return Reading(value=abs(error), text=f"{error:+.0%} at worst ({name}); {shown}")
+
+
+ROWS = (
+    Row(
+        name="estimate",
+        measures=(
+            Measure(
+                name="estimated memory against the run's peak",
+                relation="<=",
+                target=MEMORY_SHARE,
+                wording="within ±15 %",
+            ),
+            Measure(name="estimated time against the run's", relation="<=", target=TIME_SHARE, wording="within ±30 %"),
+        ),
+        run=estimate,
+        minutes=4,
+    ),
+)

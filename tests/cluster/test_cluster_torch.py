@@ -1,0 +1,199 @@
+"""Processes as hosts, over torch.distributed: the same result as logical hosts, and every fault names its rank."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from any2vec.cluster.launch import join as launch
+from any2vec.cluster.launch import meeting
+from any2vec.cluster.launch.processes import run_processes
+from any2vec.cluster.threads import run_logical
+from any2vec.errors import HostError, InputError
+from found_by_children import python_path
+from host_programs import bsp, summary
+
+torch = pytest.importorskip("torch", reason="hosts as processes need torch (the extra any2vec[hosts])")
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="hosts as processes need POSIX")
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where each host notes (rank, error's class, message); afterwards no temporary folder may be left."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setenv("PYTHONPATH", python_path())
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    path = tmp_path / "notes"
+    path.touch()
+    monkeypatch.setenv("NOTES", str(path))
+    yield path
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def run(hosts: int, **settings: Any) -> Any:
+    lines: list[str] = []
+    run_processes(hosts, "host_programs", json.dumps(settings), lines.append)
+    return json.loads(lines[-1])
+
+
+def fail(notes: Path, hosts: int, **settings: Any) -> tuple[str, dict[int, tuple[str, str]]]:
+    """(the launcher's error, rank -> what the survivor there was told) of a program that fails."""
+    with pytest.raises(HostError) as caught:
+        run(hosts, program="fault", **settings)
+    told = [json.loads(line) for line in notes.read_text().splitlines()]
+    return str(caught.value), {rank: (kind, text) for rank, kind, text in told}
+
+
+def test_processes_and_logical_hosts_compute_the_same_with_the_same_bytes(notes: Path) -> None:
+    expected = run_logical(3, lambda transport: summary(transport, bsp(transport)))
+    assert run(3, program="bsp") == json.loads(json.dumps(expected))
+
+
+@pytest.mark.parametrize("size", [(1 << 22) * 3 + 5, 1 << 22, 1 << 16, (1 << 16) - 200, 1])
+def test_a_long_message_travels_array_by_array_and_in_chunks(size: int, notes: Path) -> None:
+    assert run(2, program="large", size=size) == [1]
+
+
+def test_kill_9(notes: Path) -> None:
+    error, told = fail(notes, 4, fault="kill")
+    assert error == "Rank 3 was killed by SIGKILL, perhaps for memory."
+    assert told.keys() == {0, 1, 2}
+    assert all(text.startswith("Rank 3 is gone") for _, text in told.values())
+
+
+def test_sigstop(notes: Path) -> None:
+    error, told = fail(notes, 3, fault="stop", silence=2)
+    assert error.startswith("Rank 2 has been silent for ") and "its process is stopped" in error
+    assert told.keys() == {0, 1}
+    assert all(text.startswith("Rank 2 has been silent") for _, text in told.values())
+
+
+def test_a_host_that_raises(notes: Path) -> None:
+    error, told = fail(notes, 3, fault="raise")
+    assert error == "Rank 2 failed: ZeroDivisionError: no more rows"
+    assert told == dict.fromkeys((0, 1), ("HostError", error))
+
+
+def test_a_host_that_leaves_without_a_word(notes: Path) -> None:
+    error, told = fail(notes, 2, fault="leave")
+    assert error.startswith("Rank 1 is gone") and told.keys() == {0}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "fault", "sentence"),
+    [(2, "head", "Rank 1 sent what is no message"), (3, "body", "A message from rank 2 arrived damaged")],
+    ids=["head", "body"],
+)
+def test_a_damaged_message(notes: Path, hosts: int, fault: str, sentence: str) -> None:
+    """MessageError where it arrived; every host learns of it, also the sender."""
+    error, told = fail(notes, hosts, fault=fault)
+    assert sentence in error and told.keys() == set(range(hosts))
+    assert "MessageError" in {kind for kind, _ in told.values()}
+    assert all(sentence in text for _, text in told.values())
+
+
+@pytest.mark.parametrize(
+    ("hosts", "fault", "sentence"),
+    [(3, "job", "Rank 2 has job 'other' and rank 0 has 'job'"), (2, "version", "Rank 1 has any2vec '0.0.0'")],
+    ids=["job", "version"],
+)
+def test_hosts_that_disagree(notes: Path, hosts: int, fault: str, sentence: str) -> None:
+    error, told = fail(notes, hosts, fault=fault)
+    assert error.startswith(sentence)
+    assert told == dict.fromkeys(range(hosts), ("JobError", error))
+
+
+def test_a_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """WORLD_SIZE=1, as `torchrun --nproc-per-node 1` sets it."""
+    place(monkeypatch, RANK="0", WORLD_SIZE="1")
+    with launch.join("job") as transport:
+        transport.barrier()
+        assert transport.exchange({}, "x") == {} and transport.last_heard() == {}
+
+
+@pytest.mark.parametrize(
+    ("variables", "error", "sentence"),
+    [
+        ({"RANK": "0"}, HostError, "Rank 0 waited 1 s and not all of the 2 hosts came"),
+        ({"RANK": "1"}, HostError, "Rank 1 could not reach rank 0 at 127.0.0.1:{port} in 1 s"),
+        ({"RANK": "1", "MASTER_PORT": ""}, InputError, "Rank 1 has no valid meeting point"),
+        ({"RANK": "0", "taken": "yes"}, InputError, "Port {port} (MASTER_PORT) is in use on the machine of rank 0"),
+    ],
+    ids=["alone", "nobody there", "no port", "port in use"],
+)
+def test_hosts_that_do_not_meet(
+    variables: dict[str, str], error: type[Exception], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As under torchrun."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = str(listener.getsockname()[1])
+        if "taken" in variables:
+            listener.listen()
+        else:
+            listener.close()
+        place(monkeypatch, **({"WORLD_SIZE": "2", "MASTER_PORT": port} | variables))
+        with pytest.raises(error) as caught:
+            launch.join("job", patience=1)
+    assert str(caught.value).startswith(sentence.format(port=port))
+
+
+def test_an_unreachable_address_is_one_line() -> None:
+    """No stack of C++ around it: torch's own log is off."""
+    code = "from any2vec.cluster.launch import join as launch; launch.run_child(lambda: launch.join('job', patience=1))"
+    place = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "no.such.host.invalid", "MASTER_PORT": "29500"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | place, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2 and done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Rank 1 could not reach rank 0 at no.such.host.invalid:29500 in 1 s")
+
+
+def test_a_restarted_job_does_not_meet_its_past() -> None:
+    """`torchrun --max-restarts` keeps the store: what the attempts before have written there misleads nobody.
+
+    In the first attempt only rank 1 came, and died; in the others all came, rank 2 late.
+    """
+    common = torch.distributed.HashStore()
+    common.set_timeout(timedelta(seconds=30))
+    common.set("any2vec/call/1", "a word of the past")
+
+    def common_word(attempt: int, rank: int) -> str:
+        time.sleep(0.2 * (rank == 2))
+        store = meeting.fresh(common, rank, 3, 30)
+        assert not store.check([f"address/{rank}"])
+        store.set(f"address/{rank}", "here")
+        if rank == 0:
+            store.set("word", f"attempt {attempt}")
+        return store.get("word").decode()
+
+    for attempt in range(2, 5):
+        with ThreadPoolExecutor(3) as pool:
+            assert set(pool.map(common_word, [attempt] * 3, range(3))) == {f"attempt {attempt}"}
+
+
+def test_rank_0_names_who_did_not_come() -> None:
+    common = torch.distributed.HashStore()
+    common.set("any2vec/call/1", "a word of the past")
+    with pytest.raises(HostError, match="Rank 1 did not come within"):
+        meeting.fresh(common, 0, 3, 0.1)
+
+
+def place(monkeypatch: pytest.MonkeyPatch, **variables: str) -> None:
+    """Make this process a host."""
+    for name, value in ({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"} | variables).items():
+        monkeypatch.setenv(name, value)

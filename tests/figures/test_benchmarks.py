@@ -1,0 +1,364 @@
+"""Verdicts, rendering and history of the benchmarks, on planted numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from benchmarks import bench as workbench
+from benchmarks import pages, results, run, source_code
+from benchmarks.bench import Bench
+from benchmarks.clicks import curves as clicks_curves
+from benchmarks.hosts import curves
+from benchmarks.streams import pip
+from benchmarks.table import (
+    Measure,
+    NotMeasuredError,
+    Reading,
+    Row,
+    RowError,
+    Table,
+    exit_code,
+    failed,
+    figures,
+    markdown,
+    missing,
+    plain,
+    quality_readings,
+    ratio_reading,
+    standard_error,
+)
+from benchmarks.words.memory import write_planted
+from benchmarks.words.roofline import count_work
+
+from any2vec.errors import InputError
+
+SPEED = Measure(name="words/s over gensim", relation=">=", target=8, unit="x")
+MEMORY = Measure(name="peak over gensim's", relation="<=", target=1.25, unit="x")
+
+
+def row_of(*measures: Measure, readings: tuple[Reading, ...] = ()) -> Row:
+    return Row(name="planted", measures=measures, run=lambda bench: list(readings), minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("measure", "value", "expected"),
+    [
+        (SPEED, 8.0, "pass"),
+        (SPEED, 7.99, "short"),
+        (SPEED, math.nan, "short"),
+        (MEMORY, 1.25, "pass"),
+        (MEMORY, 1.26, "short"),
+        (MEMORY, math.inf, "short"),
+        (Measure(name="share", relation="", wording="reported"), 0.1, "reported"),
+        (Measure(name="share", relation="", wording="reported"), math.nan, "short"),
+    ],
+)
+def test_verdict_compares_with_the_target(measure: Measure, value: float, expected: str) -> None:
+    (line,) = figures(row_of(measure), [Reading(value=value, text="x")])
+    assert line.verdict == expected
+    assert exit_code([line]) == (1 if expected == "short" else 0)
+
+
+def test_every_measure_needs_a_reading() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        figures(row_of(SPEED, MEMORY), [Reading(value=9, text="9")])
+
+
+def test_quick_lines_are_not_judged_and_missing_ones_fail() -> None:
+    quick = figures(row_of(SPEED), [Reading(value=0.1, text="0.1×")], quick=True)
+    assert [line.verdict for line in quick] == ["quick"]
+    assert exit_code(quick) == 0
+    absent = missing(row_of(SPEED, MEMORY), "pip could not\n make it")
+    assert [line.verdict for line in absent] == ["not measured: pip could not make it"] * 2
+    assert exit_code(quick + absent) == 1
+    assert exit_code([]) == 1
+
+
+def test_ratio_is_the_median_of_pairs() -> None:
+    reading = ratio_reading([30.0, 10.0, 80.0], [10.0, 10.0, 10.0], "words/s")
+    assert reading.value == 3.0
+    assert "(1–8, 3 pairs)" in reading.text
+
+
+def test_quality_targets_follow_the_rule() -> None:
+    ours = {"a": [50.0, 50.0, 50.0], "b": [60.0, 60.0, 60.0]}
+    theirs = {"a": [50.4, 50.4, 50.4], "b": [59.0, 61.0, 63.0]}
+    mean, a, b = quality_readings(ours, theirs, ["a", "b"])
+    assert mean.value == 55.0
+    assert mean.target == pytest.approx((50.4 + 61) / 2 - 0.3)
+    assert a.target == pytest.approx(50.4 - 0.5)  # no spread: half a point
+    error = math.sqrt(4 / 3)  # variance 4 over 3 seeds, ours has none
+    assert standard_error(ours["b"], theirs["b"]) == pytest.approx(error)
+    assert b.target == pytest.approx(61 - 2 * error)
+    row = row_of(*(Measure(name=name, relation=">=", wording="rule") for name in ("mean", "a", "b")))
+    assert [line.verdict for line in figures(row, [mean, a, b])] == ["short", "pass", "pass"]
+
+
+def test_tables_show_every_line() -> None:
+    lines = figures(row_of(SPEED, MEMORY), [Reading(value=9, text="9×"), Reading(value=2, text="2×|3×")])
+    text = plain(lines)
+    assert text.splitlines()[0].split() == ["row", "measure", "target", "figure", "verdict"]
+    assert "≥ 8×" in text and "≤ 1.25×" in text
+    marked = markdown(lines, ["Measured here."]).splitlines()
+    assert marked[2] == "| planted | words/s over gensim | ≥ 8× | 9× | pass |"
+    assert "2×\\|3×" in marked[3]
+    assert marked[-1] == "Measured here."
+
+
+def test_the_order_of_pip() -> None:
+    scaled = {"optimum": 0.9, "trained": 0.95, "zero": 1.0}
+    sides = {name: pip.Judged(2 * value, value, {}) for name, value in scaled.items()}
+    order, as_is = pip._orders(sides)
+    assert order.value == 1.0 and as_is.value == 1.9 and "optimum 1.8" in as_is.text
+    sides["zero"] = pip.Judged(1.0, 0.94, {})
+    assert pip._orders(sides)[0].value == 0.0
+
+
+def test_history_merges_by_row(tmp_path: Path) -> None:
+    table = Table(
+        name="planted", title="", rows=(row_of(SPEED), Row(name="b", measures=(MEMORY,), run=list, minutes=1))
+    )
+    good, better = (figures(table.rows[0], [Reading(value=value, text=f"{value}×")]) for value in (9, 10))
+    stored = results.load("planted", tmp_path)
+    for lines in (good, better):
+        stored = results.merged(stored, {"planted": results.entry(lines, {"raw": [1.0]}, 3.0, 0.1)})
+        results.save("planted", stored, tmp_path)
+    stored = results.load("planted", tmp_path)
+    assert len(stored["rows"]["planted"]) == 2
+    shown = results.latest(table, stored)
+    assert [line.figure for line in shown] == ["10×", "–"]
+    assert shown[1].verdict == "not measured: not yet run"
+    sentence, older = results.provenance(table, stored)
+    assert older.startswith("† ") and older.endswith("code not known).")
+    assert sentence.endswith(": planted.")
+    assert str(Path.home()) not in (tmp_path / "planted.json").read_text()
+
+
+def raising(error: Exception) -> Callable[[Bench], list[Reading]]:
+    """What a row runs that ends with an error."""
+
+    def ends(bench: Bench) -> list[Reading]:
+        raise error
+
+    return ends
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [
+        (NotMeasuredError("no peer"), "not measured: no peer"),
+        (RowError("peer.py ended with code 1: TypeError"), "failed: peer.py ended with code 1: TypeError"),
+        (KeyError("steps"), "failed: KeyError: 'steps'"),
+        (InputError("METIS is missing: pip install it"), "not measured: METIS is missing: pip install it"),
+        (ImportError("No module named 'torch'"), "not measured: No module named 'torch'"),
+        (ImportError("No module named 'any2vec.gone'"), "failed: ImportError: No module named 'any2vec.gone'"),
+    ],
+)
+def test_a_row_without_figures_says_why(error: Exception, verdict: str) -> None:
+    lines, entry = run.measure(Row(name="x", measures=(SPEED,), run=raising(error), minutes=1), Bench(quick=True))
+    assert [line.verdict for line in lines] == [verdict]
+    assert entry["figures"][0]["verdict"] == verdict
+
+
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Runs a table `words-and-graphs` of one row that reads 9x or ends with an error; results go into a folder."""
+    results_of = {name: functools.partial(getattr(results, name), folder=tmp_path) for name in ("load", "save")}
+    for name, function in results_of.items():
+        monkeypatch.setattr(results, name, function)
+    monkeypatch.setattr(results, "commit", lambda: "0" * 40)
+    monkeypatch.setattr(pages, "CHOICE", {"words-and-graphs": {"planted": (0,)}})
+
+    def command(error: Exception | None, *options: str) -> int:
+        row = row_of(SPEED, readings=(Reading(value=9, text="9×"),))
+        if error is not None:
+            row = dataclasses.replace(row, run=raising(error))
+        table = Table(name="words-and-graphs", title="", rows=(row,))
+        monkeypatch.setattr("benchmarks.words.table.TABLE", table)
+        return run.main(["words-and-graphs", *options])
+
+    return command
+
+
+PAGE = "\n".join(
+    f"<!-- {kind} words-and-graphs: begin -->\n<!-- {kind} words-and-graphs: end -->" for kind in ("figures", "choice")
+)
+
+
+def test_pages_show_a_failure_in_place_of_older_figures(planted: Callable[..., int]) -> None:
+    assert planted(None) == 0
+    assert pages.filled(PAGE).count("9×") == 2
+    assert planted(RowError("peer.py ended with code 1")) == 1
+    text = pages.filled(PAGE)
+    (entry,) = results.load("words-and-graphs")["rows"]["planted"][1:]
+    shown = f"| – | failed: peer.py ended with code 1 ({entry['date'][:10]}, commit {entry['commit'][:10]}"
+    assert text.count(shown) == 2 and "9×" not in text and "Measured at" not in text
+    assert planted(None, "--show") == 1
+    assert planted(None) == 0
+    assert pages.filled(PAGE).count("9×") == 2 and "failed" not in pages.filled(PAGE)
+
+
+def test_what_a_machine_lacks_leaves_figures_as_they_are(planted: Callable[..., int]) -> None:
+    assert planted(NotMeasuredError("no peer")) == 1
+    assert pages.filled(PAGE).count("not measured: no peer") == 2
+    assert planted(None) == 0
+    assert planted(NotMeasuredError("no peer")) == 1
+    assert pages.filled(PAGE).count("9×") == 2
+    assert planted(RowError("broken")) == planted(NotMeasuredError("no peer")) == 1
+    assert pages.filled(PAGE).count("failed: broken") == 2
+
+
+@pytest.mark.parametrize("size", ["--quick", "--tiny"])
+def test_small_runs_write_nothing(size: str, planted: Callable[..., int], tmp_path: Path) -> None:
+    assert planted(None, size) == 0
+    assert planted(RowError("broken"), size) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_pictures_are_not_drawn_of_a_failure(planted: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name in ((curves, "early-epochs"), (clicks_curves, "shadow-quality")):
+        entry = results.entry(failed(row_of(SPEED), "broken"), {}, 1.0, 0.1)
+        monkeypatch.setattr(module, "load", lambda table, name=name, entry=entry: {"rows": {name: [entry]}})
+        with pytest.raises(SystemExit, match=f"--row {name}"):
+            module.main(["anywhere"])
+
+
+def test_kept_runs_keep_the_commit_at_which_they_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "commit", lambda: "first")
+    bench = Bench(folder=tmp_path)
+    assert bench.kept("a.json", lambda: {"score": 1}) == {"score": 1}
+    (tmp_path / "b.json").write_text('{"score": 2}')
+    monkeypatch.setattr(results, "commit", lambda: "second")
+
+    def reads(*names: str) -> dict[str, object]:
+        row = Row(
+            name="kept", measures=(SPEED,), minutes=1, keeps_runs=True,
+            run=lambda bench: [Reading(value=bench.kept(name, dict)["score"], text="") for name in names],
+        )  # fmt: skip
+        return run.measure(row, bench)[1]
+
+    assert (reads("a.json")["commit"], reads("a.json")["ran_at"]) == ("second", ["first"])
+    table = Table(name="t", title="", rows=(dataclasses.replace(row_of(SPEED), name="kept", keeps_runs=True),))
+
+    def sentence(entry: dict[str, object]) -> str:
+        return results.provenance(table, {"rows": {"kept": [entry]}})[0]
+
+    assert sentence(reads("a.json")).startswith("Measured at commit first (read at second), ")
+    assert sentence(reads("b.json")).startswith("Measured at an unknown commit (read at second), ")
+    assert reads("a.json")["code"] and not reads("b.json")["code"]
+    older = {name: value for name, value in reads("a.json").items() if name != "ran_at"}
+    assert sentence(older).startswith("Measured at an unknown commit (read at second), ")
+
+
+def test_results_name_no_folder_and_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.node", lambda: "box-7")
+    out = tmp_path / "runs" / "out" / "vectors"
+    told = {"out": str(out), str(out): [f"“{out}” on box-7 at https://a.example/b/c, 3/4 of /proc/self/status, box-71"]}
+    results.save("planted", {"table": "planted", "rows": {"a": [{"runs": told}]}}, tmp_path)
+    (entry,) = results.load("planted", tmp_path)["rows"]["a"]
+    assert entry["runs"] == {
+        "out": "vectors",
+        "vectors": ["“vectors” on HOST at https://a.example/b/c, 3/4 of /proc/self/status, box-71"],
+    }
+
+
+def test_command_lists_rows_and_rejects_unknown_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main(["words-and-graphs", "--list"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == [
+        "skipgram-speed", "skipgram-quality", "whole-command", "cbow-speed", "cbow-quality", "encode",
+        "node2vec-job", "walks", "two-threads", "deepwalk-blogcatalog", "memory", "estimate",
+        "roofline",
+    ]  # fmt: skip
+    assert run.main(["words-and-graphs", "--row", "nonsense"]) == 2
+    assert "known are" in capsys.readouterr().err
+
+
+def test_json_is_one_object(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(name="words-and-graphs", title="", rows=(row_of(SPEED, readings=(Reading(value=1, text="1×"),)),))
+    monkeypatch.setattr("benchmarks.words.table.TABLE", table)
+    assert run.main(["words-and-graphs", "--quick", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [line["verdict"] for line in shown["figures"]] == ["quick"]
+
+
+def test_work_of_the_block_kernel_is_counted() -> None:
+    # Everything is kept, window 1: one sentence of 8 words, blocks of 4 positions with 2 shared negatives.
+    work = count_work([[1.0] * 8], window=1, dim=10, block=4, num_shared=2)
+    assert work.positives == 3 * 10 * 14 / 8  # 7 neighbouring pairs, both ways
+    assert work.negatives == 3 * 10 * (5 + 5) * 2 / 8  # each block meets its 4 centres and one word beyond
+    dropped = count_work([[0.0] * 8, [-1.0] * 4], window=1, dim=10, block=4, num_shared=2)
+    assert dropped.total == 0
+
+
+def test_planted_text_keeps_every_word(tmp_path: Path) -> None:
+    write_planted(tmp_path / "text.txt", 50, 5)
+    words = (tmp_path / "text.txt").read_text().split()
+    uses = [words.count(f"word{row}") for row in range(50)]
+    assert len(words) == 300
+    assert min(uses) >= 5 and uses[0] == max(uses)
+
+
+@pytest.mark.parametrize("page", pages.PAGES, ids=lambda page: page.name)
+def test_pages_show_the_committed_figures(page: Path) -> None:
+    """Nobody edits them by hand; `python benchmarks/pages.py` writes them."""
+    text = page.read_text(encoding="utf-8")
+    tables = pages.CHOICE if page.name == "README.md" else run.TABLES
+    assert text.count(": begin (python benchmarks/pages.py) -->") == len(tables)
+    assert results.unmarked(pages.filled(text)) == results.unmarked(text)
+
+
+def test_no_side_is_held_to_the_kernels_of_another_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    monkeypatch.setenv("ANY2VEC_PLANTED", "kept")
+    program = "import json, os; print(json.dumps(dict(os.environ)))"
+    found = workbench.run([sys.executable, "-c", program], {"OMP_NUM_THREADS": "1"}).result
+    assert "OPENBLAS_CORETYPE" not in found
+    assert found["ANY2VEC_PLANTED"] == "kept" and found["OMP_NUM_THREADS"] == "1"
+
+
+def test_an_entry_knows_the_code_that_its_processes_imported(tmp_path: Path) -> None:
+    """That of the measured process, not of this one; the command line and reports are no part of it."""
+
+    def reading(bench: Bench) -> list[Reading]:
+        return [Reading(value=bench.any2vec("doctor").seconds, text="")]
+
+    entry = run.measure(dataclasses.replace(row_of(SPEED), run=reading), Bench(folder=tmp_path))[1]
+    assert "src/any2vec/doctor.py" in entry["code"] and not any("/cli/" in path for path in entry["code"])
+    assert "benchmarks/words/roofline.py" not in entry["code"] and not results.is_stale(entry)
+    assert results.is_stale(entry | {"code": entry["code"] | {"src/any2vec/doctor.py": "other"}})
+    assert results.is_stale({name: value for name, value in entry.items() if name != "code"})
+    assert "ANY2VEC_BENCH_TRACE" not in os.environ
+
+
+def test_comments_change_no_code(tmp_path: Path) -> None:
+    texts = ("x = 1\n", '"""Text."""\n# and\nx = 1  # more\n', "x = 2\n")
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.py").write_text(text)
+    first, commented, other = (source_code.file_hash(tmp_path / f"{number}.py") for number in range(3))
+    assert first == commented != other and source_code.file_hash(tmp_path / "none.py") == ""
+
+
+def test_kept_runs_keep_their_code(tmp_path: Path) -> None:
+    def reading(bench: Bench) -> list[Reading]:
+        return [Reading(value=bench.kept("one.json", lambda: bench.any2vec("doctor").result)["cores"] * 0, text="")]
+
+    row = dataclasses.replace(row_of(SPEED), run=reading, keeps_runs=True)
+    first, again = (run.measure(row, Bench(folder=tmp_path))[1]["code"] for _ in range(2))
+    assert first == again and "src/any2vec/doctor.py" in again
+
+
+def test_a_full_run_needs_a_tree_without_changes(
+    planted: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(results, "commit", lambda: "0123" + results.CHANGED)
+    assert planted(None) == 2 and "commit them" in capsys.readouterr().err
+    assert planted(None, "--quick") == 0 and planted(None, "--show") == 1

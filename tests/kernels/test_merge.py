@@ -1,0 +1,166 @@
+"""Merging rows: the kernel equals its twin, and the combiners have the properties that their papers give them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from any2vec.kernels.rows.merge import changed_rows
+from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.sync.base.crew import Crew
+from any2vec.sync.options.rules import rule_class, rule_names
+from any2vec.sync.rules.block import Block, Rules
+from any2vec.sync.rules.merges import COMMON, Blend
+from naive.rows.merge import merge
+
+ROWS, DIM = 12, 7
+rules = pytest.mark.parametrize("rule", rule_names())
+
+
+def agreed(rule: str, start: np.ndarray, values: list[np.ndarray], is_delta: bool = False) -> np.ndarray:
+    """Rows (B, D) that hosts agree on, each of which sends all of them."""
+    block = Block(start, rule_class(rule)())
+    for value in values:
+        block.merge(np.arange(len(start)), value, is_delta)
+    block.finish(is_delta)
+    return block.rows
+
+
+def vectors(*rows: list[float]) -> list[np.ndarray]:
+    return [np.array([row], np.float32) for row in rows]
+
+
+@rules
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 10_000), hosts=st.integers(1, 6), scale=st.sampled_from([1e-20, 1e-3, 1.0, 1e3]))
+def test_merge_equals_its_twin(rule: str, seed: int, hosts: int, scale: float) -> None:
+    random = np.random.default_rng(seed)
+    start = random.normal(0, 1, (ROWS, DIM)).astype(np.float32)
+    values = [(start + scale * random.normal(0, 1, start.shape)).astype(np.float32) for _ in range(hosts)]
+    for value in values:
+        still = random.random(ROWS) < 0.4
+        value[still] = start[still]
+    found = agreed(rule, start, values)
+    expected = np.array([merge(rule, start[row], [value[row] for value in values]) for row in range(ROWS)])
+    np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6 * max(1.0, scale))
+
+
+@rules
+def test_a_row_that_one_host_changed_takes_its_value_itself(rule: str) -> None:
+    """1e8 + (1 - 1e8) is 0 in float32: the value must not go through the difference."""
+    start, now = vectors([1e8, 3.0]), vectors([1.0, 0.1])
+    assert np.float32(start[0][0, 0] + np.float32(now[0][0, 0] - start[0][0, 0])) != 1.0
+    assert (agreed(rule, start[0], [start[0], now[0], start[0]]) == now[0]).all()
+
+
+@rules
+def test_rows_that_nobody_changed_stay(rule: str) -> None:
+    start = np.array([[0.1, -0.0], [7.0, 1e-40]], np.float32)
+    block = Block(start, rule_class(rule)())
+    block.merge(np.array([0, 1]), start.copy(), False)
+    assert block.finish(False).size == 0 and (block.rows == start).all()
+
+
+ZERO = [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("rule", "first", "second", "expected"),
+    [
+        ("adasum", [3.0, 0.0], [0.0, 2.0], [3.0, 2.0]),  # orthogonal: the sum
+        ("adasum-symmetric", [3.0, 0.0], [0.0, 2.0], [3.0, 2.0]),
+        ("adasum", [3.0, 4.0], [3.0, 4.0], [3.0, 4.0]),  # equal: one copy
+        ("adasum-symmetric", [3.0, 4.0], [3.0, 4.0], [3.0, 4.0]),
+        ("adasum", [2.0, 0.0], [6.0, 0.0], [6.0, 0.0]),  # parallel: the last one, or the mean
+        ("adasum-symmetric", [2.0, 0.0], [6.0, 0.0], [4.0, 0.0]),
+        ("adasum", [1.0, 2.0], [-1.0, -2.0], [-1.0, -2.0]),  # opposite: the last one, or nothing
+        ("adasum-symmetric", [1.0, 2.0], [-1.0, -2.0], ZERO),
+        ("mean", [1.0, 2.0], [3.0, 0.0], [2.0, 1.0]),
+        ("sum", [1.0, 2.0], [3.0, 0.0], [4.0, 2.0]),
+    ],
+)
+def test_two_updates(rule: str, first: list[float], second: list[float], expected: list[float]) -> None:
+    start = np.zeros((1, 2), np.float32)
+    assert agreed(rule, start, vectors(first, second)).tolist() == [expected]
+    assert agreed(rule, start, vectors(first, second), is_delta=True).tolist() == [expected]
+
+
+@pytest.mark.parametrize("rule", ["adasum", "adasum-symmetric"])
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=30, deadline=None)
+def test_adasum_is_never_longer_than_orthogonal_updates(rule: str, seed: int) -> None:
+    """|result|^2 <= |a|^2 + |b|^2, which the sum does not keep."""
+    a, b = np.random.default_rng(seed).normal(0, 1, (2, 1, 5)).astype(np.float32)
+    found = agreed(rule, np.zeros((1, 5), np.float32), [a, b])
+    assert (found**2).sum() <= ((a**2).sum() + (b**2).sum()) * (1 + 1e-5)
+
+
+def test_blend_sums_rare_rows_and_merges_frequent_ones_by_adasum() -> None:
+    """Three rows that no host, so many that half is common, and very many occurrences have; two parallel changes."""
+    half = np.log(2) * COMMON  # 1 - exp(-ln 2) = 1/2
+    rules = Rules(Blend, {"input": np.array([0.0, half, 1e9])})
+    start = np.zeros((4, 2), np.float32)
+    first, second = np.full((4, 2), 2, np.float32), np.full((4, 2), 6, np.float32)
+    for merge_all in (False, True):
+        block = rules.block("input", start, np.arange(4))
+        if merge_all:
+            block.merge_all([(np.arange(4), first), (np.arange(4), second)], False, Crew(2))
+        else:
+            for values in (first, second):
+                block.merge(np.arange(4), values, False)
+            block.finish(False)
+        # The sum; u + g - 1/2 (u.g / |g|^2) g = 2 + 6 - 1/2 (1/3) 6; AdaSum's last one; so, too, what was not counted.
+        np.testing.assert_allclose(block.rows[:, 0], [8, 7, 6, 6], rtol=1e-6)
+
+
+def test_blend_with_frequent_rows_alone_is_adasum() -> None:
+    random = np.random.default_rng(7)
+    start, *values = random.normal(0, 1, (4, ROWS, DIM)).astype(np.float32)
+    block = Rules(Blend, {"output": np.full(ROWS, 10**9)}).block("output", start, np.arange(ROWS))
+    for value in values:
+        block.merge(np.arange(ROWS), value, False)
+    block.finish(False)
+    assert (block.rows == agreed("adasum", start, values)).all()
+
+
+def test_the_sum_stays_within_the_bound_of_the_kernels() -> None:
+    start = np.full((1, 2), 9e3, np.float32)
+    assert agreed("sum", start, [start + 900, start + 900, start + 900]).tolist() == [[1e4, 1e4]]
+
+
+@rules
+def test_the_number_of_threads_changes_no_bit(rule: str) -> None:
+    random = np.random.default_rng(4)
+    start = random.normal(0, 1, (50, DIM)).astype(np.float32)
+    told = []
+    for _ in range(5):
+        slots = np.flatnonzero(random.random(50) < 0.5)
+        told.append((slots, start[slots] + random.normal(0, 1, (len(slots), DIM)).astype(np.float32)))
+    found = []
+    for threads in (1, 3, 64):
+        block = Block(start, rule_class(rule)())
+        found.append((block.merge_all(told, False, Crew(threads)), block.rows))
+    one_by_one = Block(start, rule_class(rule)())
+    for slots, values in told:
+        one_by_one.merge(slots, values, False)
+    found.append((one_by_one.finish(False), one_by_one.rows))
+    assert all((rows == found[0][1]).all() and (slots == found[0][0]).all() for slots, rows in found)
+
+
+def test_changed_rows() -> None:
+    start = np.zeros((4, 3), np.float32)
+    now = start.copy()
+    now[1, 2], now[3, 0] = 1e-45, -1
+    flags = np.empty(4, np.uint8)
+    changed_rows(now, start, flags)
+    assert flags.tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(("num_rows", "hosts"), [(10, 3), (7, 7), (3, 5), (0, 2)])
+def test_blocks_cover_all_rows(num_rows: int, hosts: int) -> None:
+    found = contiguous_bounds(num_rows, hosts)
+    sizes = np.diff(found)
+    assert (found[0], found[-1], len(found)) == (0, num_rows, hosts + 1)
+    assert sizes.min() >= num_rows // hosts and sizes.max() <= -(-num_rows // hosts)

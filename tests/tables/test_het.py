@@ -1,0 +1,772 @@
+"""HET: messages, the owner's clock, bound 0 against no cache, interleavings against the bound, threads, bytes."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from any2vec.cluster.message import Part
+from any2vec.cluster.threads import run_logical
+from any2vec.cluster.transport import Transport
+from any2vec.errors import HostError, InputError, MessageError
+from any2vec.kernels.cache.cached_rows import add_changes, read_cached, take_pending
+from any2vec.kernels.common.varint import read_varints, varint_size, write_varints
+from any2vec.plan.cost.het_ideal import hottest, ideal_traffic
+from any2vec.plan.lookahead.lateness import allowed_updates
+from any2vec.tables.access import LocalRows
+from any2vec.tables.batch_rows import BatchRows
+from any2vec.tables.cache.residency import POLICIES
+from any2vec.tables.cache.versioned_cache import BatchExchange, HetCache
+from any2vec.tables.cache.versioned_rows import HetRows
+from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.server.blocks.versioned_block import EXCHANGE, HetBlock
+from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.server import RowServer
+from any2vec.tables.server.versioned_message import (
+    UNKNOWN,
+    Answer,
+    Question,
+    pack_answer,
+    pack_question,
+    unpack_answer,
+    unpack_question,
+)
+from naive.rows import cached_rows as naive_rows
+from naive.text import varint as naive_varint
+
+ROWS, WIDTH = 40, 3
+SGD, ADAGRAD = RowOptimiser(WIDTH, "sgd", rate=1.0), RowOptimiser(WIDTH, "adagrad", rate=0.3)
+
+
+def ids_of(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def table_of(optimiser: RowOptimiser, rows: int = ROWS, seed: int = 0) -> np.ndarray:
+    table = np.random.default_rng(seed).normal(size=(rows, optimiser.num_columns)).astype(np.float32)
+    table[:, optimiser.width :] = 0
+    return table
+
+
+class Direct:
+    """What HetRows needs of a RowClient, for blocks of this process; notes what went over."""
+
+    def __init__(self, blocks: Sequence[HetBlock], rank: int = -1) -> None:
+        self.blocks = blocks
+        self.bounds = np.cumsum([0, *(block.num_rows for block in blocks)])
+        self.transport = type("End", (), {"rank": rank})
+        self.sent: list[tuple[list[Part], list[Part]]] = []
+
+    def call(self, name: str, operation: int, outgoing: dict[int, list[Part]]) -> dict[int, tuple[Part, ...]]:
+        found = {host: tuple(self.blocks[host].call(operation, 0, parts)) for host, parts in outgoing.items()}
+        self.sent += [(parts, list(found[host])) for host, parts in outgoing.items()]
+        return found
+
+
+def blocks_of(optimiser: RowOptimiser, cuts: Sequence[int] = (0, ROWS), is_fresh: bool = False) -> list[HetBlock]:
+    table = table_of(optimiser, cuts[-1])
+    return [HetBlock(table[low:high].copy(), optimiser, is_fresh) for low, high in itertools.pairwise(cuts)]
+
+
+def worker(blocks: Sequence[HetBlock], capacity: int, *bounds: int, **options: Any) -> HetRows:
+    if options.get("policy") == "static":
+        options["kept"] = np.arange(capacity)
+    return HetRows(HetCache(capacity, blocks[0].optimiser, *bounds, **options), Direct(blocks), "t")  # type: ignore[arg-type]
+
+
+def batch_of(rng: np.random.Generator, bags: int = 6, rows: int = ROWS) -> BatchRows:
+    """Bags of 0 to 3 ids, small ones more often; ids come again."""
+    start_P1 = np.concatenate([[0], np.cumsum(rng.integers(0, 4, bags))])
+    return BatchRows.of((rows * rng.random(start_P1[-1]) ** 2).astype(np.int64), start_P1)
+
+
+# ---------------------------------------------------------------------------------------------------------- bytes
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 2**63 - 1) | st.integers(0, 300)))
+def test_varints_are_those_of_the_plain_twin(numbers: list[int]) -> None:
+    array = np.array(numbers, np.int64)
+    packed, found = np.empty(varint_size(array), np.uint8), np.empty_like(array)
+    write_varints(array, packed)
+    assert packed.tobytes() == naive_varint.write(numbers)
+    assert read_varints(packed, found) and np.array_equal(found, array)
+    if len(packed):
+        assert not read_varints(packed[:-1], found)
+    assert not read_varints(np.append(packed, np.uint8(0)), found)
+
+
+def test_an_endless_number_is_none() -> None:
+    for size in (3, 12):
+        packed = np.full(size, 255, np.uint8)
+        assert not read_varints(packed, np.empty(1, np.int64))
+    assert not read_varints(np.append(packed, np.uint8(0)), np.empty(1, np.int64))
+
+
+def question_of(**changes: Any) -> Question:
+    legal = {
+        "pull_bound": 7, "push_N": ids_of(1, 1, 5), "updates_N": ids_of(1, 2, 300), "ask_A": ids_of(0, 5, 9),
+        "change_NC": np.arange(9, dtype=np.float32).reshape(3, 3), "known_A": ids_of(UNKNOWN, 0, 1000),
+    }  # fmt: skip
+    return Question(**(legal | changes))  # type: ignore[arg-type]
+
+
+def test_questions_and_answers_come_out_as_they_went_in() -> None:
+    question = question_of()
+    for old, new in zip(question, unpack_question(pack_question(question), 10, 3), strict=True):
+        assert np.array_equal(old, new)
+    answer = Answer(np.arange(11) % 3 == 0, ids_of(1, 2, 3, 10**9), np.ones((4, 3), np.float32))
+    for old, new in zip(answer, unpack_answer(pack_answer(answer), 11, 3), strict=True):
+        assert np.array_equal(old, new)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"push_N": ids_of(1, 1, 10)}, {"ask_A": ids_of(0, 5, 10)}, {"ask_A": ids_of(0, 5, 5)},
+        {"updates_N": ids_of(1, 0, 3)}, {"change_NC": np.ones((3, 4), np.float32)}, {"pull_bound": -1},
+        {"change_NC": np.ones((3, 3))}, {"change_NC": np.ones((2, 3), np.float32)},
+    ],
+)  # fmt: skip
+def test_a_question_that_does_not_fit_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(MessageError):
+        unpack_question(pack_question(question_of(**changes)), 10, 3)
+
+
+def test_damaged_parts_are_refused() -> None:
+    parts = pack_question(question_of())
+    for wrong in (
+        parts[:2], [], [parts[1], *parts[1:]],
+        [parts[0], Part("ids", parts[1].array[:-1]), parts[2]],
+        [parts[0], Part("ids", parts[1].array.astype(np.int64)), parts[2]],
+        [Part("control", np.array([0, 2**40, 2**40, 0])), *parts[1:]],
+        [parts[0], Part("ids", np.full(200, 255, np.uint8)), parts[2]],
+    ):  # fmt: skip
+        with pytest.raises(MessageError):
+            unpack_question(wrong, 10, 3)
+    answer = pack_answer(Answer(np.ones(3, bool), ids_of(1, 2, 3), np.ones((3, 3), np.float32)))
+    for parts, asked in ((answer, 2), (answer, 20), (answer[:1], 3), ([answer[0], Part("rows", np.ones((3, 3)))], 3)):
+        with pytest.raises(MessageError):
+            unpack_answer(parts, asked, 3)
+
+
+# ---------------------------------------------------------------------------------------------------------- kernels
+
+
+def test_cached_rows_are_those_of_the_plain_twin() -> None:
+    """Sums in float32 and in turn; values keep to the bound, state does not."""
+    rng = np.random.default_rng(3)
+    base, pending = (rng.normal(scale=9e3, size=(6, 4)).astype(np.float32) for _ in range(2))
+    slots, change = ids_of(4, 1, 4), rng.normal(scale=9e3, size=(3, 4)).astype(np.float32)
+    expected = base.copy()
+    for slot, row in zip(slots, change, strict=True):
+        expected[slot] = naive_rows.add(expected[slot], row, 3)
+    table = base.copy()
+    add_changes(table, slots, change, 3)
+    assert np.array_equal(table, expected)
+    base[0] = [9e3, 9e3, 9e3, 3e4]
+    add_changes(base, ids_of(0), np.full((1, 4), 2e4, np.float32), 3)
+    assert base[0].tolist() == [1e4, 1e4, 1e4, 5e4]
+    row_NC = np.full((3, 4), 7, np.float32)
+    read_cached(base, pending, ids_of(2, -1, 0), 3, row_NC)
+    sums = [naive_rows.add(base[slot], pending[slot], 3) for slot in range(6)]
+    assert np.array_equal(row_NC, np.stack([sums[2], np.full(4, 7, np.float32), sums[0]]))
+    taken, before, left = np.empty((2, 4), np.float32), base.copy(), pending.copy()
+    take_pending(base, pending, ids_of(5, 2), 3, taken)
+    assert np.array_equal(taken, left[[5, 2]]) and np.array_equal(base[[5, 2]], np.stack([sums[5], sums[2]]))
+    assert not pending[[5, 2]].any() and np.array_equal(base[[0, 1, 3, 4]], before[[0, 1, 3, 4]])
+
+
+# ---------------------------------------------------------------------------------------------------------- the owner
+
+
+def test_the_owner_takes_pushes_first_and_counts_updates_not_occurrences() -> None:
+    block = HetBlock(np.zeros((10, 3), np.float32), SGD, is_fresh=True)
+    answer = block.exchange(question_of(pull_bound=299))
+    assert block.version_B.tolist() == [0, 3, 0, 0, 0, 300, 0, 0, 0, 0]
+    assert np.array_equal(block.table[1], [0 + 3, 1 + 4, 2 + 5]) and np.array_equal(block.table[5], [6, 7, 8])
+    assert answer.is_sent_A.tolist() == [True, True, False]  # unknown; 300 behind; ahead
+    assert answer.version_S.tolist() == [0, 300] and np.array_equal(answer.row_SC, block.table[[0, 5]])
+    assert not block.exchange(question_of(pull_bound=180, known_A=ids_of(UNKNOWN, 420, 1000))).is_sent_A[1]
+    assert block.facts() == {"staleness": {"0": 2, "180": 1}}
+
+
+@pytest.mark.parametrize(
+    ("bound", "version", "allowed"),
+    [
+        (0, 1000, 0),
+        (7, 0, 7),
+        (7, 1000, 7),
+        (100, 0, 20),
+        (100, 66, 20),
+        (100, 200, 60),
+        (100, 334, 100),
+        (100, -1, 20),
+    ],
+)
+def test_young_rows_may_miss_less_and_none_more_than_the_bound(bound: int, version: int, allowed: int) -> None:
+    assert allowed_updates(ids_of(version), bound).tolist() == [allowed]
+    assert allowed_updates(ids_of(version), bound, is_even=True).tolist() == [bound]
+
+
+def test_young_rows_are_pushed_and_fetched_before_the_bound() -> None:
+    """One row, two trainers in turn, bound 100: pushes hold 21 updates while the row is young, 101 when it is old."""
+    blocks = blocks_of(SGD, is_fresh=True)
+    workers = [worker(blocks, ROWS, 100) for _ in range(2)]
+    rows, sizes, old = BatchRows.of(ids_of(3), ids_of(0, 1)), [], 0
+    for step in range(600):
+        for access in workers:
+            access.pooled(rows, step)
+            access.push(rows, step, np.ones((1, WIDTH), np.float32))
+            sizes += [size for size in [blocks[0].version_B[3] - old] if size]
+            old = blocks[0].version_B[3]
+    assert sizes[0] == sizes[1] == 21 and sizes[-1] == 101 and sizes == sorted(sizes)
+
+
+def test_adagrad_reckons_with_squares_of_others_until_they_meet() -> None:
+    """Gradients of 1: alone the sum of squares is 1, 2, 3 ...; with one other trainer it is 1, 3, 5 ... for the steps,
+    and what is pushed is still this trainer's own part."""
+    for others, sums in ((0, [1, 2, 3]), (1, [1, 3, 5]), (3, [1, 5, 9])):
+        blocks = [HetBlock(np.zeros((4, WIDTH + 1), np.float32), ADAGRAD)]
+        access = worker(blocks, 4, 50, others=others)
+        rows = BatchRows.of(ids_of(2), ids_of(0, 1))
+        for step in range(3):
+            access.pooled(rows, step)
+            access.push(rows, step, np.ones((1, WIDTH), np.float32))
+        access.close()
+        expected = -sum(ADAGRAD.rate / np.sqrt(total) for total in sums)
+        assert np.allclose(blocks[0].table[2], [*[expected] * WIDTH, 3], rtol=1e-5)
+
+
+def test_the_owner_still_trains_and_stores() -> None:
+    block = HetBlock(np.zeros((4, 3), np.float32), SGD)
+    block.push(0, 0, ids_of(2), np.ones((1, 3), np.float32), False)
+    with pytest.raises(InputError, match="Operation 77"):
+        block.call(77, 0, [])
+    with pytest.raises(MessageError):
+        block.call(EXCHANGE, 0, [])
+    assert block.version_B.tolist() == [1, 1, 2, 1]
+
+
+# ---------------------------------------------------------------------------------------------------------- bound 0
+
+
+def train(
+    optimiser: RowOptimiser, capacity: int, bound: int, trainers: int = 2, steps: int = 60, is_flushed: bool = False,
+    is_fresh: bool = False, **options: Any,
+) -> tuple[np.ndarray, list[np.ndarray]]:  # fmt: skip
+    """Trainers take turns; (the table in the end, the sums that each read)."""
+    blocks = blocks_of(optimiser, (0, 17, ROWS), is_fresh)
+    workers = [worker(blocks, capacity, bound, **options) for _ in range(trainers)]
+    rng, read = np.random.default_rng(5), []
+    for step in range(steps):
+        rows, access = batch_of(rng), workers[step % trainers]
+        read.append(access.pooled(rows, step))
+        access.push(rows, step, np.tanh(read[-1]) + rng.normal(size=read[-1].shape).astype(np.float32))
+        if is_flushed:
+            access.flush()
+    for access in workers:
+        access.close()
+    return np.concatenate([block.table for block in blocks]), read
+
+
+def train_locally(optimiser: RowOptimiser, steps: int = 60) -> np.ndarray:
+    """The same batches in the table itself."""
+    access, rng = LocalRows(table_of(optimiser), optimiser), np.random.default_rng(5)
+    for step in range(steps):
+        rows = batch_of(rng)
+        sums = access.pooled(rows, step)
+        access.push(rows, step, np.tanh(sums) + rng.normal(size=sums.shape).astype(np.float32))
+    return access.table
+
+
+@pytest.mark.parametrize("optimiser", [SGD, ADAGRAD], ids=["sgd", "adagrad"])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("trainers", [1, 3])
+def test_bound_0_is_no_cache_to_the_last_bit(optimiser: RowOptimiser, policy: str, trainers: int) -> None:
+    """Whether all rows fit, few, or none: what is read, and the table."""
+    table, read = train(optimiser, 0, 0, trainers)
+    for capacity in (5, ROWS):
+        other, other_read = train(optimiser, capacity, 0, trainers, policy=policy)
+        assert np.array_equal(table, other)
+        assert all(np.array_equal(one, two) for one, two in zip(read, other_read, strict=True))
+
+
+@pytest.mark.parametrize("optimiser", [SGD, ADAGRAD], ids=["sgd", "adagrad"])
+@pytest.mark.parametrize("capacity", [0, 5, ROWS])
+def test_one_trainer_trains_as_in_the_table_itself(optimiser: RowOptimiser, capacity: int) -> None:
+    """To rounding, at every bound: it reads what it has written. The same for two that flush after every step."""
+    expected = train_locally(optimiser)
+    for bound in (0, 3, 1000):
+        assert np.allclose(train(optimiser, capacity, bound, trainers=1)[0], expected, rtol=1e-5, atol=2e-6)
+    alternating = train(optimiser, capacity, 0, trainers=2, is_flushed=True)[0]
+    assert np.allclose(alternating, expected, rtol=1e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("capacity", [0, 5, ROWS])
+def test_fresh_rows_that_are_made_are_those_that_would_be_sent(capacity: int) -> None:
+    made: list[int] = []
+
+    def fresh_rows(ids: np.ndarray) -> np.ndarray:
+        made.extend(ids.tolist())
+        return table_of(ADAGRAD)[ids]
+
+    expected = train(ADAGRAD, capacity, 2)[0]
+    assert np.array_equal(train(ADAGRAD, capacity, 2, is_fresh=True, fresh_rows=fresh_rows)[0], expected)
+    assert ROWS / 2 < len(set(made)) < len(made)
+    made.clear()
+    assert np.array_equal(train(ADAGRAD, capacity, 2, is_fresh=False, fresh_rows=fresh_rows)[0], expected)
+    assert not made, "the owner's rows were restored"
+
+
+def test_two_trainers_with_a_bound_learn_something_else() -> None:
+    """Or the tests above would pass whatever the bounds did."""
+    assert not np.allclose(train(SGD, ROWS, 20)[0], train(SGD, ROWS, 0)[0], rtol=1e-3)
+
+
+# ---------------------------------------------------------------------------------------------------------- the bound
+
+
+class Lane:
+    """One worker: idle, question on its way, answer on its way, reading; the scheduler moves it on."""
+
+    def __init__(self, trainer: int, cache: HetCache) -> None:
+        self.trainer, self.cache = trainer, cache
+        self.state = "idle"
+        self.exchange: BatchExchange
+        self.answer: Answer
+        self.at_owner: np.ndarray
+        """updates that the owner had when it answered"""
+        self.own: np.ndarray
+        """updates of this trainer at that moment"""
+
+
+class Cluster:
+    """Trainers, their workers and one owner; messages arrive when the scheduler says so.
+
+    An update of trainer t adds 1 to column t of a row, so a row says how many updates of whom are in it.
+    """
+
+    def __init__(
+        self, trainers: int, lanes: int, capacity: int, pull: int, push: int, policy: str, makes_fresh: bool = False
+    ) -> None:
+        self.rows = 9
+        self.pull, self.push, self.num_lanes = pull, push, lanes
+        optimiser = RowOptimiser(trainers, "sgd", rate=1.0)
+        self.block = HetBlock(np.full((self.rows, trainers), 100, np.float32), optimiser, is_fresh=True)
+        self.makes_fresh = makes_fresh
+        caches = [
+            HetCache(  # type: ignore[arg-type]
+                capacity,
+                optimiser,
+                pull,
+                push,
+                policy,
+                self.fresh_rows if makes_fresh else None,
+                kept=np.arange(min(capacity, ROWS)) if policy == "static" else None,
+            )
+            for _ in range(trainers)
+        ]
+        self.lanes = [Lane(trainer, cache) for trainer, cache in enumerate(caches) for _ in range(lanes)]
+        self.done = np.zeros((self.rows, trainers), np.int64)
+        """updates that have been made, wherever they are"""
+
+    def fresh_rows(self, ids: np.ndarray) -> np.ndarray:
+        return np.full((len(ids), self.done.shape[1]), 100, np.float32)
+
+    def advance(self, lane: Lane, ids: np.ndarray) -> None:
+        if lane.state == "idle":
+            lane.exchange, lane.state = lane.cache.begin(ids), "asked"
+        elif lane.state == "asked":
+            exchange = lane.exchange
+            lane.answer = self.block.exchange(
+                Question(
+                    self.pull,
+                    exchange.push_N,
+                    exchange.updates_N,
+                    exchange.change_NC,
+                    exchange.ask_A,
+                    exchange.known_A,
+                    self.makes_fresh,
+                )
+            )
+            self.check_owner(lane)
+            lane.state = "answered"
+        elif lane.state == "answered" and not lane.exchange.awaited & lane.cache._under_way:
+            row_UC = lane.cache.end(lane.exchange, *lane.answer)
+            if len(row_UC):
+                self.check_read(lane, row_UC)
+            lane.state = "reading"
+        elif lane.state == "reading":
+            change_UC = np.zeros((len(lane.exchange.id_U), self.done.shape[1]), np.float32)
+            change_UC[:, lane.trainer] = 1
+            self.done[lane.exchange.id_U, lane.trainer] += 1
+            lane.cache.change(lane.exchange, change_UC)
+            lane.state = "idle"
+
+    def check_owner(self, lane: Lane) -> None:
+        """What the owner has not been sent, of each trainer's updates; and what the asker will read."""
+        in_table = self.block.table - 100
+        missing = self.done - in_table
+        assert (missing >= 0).all()
+        assert missing.max() <= self.num_lanes * (self.push + self.num_lanes)
+        assert np.array_equal(self.block.version_B, in_table.sum(axis=1))
+        lane.at_owner = in_table.copy()
+        lane.own = self.done[:, lane.trainer].copy()
+
+    def check_read(self, lane: Lane, row_UC: np.ndarray) -> None:
+        ids, seen_UC = lane.exchange.id_U, row_UC - 100
+        others = np.arange(self.done.shape[1]) != lane.trainer
+        if self.num_lanes == 1:
+            unseen = lane.at_owner[ids][:, others].sum(axis=1) - seen_UC[:, others].sum(axis=1)
+            assert unseen.max() <= self.pull
+            assert np.array_equal(seen_UC[:, lane.trainer], lane.own[ids]), "it does not read what it has written"
+        else:
+            asked = lane.exchange.is_asked_U
+            unseen = (lane.at_owner[ids] - seen_UC)[asked][:, others].sum(axis=1)
+            assert unseen.max(initial=0) <= self.pull
+
+    def settle(self) -> None:
+        """Let everybody end, and flush."""
+        for lane in sorted(self.lanes, key=lambda lane: lane.exchange.number if lane.state != "idle" else 0):
+            while lane.state != "idle":
+                self.advance(lane, ids_of())
+        for lane in self.lanes:
+            for step in ("flush", "asked", "answered"):
+                if step == "flush":
+                    lane.exchange, lane.state = lane.cache.begin_flush(0, lane.cache.capacity), "asked"
+                else:
+                    self.advance(lane, ids_of())
+            lane.state = "idle"
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    trainers=st.integers(1, 3), lanes=st.sampled_from([1, 1, 2]), capacity=st.integers(0, 9), pull=st.integers(0, 4),
+    push=st.integers(0, 4), policy=st.sampled_from(POLICIES), seed=st.integers(0, 2**32 - 1),
+    order=st.lists(st.integers(0, 5), min_size=20, max_size=250), makes_fresh=st.booleans(),
+)  # fmt: skip
+def test_no_order_of_messages_breaks_the_bound_or_loses_a_change(
+    trainers: int,
+    lanes: int,
+    capacity: int,
+    pull: int,
+    push: int,
+    policy: str,
+    seed: int,
+    order: list[int],
+    makes_fresh: bool,
+) -> None:
+    cluster, rng = Cluster(trainers, lanes, capacity, pull, push, policy, makes_fresh), np.random.default_rng(seed)
+    for number in order:
+        ids = np.flatnonzero(rng.random(cluster.rows) < 0.4)
+        cluster.advance(cluster.lanes[number % len(cluster.lanes)], ids)
+    cluster.settle()
+    assert np.array_equal(cluster.block.table, 100 + cluster.done)
+    assert np.array_equal(cluster.block.version_B, cluster.done.sum(axis=1))
+    for lane in cluster.lanes:
+        residency = lane.cache.residency
+        assert not residency.held_K.any() and not lane.cache._flight_K.any() and not lane.cache._under_way
+        known = lane.cache.version_K[residency.owner_K >= 0]
+        assert (known <= cluster.block.version_B[residency.owner_K[residency.owner_K >= 0]]).all()
+
+
+def test_reads_come_as_late_as_the_bounds_allow() -> None:
+    """The bound is met: a read misses pull_bound updates that the owner has, and push_bound + 1 that it has not."""
+    pull, push = 3, 2
+    cluster = Cluster(2, 1, 9, pull, push, "lru")
+    first, second = cluster.lanes
+    row = ids_of(4)
+    gaps, unsent = set(), set()
+    for _ in range(4):
+        cluster.advance(first, row)
+    for _ in range(40):
+        for _ in range(4):
+            cluster.advance(second, row)
+        cluster.advance(first, row)
+        cluster.advance(first, row)
+        gap = cluster.block.version_B[4] - (first.cache.base_KC[first.exchange.slot_U[0]] - 100).sum()
+        gaps.add(int(gap) if not first.answer.is_sent_A[0] else 0)
+        unsent.add(int((cluster.done - (cluster.block.table - 100))[4, 1]))
+        cluster.advance(first, row)
+        cluster.advance(first, row)
+    assert max(gaps) == pull and max(unsent) == push + 1
+
+
+# ---------------------------------------------------------------------------------------------------------- many hosts
+
+
+def serve(hosts: int, trainers: int, work: Callable[[RowClient], Any], lanes: int = 1) -> list[Any]:
+    """`work` on each worker of the first hosts; the others own the rows, or all where there are no others. What the
+    owners' tables are in the end."""
+    owners = range(trainers, hosts) if hosts > trainers else range(hosts)
+    cuts = np.linspace(0, ROWS, len(owners) + 1).astype(int)
+    bounds = [0] * owners.start + cuts.tolist()
+
+    def host(transport: Transport) -> Any:
+        low, high = bounds[transport.rank : transport.rank + 2]
+        block = HetBlock(np.zeros((high - low, WIDTH), np.float32), SGD)
+        server = RowServer(transport, {"t": block}, trainers=range(trainers))
+        server.start()
+        clients = [RowClient(server, bounds, lane=lane) for lane in range(lanes)]
+        if transport.rank < trainers:
+            work(clients)  # type: ignore[arg-type]
+        clients[0].close()
+        return block.table
+
+    return run_logical(hosts, host, patience=20.0)
+
+
+@pytest.mark.parametrize("policy", ["lru", "tinylfu"])
+def test_threads_of_two_trainers_lose_nothing(policy: str) -> None:
+    """3 threads each share a cache of 10 rows; a dedicated server. Whole numbers, so the sums are exact."""
+    errors: list[BaseException] = []
+
+    def work(clients: list[RowClient]) -> None:
+        cache = HetCache(10, SGD, 4, policy=policy, patience=20.0)  # type: ignore[arg-type]
+
+        def one(client: RowClient) -> None:
+            try:
+                rng, access = np.random.default_rng(client.lane), HetRows(cache, client, "t")
+                for step in range(50):
+                    rows = batch_of(rng)
+                    access.pooled(rows, step)
+                    access.push(rows, step, -np.ones((rows.num_bags, WIDTH), np.float32))
+                access.close()
+            except BaseException as error:
+                errors.append(error)
+                raise
+
+        threads = [threading.Thread(target=one, args=(client,), daemon=True) for client in clients]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert not errors
+
+    tables = serve(4, 2, work, lanes=3)
+    expected = np.zeros(ROWS)
+    for lane in range(3):
+        rng = np.random.default_rng(lane)
+        for _ in range(50):
+            rows = batch_of(rng)
+            np.add.at(expected, rows.id_M, 2)  # a change for each bag and occurrence, from both trainers
+    assert np.array_equal(np.concatenate(tables[2:]), np.repeat(expected[:, None], WIDTH, axis=1))
+
+
+def test_trainers_that_own_the_rows() -> None:
+    """Turn by turn, so that nobody adds to a row at the same moment; own rows are reached without a message."""
+    facts = {}
+
+    def work(clients: list[RowClient]) -> None:
+        client = clients[0]
+        rank = client.transport.rank
+        access, rng = HetRows(HetCache(9, SGD, 1), client, "t"), np.random.default_rng(rank)
+        for step in range(20):
+            for turn in range(2):
+                if turn == rank:
+                    rows = batch_of(rng)
+                    access.pooled(rows, step)
+                    access.push(rows, step, -np.ones((rows.num_bags, WIDTH), np.float32))
+                client.transport.barrier()
+        for turn in range(2):
+            if turn == rank:
+                access.close()
+            client.transport.barrier()
+        counters = client.transport.counters
+        facts[rank] = access.facts(), sum(v for (kind, _, phase), v in counters.sent.items() if phase == "call")
+
+    tables = serve(2, 2, work)
+    expected = np.zeros(ROWS)
+    for rank in range(2):
+        rng = np.random.default_rng(rank)
+        for _ in range(20):
+            np.add.at(expected, batch_of(rng).id_M, 1)
+    assert np.array_equal(np.concatenate(tables), np.repeat(expected[:, None], WIDTH, axis=1))
+    for found, sent in facts.values():
+        up_and_down = sum(found[name] for name in ("rows_up", "rows_down", "metadata_up", "metadata_down"))
+        assert 0 < found["own"] < up_and_down and sent > 0
+
+
+def test_a_worker_whose_message_fails_ends_the_others() -> None:
+    class Lost(Direct):
+        def call(self, *_: Any) -> Any:
+            begun.set()
+            asked.wait(20)
+            raise HostError("rank 3 is lost")
+
+    begun, asked = threading.Event(), threading.Event()
+    blocks = blocks_of(SGD)
+    cache = HetCache(10, SGD, 1, patience=20.0)
+    broken, sound = HetRows(cache, Lost(blocks), "t"), HetRows(cache, Direct(blocks), "t")  # type: ignore[arg-type]
+    rows, said = BatchRows.of(ids_of(1, 2), ids_of(0, 2)), []
+
+    def ask() -> None:
+        with pytest.raises(HostError, match="rank 3") as found:
+            broken.pooled(rows, 0)
+        said.append(found)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    assert begun.wait(20)
+    threading.Timer(0.05, asked.set).start()
+    with pytest.raises(HostError, match="Another worker of this host could not reach the rows: rank 3"):
+        sound.pooled(rows, 0)
+    thread.join(20)
+    assert said
+    with pytest.raises(HostError, match="rank 3"):
+        sound.flush()
+
+
+def test_a_row_is_in_one_message_at_most() -> None:
+    """Its changes wait until the answer about it has come, or the answer could take them back; then they leave."""
+    cache = HetCache(10, SGD, 5, 0)
+    nothing, row = (np.zeros(1, bool), ids_of(), np.empty((0, WIDTH), np.float32)), np.zeros((1, WIDTH), np.float32)
+    first = cache.begin(ids_of(1))
+    cache.end(first, np.ones(1, bool), ids_of(7), row)
+    second = cache.begin(ids_of(1))
+    assert second.ask_A.tolist() == [1] and second.known_A.tolist() == [7]
+    cache.change(first, row + 3)
+    third = cache.begin(ids_of(2))
+    assert not len(third.push_N)
+    flush = cache.begin_flush(0, 10)
+    assert not len(flush.push_N) and flush.awaited == {second.number, third.number}
+    assert cache.end(second, *nothing).tolist() == [[3.0] * WIDTH]
+    fourth = cache.begin(ids_of(4))
+    assert fourth.push_N.tolist() == [1] and fourth.change_NC.tolist() == [[3.0] * WIDTH]
+    assert cache.version_K[second.slot_U].tolist() == [8]
+
+
+def test_a_worker_that_hangs_is_told_of() -> None:
+    cache = HetCache(10, SGD, 1, patience=0.05)
+    cache.begin(ids_of(1, 2))
+    other = cache.begin(ids_of(2, 3))
+    assert other.ask_A.tolist() == [3] and other.awaited == {1}
+    with pytest.raises(HostError, match=r"waited 0\.05 s"):
+        cache.end(other, np.ones(1, bool), ids_of(0), np.zeros((1, WIDTH), np.float32))
+
+
+# ---------------------------------------------------------------------------------------------------------- counting
+
+
+def test_what_is_counted_is_what_was_sent() -> None:
+    """Three steps by hand. Metadata goes up on a hit, too; a clean row gives way in silence."""
+    blocks = blocks_of(SGD)
+    access, rows = worker(blocks, 2, 100, policy="lru"), BatchRows.of(ids_of(3, 3, 4), ids_of(0, 2, 3))
+
+    def sizes(number: int) -> tuple[int, int, int, int]:
+        question, answer = access.client.sent[number]  # type: ignore[attr-defined]
+        return question[1].array.nbytes, question[2].array.nbytes, answer[0].array.nbytes, answer[1].array.nbytes
+
+    access.pooled(rows, 0)
+    access.push(rows, 0, np.ones((2, WIDTH), np.float32))
+    access.pooled(rows, 1)
+    assert sizes(0) == (4, 0, 3, 2 * 4 * WIDTH)  # ids and versions; mask and versions; rows
+    assert sizes(1) == (4, 0, 1, 0)  # a hit: as much metadata up, and a mask
+    assert (access.cache.updates_K == 1).all(), "one update a batch, though an id came twice"
+    access.pooled(BatchRows.of(ids_of(7, 8), ids_of(0, 2)), 2)
+    assert sizes(2) == (8, 2 * 4 * WIDTH, 3, 2 * 4 * WIDTH)  # two dirty ones give way
+    access.pooled(rows, 3)
+    assert sizes(3) == (4, 0, 3, 2 * 4 * WIDTH)  # 7 and 8 were never changed
+    assert access.facts() == {
+        "dirty_evictions": 2, "evictions": 4, "fresh": 0, "hits": 2, "metadata_down": 10,
+        "metadata_up": 4 * 3 + 8 + 4 * 32,
+        "misses": 6, "own": 0, "passed": 0, "pushes": 2, "refreshes": 0, "rows_down": 6 * 4 * WIDTH,
+        "rows_up": 2 * 4 * WIDTH, "shared": 0, "updates": 2,
+    }  # fmt: skip
+
+
+def test_tolerating_writes_saves_what_tolerating_reads_cannot() -> None:
+    """The same pull bound with writes that go through at every step pushes every row of every batch."""
+    pushes = {}
+    for push_bound in (0, 10):
+        blocks, rng, reads = blocks_of(SGD), np.random.default_rng(1), 0
+        access = worker(blocks, ROWS, 10, push_bound)
+        for step in range(50):
+            rows = batch_of(rng)
+            access.pooled(rows, step)
+            access.push(rows, step, np.ones((rows.num_bags, WIDTH), np.float32))
+            reads += len(rows.row_U)
+        access.close()
+        pushes[push_bound] = access.facts()["pushes"] / reads
+        assert access.facts()["updates"] == reads
+    assert pushes[0] == 1 and pushes[10] < 0.3
+
+
+@pytest.mark.parametrize(
+    ("pull", "push", "makes_fresh"), [(0, 0, False), (2, 2, True), (3, 0, False), (50, 7, False), (50, 7, True)]
+)
+@pytest.mark.parametrize(("policy", "capacity"), [("tinylfu", ROWS), ("static", ROWS), ("static", 5), ("static", 0)])
+def test_a_cache_of_the_right_rows_sends_what_the_ideal_one_does(
+    policy: str, capacity: int, pull: int, push: int, makes_fresh: bool
+) -> None:
+    """Rows and metadata, to the byte."""
+    rng, trace = np.random.default_rng(2), []
+    blocks = blocks_of(SGD, is_fresh=makes_fresh)
+    fresh_rows = table_of(SGD).__getitem__ if makes_fresh else None
+    workers = [worker(blocks, capacity, pull, push, fresh_rows=fresh_rows, policy=policy) for _ in range(2)]
+    for step in range(160):
+        batches = [batch_of(rng, bags=9) for _ in workers]
+        for access, rows in zip(workers, batches, strict=True):
+            access.pooled(rows, step)
+            access.push(rows, step, np.ones((rows.num_bags, WIDTH), np.float32))
+        trace.append([rows.row_U for rows in batches])
+    for access in workers:
+        access.close()
+    found = {name: sum(access.facts()[name] for access in workers) for name in workers[0].facts()}
+    ideal = ideal_traffic(trace, np.arange(ROWS) < capacity, WIDTH, pull, push, makes_fresh)
+    assert ideal.reads == found["updates"] and ideal.pushed == found["pushes"]
+    assert ideal.row_bytes == found["rows_up"] + found["rows_down"]
+    assert ideal.metadata_bytes == found["metadata_up"] + found["metadata_down"]
+    assert ideal.num_bytes == ideal.row_bytes + ideal.metadata_bytes
+    none = ideal_traffic(trace, np.zeros(ROWS, bool), WIDTH, pull, push)
+    assert none.pulled == none.pushed == none.reads == ideal.reads
+
+
+def test_the_hottest_rows_are_those_of_most_batches() -> None:
+    trace = [[ids_of(1, 4), ids_of(4)], [ids_of(0, 4), ids_of(2, 3)], [ids_of(2), ids_of()]]
+    assert np.flatnonzero(hottest(trace, 6, 2)).tolist() == [2, 4]
+    assert np.flatnonzero(hottest(trace, 6, 3)).tolist() == [0, 2, 4]
+    assert hottest(trace, 6, 0).sum() == 0
+
+
+# ---------------------------------------------------------------------------------------------------------- refusals
+
+
+def test_what_cannot_be_is_said() -> None:
+    with pytest.raises(InputError, match="moments of adam do not add up"):
+        HetCache(10, RowOptimiser(WIDTH, "adam"), 1)
+    with pytest.raises(InputError, match="pull_bound must be"):
+        HetCache(10, SGD, -1)
+    with pytest.raises(InputError, match="push_bound must be"):
+        HetCache(10, SGD, 1, -1)
+    access = worker(blocks_of(SGD), 4, 1)
+    for wrong in (ids_of(ROWS), ids_of(-1, 3)):
+        with pytest.raises(InputError, match="ids from 0 to 39; got ids from"):
+            access.pooled(BatchRows(wrong, ids_of(0, 1), wrong, ids_of(0, 1), wrong, wrong, wrong), 0)
+    rows = BatchRows.of(ids_of(1), ids_of(0, 1))
+    gradient = np.ones((1, WIDTH), np.float32)
+    with pytest.raises(InputError, match="batch that was read last"):
+        access.push(rows, 0, gradient)
+    access.pooled(rows, 0)
+    access.push(rows, 0, gradient)
+    with pytest.raises(InputError, match="and come once"):
+        access.push(rows, 0, gradient)
+
+
+def test_a_batch_that_is_only_read_is_let_go_of() -> None:
+    access = worker(blocks_of(SGD), 2, 5)
+    for number in range(6):
+        access.pooled(BatchRows.of(ids_of(number, number + 10), ids_of(0, 2)), number)
+    access.flush()
+    facts = access.facts()
+    assert facts["evictions"] + facts["passed"] == 10
+    assert not access.cache.residency.held_K.any() and facts["pushes"] == 0
+    assert access.pooled(BatchRows.of(ids_of(), ids_of(0, 0)), 9).tolist() == [[0.0] * WIDTH]
