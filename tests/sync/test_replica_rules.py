@@ -589,7 +589,7 @@ def test_what_workers_do_meanwhile_counts_in_the_next_sync() -> None:
     assert all((replica.value == 11).all() for replica in replay.replicas)
 
 
-def test_rows_of_tables_are_merged_one_by_one_and_states_add_up() -> None:
+def test_rows_of_tables_are_merged_one_by_one_and_states_by_their_mean() -> None:
     """Three rows of two values and a state, two of one value: a row that one trainer changed alone keeps its change."""
     flat = Flat({"a": (3, 3), "b": (2, 1)}, {"a": 2, "b": 1})
     assert flat.size == 11 and flat.bounds(2) == [0, 6, 11]
@@ -611,4 +611,4 @@ def test_rows_of_tables_are_merged_one_by_one_and_states_add_up() -> None:
         return found
 
     found = flat.views(run_logical(2, host)[0])
-    assert found["a"].tolist() == [[3, 2, 14], [3, 4, 5], [12, 13, 9]] and found["b"].ravel().tolist() == [9, 18]
+    assert found["a"].tolist() == [[3, 2, 8], [3, 4, 5], [12, 13, 9]] and found["b"].ravel().tolist() == [9, 18]
