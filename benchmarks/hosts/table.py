@@ -9,6 +9,7 @@ from benchmarks.hosts import exact as hosts_exact
 from benchmarks.hosts import faults as hosts_faults
 from benchmarks.hosts import links as hosts_links
 from benchmarks.hosts import modeled as modelled
+from benchmarks.hosts import triples as hosts_triples
 from benchmarks.table import Table
 
 TABLE = Table(
@@ -20,6 +21,7 @@ TABLE = Table(
         *hosts_links.ROWS,
         *modelled.ROWS,
         *hosts_agreements.ROWS,
+        *hosts_triples.ROWS,
         *travel.ROWS,
         *hosts_faults.ROWS,
     ),

@@ -15,13 +15,17 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
 from any2vec.kernels.replicas import replicas as kernels
 from any2vec.sync.base.circle import Circle, average_bytes
+from any2vec.sync.base.crew import Crew
 from any2vec.sync.base.dense import DenseAgreement
+from any2vec.sync.base.flat import Flat
 from any2vec.sync.drivers.fixed_rate import FixedRate
 from any2vec.sync.options import replica_names as names
 from any2vec.sync.options.replica_names import parse_click_sync
+from any2vec.sync.options.rules import rule_class
 from any2vec.sync.replay import Replay
-from any2vec.sync.replica_make import make_replicated
+from any2vec.sync.replica_make import make_replicated, make_rule
 from any2vec.sync.rules.averaged_replica import ModelAveraging
+from any2vec.sync.rules.block import Block
 from any2vec.sync.rules.block_momentum import BlockMomentum
 from any2vec.sync.rules.centre import (
     MOST_PIECES,
@@ -77,6 +81,9 @@ def test_kernels_equal_their_twins(size: int) -> None:
         kernels.move_centre(now, other, share, difference)
         expected = naive.move_centre(value, other, share)
         assert np.array_equal(now, expected[0]) and np.array_equal(difference, expected[1])
+    now, seen = value.copy(), np.where(np.arange(size) % 2, value, third)
+    kernels.merge_moved(now, other, seen)
+    assert np.array_equal(now, naive.merge_moved(value, other, seen)) and np.array_equal(now[1::2], other[1::2])
     now = value.copy()
     kernels.merge_difference(now, other)
     assert np.array_equal(now, naive.merge_difference(value, other))
@@ -548,3 +555,60 @@ def test_names_of_agreements(text: str) -> None:
 def test_names_that_are_none(text: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         parse_click_sync(text)
+
+
+# Merge rules
+
+
+@pytest.mark.parametrize("rule", ["sum", "mean", "adasum", "adasum-symmetric"])
+def test_a_merge_rule_takes_what_trainers_changed(rule: str) -> None:
+    """Trainers that stand still in each sync: what they agree on is what blocks of rows agree on between rounds."""
+    start, steps = whole(1, SIZE, 3)[0], whole(3, SIZE, 4)
+    replay = Replay(parse_click_sync(f"fr-{rule}"), sgd([start] * 3, 1.0))
+    for trainer, change in enumerate(steps):
+        replay.step(trainer, -change)
+    replay.sync_all()
+    block = Block(start[None], rule_class(rule)())
+    block.merge_all([(np.zeros(1, np.int64), change[None]) for change in steps], True, Crew(1))
+    for replica in replay.replicas:
+        assert np.array_equal(replica.value, block.rows[0])
+
+
+def test_what_workers_do_meanwhile_counts_in_the_next_sync() -> None:
+    start = np.zeros(SIZE, np.float32)
+    replay = Replay(parse_click_sync("shadow-sum"), sgd([start] * 2, 1.0))
+    replay.step(0, np.full(SIZE, -1, np.float32))
+    for trainer in range(2):
+        replay.sync(trainer)  # a snapshot
+    replay.step(1, np.full(SIZE, -10, np.float32))
+    for _ in range(replay.phases - 1):
+        for trainer in range(2):
+            replay.sync(trainer)
+    assert [float(replica.value[0]) for replica in replay.replicas] == [1, 11]
+    replay.sync_all()
+    assert all((replica.value == 11).all() for replica in replay.replicas)
+
+
+def test_rows_of_tables_are_merged_one_by_one_and_states_by_their_mean() -> None:
+    """Three rows of two values and a state, two of one value: a row that one trainer changed alone keeps its change."""
+    flat = Flat({"a": (3, 3), "b": (2, 1)}, {"a": 2, "b": 1})
+    assert flat.size == 11 and flat.bounds(2) == [0, 6, 11]
+    assert [tuple(piece)[:2] for piece in flat.pieces(6, 11)] == [("a", 2), ("b", 0)]
+    start = np.arange(11, dtype=np.float32)
+    first, second = start.copy(), start.copy()
+    flat.views(first)["a"][0] += (2, 2, 5)
+    flat.views(second)["a"][0] += (4, 0, 7)
+    flat.views(second)["a"][2] += (6, 6, 1)
+    flat.views(second)["b"][1] += 8
+
+    def host(transport: Transport) -> np.ndarray | None:
+        replica = Replica(start.copy(), "sgd")
+        rule = make_rule(parse_click_sync("fr-mean"), replica, Circle(transport, 2), None, flat)
+        rule.start()
+        replica.value[:] = (first, second)[transport.rank]
+        found = rule.gather_result()
+        assert rule.gather_result() is not None or transport.rank
+        return found
+
+    found = flat.views(run_logical(2, host)[0])
+    assert found["a"].tolist() == [[3, 2, 8], [3, 4, 5], [12, 13, 9]] and found["b"].ravel().tolist() == [9, 18]

@@ -105,6 +105,10 @@ def plain_sum(model: TripleModel, triple_M3: np.ndarray, sizes: tuple[int, int],
                 alone = (np.stack([other.any(axis=1) for other in changes]).sum(axis=0) == 1) & change.any(axis=1)
                 total[alone] = tables[name][alone]
             agreed[name] = total.astype(np.float32)
+            width = model.dim if name == "entities" else relation_optimiser(model).width
+            state = [change[:, width:] for change in changes]
+            count = np.maximum(sum((change != 0).astype(int) for change in state), 1)
+            agreed[name][:, width:] = start[:, width:] + sum(state) / count
     return agreed
 
 
@@ -119,8 +123,8 @@ def test_the_sum_is_that_of_a_plain_twin(model: TripleModel, files: tuple[Path, 
     np.testing.assert_allclose(found.scorer.relation_vectors, agreed["relations"][:, :width], rtol=1e-5, atol=1e-7)
 
 
-def test_states_add_up_however_values_merge(files: tuple[Path, Path], tmp_path: Path) -> None:
-    """By the mean half of each change of the values is left, and of the squares of the gradients all of it."""
+def test_states_grow_by_the_mean_however_values_merge(files: tuple[Path, Path], tmp_path: Path) -> None:
+    """By the mean half of each change of the values is left, and the squares of the gradients do not follow it."""
     triples = any2vec.read_triples(files[0])
     start = fresh_tables(SMALL, len(triples.entities), len(triples.relations), 1)
     states = {}
@@ -227,6 +231,63 @@ def test_another_number_of_hosts_goes_on(files: tuple[Path, Path], tmp_path: Pat
     assert fit(SMALL, files, 3, out=out, resume=True).summary["items"] == 2 * NUM_TRAIN
 
 
+def test_who_goes_on_every_few_batches_ends_as_if_never_stopped(files: tuple[Path, Path], tmp_path: Path) -> None:
+    """Where a round ends need not be where hosts agree: replicas differ there, and a checkpoint has all of them."""
+    for sync in ("fr-ma:7", "fr-adasum:7"):
+        out = tmp_path / sync.partition(":")[0]
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match="holds the work so far"):
+            stop_at(0.5, patch)
+            fit(SMALL, files, out=out, sync=sync)
+        went_on = fit(SMALL, files, out=out, resume=True, sync=sync)
+        assert same(went_on, fit(SMALL, files, sync=sync)) and went_on.summary["items"] == 2 * NUM_TRAIN
+
+
+def test_others_go_on_with_what_replicas_agreed_on(files: tuple[Path, Path], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted):
+        stop_at(0.4, patch)
+        fit(SMALL, files, out=out, sync="shadow-adasum")
+    assert fit(SMALL, files, 3, out=out, resume=True, sync="shadow-adasum").summary["items"] == 2 * NUM_TRAIN
+
+
+# ---- behind the training, and every so many batches
+
+
+@pytest.mark.parametrize(
+    ("sync", "share"),
+    [
+        ("shadow-blend", 0.9), ("shadow-adasum", 0.9), ("shadow-ma", 0.8), ("shadow-easgd", 0.6), ("fr-adasum:5", 0.9),
+        ("fr-blend:5", 0.9), ("fr-sum:1", 0.9), ("fr-ma:5", 0.85), ("fr-easgd:5", 0.6),
+    ],
+)  # fmt: skip
+def test_replicas_learn_nearly_as_much_as_one_host(
+    sync: str, share: float, files: tuple[Path, Path], alone: float
+) -> None:
+    result = fit(MODEL, files, epochs=12, sync=sync)
+    assert evaluate_triple_file(result.scorer, files[1]).mrr > share * alone
+    summary = result.summary
+    assert summary["items"] == 12 * NUM_TRAIN and summary["sync"] == sync and summary["bytes_by_kind"]["dense"] > 0
+    if sync.startswith("fr-"):
+        assert set(summary["sync_gap"]) == {sync.partition(":")[2]}
+
+
+def test_one_replica_is_a_run_as_ever(files: tuple[Path, Path]) -> None:
+    assert same(fit(SMALL, files, 1, sync="fr-ma:5"), any2vec.fit(SMALL, files[0], epochs=2, threads=1))
+
+
+def test_sums_at_every_batch_are_those_of_rounds_of_a_batch(files: tuple[Path, Path]) -> None:
+    """120 batches in an epoch, 60 of each host: as many rounds, and as many syncs."""
+    found = [fit(SMALL, files, epochs=1, **options).embeddings.vectors for options in (
+        {"sync": "sum", "rounds_per_epoch": 60}, {"sync": "fr-sum:1"},
+    )]  # fmt: skip
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-3, atol=1e-5)
+
+
+def test_processes_keep_replicas(files: tuple[Path, Path]) -> None:
+    found = any2vec.fit(SMALL, files[0], epochs=1, threads=1, hosts=2, sync="fr-adasum:5")
+    assert same(found, fit(SMALL, files, epochs=1, sync="fr-adasum:5"))
+
+
 # ---- what is refused
 
 
@@ -237,6 +298,9 @@ def test_another_number_of_hosts_goes_on(files: tuple[Path, Path], tmp_path: Pat
         ({"sync": "server:async"}, "sync server:async is for words and nodes; triples have adasum,"),
         ({"sync": "frequent"}, "sync frequent is for words and nodes"),
         ({"scheme": "pull-base"}, "entities and relations are no such pair; take pull-opt"),
+        ({"sync": "fr-bmuf:5"}, "sync fr-bmuf:5 is for dense layers: its momentum would take the squares"),
+        ({"sync": "shadow-ma", "bits": 8}, "bits must be 32 with sync shadow-ma"),
+        ({"sync": "shadow-ma", "overlap": True}, "overlap is for scheme pull-opt; leave it out with shadow-ma"),
         ({"sync": "leader", "bits": 8}, "bits must be 32 with sync leader"),
         ({"staleness_bound": 2}, "staleness_bound is for tables larger than memory"),
     ],

@@ -20,6 +20,10 @@ def merge_shift(value: np.ndarray, target: np.ndarray, seen: np.ndarray, share: 
     return np.array([x + a * (y - s) for x, y, s in zip(value, target, seen, strict=True)], np.float32)
 
 
+def merge_moved(value: np.ndarray, target: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    return np.array([y if x == s else x + (y - s) for x, y, s in zip(value, target, seen, strict=True)], np.float32)
+
+
 def merge_difference(value: np.ndarray, difference: np.ndarray) -> np.ndarray:
     return np.array([x - y for x, y in zip(value, difference, strict=True)], np.float32)
 

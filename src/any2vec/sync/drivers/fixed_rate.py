@@ -14,7 +14,7 @@ from any2vec.sync.drivers.syncing import Syncing
 from any2vec.sync.rules.replica_rule import ReplicaRule
 from any2vec.types import State
 
-_ITERATIONS = "fixed.iterations"
+_SINCE = "fixed.since"
 
 
 class FixedRate(DenseAgreement):
@@ -33,7 +33,7 @@ class FixedRate(DenseAgreement):
         self._turn = threading.Lock()
         """held during a sync"""
         self._before = 0
-        """iterations of a former run"""
+        """iterations of a former run since its last sync"""
         self._numbers = itertools.count(1)
 
     def start(self) -> None:
@@ -66,12 +66,13 @@ class FixedRate(DenseAgreement):
         return self.rule.gather_result()
 
     def state_dict(self) -> State:
-        return {_ITERATIONS: np.array(self._before + self.syncing.iterations)} | self.rule.state_dict()
+        since = (self._before + self.syncing.iterations) % self.every
+        return {_SINCE: np.array([since], np.float32)} | self.rule.state_dict()
 
     def load_state_dict(self, states: Sequence[State]) -> None:
         self.rule.load_state_dict(states)
         if self.rule.rank < len(states):
-            self._before = int(states[self.rule.rank].get(_ITERATIONS, np.array(0)))
+            self._before = int(states[self.rule.rank].get(_SINCE, np.zeros(1))[0])
             self._numbers = itertools.count(self._before + 1)
 
     def facts(self) -> dict[str, Any]:

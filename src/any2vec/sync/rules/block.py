@@ -17,7 +17,7 @@ from any2vec.plan.sharding.sharding import Striped
 from any2vec.sync.base.copying import check_lists, put_lists, put_rows, rows_of
 from any2vec.sync.base.crew import Crew
 from any2vec.sync.base.states import is_state
-from any2vec.sync.rules.merge_rule import MergeRule, SquaresSum
+from any2vec.sync.rules.merge_rule import MergeRule, StateMean
 from any2vec.sync.rules.merges import KernelRule, Sum
 from any2vec.types import State
 
@@ -74,14 +74,14 @@ class Rules:
     """How owners merge what hosts made of a row, table by table."""
 
     kind: type[MergeRule]
-    """of tables of values; states of optimizers add up"""
+    """of tables of values; states of optimizers have their mean"""
     counts: Mapping[str, np.ndarray] = field(default_factory=dict)
     """table -> occurrences of its rows in an epoch, (V',); rows beyond them count as frequent"""
 
     def block(self, table: str, table_VD: np.ndarray, ids: np.ndarray) -> Block:
         """The block of the rows `ids`, int64 (B,), of a table with their present values."""
         if is_state(table):
-            return Block(rows_of(table_VD, ids), SquaresSum())
+            return Block(rows_of(table_VD, ids), StateMean())
         occurrence_V = np.full(len(table_VD), np.inf)
         counts = self.counts.get(table, np.empty(0))
         occurrence_V[: len(counts)] = counts

@@ -53,14 +53,16 @@ class MergeRule(ABC):
         return
 
 
-class SquaresSum(MergeRule):
-    """Of optimizer states that only grow, such as Adagrad's sums of squared gradients: the changes of all hosts add up.
+class StateMean(MergeRule):
+    """Of optimizer states that only grow, such as Adagrad's sums of squared gradients: the mean of hosts' changes.
 
-    A host's change is what its own steps added, so the sum is what one host would have that made all of these steps at
-    the same gradients, and rates fall as they do there, however the values of the rows are merged. Nothing is clipped.
+    It is over the hosts that changed the row, so that rates fall as fast as those of a host with its own steps alone.
+    The sum would be the state of one host that makes all steps one after the other, but no rule takes all of these
+    steps at their full length: measured, rows then stop too early (docs/log.md). It never falls, and is never clipped.
     """
 
     bound = float("inf")
 
     def combine(self, start_BD: np.ndarray, changes: Sequence[np.ndarray], out_BD: np.ndarray) -> None:
-        out_BD[:] = sum(changes, start_BD.astype(np.float64))
+        count_B = sum(change_BD.any(axis=1) for change_BD in changes)
+        out_BD[:] = start_BD + sum(changes) / np.maximum(count_B, 1)[:, None]

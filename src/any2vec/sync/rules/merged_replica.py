@@ -17,7 +17,7 @@ from any2vec.sync.base.circle import Circle
 from any2vec.sync.base.flat import Flat, Piece
 from any2vec.sync.rules.averaged_replica import Averaged
 from any2vec.sync.rules.block import checked
-from any2vec.sync.rules.merge_rule import MergeRule, SquaresSum
+from any2vec.sync.rules.merge_rule import MergeRule, StateMean
 from any2vec.sync.rules.replica_rule import FINISHED, from_slices
 from any2vec.tables.replica import Replica
 from any2vec.types import State
@@ -104,7 +104,7 @@ class MergedReplica(Averaged):
             found_BC = result_S[piece.place].reshape(-1, piece.columns)
             parts = [(slice(0, piece.width), rule)]
             if piece.columns > piece.width:
-                parts.append((slice(piece.width, piece.columns), SquaresSum()))
+                parts.append((slice(piece.width, piece.columns), StateMean()))
             for columns, by in parts:
                 start_BD = np.ascontiguousarray(start_BC[:, columns])
                 changes = [now_BC[:, columns].astype(np.float64) - start_BD for now_BC in now]

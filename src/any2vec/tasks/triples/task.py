@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from any2vec.train.spec import Request, RunSpec
     from any2vec.types import Stage
 
+_SYNC = "adasum-symmetric"
+"""by default; chosen on planted triples (docs/log.md)"""
 _ROUNDS = ("sync", "scheme", "rounds_per_epoch", "bits", "overlap")
 _CACHE = ("cache", "cache_rows")
 _SYNCS = (
@@ -77,7 +79,8 @@ class Triples(Task):
     help: ClassVar = {
         "sync": "at rounds: blend, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD] or "
         "ds-sync[:random|butterfly|topology][:SIZE]; behind the training: shadow-ma, shadow-easgd or shadow-RULE; "
-        "every so many batches: fr-ma, fr-easgd or fr-RULE, like fr-adasum:100; not with --memory [default blend]",
+        "every so many batches: fr-ma, fr-easgd or fr-RULE, like fr-adasum:100; not with --memory [default "
+        "adasum-symmetric]",
         "scheme": "rows that hosts send in a round, rep-base, rep-opt or pull-opt; by default rep-opt, with --overlap "
         "pull-opt",
         "cache": "het:BOUND[:POLICY]: hosts own blocks of the rows, and train through caches",
@@ -119,7 +122,7 @@ class Triples(Task):
         if spec.sync.cache_rows != SyncOptions.cache_rows:
             raise InputError("cache_rows is for cache het; leave it out with cache none.")
         default = "pull-opt" if spec.sync.overlap else "rep-opt"
-        found = RoundAgreement.of(spec.hosts, spec.sync, has_replicas=True)
+        found = RoundAgreement.of(spec.hosts, replace(spec.sync, sync=spec.sync.sync or _SYNC), has_replicas=True)
         if isinstance(found.agreement, Server | ServerMean | Frequent):
             raise InputError(f"sync {found.sync} is for words and nodes; triples have {', '.join(_SYNCS)}.")
         if isinstance(found.agreement, ShadowBmuf | FixedBmuf):

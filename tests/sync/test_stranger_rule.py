@@ -180,7 +180,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(package: Path, *words: str) -> str:
-    tests = Path(__file__).parent
+    tests = Path(__file__).parents[1] / "helpers"
     environment = os.environ | {"PYTHONPATH": python_path(package, tests), "COLUMNS": "80"}
     done = subprocess.run(
         [sys.executable, *words], cwd=package, env=environment, capture_output=True, text=True, timeout=300
