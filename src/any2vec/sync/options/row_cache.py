@@ -47,6 +47,12 @@ def parse_cache(text: str) -> Cache:
     )
 
 
+def check_no_cache_rows(sync: SyncOptions) -> None:
+    """Raise InputError for a size of no cache."""
+    if sync.cache_rows != SyncOptions.cache_rows and parse_cache(sync.cache).kind != "het":
+        raise InputError(f"cache_rows is for cache het; leave it out with cache {sync.cache}.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class CachedRows:
     """Hosts that own a block of each table and train through a cache: owners add up what all of them change."""
@@ -56,11 +62,15 @@ class CachedRows:
     cache_rows: float = SyncOptions.cache_rows
     """share of all rows that a host's cache holds"""
     rounds_per_epoch: int = 8
-    """how often in an epoch hosts meet for records, checkpoints and stops"""
+    """how often in an epoch hosts meet for records, checkpoints and stops; of words, how often they take up rows"""
 
     @classmethod
-    def of(cls, sync: SyncOptions) -> CachedRows:
-        """Raises InputError for options that do not go together."""
+    def of(cls, sync: SyncOptions, rounds_per_epoch: int = rounds_per_epoch) -> CachedRows:
+        """rounds_per_epoch: where the options do not say it.
+
+        Raises:
+            InputError: options do not go together.
+        """
         for option in ("sync", "scheme", "bits", "overlap"):
             if getattr(sync, option) != getattr(SyncOptions, option):
                 raise InputError(
@@ -72,10 +82,17 @@ class CachedRows:
                 f"cache {sync.cache} needs the gradients of each step, and this model steps its rows itself; take "
                 "cache het:BOUND."
             )
-        rounds = cls.rounds_per_epoch if sync.rounds_per_epoch is None else sync.rounds_per_epoch
+        rounds = rounds_per_epoch if sync.rounds_per_epoch is None else sync.rounds_per_epoch
         return cls(cache=sync.cache, cache_rows=sync.cache_rows, rounds_per_epoch=rounds)
 
     @property
     def row_cache(self) -> Cache:
         """What `cache` stands for."""
         return parse_cache(self.cache)
+
+    def rounds(self, hosts: int) -> int:
+        return self.rounds_per_epoch
+
+    def metrics(self, hosts: int) -> dict[str, str | int | None]:
+        """What a summary says of it."""
+        return {"cache": self.cache}
