@@ -13,7 +13,6 @@ from any2vec.models.words.config import SequenceModel
 from any2vec.models.words.learner import SequenceLearner
 from any2vec.models.words.source import TokenSource
 from any2vec.plan.order.epochs import piece_positions
-from any2vec.tables.memory import MemoryTable
 from any2vec.types import ProgressLine, Round, Span, Work
 
 TABLE_BYTES = 1 << 28
@@ -45,9 +44,9 @@ def measure_pace(
     """
     rng = np.random.default_rng(seed)
     shape = (len(counts), model.dim)
-    tables = {
-        "input": MemoryTable((rng.random(shape, dtype=np.float32) - 0.5) / model.dim),
-        "output": MemoryTable(np.full(shape, 1e-3, np.float32)),
+    tables: dict[str, np.ndarray] = {
+        "input": (rng.random(shape, dtype=np.float32) - 0.5) / model.dim,
+        "output": np.full(shape, 1e-3, np.float32),
     }
     piece = piece_positions(source.unit, model.cost)
     learner = SequenceLearner(model, counts, keep, source, tables, block=block, piece=piece, threads=threads, seed=seed)

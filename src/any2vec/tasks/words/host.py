@@ -111,9 +111,9 @@ class SequenceProgram(InMemoryProgram):
     def _restore(self, checkpoint: Checkpoint) -> None:
         for name, table in self.tables.items():
             rows = checkpoint.state.get(name)
-            if rows is None or rows.shape != table.rows.shape:
+            if rows is None or rows.shape != table.shape:
                 raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
-            table.rows[:] = rows
+            table[:] = rows
 
     def _schedule(self) -> EpochSchedule:
         """This host's part of the data; where a run goes on, what is left of it."""
