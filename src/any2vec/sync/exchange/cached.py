@@ -56,7 +56,7 @@ class Cached(Agreement):
         sharding, table_VD, cache = self._shardings[name], self.tables[name], options.row_cache
         return CachedTable(
             self.transport, name, sharding, table_VD[sharding.ids(self.transport.rank)],
-            RowOptimiser(table_VD.shape[1], "sgd"), bound=cache.number, policy=cache.policy,
+            RowOptimiser(table_VD.shape[1], "sgd"), bound=cache.number, policy=cache.policy, freshness=cache.freshness,
             capacity=max(1, round(options.cache_rows * len(table_VD))), trainers=self.transport.hosts, workers=1,
             busiest=lambda number: self._busiest(name, uses_V, number),
             foresight=lambda: Foresight(lambda step: self._places(step)[name], 0, len(self._coming)),

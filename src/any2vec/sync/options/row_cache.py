@@ -8,6 +8,7 @@ from typing import Literal
 from any2vec.checks import check_whole
 from any2vec.errors import InputError
 from any2vec.options.sync import SyncOptions
+from any2vec.tables.freshness.registry import FRESHNESS
 from any2vec.tables.residency.registry import RESIDENCIES
 
 MOST_AHEAD = 100_000
@@ -19,7 +20,9 @@ class Cache:
 
     kind: Literal["none", "het", "bagpipe"]
     number: int = 0
-    """het: the bound, in updates; bagpipe: batches that the oracle looks ahead"""
+    """het: the bound, in updates or in batches; bagpipe: batches that the oracle looks ahead"""
+    freshness: str = "het"
+    """het: of a registered kind, when a cached row is too old"""
     policy: str = "static"
     """het: which rows stay"""
 
@@ -35,15 +38,19 @@ def parse_cache(text: str) -> Cache:
     has_number = bool(values) and values[0].isdecimal()
     if (name, values) == ("none", []):
         return Cache("none")
-    if name == "het" and has_number and (len(values) == 1 or values[1:] in ([policy] for policy in policies)):
-        check_whole("bound of het", int(values[0]), 0, 2**31)
-        return Cache("het", int(values[0]), values[1] if values[1:] else "static")
+    if (
+        name in FRESHNESS.names()
+        and has_number
+        and (len(values) == 1 or values[1:] in ([policy] for policy in policies))
+    ):
+        check_whole(f"bound of {name}", int(values[0]), 0, 2**31)
+        return Cache("het", int(values[0]), name, values[1] if values[1:] else "static")
     if name == "bagpipe" and has_number and len(values) == 1:
         check_whole("look-ahead of bagpipe", int(values[0]), 1, MOST_AHEAD)
         return Cache("bagpipe", int(values[0]))
     raise InputError(
-        f"cache must be none, het:BOUND[:{'|'.join(policies)}] or bagpipe:BATCHES, like het:100 or bagpipe:200, "
-        f"got {text!r}."
+        f"cache must be none, het:BOUND[:{'|'.join(policies)}], age:BATCHES, with the same policies behind it, or "
+        f"bagpipe:BATCHES, like het:100 or bagpipe:200, got {text!r}."
     )
 
 

@@ -207,7 +207,7 @@ class CachedTriples(TripleProgram):
         own = sharding.ids(transport.rank)
         return CachedTable(
             transport, name, sharding, fresh(own) if stored is None else stored[own], optimiser,
-            bound=options.row_cache.number, policy=policy or options.row_cache.policy,
+            bound=options.row_cache.number, policy=policy or options.row_cache.policy, freshness=options.row_cache.freshness,
             capacity=len(uses_V) if policy else max(1, round(options.cache_rows * len(uses_V))),
             trainers=transport.hosts, workers=self.request.threads,
             fresh=(lambda place_N: fresh(sharding.rows(place_N))) if stored is None else None,
