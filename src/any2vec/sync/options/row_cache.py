@@ -38,11 +38,8 @@ def parse_cache(text: str) -> Cache:
     has_number = bool(values) and values[0].isdecimal()
     if (name, values) == ("none", []):
         return Cache("none")
-    if (
-        name in FRESHNESS.names()
-        and has_number
-        and (len(values) == 1 or values[1:] in ([policy] for policy in policies))
-    ):
+    is_known = name in FRESHNESS.names() and len(values) <= 2 and set(values[1:]) <= set(policies)
+    if is_known and has_number:
         check_whole(f"bound of {name}", int(values[0]), 0, 2**31)
         return Cache("het", int(values[0]), name, values[1] if values[1:] else "static")
     if name == "bagpipe" and has_number and len(values) == 1:

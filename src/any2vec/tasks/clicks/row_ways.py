@@ -93,7 +93,8 @@ def make_way(setting: RowSetting, transport: Transport) -> RowWay:
 def _het(setting: RowSetting, transport: Transport) -> RowWay:
     cache, trainer = setting.options.row_cache, transport.rank
     table = CachedTable(
-        transport, _NAME, setting.placement, setting.table, setting.optimiser, bound=cache.number, policy=cache.policy, freshness=cache.freshness,
+        transport, _NAME, setting.placement, setting.table, setting.optimiser, bound=cache.number,
+        policy=cache.policy, freshness=cache.freshness,
         capacity=max(1, round(setting.options.cache_rows * setting.placement.num_rows)),
         trainers=setting.roles.trainers, workers=setting.workers, first_owner=setting.roles.row_owners[0],
         fresh=setting.fresh, busiest=setting.busiest,

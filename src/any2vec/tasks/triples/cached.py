@@ -199,7 +199,7 @@ class CachedTriples(TripleProgram):
         self, name: str, uses_V: np.ndarray, optimiser: RowOptimiser, fresh: Any, policy: str = ""
     ) -> CachedTable:
         """uses_V: how often rows are used, about; policy: that of a cache of all rows."""
-        options, transport = self._options, self.transport
+        options, transport, cache = self._options, self.transport, self._options.row_cache
         sharding = Striped(len(uses_V), transport.hosts)
         stored = None if self.checkpoint is None else self.checkpoint.state.get(name)
         if self.checkpoint is not None and (stored is None or stored.shape != (len(uses_V), optimiser.num_columns)):
@@ -207,7 +207,7 @@ class CachedTriples(TripleProgram):
         own = sharding.ids(transport.rank)
         return CachedTable(
             transport, name, sharding, fresh(own) if stored is None else stored[own], optimiser,
-            bound=options.row_cache.number, policy=policy or options.row_cache.policy, freshness=options.row_cache.freshness,
+            bound=cache.number, policy=policy or cache.policy, freshness=cache.freshness,
             capacity=len(uses_V) if policy else max(1, round(options.cache_rows * len(uses_V))),
             trainers=transport.hosts, workers=self.request.threads,
             fresh=(lambda place_N: fresh(sharding.rows(place_N))) if stored is None else None,
