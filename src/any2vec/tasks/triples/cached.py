@@ -8,14 +8,13 @@ Legend: V rows of a table, U rows of a batch, C columns, N ids; Q queries of a b
 
 from __future__ import annotations
 
-import json
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.transport import LONG_WORK, Transport, text_of, text_part
+from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.errors import FormatError
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.learner import TripleLearner
@@ -32,6 +31,7 @@ from any2vec.tables.row_table import ChangedTable
 from any2vec.tasks.triples.host import TripleProgram, fresh_relations, start_entities, try_kernels
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.train.checkpoint import FILE
+from any2vec.train.in_memory.hosts import gather_numbers
 from any2vec.train.in_memory.program import InMemoryProgram
 from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder
@@ -153,21 +153,17 @@ class CachedTriples(TripleProgram):
         return {}
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
-        counters, options = self.transport.counters, self._options
-        own = {
-            "bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase(),
-            "rows_of_hosts": self.entities.facts(), "relation_rows_of_hosts": self.relations.facts(),
-        }  # fmt: skip
-        found = self.transport.gather([text_part(json.dumps(own))], "facts")
-        if not found:
+        own = {"rows_of_hosts": self.entities.facts(), "relation_rows_of_hosts": self.relations.facts()}
+        told = gather_numbers(self.transport, own)
+        if not told:
             return {}
-        told = [json.loads(text_of(parts[0])) for parts in found.values()]
         num_entities = len(self.triples.entities)
         return {
             "relations": len(self.triples.relations),
             "num_negatives": self.request.spec.model.negatives_of(num_entities) or num_entities,
-            "hosts": self.transport.hosts, "cache": options.cache, "rounds_per_epoch": options.rounds_per_epoch,
-            **{name: summed([host[name] for host in told]) for name in own},
+            "hosts": self.transport.hosts, "cache": self._options.cache,
+            "rounds_per_epoch": self._options.rounds_per_epoch,
+            **{name: summed([host[name] for host in told]) for name in told[0]},
         }  # fmt: skip
 
     def close(self, error: BaseException | None = None) -> None:

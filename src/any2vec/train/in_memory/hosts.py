@@ -13,19 +13,24 @@ from any2vec.train.result import histogram, summed
 from any2vec.train.spec import Request
 
 
+def gather_numbers(transport: Transport, own: dict[str, Any]) -> list[dict[str, Any]]:
+    """What each host tells, and its bytes, by rank, at rank 0; nothing elsewhere. All call it together."""
+    counters = transport.counters
+    own = {"bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase()} | own
+    found = transport.gather([text_part(json.dumps(own))], "facts")
+    return [json.loads(text_of(parts[0])) for parts in found.values()]
+
+
 def metrics_of_rounds(request: Request, transport: Transport, driver: Rounds, seconds: float) -> dict[str, Any]:
     """Bytes and times of all hosts, at rank 0; all call it together. seconds: of training."""
-    counters, agree = transport.counters, request.agreement
+    agree = request.agreement
     assert isinstance(agree, RoundAgreement | CachedRows)
-    own = {
-        "bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase(),
+    told = gather_numbers(transport, {
         "seconds": driver.seconds, "share": driver.seconds / max(seconds, 1e-9),
         "walk_seconds": driver.walk_seconds, "counts": driver.facts(),
-    }  # fmt: skip
-    found = transport.gather([text_part(json.dumps(own))], "facts")
-    if not found:
+    })  # fmt: skip
+    if not told:
         return {}
-    told = [json.loads(text_of(parts[0])) for parts in found.values()]
 
     def mean(name: str) -> float:
         return float(sum(host[name] for host in told) / len(told))
