@@ -370,6 +370,37 @@ class Lane:
         """updates of this trainer at that moment"""
 
 
+def test_rows_are_read_as_long_as_they_are_young() -> None:
+    """Of 40 batches that read the same rows every fifth asks the owner, and only then is another one's change seen."""
+    blocks = blocks_of(SGD)
+    access, other = worker(blocks, ROWS, 5, policy="lru", freshness="age"), worker(blocks, ROWS, 0, policy="lru")
+    rows, asked, seen = BatchRows.of(ids_of(3, 4), ids_of(0, 1, 2)), [], []
+    for step in range(40):
+        before = len(access.client.sent)  # type: ignore[attr-defined]
+        seen.append(float(access.pool(rows, step)[0, 0]))
+        asked.append(len(access.client.sent) > before)  # type: ignore[attr-defined]
+        access.apply_pooled(rows, np.zeros((2, WIDTH), np.float32), step)
+        other.pool(rows, step)
+        other.apply_pooled(rows, -np.ones((2, WIDTH), np.float32), step)
+    assert 7 <= sum(asked) <= 9 and asked[0]
+    assert len(set(seen)) == sum(asked)
+
+
+def test_changes_of_a_cache_by_age_all_arrive() -> None:
+    blocks = blocks_of(SGD, (0, 17, ROWS))
+    workers = [worker(blocks, 7, 3, policy="lru", freshness="age") for _ in range(2)]
+    rng, sums = np.random.default_rng(7), np.zeros(ROWS)
+    for step in range(60):
+        rows, access = batch_of(rng), workers[step % 2]
+        access.pool(rows, step)
+        access.apply_pooled(rows, -np.ones((rows.num_bags, WIDTH), np.float32), step)
+        np.add.at(sums, rows.id_M, 1)
+    for access in workers:
+        access.close()
+    table = np.concatenate([block.table for block in blocks])
+    np.testing.assert_allclose(table[:, 0] - table_of(SGD)[:, 0], sums, atol=1e-3)
+
+
 def test_a_policy_that_must_look_ahead_is_refused_where_nothing_does() -> None:
     with pytest.raises(InputError, match="must know which rows the batches to come use"):
         HetCache(5, SGD, 0, policy="belady")

@@ -92,11 +92,11 @@ def test_one_host_without_staleness_is_the_plain_run(name: str, files: tuple[Pat
 
 def test_stale_rows_cost_little_quality_and_save_bytes(files: tuple[Path, Path]) -> None:
     plain = any2vec.fit(MODEL, files[0], epochs=10, threads=1)
-    ways = {"het:0": 0.1, "het:8": 0.1, "het:1000:belady": 1.0}
+    ways = {"het:0": 0.1, "het:8": 0.1, "age:3": 0.5, "het:1000:belady": 1.0}
     found = {cache: fit(MODEL, files, 2, 10, cache=cache, cache_rows=rows) for cache, rows in ways.items()}
     best = evaluate_triple_file(plain.scorer, files[1]).mrr
     assert best > 0.6
-    for cache in ("het:0", "het:8"):
+    for cache in ("het:0", "het:8", "age:3"):
         assert evaluate_triple_file(found[cache].scorer, files[1]).mrr > best - 0.05, cache
     rows = {cache: result.summary["bytes_by_kind"]["rows"] for cache, result in found.items()}
     assert rows["het:1000:belady"] < 0.6 * rows["het:8"] < 0.6 * rows["het:0"], rows

@@ -109,6 +109,7 @@ def test_options_that_are_not_legal(options: dict[str, Any], said: str) -> None:
 
 
 def test_names_of_caches() -> None:
+    assert parse_cache("age:7:lru").freshness == "age" and parse_cache("het:7").freshness == "het"
     assert parse_cache("het:7").policy == "static" and parse_cache("het:7:lru").policy == "lru"
     assert (parse_cache("bagpipe:9").kind, parse_cache("bagpipe:9").number) == ("bagpipe", 9)
 

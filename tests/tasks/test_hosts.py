@@ -29,7 +29,6 @@ from any2vec.plan.sharding import graph as partition
 from any2vec.sampling.travel import TravellingWalker
 from any2vec.sampling.walks import Walker
 from any2vec.sync.options.rounds import RoundAgreement
-from any2vec.tables.memory import MemoryTable
 from any2vec.tasks.words import cutting
 from any2vec.train import launch
 from any2vec.types import ProgressLine, Round, Span, Work
@@ -255,7 +254,7 @@ def test_inspection_covers_all_that_is_read(model: SequenceModel) -> None:
     tokens = np.array([word for sentence in SENTENCES for word in [*sentence, -1]], np.int32)
     counts = np.bincount(tokens[tokens >= 0], minlength=300)
     random = np.random.default_rng(5)
-    tables = {name: MemoryTable(random.normal(0, 0.1, (300, 8)).astype(np.float32)) for name in ("input", "output")}
+    tables = {name: random.normal(0, 0.1, (300, 8)).astype(np.float32) for name in ("input", "output")}
     source = StoredTokens(tokens, 16)
     learner = SequenceLearner(
         model, counts, np.full(300, 0.7), source, tables, block=16, piece=64, threads=1, seed=1
@@ -264,13 +263,13 @@ def test_inspection_covers_all_that_is_read(model: SequenceModel) -> None:
     marks = {name: np.zeros(300, np.uint8) for name in tables}
     learner.inspect(1, start, stop, marks)
     for name, table in tables.items():
-        table.rows[marks[name] == 0] = np.nan
-    before = {name: table.rows.copy() for name, table in tables.items()}
+        table[marks[name] == 0] = np.nan
+    before = {name: table.copy() for name, table in tables.items()}
     learner.run(Work(Span(start, stop, ProgressLine(start, stop, 0.0, 0.5)), 1, Round(0), 0.5))
     for name, table in tables.items():
         assert 0 < marks[name].sum() < 300
-        assert np.isfinite(table.rows[marks[name] == 1]).all()
-        changed = (table.rows != before[name]).any(axis=1) & (marks[name] == 1)
+        assert np.isfinite(table[marks[name] == 1]).all()
+        changed = (table != before[name]).any(axis=1) & (marks[name] == 1)
         assert changed.sum() > 0.9 * marks[name].sum()  # and it marks hardly more than that
 
 

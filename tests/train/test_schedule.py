@@ -15,7 +15,6 @@ from any2vec import SkipGram
 from any2vec.models.words.learner import SequenceLearner
 from any2vec.models.words.source import StoredTokens
 from any2vec.plan.order.epochs import EpochSchedule
-from any2vec.tables.memory import MemoryTable
 from any2vec.train.loop import MOST_PIECES, WORK_SECONDS, Alone, paced, run
 from any2vec.types import Span, Work
 
@@ -147,7 +146,7 @@ def test_the_clock_changes_no_bit() -> None:
     made = []
     for seconds in (0.0, 5.0):
         rows = np.random.default_rng(2).normal(0, 0.1, (2, 50, 8)).astype(np.float32)
-        tables = {"input": MemoryTable(rows[0]), "output": MemoryTable(rows[1])}
+        tables = {"input": rows[0], "output": rows[1]}
         source = StoredTokens(tokens, 16)
         learner = SequenceLearner(
             SkipGram(dim=8), np.bincount(tokens), np.ones(50), source, tables, block=16, piece=1024, threads=1, seed=1

@@ -20,8 +20,8 @@ def given(**changes: np.ndarray) -> Embeddings:
 def test_rows_go_to_their_keys_and_unknown_keys_are_kept() -> None:
     tables, keys, counts = carry_over(given(), ["b", "c"], np.array([7, 3]), SkipGram(dim=3), seed=1)
     assert keys == ["b", "c", "a"] and counts.tolist() == [11, 3, 5]
-    assert tables["input"].rows[[0, 2]].tolist() == [[3, 4, 5], [0, 1, 2]]
-    assert tables["output"].rows.tolist() == [[-3, -4, -5], [0, 0, 0], [0, -1, -2]]
+    assert tables["input"][[0, 2]].tolist() == [[3, 4, 5], [0, 1, 2]]
+    assert tables["output"].tolist() == [[-3, -4, -5], [0, 0, 0], [0, -1, -2]]
 
 
 @pytest.mark.parametrize("side", ["vectors", "output"])
@@ -40,7 +40,7 @@ def test_output_rows_of_a_huffman_tree_belong_to_no_key() -> None:
     result = any2vec.fit(model, sentences, epochs=1, threads=1)
     assert result.embeddings.output is None
     tables, _, _ = carry_over(given(), ["a", "b"], np.array([5, 4]), model, seed=1)
-    assert tables["input"].rows.tolist() == [[0, 1, 2], [3, 4, 5]] and not tables["output"].rows.any()
+    assert tables["input"].tolist() == [[0, 1, 2], [3, 4, 5]] and not tables["output"].any()
 
 
 def test_numbers_of_numpy_are_options_too() -> None:

@@ -13,7 +13,6 @@ from any2vec.data.vocab.vocabulary import Keys
 from any2vec.kernels.skipgram.subwords import Subwords, compose_all
 from any2vec.makers.ngrams import NGramMaker, bounds, start_grams, used_buckets
 from any2vec.models.words.ngram import NGram
-from any2vec.tables.memory import MemoryTable
 
 
 class GramRows:
@@ -27,7 +26,7 @@ class GramRows:
         self._keys = Keys.of(keys)
         self._bucket_G = used_buckets(self._keys, model.min_n, model.max_n, model.buckets)
         self._spread = model.start_spread / model.dim
-        self.table = MemoryTable(start_grams(self._bucket_G, model.dim, seed, self._spread))
+        self.table = start_grams(self._bucket_G, model.dim, seed, self._spread)
 
     @property
     def subwords(self) -> Subwords:
@@ -35,7 +34,7 @@ class GramRows:
         row_H = np.full(self.model.buckets, -1, np.int32)
         row_H[self._bucket_G] = np.arange(len(self._bucket_G))
         text_B = np.array(self._keys.arena)
-        return Subwords(text_B, *bounds(self._keys), row_H, self.table.rows, self.model.min_n, self.model.max_n)
+        return Subwords(text_B, *bounds(self._keys), row_H, self.table, self.model.min_n, self.model.max_n)
 
     def vectors(self, word_VD: np.ndarray) -> np.ndarray:
         """The words' vectors, float32 (V, D), of their own rows and those of their n-grams."""
@@ -47,6 +46,6 @@ class GramRows:
         """What makes vectors of other words; it shares the table."""
         model = self.model
         return NGramMaker(
-            self._bucket_G, self.table.rows, min_n=model.min_n, max_n=model.max_n, buckets=model.buckets,
+            self._bucket_G, self.table, min_n=model.min_n, max_n=model.max_n, buckets=model.buckets,
             seed=self.seed, spread=self._spread,
         )  # fmt: skip

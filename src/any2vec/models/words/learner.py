@@ -25,7 +25,6 @@ from any2vec.models.words.config import SequenceModel
 from any2vec.models.words.rates import linear_rate
 from any2vec.models.words.source import TokenSource
 from any2vec.plan.cost.occupancy import NOISE_POWER
-from any2vec.tables.memory import MemoryTable
 from any2vec.types import ProgressLine, Span, State, Stats, Work
 
 LOSS_EVERY = 256
@@ -60,7 +59,7 @@ class SequenceLearner:
         counts: np.ndarray,
         keep: np.ndarray,
         source: TokenSource,
-        tables: dict[str, MemoryTable],
+        tables: dict[str, np.ndarray],
         *,
         block: int,
         piece: int,
@@ -82,7 +81,7 @@ class SequenceLearner:
 
     def state_dict(self) -> State:
         """The tables' rows themselves, no copies."""
-        return {name: table.rows for name, table in self.tables.items()}
+        return dict(self.tables)
 
     def compile(self, for_hosts: bool = False) -> float:
         """Compile the kernel (and the inspection), or load it from the cache, by an empty call; seconds it took."""
@@ -180,8 +179,7 @@ class SequenceLearner:
         self, tokens: np.ndarray, begin: int, end: int, offset: int, epoch: int, line: tuple[float, float]
     ) -> tuple[int, float, int]:
         config = self.config
-        input_VD, _ = self.tables["input"].pin()
-        output_VD, _ = self.tables["output"].pin()
+        input_VD, output_VD = self.tables["input"], self.tables["output"]
         token_key = stream_key(self.seed, PURPOSE_TOKEN, epoch)
         where = (tokens, begin, end, offset, self._keep_V, token_key)
         rates = (*line, LOSS_EVERY)
@@ -199,7 +197,5 @@ class SequenceLearner:
                 train = train_skipgram_block if skipgram else train_cbow_block
                 shared = shared_negatives(config)
                 result = train(*where, *noise, *width, *rates, self.block, shared, *self._subwords)
-        for table in self.tables.values():
-            table.unpin()
         items, loss_sum, examples = result
         return int(items), float(loss_sum), int(examples)

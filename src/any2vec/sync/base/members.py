@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -10,9 +11,10 @@ from any2vec.cluster.codec import pack_ids, unpack_ids
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.rows.merge import changed_rows
-from any2vec.plan.sharding.sharding import Contiguous
+from any2vec.plan.sharding.sharding import Blocks, Contiguous
 from any2vec.sync.base.states import bound_of
 
+Reduced = TypeVar("Reduced")
 FAINT = 2.0**-20
 """say of a copy that has nothing new to tell, beside those that have"""
 
@@ -25,6 +27,66 @@ def exchange_among(
     for peer in (*members[place + 1 :], *members[:place]):  # each starts behind itself: nobody is everybody's first
         transport.send(peer, outgoing.get(peer, ()), phase)
     return {peer: transport.recv(peer, phase).parts for peer in members if peer != transport.rank}
+
+
+class Rows(NamedTuple):
+    """Some rows of a table, and what is told of them."""
+
+    sharding: Blocks
+    """owner h is the h-th member"""
+    place_K: np.ndarray
+    """int64, ascending"""
+    parts: Sequence[Part]
+    """arrays of K each: the rows, and whatever stands beside them"""
+
+
+def reduce_rows(
+    transport: Transport, members: Sequence[int], told: Mapping[str, Rows],
+    rule: Callable[[str, int, list[list[np.ndarray]]], Reduced], phase: str = "reduce",
+) -> dict[str, Reduced]:  # fmt: skip
+    """What the owners make of rows that several members have changed, by table; all members call it together.
+
+    Args:
+        told: table -> what this host has to tell; the same tables and parts at every member.
+        rule: is called with a table, the rows of this host's block, and what each member, in rank order, tells of them:
+            slots, int64 ascending, and then its arrays.
+
+    Returns:
+        table -> what the rule gives for this host's block.
+    """
+    outgoing: dict[int, list[Part]] = {member: [] for member in members}
+    for sharding, place_K, parts in told.values():
+        for owner, (member, cut) in enumerate(zip(members, sharding.cuts(place_K), strict=True)):
+            slots = pack_ids(place_K[cut] - sharding.bounds[owner], sharding.size(owner))
+            outgoing[member] += [slots, *(Part(part.kind, part.array[cut]) for part in parts)]
+    own = tuple(outgoing.pop(transport.rank))
+    received = exchange_among(transport, members, outgoing, phase) | {transport.rank: own}
+    rests = [iter(received[member]) for member in members]
+    found = {}
+    for name, (sharding, _, parts) in told.items():
+        size = sharding.size(members.index(transport.rank))
+        each = [[unpack_ids(next(rest), size), *(next(rest).array for _ in parts)] for rest in rests]
+        found[name] = rule(name, size, each)
+    return found
+
+
+def share_rows(
+    transport: Transport, members: Sequence[int], agreed: Mapping[str, Rows], phase: str = "broadcast"
+) -> Iterator[tuple[str, list[np.ndarray]]]:
+    """Rows that owners have agreed on, at all members: table -> places, int64 ascending, and arrays; owner by owner.
+
+    agreed: of this host's block of each table. All members call it together.
+    """
+    own: list[Part] = []
+    for sharding, place_K, parts in agreed.values():
+        low, high = sharding.block(members.index(transport.rank))
+        own += [pack_ids(place_K - low, high - low), *parts]
+    received = exchange_among(transport, members, dict.fromkeys(members, own), phase) | {transport.rank: tuple(own)}
+    for owner, member in enumerate(members):
+        rest = iter(received[member])
+        for name, (sharding, _, parts) in agreed.items():
+            low, high = sharding.block(owner)
+            yield name, [low + unpack_ids(next(rest), high - low), *(next(rest).array for _ in parts)]
 
 
 class Watch:
@@ -84,24 +146,18 @@ def average(
     tables: name -> float32 (V, D); weights: name -> float32 (V,), 0 where a host has never changed its copy: rows that
     nobody has changed are the same everywhere. Owners of blocks add up; phases "average" and "gather".
     """
-    hosts, rank = transport.hosts, transport.rank
-    shardings = {name: Contiguous(len(table), hosts) for name, table in tables.items()}
-    outgoing: dict[int, list[Part]] = {host: [] for host in range(hosts)}
+    shardings = {name: Contiguous(len(table), transport.hosts) for name, table in tables.items()}
+    told = {}
     for name, table in tables.items():
-        for host in range(hosts):
-            low, high = shardings[name].block(host)
-            slots = np.flatnonzero(weights[name][low:high])
-            rows, say = table[low:high][slots], weights[name][low:high][slots]
-            outgoing[host] += [pack_ids(slots, high - low), Part("rows", rows), Part("dense", say)]
-    received = transport.exchange({peer: outgoing[peer] for peer in range(hosts) if peer != rank}, "average")
-    every = dict(sorted((received | {rank: tuple(outgoing[rank])}).items()))
-    found: list[Part] = []
-    for index, name in enumerate(tables):
-        size = shardings[name].size(rank)
-        told = [(unpack_ids(parts[3 * index], size), parts[3 * index + 1].array, parts[3 * index + 2].array)
-                for parts in every.values()]  # fmt: skip
-        ids, means, _ = weighted_mean(size, told, bound_of(name))
-        found += [pack_ids(ids, size), Part("rows", means)]
+        ids = np.flatnonzero(weights[name])
+        told[name] = Rows(shardings[name], ids, [Part("rows", table[ids]), Part("dense", weights[name][ids])])
+
+    def mean(name: str, size: int, each: list[list[np.ndarray]]) -> list[Part]:
+        ids, means, _ = weighted_mean(size, [(slots, rows, say) for slots, rows, say in each], bound_of(name))
+        return [pack_ids(ids, size), Part("rows", means)]
+
+    means = reduce_rows(transport, range(transport.hosts), told, mean, "average")
+    found = [part for parts in means.values() for part in parts]
     gathered = transport.gather(found, "gather")
     if not gathered:
         return None

@@ -12,7 +12,6 @@ Answer: [number, verdict], then the parameters unless the batch is left out; pha
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
 
@@ -22,7 +21,8 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import LONG_WORK, Transport, text_of, text_part
 from any2vec.errors import Any2VecError, HostError, InputError
 from any2vec.sync.rules.gradient_rule import GradientRule
-from any2vec.types import Service, State
+from any2vec.tables.server.server_thread import ServerThread
+from any2vec.types import State
 
 OPEN, FETCH, GIVE, SETTLE, FINISH = "open", "fetch", "give", "settle", "finish"
 VERBS = (OPEN, FETCH, GIVE, SETTLE, FINISH)
@@ -40,8 +40,8 @@ def answers_on(name: str, lane: int) -> str:
     return f"{name}!{lane}"
 
 
-class GradientServer(Service):
-    """Serves trainers over the channels NAME? and NAME!LANE; this host's own trainer asks without a message.
+class GradientServer(ServerThread):
+    """Serves trainers; this host's own asks without a message.
 
     Args:
         rule: holds the parameters.
@@ -53,15 +53,11 @@ class GradientServer(Service):
         self, transport: Transport, rule: GradientRule, trainers: Iterable[int], name: str = "gradients",
         patience: float | None = None,
     ) -> None:  # fmt: skip
-        self.transport = transport
+        super().__init__(transport, name, "server of dense parameters", patience, LONG_WORK)
         self.rule = rule
         self.trainers = frozenset(trainers)
-        self.name = name
-        self.patience = transport.patience if patience is None else patience
         self.settled = 0
         """how often all have stood still"""
-        self.error: HostError | None = None
-        """why it ended before its time"""
         self._is_open = False
         self._waiting: list[tuple[int, int, int]] = []
         """(trainer, lane, position) of fetches that are not answered yet, in their order"""
@@ -69,30 +65,6 @@ class GradientServer(Service):
         self._finished: set[int] = set()
         self._own: defaultdict[int, deque[tuple[str, Sequence[Part]]]] = defaultdict(deque)
         """answers to this host's own trainer, by lane"""
-        self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._serve, name=f"gradients-{transport.rank}", daemon=True)
-
-    def start(self) -> None:
-        """Begin to serve; what was asked before waits in the inbox."""
-        self._thread.start()
-
-    def close(self, error: BaseException | None = None, *, timeout: float = LONG_WORK) -> None:
-        """Wait until every trainer has finished, at most `timeout` seconds.
-
-        Raises:
-            HostError: one has not, or the server ended by an error.
-        """
-        if error is not None:
-            return
-        self._thread.join(timeout)
-        self.check()
-        if self._thread.is_alive():
-            raise HostError(f"Rank {self.transport.rank} serves dense parameters, and not every trainer has finished.")
-
-    def check(self) -> None:
-        """Raise HostError if the server has ended by an error."""
-        if self.error is not None:
-            raise HostError(str(self.error))
 
     def wait_quiesced(self, number: int) -> None:
         """Wait until all trainers have stood still so often; HostError where the server ends before."""
@@ -194,16 +166,15 @@ class GradientServer(Service):
         else:
             self.transport.send(trainer, parts, phase, answers_on(self.name, lane))
 
-    def _serve(self) -> None:
-        """Serve until all other trainers have finished. The thread's own function."""
-        try:
-            while not self._finished >= self.trainers - {self.transport.rank}:
-                message = self.transport.recv(None, channel=self.name + "?", timeout=LONG_WORK)
-                self.take(message.sender, message.parts)
-        except Exception as error:
-            with self._changed:
-                self.error = HostError(f"The server of dense parameters of rank {self.transport.rank} ended: {error}")
-                self._changed.notify_all()
+    def _is_needed(self) -> bool:
+        return not self._finished >= self.trainers - {self.transport.rank}
+
+    def _who_is_left(self) -> str:
+        return "dense parameters, and not every trainer has finished."
+
+    def _serve_next(self) -> None:
+        message = self.transport.recv(None, channel=self.name + "?", timeout=LONG_WORK)
+        self.take(message.sender, message.parts)
 
 
 def read_answer(server: int, phase: str, parts: Sequence[Part]) -> tuple[int, int, np.ndarray | None]:

@@ -27,7 +27,7 @@ from any2vec.cluster.message import Part, size_of
 from any2vec.cluster.transport import Transport
 from any2vec.errors import InputError
 from any2vec.plan.sharding.sharding import Contiguous
-from any2vec.sync.base.members import Watch, exchange_among
+from any2vec.sync.base.members import Rows, Watch, exchange_among, reduce_rows, share_rows
 from any2vec.sync.base.states import bits_of, bound_of
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.site_rows import Change, SiteRows, add_changes
@@ -168,39 +168,28 @@ class ApproximatelySynchronous(Agreement):
 
     def _reduce(self) -> dict[str, np.ndarray]:
         """Merge what the hosts of the site have changed. Returns the changed slots of this host's blocks."""
-        rank, place = self.transport.rank, self.members.index(self.transport.rank)
-        outgoing: dict[int, list[Part]] = {member: [] for member in self.members}
+        told = {}
         for name, table in self.tables.items():
             ids = self._watch.changed(name)
-            for index, member in enumerate(self.members):
-                low, high = self._sharding[name].block(index)
-                here = ids[slice(*np.searchsorted(ids, (low, high)))]
-                outgoing[member] += [pack_ids(here - low, high - low), Part("rows", table[here])]
-        own = outgoing.pop(rank)
-        received = exchange_among(self.transport, self.members, outgoing, "reduce") | {rank: tuple(own)}
-        changed = {}
-        for index, (name, block) in enumerate(self._blocks.items()):
-            low, high = self._sharding[name].block(place)
-            for member in self.members:
-                ids_part, rows_part = received[member][2 * index : 2 * index + 2]
-                block.merge(unpack_ids(ids_part, high - low), rows_part.array, False)
-            changed[name] = block.finish(False)
-        return changed
+            told[name] = Rows(self._sharding[name], ids, [Part("rows", table[ids])])
+
+        def merge(name: str, size: int, each: list[list[np.ndarray]]) -> np.ndarray:
+            for slots, rows in each:
+                self._blocks[name].merge(slots, rows, False)
+            return self._blocks[name].finish(False)
+
+        return reduce_rows(self.transport, self.members, told, merge)
 
     def _broadcast(self, changed: dict[str, np.ndarray]) -> None:
         """All hosts of the site take the rows that have changed."""
-        rank = self.transport.rank
-        parts: list[Part] = []
+        mine = {}
         for name, block in self._blocks.items():
-            parts += [pack_ids(changed[name], len(block.rows)), Part("rows", block.rows[changed[name]])]
-        everyone = dict.fromkeys(self.members, parts)
-        received = exchange_among(self.transport, self.members, everyone, "broadcast") | {rank: tuple(parts)}
-        for place, member in enumerate(self.members):
-            for index, name in enumerate(self.tables):
-                low, high = self._sharding[name].block(place)
-                ids = low + unpack_ids(received[member][2 * index], high - low)
-                self.tables[name][ids] = received[member][2 * index + 1].array
-                self._watch.look(name, ids)
+            first, _ = self._sharding[name].block(self.members.index(self.transport.rank))
+            rows = Part("rows", block.rows[changed[name]])
+            mine[name] = Rows(self._sharding[name], first + changed[name], [rows])
+        for name, (ids, row_KD) in share_rows(self.transport, self.members, mine):
+            self.tables[name][ids] = row_KD
+            self._watch.look(name, ids)
 
     def _tell(self) -> dict[str, np.ndarray]:
         """Tell the twins what is significant, and steer the threshold. Returns the slots that were told."""

@@ -20,12 +20,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from any2vec.cluster.codec import pack_ids, unpack_ids
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.plan.order import groups as plan
 from any2vec.plan.sharding.sharding import Contiguous
-from any2vec.sync.base.members import FAINT, Watch, average, exchange_among, weighted_mean
+from any2vec.sync.base.members import FAINT, Rows, Watch, average, reduce_rows, share_rows, weighted_mean
 from any2vec.sync.base.states import bound_of
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.options.names import Groups
@@ -111,40 +110,26 @@ class DivideAndShuffle(Agreement):
 
     def _reduce(self, members: list[int]) -> dict[str, News]:
         """Each member averages its share of the rows. Returns this host's share."""
-        rank, place = self.transport.rank, members.index(self.transport.rank)
-        outgoing: dict[int, list[Part]] = {member: [] for member in members}
-        for name in self.tables:
-            hot = np.flatnonzero(self._life_left[name])
-            sharding = Contiguous(len(self.tables[name]), len(members))
-            for index, member in enumerate(members):
-                block = sharding.block(index)
-                ids = hot[slice(*np.searchsorted(hot, block))]
-                told = (ids, self.tables[name][ids], self._weight[name][ids], self._life_left[name][ids])
-                outgoing[member] += _pack(told, *block)
-        own = outgoing.pop(rank)
-        received = exchange_among(self.transport, members, outgoing, "reduce") | {rank: tuple(own)}
-        every = [list(received[member]) for member in members]
-        agreed = {}
+        told = {}
         for name, table in self.tables.items():
-            low, high = Contiguous(len(table), len(members)).block(place)
-            news = [_unpack(parts, 0, high - low) for parts in every]
-            agreed[name] = _merge(news, high - low, len(members), bound_of(name))
-        return agreed
+            hot = np.flatnonzero(self._life_left[name])
+            news = table[hot], self._weight[name][hot], self._life_left[name][hot]
+            told[name] = Rows(Contiguous(len(table), len(members)), hot, _parts(*news))
+
+        def merge(name: str, size: int, each: list[list[np.ndarray]]) -> News:
+            return _merge([(ids, *news) for ids, *news in each], size, len(members), bound_of(name))  # type: ignore[misc]
+
+        return reduce_rows(self.transport, members, told, merge)
 
     def _share(self, members: list[int], agreed: dict[str, News]) -> None:
         """Everyone in the group takes what its members have averaged."""
-        rank, place = self.transport.rank, members.index(self.transport.rank)
-        parts: list[Part] = []
-        for name, told in agreed.items():
-            low, high = Contiguous(len(self.tables[name]), len(members)).block(place)
-            parts += _pack(told, 0, high - low)
-        received = exchange_among(self.transport, members, dict.fromkeys(members, parts), "broadcast")
-        received[rank] = tuple(parts)
-        for index, member in enumerate(members):
-            rest = list(received[member])
-            for name, table in self.tables.items():
-                low, high = Contiguous(len(table), len(members)).block(index)
-                self._take(name, *_unpack(rest, low, high))
+        mine = {}
+        for name, (slots, *news) in agreed.items():
+            sharding = Contiguous(len(self.tables[name]), len(members))
+            first, _ = sharding.block(members.index(self.transport.rank))
+            mine[name] = Rows(sharding, first + slots, _parts(*news))
+        for name, arrays in share_rows(self.transport, members, mine):
+            self._take(name, *arrays)
 
     def _take(self, name: str, ids: np.ndarray, rows: np.ndarray, weights: np.ndarray, left: np.ndarray) -> None:
         self.tables[name][ids] = rows
@@ -165,13 +150,5 @@ def _merge(told: Sequence[News], size: int, members: int, bound: float) -> News:
     return ids, rows, np.where(left > 0, mass / members, 0).astype(np.float32), left
 
 
-def _pack(told: News, low: int, high: int) -> list[Part]:
-    """ids from `low` on, below `high`."""
-    ids, rows, weights, left = told
-    return [pack_ids(ids - low, high - low), Part("rows", rows), Part("dense", weights), Part("dense", left)]
-
-
-def _unpack(parts: list[Part], low: int, high: int) -> News:
-    """What `_pack` put in, off the front of a message."""
-    ids, rows, weights, left = (parts.pop(0) for _ in range(4))
-    return low + unpack_ids(ids, high - low), rows.array, weights.array, left.array
+def _parts(rows: np.ndarray, weights: np.ndarray, left: np.ndarray) -> list[Part]:
+    return [Part("rows", rows), Part("dense", weights), Part("dense", left)]

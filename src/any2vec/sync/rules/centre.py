@@ -18,6 +18,7 @@ from any2vec.errors import HostError, InputError
 from any2vec.kernels.replicas.replicas import move_centre
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.served_block import ServedBlock
 from any2vec.tables.server.server import RowServer
 from any2vec.types import Service
 
@@ -51,7 +52,7 @@ class Centre(Protocol):
         """Tell whether this trainer has finished; (how often each has pulled, int64 (T,), who has finished, bool)."""
 
 
-class CentreBlock:
+class CentreBlock(ServedBlock):
     """A slice at its owner, a `ServedBlock` of its own operations; a row is one parameter.
 
     It is under a lock, for whoever pulls is a shadow, or waits anyway: no pull is lost.
@@ -79,12 +80,6 @@ class CentreBlock:
         with self._lock:
             return self.value[slot_K][:, None], np.zeros(len(slot_K), np.int64)
 
-    def pool(self, slot_M: np.ndarray, count_P: np.ndarray) -> np.ndarray:
-        raise InputError("The centre of dense parameters has no bags.")
-
-    def push(self, trainer: int, clock: int, slot_K: np.ndarray, value_KD: np.ndarray, is_delta: bool) -> None:
-        raise InputError("The centre of dense parameters is moved by its own operations, not by pushes.")
-
     def call(self, operation: int, trainer: int, parts: Sequence[Part]) -> list[Part]:
         """PULL, READ, WRITE and PROGRESS."""
         with self._lock:
@@ -105,9 +100,6 @@ class CentreBlock:
                 self.told_T[1, trainer] = int(parts[0].array[0])
                 return [Part("control", self.told_T.copy())]
         raise InputError(f"Operation {operation} with {len(parts)} parts was asked of the centre, which knows 1 to 4.")
-
-    def apply(self, clock: int) -> None:
-        """Nothing waits for the end of a round."""
 
     def copy(self) -> np.ndarray:
         return self.value[:, None].copy()

@@ -30,7 +30,7 @@ class CachedTable(Service):
     Args:
         name: of the table, and of the channel of its servers; the same on all hosts, and another for each table.
         table_BC: this host's block, float32, in the order of its slots; kept.
-        bound: of HET, in updates; policy: which rows a cache of `capacity` rows holds.
+        bound: of the freshness; policy: which rows a cache of `capacity` rows holds.
         trainers: ranks 0..trainers - 1 train.
         workers: of this host; 0: it trains nothing.
         first_owner: the rank that owns the first block; the next ones follow.
@@ -41,7 +41,7 @@ class CachedTable(Service):
 
     def __init__(
         self, transport: Transport, name: str, sharding: Blocks, table_BC: np.ndarray, optimiser: RowOptimiser, *,
-        bound: int, policy: str, capacity: int, trainers: int, workers: int, first_owner: int = 0,
+        bound: int, policy: str, freshness: str, capacity: int, trainers: int, workers: int, first_owner: int = 0,
         fresh: Callable[[np.ndarray], np.ndarray] | None = None,
         busiest: Callable[[int], np.ndarray] | None = None, foresight: Callable[[], Foresight] | None = None,
     ) -> None:  # fmt: skip
@@ -55,7 +55,7 @@ class CachedTable(Service):
         if workers:
             looks_ahead = RESIDENCIES.named(policy).needs_next_uses and foresight is not None
             cache = HetCache(
-                capacity, optimiser, bound, policy=policy, fresh_rows=fresh, others=trainers - 1,
+                capacity, optimiser, bound, policy=policy, fresh_rows=fresh, others=trainers - 1, freshness=freshness,
                 kept=busiest(capacity) if policy == "static" and busiest is not None else None,
                 foresight=foresight() if looks_ahead and foresight is not None else None,
             )  # fmt: skip

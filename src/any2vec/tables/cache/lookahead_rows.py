@@ -45,6 +45,8 @@ _CACHE_BYTES = 1 << 30
 class BagpipeRows(RowTable):
     """One trainer's access, for one worker, to rows of `StoredBlock`s on row servers.
 
+    It counts its steps itself: the agreement about the dense layers may count otherwise.
+
     Every trainer plans for itself: plans are pure, cost no bytes, and tell which rows every message holds.
 
     Args:
@@ -112,7 +114,7 @@ class BagpipeRows(RowTable):
             HostError: a server or a trainer is lost.
         """
         row_UC = np.empty((len(id_U), self.optimiser.num_columns), np.float32)
-        gather_rows(self.cache, self._planned(id_U, step).slot_U, row_UC)
+        gather_rows(self.cache, self._planned(id_U).slot_U, row_UC)
         return Lease(id_U, row_UC)
 
     def apply(self, lease: Lease, gradient_UW: np.ndarray, step: int) -> None:
@@ -121,22 +123,21 @@ class BagpipeRows(RowTable):
         Raises:
             HostError: a trainer is lost.
         """
-        if self._plan is None or self.first_step + self._plan.step != step:
-            raise InputError(f"Gradients of step {step} are pushed, and its rows have not been read just before.")
+        if self._plan is None:
+            raise InputError("Gradients of a step are pushed, and its rows have not been read just before.")
         self._change(self._plan, gradient_UW)
 
     def pool(self, bags: BatchRows, step: int) -> np.ndarray:
         sum_PW = np.empty((bags.num_bags, self.width), np.float32)
-        pool_bags(self.cache, self._planned(bags.row_U, step).slot_U[bags.place_M], bags.start_P1, sum_PW)
+        pool_bags(self.cache, self._planned(bags.row_U).slot_U[bags.place_M], bags.start_P1, sum_PW)
         return sum_PW
 
-    def _planned(self, id_U: np.ndarray, step: int) -> StepPlan:
+    def _planned(self, id_U: np.ndarray) -> StepPlan:
         self._plan = plan = self._next_plan()
-        planned = self.first_step + plan.step
-        if planned != step or not np.array_equal(plan.row_U, id_U):
+        if not np.array_equal(plan.row_U, id_U):
             raise InputError(
-                f"The batch of step {step} has not the {len(plan.row_U)} rows that were planned for step {planned}: "
-                "the batches that are trained must be those that were told ahead."
+                f"The batch has not the {len(plan.row_U)} rows that were planned for step "
+                f"{self.first_step + plan.step}: the batches that are trained must be those that were told ahead."
             )
         return plan
 

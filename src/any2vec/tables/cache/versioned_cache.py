@@ -30,7 +30,7 @@ from any2vec.checks import check_whole
 from any2vec.errors import HostError, InputError
 from any2vec.kernels.cache.cached_rows import add_changes, read_cached, take_pending
 from any2vec.plan.lookahead.foresight import Foresight
-from any2vec.plan.lookahead.window import allowed_updates
+from any2vec.tables.freshness.registry import FRESHNESS
 from any2vec.tables.residency.residency import Residency
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.server.versioned_message import FRESH, UNKNOWN
@@ -47,7 +47,7 @@ class BatchExchange:
     slot_U: np.ndarray
     """int64: where the batch's rows stand; -1: the row passes by"""
     is_asked_U: np.ndarray
-    """bool: all but those that another worker has asked for"""
+    """bool: all but those that another worker has asked for, or that are young enough"""
     push_N: np.ndarray
     updates_N: np.ndarray
     change_NC: np.ndarray
@@ -82,6 +82,7 @@ class HetCache:
         others: trainers beside this one. Squares that they have probably added to an Adagrad row in the meantime, as
             many as this one has, are reckoned with: without them each would take the steps of a trainer that is alone,
             and the sum of all would be too long.
+        freshness: name of a registered `Freshness`; the bounds are its own.
         foresight: of the batches of this trainer, for a policy that needs to know when rows are used next.
 
     Raises:
@@ -92,6 +93,7 @@ class HetCache:
         self, capacity: int, optimiser: RowOptimiser, pull_bound: int, push_bound: int | None = None,
         policy: str = "tinylfu", fresh_rows: Callable[[np.ndarray], np.ndarray] | None = None,
         patience: float = 600.0, kept: np.ndarray | None = None, others: int = 0, foresight: Foresight | None = None,
+        freshness: str = "het",
     ) -> None:  # fmt: skip
         push_bound = pull_bound if push_bound is None else push_bound
         check_whole("pull_bound", pull_bound, 0, MOST_BOUND)
@@ -102,7 +104,7 @@ class HetCache:
                 "optimiser adagrad or sgd, or without the cache."
             )
         self.optimiser = optimiser
-        self.pull_bound, self.push_bound = pull_bound, push_bound
+        self.freshness = FRESHNESS.named(freshness)(pull_bound, push_bound, capacity)
         self.fresh_rows = fresh_rows
         self.patience = patience
         self.others = others
@@ -144,7 +146,10 @@ class HetCache:
             self.version_K[new] = UNKNOWN
             is_cached_U = placed.slot_U >= 0
             other_U = np.where(is_cached_U, self._flight_K[placed.slot_U], 0) if self.capacity else np.zeros_like(id_U)
-            exchange = self._compose(placed.slot_U, id_U, other_U == 0, self._take_due())
+            is_stale_U = ~is_cached_U | placed.is_new_U
+            is_stale_U[is_cached_U] |= self.freshness.stale(placed.slot_U[is_cached_U])
+            exchange = self._compose(placed.slot_U, id_U, (other_U == 0) & is_stale_U, self._take_due())
+            self.freshness.asked(placed.slot_U[exchange.is_asked_U & is_cached_U])
             exchange.awaited = set(other_U[other_U > 0].tolist())
             return exchange
 
@@ -283,7 +288,7 @@ class HetCache:
         return due[~is_busy]
 
     def _is_due(self, slots: np.ndarray) -> np.ndarray:
-        return self.updates_K[slots] > allowed_updates(self.version_K[slots], self.push_bound)
+        return self.freshness.must_push(slots, self.updates_K[slots], self.version_K[slots])
 
     def _take_loose(self, due: tuple[np.ndarray, np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(ids ascending, updates, changes) of all that is to be pushed."""

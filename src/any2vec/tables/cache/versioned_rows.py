@@ -111,9 +111,10 @@ class HetRows(ChangedTable):
         """Of the whole cache, all workers.
 
         Rows that batches read, by what became of them: "hits", "refreshes" (too old), "misses" (cached from now on) and
-        "passed" (not cached), of these two "fresh" (made here), and "shared" (another worker had asked). Rows sent:
-        "pushes", "updates" in them. "evictions", "dirty_evictions" of these. Bytes, heads of messages not counted:
-        "rows_up", "rows_down", "metadata_up", "metadata_down"; "own" of all these stayed on this host.
+        "passed" (not cached), of these two "fresh" (made here), and "shared" (another worker had asked, or they were
+        young). Rows sent: "pushes", "updates" in them. "evictions", "dirty_evictions" of these. Bytes, heads of
+        messages not counted: "rows_up", "rows_down", "metadata_up", "metadata_down"; "own" of all these stayed on this
+        host.
         """
         return dict(sorted(self.cache.counts.items()))
 
@@ -142,7 +143,7 @@ class HetRows(ChangedTable):
             push, ask = slice(*push_cut[host : host + 2]), slice(*ask_cut[host : host + 2])
             if push.start < push.stop or ask.start < ask.stop:
                 question = Question(
-                    self.cache.pull_bound, exchange.push_N[push] - bounds[host], exchange.updates_N[push],
+                    self.cache.freshness.pull_bound, exchange.push_N[push] - bounds[host], exchange.updates_N[push],
                     exchange.change_NC[push], exchange.ask_A[ask] - bounds[host], exchange.known_A[ask],
                     self.cache.fresh_rows is not None,
                 )  # fmt: skip

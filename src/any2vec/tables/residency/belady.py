@@ -1,5 +1,7 @@
-"""The rows whose next use is farthest give way (Belady 1966, IBM Systems Journal 5(2); Ginex: Park et al. 2022, PVLDB
-15(11)), which misses least of all policies as far as the look-ahead goes. A batch comes in at once."""
+"""The rows whose next use is farthest give way (Belady 1966, IBM Systems Journal 5(2); Ginex, 2022, PVLDB 15(11)).
+
+It misses least of all policies, as far as the look-ahead goes; a batch comes in at once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""First in, first out: what BGL keeps of node features (Liu et al. 2023, NSDI, section 3.2)."""
+"""First in, first out: what BGL keeps of node features (NSDI 2023)."""
 
 from __future__ import annotations
 

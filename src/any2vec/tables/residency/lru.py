@@ -24,7 +24,10 @@ class LeastRecentlyUsed(ResidencyPolicy):
         self.stamp_K[slot_N] = self.now
 
     def victims(self, number: int) -> np.ndarray:
+        return self.oldest(number)
+
+    def oldest(self, number: int, count_K: np.ndarray | None = None) -> np.ndarray:
+        """Those used longest ago, among those of the least count where there is one."""
         victim_N = np.empty(min(number, self.capacity), np.int64)
-        kept_K = ~self.movable()
-        found = choose_victims(self.owner_K, self.stamp_K, self.stamp_K, kept_K, self.now, False, victim_N)
-        return victim_N[:found]
+        order = self.stamp_K if count_K is None else count_K, self.stamp_K, ~self.movable(), self.now
+        return victim_N[: choose_victims(self.owner_K, *order, count_K is not None, victim_N)]

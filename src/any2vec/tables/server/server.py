@@ -6,7 +6,6 @@ sentence, and the server lives on; it ends when every other host has left.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,11 +28,11 @@ from any2vec.tables.server.request import (
     refusal,
 )
 from any2vec.tables.server.served_block import ServedBlock
-from any2vec.types import Service
+from any2vec.tables.server.server_thread import ServerThread
 
 
-class RowServer(Service):
-    """Serves blocks over the channels NAME?(requests) and NAME! (answers); `start` it once.
+class RowServer(ServerThread):
+    """Serves blocks.
 
     Args:
         blocks: by name, in the same order on all hosts.
@@ -49,44 +48,15 @@ class RowServer(Service):
         self, transport: Transport, blocks: Mapping[str, ServedBlock], *, name: str = "rows", bound: int | None = None,
         in_step: bool = False, trainers: Iterable[int] | None = None, patience: float | None = None,
     ) -> None:  # fmt: skip
-        self.transport = transport
+        super().__init__(transport, name, "row server", patience)
         self.blocks = dict(blocks)
-        self.name = name
-        self.patience = transport.patience if patience is None else patience
         self.clocks = Clocks(range(transport.hosts) if trainers is None else trainers, bound, in_step)
-        self.error: HostError | None = None
-        """why the server ended before its time"""
         self.served: Counter[str] = Counter()
         """requests of other hosts, and rows that they pulled, ids that they had pooled, rows that they pushed"""
         self._in_step = in_step
-        self._changed = threading.Condition()
-        """guards the clocks and who waits"""
         self._waiting: list[tuple[float, Message, Request]] = []
         """requests of others that are too early, and when the patience with them ends"""
         self._present = set(range(transport.hosts)) - {transport.rank}
-        self._thread = threading.Thread(target=self._serve, name=f"server-{transport.rank}", daemon=True)
-
-    def start(self) -> None:
-        """Begin to serve; what was asked before waits in the inbox."""
-        self._thread.start()
-
-    def close(self, error: BaseException | None = None, *, timeout: float | None = None) -> None:
-        """Wait until every other host has left, at most `timeout` seconds; None: `patience`.
-
-        Raises:
-            HostError: somebody has not, or the server had ended by an error.
-        """
-        if error is not None:
-            return
-        self._thread.join(self.patience if timeout is None else timeout)
-        self.check()
-        if self._thread.is_alive():
-            raise HostError(f"Rank {self.transport.rank} serves rows that rank {min(self._present)} still asks for.")
-
-    def check(self) -> None:
-        """Raise HostError if the server has ended by an error."""
-        if self.error is not None:
-            raise HostError(str(self.error))
 
     def pull(self, table: str, slot_K: np.ndarray, clock: int) -> tuple[np.ndarray, np.ndarray]:
         """For this host itself: (float32 (K, D), versions int64 (K,)); waits as others do.
@@ -157,17 +127,16 @@ class RowServer(Service):
             f"come within {self.clocks.bound}: it hangs, or is much slower than the others."
         )
 
-    def _serve(self) -> None:
-        """Serve until all others have left. The thread's own function."""
-        try:
-            while self._present:
-                message = self._next()
-                if message is not None:
-                    self._take(message)
-        except Exception as error:
-            with self._changed:
-                self.error = HostError(f"The row server of rank {self.transport.rank} ended: {error}")
-                self._changed.notify_all()
+    def _is_needed(self) -> bool:
+        return bool(self._present)
+
+    def _who_is_left(self) -> str:
+        return f"rows that rank {min(self._present)} still asks for."
+
+    def _serve_next(self) -> None:
+        message = self._next()
+        if message is not None:
+            self._take(message)
 
     def _next(self) -> Message | None:
         """The next request; None when somebody's patience ended before one came."""

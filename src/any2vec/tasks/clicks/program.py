@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.transport import LONG_WORK, Transport, text_of, text_part
+from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, HostError, InputError
 from any2vec.models.clicks.learner import ClickLearner, chunks_of
@@ -24,6 +23,7 @@ from any2vec.tasks.clicks.planning import warm_up
 from any2vec.tasks.clicks.prepare import PreparedClicks
 from any2vec.tasks.clicks.rows import make_rows, row_optimiser
 from any2vec.train.checkpoint import FILE, note_loss, updates_lost
+from any2vec.train.in_memory.hosts import gather_numbers
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
 from any2vec.train.progress import Recorder, mean_loss
 from any2vec.train.result import Result, histogram, remarks, summed
@@ -178,15 +178,9 @@ class ClickProgram(InMemoryProgram):
                 judged["warnings"] = [*remarks(self.data_facts), doubt]
         if self.request.agreement is None:
             return judged
-        counters = self.transport.counters
-        own = {
-            "bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase(),
-            "rows": self.rows.facts(), "dense": self.dense.facts(),
-        }  # fmt: skip
-        found = self.transport.gather([text_part(json.dumps(own))], "facts")
-        if not found:
+        told = gather_numbers(self.transport, {"rows": self.rows.facts(), "dense": self.dense.facts()})
+        if not told:
             return {}
-        told = [json.loads(text_of(parts[0])) for parts in found.values()]
         options, out = self.request.agreement, self.request.spec.run.out
         lost = 0 if out is None else updates_lost(out)
         return judged | ({"updates_lost": lost} if lost else {}) | {

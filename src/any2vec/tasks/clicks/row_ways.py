@@ -15,7 +15,6 @@ from any2vec.plan.order.roles import Roles
 from any2vec.plan.sharding.columns import Placement
 from any2vec.sync.options.replica_names import Bounded, Bsp, MOfN, needed_of
 from any2vec.sync.options.trainers import TrainerAgreement
-from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache.cached_table import CachedTable
 from any2vec.tables.cache.lookahead_rows import BagpipeRows
 from any2vec.tables.row_optimiser import RowOptimiser
@@ -72,30 +71,6 @@ class RowWay:
     facts: Callable[[], dict[str, Any]] = field(default=dict)
 
 
-class OwnSteps(PooledTable):
-    """Rows that go step by step on their own: the agreement about the dense layers may count otherwise."""
-
-    def __init__(self, access: PooledTable, first_step: int) -> None:
-        self.access = access
-        self.step = first_step
-
-    def pool(self, bags: BatchRows, step: int) -> np.ndarray:
-        return self.access.pool(bags, self.step)
-
-    def apply_pooled(self, bags: BatchRows, gradient_PW: np.ndarray, step: int) -> None:
-        self.access.apply_pooled(bags, gradient_PW, self.step)
-        self.step += 1
-
-    def quiesce(self) -> None:
-        self.access.quiesce()
-
-    def flush(self) -> None:
-        self.access.flush()
-
-    def close(self, error: BaseException | None = None) -> None:
-        self.access.close(error)
-
-
 def make_way(setting: RowSetting, transport: Transport) -> RowWay:
     """This host's end of the way that the options name. Every host makes one."""
     how, cache = setting.options.agreement, setting.options.row_cache
@@ -118,7 +93,8 @@ def make_way(setting: RowSetting, transport: Transport) -> RowWay:
 def _het(setting: RowSetting, transport: Transport) -> RowWay:
     cache, trainer = setting.options.row_cache, transport.rank
     table = CachedTable(
-        transport, _NAME, setting.placement, setting.table, setting.optimiser, bound=cache.number, policy=cache.policy,
+        transport, _NAME, setting.placement, setting.table, setting.optimiser, bound=cache.number,
+        policy=cache.policy, freshness=cache.freshness,
         capacity=max(1, round(setting.options.cache_rows * setting.placement.num_rows)),
         trainers=setting.roles.trainers, workers=setting.workers, first_owner=setting.roles.row_owners[0],
         fresh=setting.fresh, busiest=setting.busiest,
@@ -136,7 +112,7 @@ def _bagpipe(setting: RowSetting, transport: Transport) -> RowWay:
         client, _NAME, setting.optimiser, setting.batch_rows, setting.num_steps, trainers=setting.roles.trainers,
         look_ahead=setting.options.row_cache.number, first_step=setting.first_step,
     )  # fmt: skip
-    return RowWay(server, client, [OwnSteps(rows, setting.first_step)], is_placed=True, facts=rows.facts)
+    return RowWay(server, client, [rows], is_placed=True, facts=rows.facts)
 
 
 def _clocked(setting: RowSetting, transport: Transport, bound: int) -> RowWay:

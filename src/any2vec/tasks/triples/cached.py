@@ -8,14 +8,13 @@ Legend: V rows of a table, U rows of a batch, C columns, N ids; Q queries of a b
 
 from __future__ import annotations
 
-import json
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.transport import LONG_WORK, Transport, text_of, text_part
+from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.errors import FormatError
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.learner import TripleLearner
@@ -32,6 +31,7 @@ from any2vec.tables.row_table import ChangedTable
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.tasks.triples.program import TripleProgram, fresh_relations, start_entities, try_kernels
 from any2vec.train.checkpoint import FILE
+from any2vec.train.in_memory.hosts import gather_numbers
 from any2vec.train.in_memory.program import InMemoryProgram
 from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder
@@ -153,21 +153,17 @@ class CachedTriples(TripleProgram):
         return {}
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
-        counters, options = self.transport.counters, self._options
-        own = {
-            "bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase(),
-            "rows_of_hosts": self.entities.facts(), "relation_rows_of_hosts": self.relations.facts(),
-        }  # fmt: skip
-        found = self.transport.gather([text_part(json.dumps(own))], "facts")
-        if not found:
+        own = {"rows_of_hosts": self.entities.facts(), "relation_rows_of_hosts": self.relations.facts()}
+        told = gather_numbers(self.transport, own)
+        if not told:
             return {}
-        told = [json.loads(text_of(parts[0])) for parts in found.values()]
         num_entities = len(self.triples.entities)
         return {
             "relations": len(self.triples.relations),
             "num_negatives": self.request.spec.model.negatives_of(num_entities) or num_entities,
-            "hosts": self.transport.hosts, "cache": options.cache, "rounds_per_epoch": options.rounds_per_epoch,
-            **{name: summed([host[name] for host in told]) for name in own},
+            "hosts": self.transport.hosts, "cache": self._options.cache,
+            "rounds_per_epoch": self._options.rounds_per_epoch,
+            **{name: summed([host[name] for host in told]) for name in told[0]},
         }  # fmt: skip
 
     def close(self, error: BaseException | None = None) -> None:
@@ -199,7 +195,7 @@ class CachedTriples(TripleProgram):
         self, name: str, uses_V: np.ndarray, optimiser: RowOptimiser, fresh: Any, policy: str = ""
     ) -> CachedTable:
         """uses_V: how often rows are used, about; policy: that of a cache of all rows."""
-        options, transport = self._options, self.transport
+        options, transport, cache = self._options, self.transport, self._options.row_cache
         sharding = Striped(len(uses_V), transport.hosts)
         stored = None if self.checkpoint is None else self.checkpoint.state.get(name)
         if self.checkpoint is not None and (stored is None or stored.shape != (len(uses_V), optimiser.num_columns)):
@@ -207,7 +203,7 @@ class CachedTriples(TripleProgram):
         own = sharding.ids(transport.rank)
         return CachedTable(
             transport, name, sharding, fresh(own) if stored is None else stored[own], optimiser,
-            bound=options.row_cache.number, policy=policy or options.row_cache.policy,
+            bound=cache.number, policy=policy or cache.policy, freshness=cache.freshness,
             capacity=len(uses_V) if policy else max(1, round(options.cache_rows * len(uses_V))),
             trainers=transport.hosts, workers=self.request.threads,
             fresh=(lambda place_N: fresh(sharding.rows(place_N))) if stored is None else None,

@@ -16,7 +16,7 @@ from any2vec.options.sync import SyncOptions
 from any2vec.sync.options.names import MERGES, Frequent, Server, ServerMean
 from any2vec.sync.options.replica_names import FixedBmuf, ShadowBmuf
 from any2vec.sync.options.rounds import RoundAgreement
-from any2vec.sync.options.row_cache import CachedRows
+from any2vec.sync.options.row_cache import CachedRows, check_no_cache_rows
 from any2vec.train.spec import Hooks
 from any2vec.train.task import HOSTS, RUN, Nouns, Task
 
@@ -119,8 +119,7 @@ class Triples(Task):
             return None
         if spec.sync.cache != "none":
             return CachedRows.of(spec.sync)
-        if spec.sync.cache_rows != SyncOptions.cache_rows:
-            raise InputError("cache_rows is for cache het; leave it out with cache none.")
+        check_no_cache_rows(spec.sync)
         default = "pull-opt" if spec.sync.overlap else "rep-opt"
         found = RoundAgreement.of(spec.hosts, replace(spec.sync, sync=spec.sync.sync or _SYNC), has_replicas=True)
         if isinstance(found.agreement, Server | ServerMean | Frequent):

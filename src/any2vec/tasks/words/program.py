@@ -17,6 +17,7 @@ from any2vec.plan.order.epochs import EpochSchedule, piece_positions
 from any2vec.plan.order.shares import chunk_bounds
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.make import make_agreement
+from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.rules.block import compile_merges
 from any2vec.tasks.words.prepare import Prepared
 from any2vec.tasks.words.start import carry_over, fresh_tables
@@ -70,7 +71,7 @@ class SequenceProgram(InMemoryProgram):
 
     def compile(self) -> None:
         self.learner.compile(for_hosts=self.request.agreement is not None)
-        if self.request.agreement is not None:
+        if isinstance(self.request.agreement, RoundAgreement):
             compile_merges(self.request.spec.model.dim, self.request.agreement.bits)
 
     def agreed(self) -> dict[str, np.ndarray] | None:
@@ -110,9 +111,9 @@ class SequenceProgram(InMemoryProgram):
     def _restore(self, checkpoint: Checkpoint) -> None:
         for name, table in self.tables.items():
             rows = checkpoint.state.get(name)
-            if rows is None or rows.shape != table.rows.shape:
+            if rows is None or rows.shape != table.shape:
                 raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
-            table.rows[:] = rows
+            table[:] = rows
 
     def _schedule(self) -> EpochSchedule:
         """This host's part of the data; where a run goes on, what is left of it."""
@@ -121,7 +122,7 @@ class SequenceProgram(InMemoryProgram):
         schedule = EpochSchedule(
             bounds=bounds, rank=rank, epochs=self.request.spec.run.epochs, unit=source.unit,
             piece=piece_positions(source.unit, self.request.spec.model.cost), rounds=self.rounds,
-            parts=1 if self.request.agreement is None else self.request.agreement.agreement.steps,
+            parts=agree.agreement.steps if isinstance(agree := self.request.agreement, RoundAgreement) else 1,
             boundary=None if self.prepared.bounds is not None else source.boundary,
         )  # fmt: skip
         return self._resumed(schedule, hosts)

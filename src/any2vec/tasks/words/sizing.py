@@ -28,7 +28,6 @@ from any2vec.plan.cost.hosts import plan_run
 from any2vec.plan.cost.occupancy import TEXT_CLUMP, Frequencies, Reading, blocks_per_kept, of_counts, zipf
 from any2vec.plan.order.epochs import piece_positions
 from any2vec.sampling.walks import Walker
-from any2vec.tables.memory import MemoryTable
 from any2vec.tasks.words.budget import size_of_words, sweeps_of
 from any2vec.tasks.words.prepare import check_vocabulary, walk_options
 from any2vec.types import ProgressLine, Round, Span, Stage, Work
@@ -66,9 +65,9 @@ def measure_pace(
     """
     rng = np.random.default_rng(seed)
     shape = (len(counts), model.dim)
-    tables = {
-        "input": MemoryTable((rng.random(shape, dtype=np.float32) - 0.5) / model.dim),
-        "output": MemoryTable(np.full(shape, 1e-3, np.float32)),
+    tables: dict[str, np.ndarray] = {
+        "input": (rng.random(shape, dtype=np.float32) - 0.5) / model.dim,
+        "output": np.full(shape, 1e-3, np.float32),
     }
     piece = piece_positions(source.unit, model.cost)
     learner = SequenceLearner(model, counts, keep, source, tables, block=block, piece=piece, threads=threads, seed=seed)

@@ -13,15 +13,14 @@ from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
 from any2vec.kernels.common.scalar import BOUND
 from any2vec.kernels.rows.rows import fill_uniform
 from any2vec.models.words.config import SequenceModel
-from any2vec.tables.memory import MemoryTable
 
 
-def fresh_tables(num_rows: int, model: SequenceModel, seed: int) -> dict[str, MemoryTable]:
+def fresh_tables(num_rows: int, model: SequenceModel, seed: int) -> dict[str, np.ndarray]:
     """Input rows uniform in [-spread, spread) / dim, the spread the model's; output rows 0 (word2vec)."""
     dim = model.dim
     rows = np.empty((num_rows, dim), np.float32)
     fill_uniform(rows, 0, num_rows, stream_key(seed, PURPOSE_INIT), model.start_spread)
-    return {"input": MemoryTable(rows), "output": MemoryTable(np.zeros((num_rows, dim), np.float32))}
+    return {"input": rows, "output": np.zeros((num_rows, dim), np.float32)}
 
 
 def start_digest(init: Embeddings) -> str:
@@ -33,7 +32,7 @@ def start_digest(init: Embeddings) -> str:
 
 def carry_over(
     init: Embeddings, keys: Sequence[str], counts: np.ndarray, model: SequenceModel, seed: int
-) -> tuple[dict[str, MemoryTable], list[str], np.ndarray]:
+) -> tuple[dict[str, np.ndarray], list[str], np.ndarray]:
     """Tables that hold `init`'s rows at the rows of its keys, and fresh rows for new keys.
 
     Keys of `init` that the data do not hold are kept, below the others, so that training on new text forgets no word.
@@ -59,9 +58,9 @@ def carry_over(
         targets[row] = target
     all_keys = [*keys, *extra]
     tables = fresh_tables(len(all_keys), model, seed)
-    tables["input"].rows[targets] = init.vectors
+    tables["input"][targets] = init.vectors
     if init.output is not None and model.objective == "negative":
-        tables["output"].rows[targets] = init.output
+        tables["output"][targets] = init.output
     total = np.zeros(len(all_keys), np.int64)
     total[: len(counts)] = counts
     if init.counts is not None:

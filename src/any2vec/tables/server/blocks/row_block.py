@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
 
-from any2vec.cluster.message import Part
 from any2vec.errors import InputError
 from any2vec.kernels.common.scalar import BOUND
+from any2vec.tables.server.served_block import ServedBlock
 
 
 class Merger(Protocol):
@@ -47,7 +46,7 @@ class Added:
         return np.empty(0, np.int64)
 
 
-class RowBlock:
+class RowBlock(ServedBlock):
     """One block of a table under one lock. `slot` is the place of a row within the block.
 
     Args:
@@ -59,7 +58,6 @@ class RowBlock:
         self._merger = merger
         self._in_step = in_step
         self.version_B = np.zeros(len(merger.rows), np.int64)
-        """how often each row has changed"""
         self._lock = threading.Lock()
         self._held: defaultdict[int, dict[int, tuple[np.ndarray, np.ndarray, bool]]] = defaultdict(dict)
         """round -> trainer -> its push"""
@@ -71,11 +69,6 @@ class RowBlock:
     @property
     def dim(self) -> int:
         return int(self._merger.rows.shape[1])
-
-    @property
-    def updates(self) -> int:
-        """How often rows have changed: each push, in step all of a round, counts once for each of its rows."""
-        return int(self.version_B.sum())
 
     @property
     def memory(self) -> dict[str, int]:
@@ -90,9 +83,7 @@ class RowBlock:
 
     def pool(self, slot_M: np.ndarray, count_P: np.ndarray) -> np.ndarray:
         """float32 (P, D): bag p is the sum, taken in float64, of the next count_P[p] (> 0) rows of slot_M."""
-        self._check(slot_M)
-        if count_P.sum() != slot_M.size or (count_P < 1).any():
-            raise InputError(f"Bags of {count_P.sum()} ids in all, each of 1 or more, got {slot_M.size} ids.")
+        self._check_bags(slot_M, count_P)
         if not slot_M.size:
             return np.empty((0, self.dim), np.float32)
         offset_P = np.cumsum(count_P) - count_P
@@ -123,10 +114,6 @@ class RowBlock:
                 self._merger.merge(slot_K, value_KD, is_delta)
                 self.version_B[slot_K] += 1
 
-    def call(self, operation: int, trainer: int, parts: Sequence[Part]) -> list[Part]:
-        """It has no operations of its own."""
-        raise InputError(f"Operation {operation} was asked of a block that has none.")
-
     def apply(self, clock: int) -> None:
         """Let the held pushes of a round take effect, in rank order."""
         with self._lock:
@@ -141,7 +128,3 @@ class RowBlock:
         """The rows of this moment, float32 (B, D)."""
         with self._lock:
             return self._merger.rows.copy()
-
-    def _check(self, slots: np.ndarray) -> None:
-        if slots.size and (slots.min() < 0 or slots.max() >= self.num_rows):
-            raise InputError(f"Rows {slots.min()} to {slots.max()} were asked of a block of {self.num_rows} rows.")

@@ -20,9 +20,10 @@ from any2vec.kernels.rows.rows import gather_rows, scatter_rows
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.server.owned_bags import PUSH_BAGS
+from any2vec.tables.server.served_block import ServedBlock
 
 
-class TrainedBlock:
+class TrainedBlock(ServedBlock):
     """Values of rows out, gradients in.
 
     Args:
@@ -42,11 +43,6 @@ class TrainedBlock:
     @property
     def dim(self) -> int:
         return self.optimiser.width
-
-    @property
-    def updates(self) -> int:
-        """How many updates the rows have taken: each push counts once for each of its rows."""
-        return int(self.version_B.sum())
 
     @property
     def memory(self) -> dict[str, int]:
@@ -106,25 +102,16 @@ class TrainedBlock:
         self.push_bags(slot_M, count_P, unpack_rows(parts[2:]))
         return []
 
-    def apply(self, clock: int) -> None:
-        """Nothing waits for the end of a round."""
-
     def copy(self) -> np.ndarray:
         """Values and state of this moment, float32 (B, C)."""
         return self.table.copy()
 
     def _starts(self, slot_M: np.ndarray, count_P: np.ndarray) -> np.ndarray:
         """Where each bag begins, and the end, int64 (P + 1,)."""
-        self._check(slot_M)
-        if count_P.sum() != slot_M.size or (count_P < 1).any():
-            raise InputError(f"Bags of {count_P.sum()} ids in all, each of 1 or more, got {slot_M.size} ids.")
+        self._check_bags(slot_M, count_P)
         start_P1 = np.zeros(len(count_P) + 1, np.int64)
         np.cumsum(count_P, out=start_P1[1:])
         return start_P1
-
-    def _check(self, slots: np.ndarray) -> None:
-        if slots.size and (slots.min() < 0 or slots.max() >= self.num_rows):
-            raise InputError(f"Rows {slots.min()} to {slots.max()} were asked of a block of {self.num_rows} rows.")
 
 
 class StoredBlock(TrainedBlock):
