@@ -29,7 +29,7 @@ from any2vec.models.stream.skipgram import StreamedSkipGram
 from any2vec.models.stream.token_batch import GAP, TokenBatch
 from any2vec.plan.cost.stream_traffic import dense_bytes, sparse_bytes
 from any2vec.plan.order.roles import StreamRoles
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.drivers.dense_batches import DenseBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables

@@ -219,7 +219,7 @@ OPTIONS: list[tuple[list[str], str]] = [
     ([*TRAIN, "--cache", "het:9"], "--cache (cache = 'het:9') is for several hosts"),
     ([*TRAIN, *HOSTS, "--sync", "shadow"], "sync of a click model must be one of none, shadow-easgd, shadow-ma"),
     ([*TRAIN, *HOSTS, "--sync", "elastic"], "sync of a click model must be one of none, shadow-easgd, shadow-ma"),
-    ([*TRAIN, *HOSTS, "--cache", "het"], "cache must be none, het:BOUND[:static|lru|lfu|lfu-promoted|tinylfu] or b"),
+    ([*TRAIN, *HOSTS, "--cache", "het"], "cache must be none, het:BOUND[:static|lru|lfu|lfu-promoted|tinylfu|fifo|"),
     ([*TRAIN, *HOSTS, "--cache", "het:5", "--sync", "m-of-n"], "use cache none"),
     ([*TRAIN, *HOSTS, "--sync", "m-of-n:3"], "takes 3 gradients a step, of 2 trainers; ask for fewer"),
     ([*TRAIN, "--hosts", "2", "--sync", "m-of-n:3"], "Error: sync m-of-n:3 takes 3 gradients a step, of 2 trainers"),

@@ -85,7 +85,7 @@ def test_every_way_trains(sync: str, cache: str, files: PlantedFiles) -> None:
             "cache must be none, het:BOUND.* or bagpipe:BATCHES, like het:100 or bagpipe:200, got 'het'",
         ),
         ({"cache": "het:x"}, "cache must be none"),
-        ({"cache": "het:10:fifo"}, "cache must be none"),
+        ({"cache": "het:10:mru"}, "cache must be none"),
         ({"cache": "bagpipe:0"}, "look-ahead of bagpipe must be"),
         ({"cache": "bagpipe:5:lru"}, "cache must be none"),
         ({"cache_rows": 0}, "cache_rows must be"),
@@ -262,6 +262,14 @@ def test_stale_rows_save_bytes(files: PlantedFiles) -> None:
         for cache, more in (("none", {}), ("het:10000", {"cache_rows": 1.0}))
     )
     assert none["bytes_by_kind"]["rows"] > 2 * het["bytes_by_kind"]["rows"] > 0
+
+
+def test_a_cache_that_looks_ahead_asks_for_the_fewest_rows(files: PlantedFiles) -> None:
+    """One trainer beside a server; a cache of few rows."""
+    told = {"logical_hosts": 1, "servers": 1, "sync": "bsp", "cache_rows": 0.05}
+    found = {policy: files.fit(hosts=told | {"cache": f"het:10000:{policy}"}) for policy in ("belady", "ttl", "fifo")}
+    rows = {policy: result.summary["rows_of_hosts"]["rows_down"] for policy, result in found.items()}
+    assert rows["belady"] < rows["fifo"] and rows["belady"] <= rows["ttl"], rows
 
 
 @pytest.mark.parametrize("cache", ["het:10", "bagpipe:5"])

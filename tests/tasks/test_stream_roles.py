@@ -13,7 +13,7 @@ from any2vec.cluster.message import Part, overhead
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.plan.cost.stream_traffic import deal_bytes, dense_bytes, sparse_bytes
 from any2vec.plan.order.roles import StreamRoles
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.tables.server.blocks.growing_block import START, GrowingBlock
 from any2vec.tables.server.blocks.row_block import Added
 from streamed import DIM, MAX_ROWS, alone, learner_of, made_batches, over_hosts, twin_in_step

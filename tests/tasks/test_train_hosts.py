@@ -22,7 +22,8 @@ from any2vec.sync.base.copying import put_lists
 from any2vec.sync.base.crew import Crew
 from any2vec.sync.drivers import rounds
 from any2vec.sync.exchange.replicated import Replicated
-from any2vec.sync.rules.block import Block, Rule
+from any2vec.sync.rules.block import Block, Rules
+from any2vec.sync.rules.merges import Sum
 from any2vec.train import launch, run
 from any2vec.train.checkpoint import Checkpoint, Place, load_checkpoint, run_needs, save_checkpoint
 from any2vec.train.in_memory import keeper
@@ -174,11 +175,11 @@ ROWS = np.zeros((3, 4), np.float32)
 def test_rows_that_do_not_fit_their_ids_are_an_error(values: np.ndarray) -> None:
     """Kernels that read by address would take foreign memory for rows."""
     with pytest.raises(MessageError, match="rows of shape"):
-        Block(ROWS, "sum").merge_all([(np.arange(3), values)], False, Crew(1))
+        Block(ROWS, Sum()).merge_all([(np.arange(3), values)], False, Crew(1))
     with pytest.raises(MessageError, match="rows of shape"):
         put_lists(ROWS.copy(), [np.arange(3)], [values])
     with pytest.raises(MessageError, match="rows of shape"):
-        Block(ROWS, "sum").merge(np.arange(3), values, False)
+        Block(ROWS, Sum()).merge(np.arange(3), values, False)
 
 
 @pytest.mark.parametrize("values", [ROWS[:1], ROWS[:, :2].copy()])
@@ -188,7 +189,7 @@ def test_replicas_look_at_what_masters_send(scheme: str, values: np.ndarray) -> 
 
     def work(transport: Transport) -> None:
         tables = {name: ROWS.copy() for name in ("input", "output")}
-        agreement = Replicated(transport, tables, Rule("sum"), 32, scheme == "rep-opt")
+        agreement = Replicated(transport, tables, Rules(Sum), 32, scheme == "rep-opt")
         if transport.rank == 1:
             ids = [Part("ids", np.zeros(1, np.int8))] if scheme == "rep-opt" else []
             for phase, rows in (("reduce", ROWS[:1]), ("broadcast", values)):

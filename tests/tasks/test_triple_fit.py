@@ -207,11 +207,8 @@ def test_a_folder_of_another_model_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"hosts": 2}, "say how much memory each may have, as memory 2GB"),
-        (
-            {"sync": "mean"},
-            r"complex has no --sync \(sync\): hosts exchange partitions of one table as a plan",
-        ),
+        ({"hosts": any2vec.HostOptions(logical_hosts=2)}, "too few for 2 hosts: rank 1 would have no whole"),
+        ({"sync": "mean"}, r"--sync \(sync = 'mean'\) is for several hosts; say how many"),
         ({"text": any2vec.TextOptions()}, "complex has no options of reading text: it reads triples; leave them out"),
         ({"init": "words"}, r"complex has no --init \(init\): its rows have optimizer states, which other vectors"),
         ({"schema": "criteo"}, "complex has no options of reading clicks: it reads triples; leave them out"),

@@ -246,6 +246,8 @@ def _spread(spec: RunSpec) -> Any:
     from any2vec.plan.cost.hosts import Spread
     from any2vec.sync.options.names import MERGES
 
+    if spec.sync.cache != "none":
+        raise InputError(f"Only {', '.join(MERGES)} can be planned, got --cache {spec.sync.cache}.")
     agreement = RoundAgreement.of(spec.hosts, spec.sync)
     if not agreement.agreement.has_scheme:
         raise InputError(f"Only {', '.join(MERGES)} can be planned, got --sync {agreement.sync}.")

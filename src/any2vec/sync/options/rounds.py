@@ -65,6 +65,10 @@ class RoundAgreement:
             return None
         return self.scheme or ("rep-opt" if hosts == 2 and not self.overlap else "pull-opt")
 
+    def metrics(self, hosts: int) -> dict[str, str | int | None]:
+        """What a summary says of it."""
+        return {"sync": self.sync, "scheme": self.form(hosts), "bits": self.bits}
+
     @property
     def holds_parts(self) -> bool:
         """Whether each host takes its own part of the data, and no host all of them."""

@@ -14,19 +14,28 @@ from any2vec.kernels.clicks.row_start import start_rows
 from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.learner import TripleLearner
-from any2vec.models.triples.questions import Questions
+from any2vec.models.triples.questions import Questions, ways_of
 from any2vec.models.triples.score_worker import dense_shapes, dense_values, fresh_dense
 from any2vec.models.triples.scorer import TripleScorer
 from any2vec.models.triples.worker import relation_optimiser
 from any2vec.plan.order.epochs import EpochSchedule
+from any2vec.plan.order.shares import chunk_bounds
+from any2vec.sync.base.states import apart, together
+from any2vec.sync.drivers.rounds import Agreement, Rounds
+from any2vec.sync.make import make_agreement
+from any2vec.sync.options.rounds import RoundAgreement
+from any2vec.sync.rules.block import compile_copies, compile_merges
 from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tasks.triples.inspector import TripleInspector
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.train.checkpoint import FILE
-from any2vec.train.in_memory.program import InMemoryProgram
+from any2vec.train.in_memory.hosts import metrics_of_rounds
+from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
 from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder
 from any2vec.train.result import Result
 from any2vec.train.spec import Request
+from any2vec.types import State
 
 _RELATIONS = 1
 """number of the stream from which relations start; that of entities is 0"""
@@ -35,7 +44,7 @@ _TRIED = 8
 
 
 class TripleProgram(InMemoryProgram):
-    """A single host, with all rows in memory."""
+    """One host, with all rows in memory."""
 
     learner: TripleLearner
 
@@ -56,22 +65,63 @@ class TripleProgram(InMemoryProgram):
             model, self.tables["entities"], self.tables["relations"], questions, [(0, num_entities)], request.threads,
             request.spec.run.seed, self.tables,
         )  # fmt: skip
+        self.schedule = self._schedule(questions.num_questions)
+        self.driver: Alone | Rounds = Alone()
+        if request.agreement is not None:
+            self.driver = Rounds(self._agreement(request.agreement))
+
+    def _agreement(self, options: RoundAgreement) -> Agreement:
+        """That of the hosts on rows and on their optimizer states."""
+        widths = {name: table.shape[1] - 1 for name, table in self.tables.items()}  # behind them Adagrad's state
+        found = make_agreement(
+            options, self.transport, apart(self.tables, widths), TripleInspector(self.learner), self._occurrences(),
+            self.schedule.rounds_ahead(), self.request.threads,
+        )  # fmt: skip
+        if self.checkpoint is not None:
+            found.load_state_dict(states_by_rank(self.checkpoint.state))
+        return found
+
+    def _occurrences(self) -> dict[str, np.ndarray]:
+        """Questions of an epoch in which rows occur, as what is given or asked for; negatives do not count."""
+        given = self.triples
+        degree_V = np.bincount(np.concatenate([given.head, given.tail]), minlength=len(given.entities))
+        ways, _ = ways_of(self.learner.model, len(given.relations))
+        count_R = np.zeros(len(self.tables["relations"]), np.int64)
+        np.add.at(count_R, ways, np.tile(np.bincount(given.relation, minlength=len(given.relations)), 2))
+        return {"entities": 2 * degree_V, "relations": count_R}
+
+    def _schedule(self, num_questions: int) -> EpochSchedule:
+        """This host's part of the batches; where a run goes on, what is left of them."""
+        batch, hosts, options = self.request.spec.model.batch_size, self.transport.hosts, self.request.agreement
+
+        def boundary(at: int) -> int:
+            return min(-(-at // batch) * batch, num_questions)
+
         schedule = EpochSchedule(
-            bounds=(0, questions.num_questions),
-            epochs=request.spec.run.epochs,
-            unit=model.batch_size,
-            piece=model.batch_size,
-        )
-        self.schedule = self._resumed(schedule, 1)
-        self.driver = Alone()
+            bounds=chunk_bounds(num_questions, hosts, boundary), rank=self.transport.rank,
+            epochs=self.request.spec.run.epochs, unit=batch, piece=batch,
+            rounds=1 if options is None else options.rounds(hosts),
+            parts=1 if options is None else options.agreement.steps, boundary=boundary,
+        )  # fmt: skip
+        return self._resumed(schedule, hosts)
 
     def compile(self) -> None:
         """A batch of a few made-up triples goes through every kernel of the run."""
         model = self.request.spec.model
         try_kernels(replace(model, num_negatives=2) if model.negatives_of(len(self.triples.entities)) else model)
+        if self.request.agreement is not None:
+            compile_merges(model.dim, self.request.agreement.bits)
+            compile_copies(np.zeros((1, model.dim + 1), np.float32)[:, : model.dim], self.request.agreement.bits)
 
     def agreed(self) -> dict[str, np.ndarray] | None:
-        return self.tables
+        if isinstance(self.driver, Alone):
+            return self.tables
+        found = self.driver.agreement.gather_result()
+        return None if found is None else together(found)
+
+    @property
+    def memory(self) -> State:
+        return {} if isinstance(self.driver, Alone) else self.driver.agreement.state_dict()
 
     def result(self, agreed: dict[str, np.ndarray]) -> Result:
         model, triples = self.request.spec.model, self.triples
@@ -87,11 +137,17 @@ class TripleProgram(InMemoryProgram):
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         num_entities = len(self.triples.entities)
-        return {
+        own = {
             "relations": len(self.triples.relations),
             "num_negatives": self.request.spec.model.negatives_of(num_entities) or num_entities,
-            **self.request.spec.storage.metrics_of_whole(),
         }
+        if isinstance(self.driver, Alone):
+            return own | dict(self.request.spec.storage.metrics_of_whole())
+        return own | metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds)
+
+    def close(self, error: BaseException | None = None) -> None:
+        if error is None and isinstance(self.driver, Rounds):
+            self.driver.close()
 
 
 def try_kernels(model: TripleModel) -> None:

@@ -19,10 +19,12 @@ from any2vec.models.triples.scorer import TripleScorer
 from any2vec.models.triples.worker import relation_optimiser
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.plan.order.shared_walk import Rounds, SharedWalk
+from any2vec.sync.options.row_cache import CachedRows
 from any2vec.tables.disk.partition_exchange import AllPartitions
 from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.triples.batches import WindowLearner
 from any2vec.tasks.triples.budget import WINDOW, known_triples, plan_triples, share_triples
+from any2vec.tasks.triples.cached import CachedTriples
 from any2vec.tasks.triples.host import TripleProgram, fresh_relations, start_entities, try_kernels
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.tasks.triples.stored_triples import StoredTriples
@@ -41,6 +43,10 @@ def triple_program(request: Request, prepared: PreparedTriples, transport: Trans
     Raises:
         InputError: the budget is too small, or the run in the folder had other settings.
     """
+    if isinstance(request.agreement, CachedRows):
+        return CachedTriples(request, prepared, transport)
+    if request.agreement is not None:
+        return TripleProgram(request, prepared, transport)
     if transport.hosts > 1:
         shared = share_triples(request, prepared, transport)
         return SharedTable(TripleTableProgram(request, prepared, shared, transport))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.cluster.transport import Transport
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError
 from any2vec.models.words.gram_rows import GramRows
@@ -18,14 +17,16 @@ from any2vec.plan.order.epochs import EpochSchedule, piece_positions
 from any2vec.plan.order.shares import chunk_bounds
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.make import make_agreement
+from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.rules.block import compile_merges
 from any2vec.tasks.words.prepare import Prepared
 from any2vec.tasks.words.start import carry_over, fresh_tables
 from any2vec.train.checkpoint import FILE, Checkpoint
+from any2vec.train.in_memory.hosts import metrics_of_rounds
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
 from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder
-from any2vec.train.result import Result, histogram, summed
+from any2vec.train.result import Result
 from any2vec.train.spec import Request
 from any2vec.types import State
 
@@ -70,7 +71,7 @@ class SequenceProgram(InMemoryProgram):
 
     def compile(self) -> None:
         self.learner.compile(for_hosts=self.request.agreement is not None)
-        if self.request.agreement is not None:
+        if isinstance(self.request.agreement, RoundAgreement):
             compile_merges(self.request.spec.model.dim, self.request.agreement.bits)
 
     def agreed(self) -> dict[str, np.ndarray] | None:
@@ -94,31 +95,7 @@ class SequenceProgram(InMemoryProgram):
         """What only several hosts have to tell, or one with a budget of memory."""
         if isinstance(self.driver, Alone):
             return dict(self.request.spec.storage.metrics_of_whole())
-        counters, driver = self.transport.counters, self.driver
-        own = {
-            "bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase(),
-            "seconds": driver.seconds, "share": driver.seconds / max(recorder.seconds, 1e-9),
-            "walk_seconds": driver.walk_seconds, "counts": driver.facts(),
-        }  # fmt: skip
-        found = self.transport.gather([text_part(json.dumps(own))], "facts")
-        if not found:
-            return {}
-        told = [json.loads(text_of(parts[0])) for parts in found.values()]
-        agree = self.request.agreement
-        assert agree is not None
-
-        def mean(name: str) -> float:
-            return float(sum(host[name] for host in told) / len(told))
-
-        return {
-            "hosts": self.transport.hosts, "sync": agree.sync, "scheme": agree.form(self.transport.hosts),
-            "bits": agree.bits, "rounds": driver.rounds, "rounds_per_epoch": self.rounds,
-            "bytes_by_kind": summed([host["bytes_by_kind"] for host in told]),
-            "bytes_by_phase": summed([host["bytes_by_phase"] for host in told]),
-            "agree_seconds": mean("seconds"), "agree_share": mean("share"),
-            **({"walk_seconds": mean("walk_seconds")} if agree.partition is not None else {}),
-            **{name: histogram([host["counts"][name] for host in told]) for name in told[0]["counts"]},
-        }  # fmt: skip
+        return metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds)
 
     def close(self, error: BaseException | None = None) -> None:
         if error is None and isinstance(self.driver, Rounds):
@@ -145,7 +122,7 @@ class SequenceProgram(InMemoryProgram):
         schedule = EpochSchedule(
             bounds=bounds, rank=rank, epochs=self.request.spec.run.epochs, unit=source.unit,
             piece=piece_positions(source.unit, self.request.spec.model.cost), rounds=self.rounds,
-            parts=1 if self.request.agreement is None else self.request.agreement.agreement.steps,
+            parts=agree.agreement.steps if isinstance(agree := self.request.agreement, RoundAgreement) else 1,
             boundary=None if self.prepared.bounds is not None else source.boundary,
         )  # fmt: skip
         return self._resumed(schedule, hosts)

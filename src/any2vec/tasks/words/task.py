@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from any2vec.cluster.launch.join import joined
 from any2vec.errors import InputError
 from any2vec.sync.options.rounds import RoundAgreement
+from any2vec.sync.options.row_cache import CachedRows, check_no_cache_rows
 from any2vec.train.task import HOSTS, RUN, Nouns, Task, file_names
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from any2vec.train.spec import Hooks, Request, RunSpec
 
 TEXT_MODELS = ("skipgram", "cbow", "ngram")
-_ROUNDS = ("sync", "scheme", "rounds_per_epoch", "bits", "overlap")
+_ROUNDS = ("sync", "scheme", "rounds_per_epoch", "bits", "overlap", "cache", "cache_rows")
+_CACHED_ROUNDS = 200
+"""of an epoch, where rows come through a cache: few enough words that rows are not old, enough that messages are"""
 _DISK = ("memory", "order")
 
 
@@ -65,8 +68,6 @@ class Words(Task):
     lacks: ClassVar = {
         "servers": "rows lie on the hosts themselves, with sync server:... too",
         "sync_servers": "it has no dense layers",
-        "cache": "hosts hold all rows that they train on",
-        "cache_rows": "hosts hold all rows that they train on",
         "dual": "it has no layers on different hosts",
         "credits": "hosts take their own part of the data and are dealt none",
     }
@@ -74,7 +75,8 @@ class Words(Task):
         "sync": "blend, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD], frequent, "
         "ds-sync[:random|butterfly|topology][:SIZE], server:async, server:bounded:ROUNDS or server-mean "
         "[default blend]",
-        "rounds_per_epoch": "rounds per epoch, 1..1,000,000; default 1.5 per host",
+        "rounds_per_epoch": "rounds per epoch, 1..1,000,000; default 1.5 per host, with a cache 200",
+        "cache": "het:BOUND[:POLICY]: hosts own blocks of the rows, and train through caches",
         "staleness_bound": "batches by which rows may be stale with --memory, 1 or more; by default 1 with one "
         "thread, else 2 per thread",
         "order": "order of partitions [default beta]",
@@ -139,8 +141,16 @@ class Words(Task):
                     f"partition cuts a graph, and {corpus.path} holds walks that are made already; leave it out."
                 )
 
-    def agreement(self, spec: RunSpec) -> RoundAgreement:
-        return RoundAgreement.of(spec.hosts, spec.sync)
+    def agreement(self, spec: RunSpec) -> RoundAgreement | CachedRows:
+        if spec.sync.cache == "none":
+            check_no_cache_rows(spec.sync)
+            return RoundAgreement.of(spec.hosts, spec.sync)
+        if spec.hosts.partition is not None:
+            raise InputError(
+                f"partition does not go with cache {spec.sync.cache}, in which hosts do not wait for each other: all "
+                "of them walk together before each round; leave one of the two out."
+            )
+        return CachedRows.of(spec.sync, _CACHED_ROUNDS)
 
     def read(self, spec: RunSpec, hooks: Hooks) -> SequenceData | None:
         from any2vec.data.graph.opening import open_graph
