@@ -34,6 +34,7 @@ from any2vec.sync.drivers.dense_batches import DenseBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.rules.block import compile_merges
+from any2vec.sync.rules.merges import Sum
 from any2vec.tasks.stream.hosts.dealer import DealtLearner
 from any2vec.tasks.stream.hosts.trainer import train_dealt
 from any2vec.types import Stats
@@ -105,7 +106,7 @@ def host(shape: Shape, transport: Transport) -> dict[str, Any] | None:
     start = {name: partial(own.start_values, name) for name in own.tables}
     tables = None
     if shape.sync != "dense":
-        tables = StreamTables(transport, roles, start, (shape.rows, shape.dim), 0, True)
+        tables = StreamTables(transport, roles, start, (shape.rows, shape.dim), 0, Sum)
     driver: Watched | DenseBatches | None = None
     if transport.rank in roles.training:
         if tables is None:

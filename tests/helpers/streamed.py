@@ -21,6 +21,7 @@ from any2vec.sync.drivers.dense_batches import DenseBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.drivers.summed_batches import SummedBatches
+from any2vec.sync.rules.merges import Sum
 from any2vec.tasks.stream.hosts.dealer import DealtLearner
 from any2vec.tasks.stream.hosts.trainer import train_dealt
 from any2vec.types import Stats
@@ -107,7 +108,9 @@ def over_hosts(
         tables = (
             None
             if sync == "dense"
-            else StreamTables(transport, roles, start, (MAX_ROWS, DIM), bound, sync == "sync", patience)
+            else StreamTables(
+                transport, roles, start, (MAX_ROWS, DIM), bound, Sum if sync == "sync" else None, patience
+            )
         )
         if transport.rank in roles.training:
             driver = (

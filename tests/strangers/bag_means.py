@@ -149,9 +149,9 @@ class BagLearner:
         np.subtract.at(inputs, row_B, np.float32(rate) * of_item_BD)
         return loss
 
-    def inspect(self, epoch: int, start: int, stop: int, *marks: np.ndarray) -> None:
+    def inspect(self, epoch: int, start: int, stop: int, marks: Mapping[str, np.ndarray]) -> None:
         """Any row may be read: negatives are of all items."""
-        for mark_V in marks:
+        for mark_V in marks.values():
             mark_V[:] = 1
 
     def close(self) -> None:

@@ -11,10 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import stranger_packages
+from stranger_packages import STRANGERS, install, run
+from stranger_scores import NUM_TEST, NUM_TRAIN, PLANTED, check_differences, check_learned, check_resumed, package_of
 
 import any2vec
-import stranger_packages
-from any2vec.errors import FormatError
+from any2vec.errors import FormatError, InputError
 from any2vec.evaluate.triple_files import evaluate_triple_file
 from any2vec.models.triples.distmult import DistMult
 from any2vec.models.triples.questions import Questions
@@ -26,8 +28,6 @@ from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tasks.triples import table
 from any2vec.train.out_of_core import table_budget
 from spreads import spread
-from stranger_packages import STRANGERS, install, run
-from stranger_scores import NUM_TEST, NUM_TRAIN, PLANTED, check_differences, check_learned, check_resumed, package_of
 
 SMALL: dict[str, Any] = {"dim": 8, "relation_dim": 4, "batch_size": 100}
 
@@ -191,6 +191,26 @@ def test_from_the_disk(hosts: int | None, package: Path, tmp_path: Path, monkeyp
     found = any2vec.fit(model(**options), package / "train.tsv", epochs=10, threads=1, out=tmp_path / "out", **where)
     assert found.summary["partitions"] == 8
     check_learned(found, package, 0.6)
+
+
+@pytest.mark.parametrize("sync", ["blend", "adasum", "fr-mean:5", "shadow-easgd"])
+@pytest.mark.parametrize("scheme", ["rep-opt", "pull-opt"])
+def test_hosts_that_hold_all_rows(sync: str, scheme: str, package: Path) -> None:
+    """The core is agreed on as rows are."""
+    if sync.startswith(("fr", "shadow")) and scheme != "rep-opt":
+        return
+    options: dict[str, Any] = {"dim": 16, "relation_dim": 8, "batch_size": 100}
+    chosen = {} if sync.startswith(("fr", "shadow")) else {"scheme": scheme}
+    found = any2vec.fit(
+        model(**options), package / "train.tsv", epochs=10, threads=1, **spread(logical_hosts=2, sync=sync, **chosen)
+    )
+    assert found.summary["hosts"] == 2 and found.scorer.dense["core"].shape == (8, 16, 16)
+    check_learned(found, package, 0.5)
+
+
+def test_a_cache_is_refused_with_the_reason(package: Path) -> None:
+    with pytest.raises(InputError, match="parameters beside its rows, which no cache holds"):
+        any2vec.fit(model(**SMALL), package / "train.tsv", **spread(logical_hosts=2, cache="het:4"))
 
 
 # ---- packages that are not sound

@@ -21,6 +21,7 @@ from any2vec.sync.drivers.dense_batches import DenseBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.drivers.summed_batches import SummedBatches
+from any2vec.sync.options.rules import rule_class
 from any2vec.sync.options.streams import StreamAgreement
 from any2vec.sync.rules.block import compile_merges
 from any2vec.tasks.stream.hosts.dealer import DealtLearner
@@ -133,8 +134,8 @@ def make_tables(transport: Transport, roles: StreamRoles, hosts: StreamAgreement
         return None
     start = {name: partial(own.start_values, name) for name in own.tables}
     shape = next(iter(own.tables.values())).shape
-    in_step = hosts.sync == "sync"
-    return StreamTables(transport, roles, start, (shape[0], shape[1]), hosts.bound, in_step)
+    rule = None if hosts.rule is None else rule_class(hosts.rule)
+    return StreamTables(transport, roles, start, (shape[0], shape[1]), hosts.bound, rule)
 
 
 def make_driver(transport: Transport, roles: StreamRoles, tables: StreamTables | None, own: Any) -> TrainerDriver:

@@ -57,7 +57,8 @@ class Streams(Task):
         "order": "rows are held in memory; where that is used up the rarest words go",
     }
     help: ClassVar = {
-        "sync": "sync (in step), async, bounded (by --staleness-bound) or dense (whole tables) [default async]",
+        "sync": "sync (in step), a merge rule such as adasum (likewise), async, bounded (by --staleness-bound) or "
+        "dense (whole tables) [default async]",
         "staleness_bound": "batches ahead of the slowest, 0 or more; default 4",
         "memory": "memory for vectors and vocabulary; the rarest words are dropped when it is full [default 1GB]",
     }

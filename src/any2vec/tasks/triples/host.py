@@ -21,8 +21,10 @@ from any2vec.models.triples.worker import relation_optimiser
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.shares import chunk_bounds
 from any2vec.sync.base.states import apart, together
+from any2vec.sync.drivers.replicas import TableReplicas
 from any2vec.sync.drivers.rounds import Agreement, Rounds
 from any2vec.sync.make import make_agreement
+from any2vec.sync.options.replica_names import Fixed, Shadow
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.rules.block import compile_copies, compile_merges
 from any2vec.tables.row_optimiser import RowOptimiser
@@ -60,22 +62,33 @@ class TripleProgram(InMemoryProgram):
                 if stored is None or stored.shape != table.shape:
                     raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
                 table[:] = stored
+        self.driver: Alone | Rounds | TableReplicas = Alone()
+        if request.agreement is not None and isinstance(request.agreement.agreement, Shadow | Fixed):
+            how = request.agreement.agreement
+            self.driver = TableReplicas(how, transport, self.tables, self._widths(), self._occurrences())
+            self.tables = self.driver.tables
+            if self.checkpoint is not None:
+                self.driver.load_state_dict(states_by_rank(self.checkpoint.state))
         questions = Questions(model, self.triples.rows(), num_relations, request.spec.run.seed)
         self.learner = TripleLearner(
             model, self.tables["entities"], self.tables["relations"], questions, [(0, num_entities)], request.threads,
             request.spec.run.seed, self.tables,
         )  # fmt: skip
         self.schedule = self._schedule(questions.num_questions)
-        self.driver: Alone | Rounds = Alone()
-        if request.agreement is not None:
+        if isinstance(self.driver, TableReplicas):
+            self.learner.on_batch = self.driver.moved
+        elif request.agreement is not None:
             self.driver = Rounds(self._agreement(request.agreement))
+
+    def _widths(self) -> dict[str, int]:
+        """Columns of values, before those of states."""
+        return {name: table.shape[1] - 1 for name, table in self.tables.items()}
 
     def _agreement(self, options: RoundAgreement) -> Agreement:
         """That of the hosts on rows and on their optimizer states."""
-        widths = {name: table.shape[1] - 1 for name, table in self.tables.items()}  # behind them Adagrad's state
         found = make_agreement(
-            options, self.transport, apart(self.tables, widths), TripleInspector(self.learner), self._occurrences(),
-            self.schedule.rounds_ahead(), self.request.threads,
+            options, self.transport, apart(self.tables, self._widths()), TripleInspector(self.learner),
+            self._occurrences(), self.schedule.rounds_ahead(), self.request.threads,
         )  # fmt: skip
         if self.checkpoint is not None:
             found.load_state_dict(states_by_rank(self.checkpoint.state))
@@ -85,10 +98,11 @@ class TripleProgram(InMemoryProgram):
         """Questions of an epoch in which rows occur, as what is given or asked for; negatives do not count."""
         given = self.triples
         degree_V = np.bincount(np.concatenate([given.head, given.tail]), minlength=len(given.entities))
-        ways, _ = ways_of(self.learner.model, len(given.relations))
+        ways, _ = ways_of(self.request.spec.model, len(given.relations))
         count_R = np.zeros(len(self.tables["relations"]), np.int64)
         np.add.at(count_R, ways, np.tile(np.bincount(given.relation, minlength=len(given.relations)), 2))
-        return {"entities": 2 * degree_V, "relations": count_R}
+        dense = {name: np.full(len(self.tables[name]), 2 * len(given.head)) for name in self.tables}
+        return dense | {"entities": 2 * degree_V, "relations": count_R}
 
     def _schedule(self, num_questions: int) -> EpochSchedule:
         """This host's part of the batches; where a run goes on, what is left of them."""
@@ -109,18 +123,28 @@ class TripleProgram(InMemoryProgram):
         """A batch of a few made-up triples goes through every kernel of the run."""
         model = self.request.spec.model
         try_kernels(replace(model, num_negatives=2) if model.negatives_of(len(self.triples.entities)) else model)
-        if self.request.agreement is not None:
+        if isinstance(self.driver, TableReplicas):
+            self.driver.start()
+        elif self.request.agreement is not None:
             compile_merges(model.dim, self.request.agreement.bits)
             compile_copies(np.zeros((1, model.dim + 1), np.float32)[:, : model.dim], self.request.agreement.bits)
 
     def agreed(self) -> dict[str, np.ndarray] | None:
         if isinstance(self.driver, Alone):
             return self.tables
+        if isinstance(self.driver, TableReplicas):
+            return self.driver.gather_result()
         found = self.driver.agreement.gather_result()
         return None if found is None else together(found)
 
+    def end(self) -> None:
+        if isinstance(self.driver, TableReplicas):
+            self.driver.finish()
+
     @property
     def memory(self) -> State:
+        if isinstance(self.driver, TableReplicas):
+            return self.driver.state_dict()
         return {} if isinstance(self.driver, Alone) else self.driver.agreement.state_dict()
 
     def result(self, agreed: dict[str, np.ndarray]) -> Result:
@@ -146,8 +170,8 @@ class TripleProgram(InMemoryProgram):
         return own | metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds)
 
     def close(self, error: BaseException | None = None) -> None:
-        if error is None and isinstance(self.driver, Rounds):
-            self.driver.close()
+        if isinstance(self.driver, TableReplicas) or (error is None and isinstance(self.driver, Rounds)):
+            self.driver.close(error)
 
 
 def try_kernels(model: TripleModel) -> None:

@@ -13,6 +13,7 @@ from any2vec.errors import InputError
 from any2vec.models.triples.config import TRIPLE_MODELS
 from any2vec.options.sync import SyncOptions
 from any2vec.sync.options.names import MERGES, Frequent, Server, ServerMean
+from any2vec.sync.options.replica_names import FixedBmuf, ShadowBmuf
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.options.row_cache import CachedRows, check_no_cache_rows
 from any2vec.train.task import HOSTS, RUN, Nouns, Task
@@ -24,7 +25,19 @@ if TYPE_CHECKING:
 
 _ROUNDS = ("sync", "scheme", "rounds_per_epoch", "bits", "overlap")
 _CACHE = ("cache", "cache_rows")
-_SYNCS = (*MERGES, "leader", "elastic", "gaia", "ds-sync")
+_SYNCS = (
+    *MERGES,
+    "leader",
+    "elastic",
+    "gaia",
+    "ds-sync",
+    "shadow-ma",
+    "shadow-easgd",
+    "shadow-RULE",
+    "fr-ma",
+    "fr-easgd",
+    "fr-RULE",
+)
 _PLAN = "hosts exchange partitions of one table as a plan says, and agree on relations after each round"
 
 
@@ -57,8 +70,9 @@ class Triples(Task):
         "credits": "hosts take their own buckets and are dealt none",
     }
     help: ClassVar = {
-        "sync": "blend, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD] or "
-        "ds-sync[:random|butterfly|topology][:SIZE]; not with --memory [default blend]",
+        "sync": "at rounds: blend, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD] or "
+        "ds-sync[:random|butterfly|topology][:SIZE]; behind the training: shadow-ma, shadow-easgd or shadow-RULE; "
+        "every so many batches: fr-ma, fr-easgd or fr-RULE, like fr-adasum:100; not with --memory [default blend]",
         "scheme": "rows that hosts send in a round, rep-base, rep-opt or pull-opt; by default rep-opt, with --overlap "
         "pull-opt",
         "cache": "het:BOUND[:POLICY]: hosts own blocks of the rows, and train through caches",
@@ -97,14 +111,19 @@ class Triples(Task):
         if spec.sync.cache != "none":
             if not spec.model.query:
                 raise InputError(
-                    f"{spec.model.name} has a score of its own, and parameters beside rows are in no cache; leave cache out."
+                    f"{spec.model.name} has parameters beside its rows, which no cache holds; leave cache out."
                 )
             return CachedRows.of(spec.sync)
         check_no_cache_rows(spec.sync)
         default = "pull-opt" if spec.sync.overlap else "rep-opt"
-        found = RoundAgreement.of(spec.hosts, spec.sync)
+        found = RoundAgreement.of(spec.hosts, spec.sync, has_replicas=True)
         if isinstance(found.agreement, Server | ServerMean | Frequent):
             raise InputError(f"sync {found.sync} is for words and nodes; triples have {', '.join(_SYNCS)}.")
+        if isinstance(found.agreement, ShadowBmuf | FixedBmuf):
+            raise InputError(
+                f"sync {found.sync} is for dense layers: its momentum would take the squares of gradients that rows "
+                "have with them below zero; take shadow-ma or fr-ma."
+            )
         if found.scheme == "pull-base":
             raise InputError(
                 "scheme pull-base tracks the rows of a word in two tables together, and entities and relations are no "

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.sync.drivers.replicas import TableReplicas
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.options.row_cache import CachedRows
@@ -13,7 +14,9 @@ from any2vec.train.result import histogram, summed
 from any2vec.train.spec import Request
 
 
-def metrics_of_rounds(request: Request, transport: Transport, driver: Rounds, seconds: float) -> dict[str, Any]:
+def metrics_of_rounds(
+    request: Request, transport: Transport, driver: Rounds | TableReplicas, seconds: float
+) -> dict[str, Any]:
     """Bytes and times of all hosts, at rank 0; all call it together. seconds: of training."""
     counters, agree = transport.counters, request.agreement
     assert isinstance(agree, RoundAgreement | CachedRows)
