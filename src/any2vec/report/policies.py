@@ -95,7 +95,7 @@ def spec_of(task: Task, options: Options, **more: Any) -> RunSpec:
     reading = {kind: loaded(where)() for kind, where in task.reading.items() if task.command == "stream"}
     given = {"model": task.model_class(next(iter(task.models)))(), "data": "", "reading": reading} | more
     run = given.pop("run", None) or task.run_class()()
-    return RunSpec(task=task.name, run=run, **given, **groups)  # type: ignore[arg-type]
+    return RunSpec(task=task.name, run=run, **given, **groups)
 
 
 def page() -> str:
