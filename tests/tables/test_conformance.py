@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from any2vec.plan.sharding.nodes import NodeSharding
 from any2vec.plan.sharding.sharding import Contiguous, Sharding, Striped
 from any2vec.sync.options.rules import rule_class, rule_names
 from any2vec.sync.rules.merge_rule import MergeRule, SquaresSum
@@ -17,6 +18,7 @@ from any2vec.testing.conformance.residencies import ResidencyTests
 from any2vec.testing.conformance.row_tables import RowTableTests
 from any2vec.testing.conformance.rules import MergeRuleTests
 from any2vec.testing.conformance.shardings import ShardingTests
+from any2vec.types import Csr
 
 
 @pytest.mark.parametrize("name", rule_names())
@@ -56,3 +58,16 @@ class TestResidencies(ResidencyTests):
 class TestMemoryRows(RowTableTests):
     def table(self, row_VC: np.ndarray, optimizer: RowOptimiser) -> RowTable:
         return MemoryRows(row_VC, optimizer)
+
+
+@pytest.mark.parametrize("method", ["contiguous", "hash", "any"])
+class TestNodes(ShardingTests):
+    @pytest.fixture(autouse=True)
+    def named(self, method: str) -> None:
+        self.method = method
+
+    def sharding(self, num_rows: int, owners: int) -> Sharding:
+        if self.method == "any":
+            return NodeSharding.of(np.random.default_rng(num_rows).integers(0, owners, num_rows), owners)
+        empty = Csr(np.zeros(num_rows + 1, np.int64), np.empty(0, np.int32), np.empty(0, np.float32))
+        return NodeSharding.make(empty, owners, self.method)

@@ -11,6 +11,7 @@ import pytest
 from any2vec.sync.rules.merge_rule import MergeRule
 
 ROWS, DIM = 12, 5
+OCCURRENCE_B = np.arange(1.0, ROWS + 1)
 
 
 class MergeRuleTests(ABC):
@@ -39,23 +40,19 @@ class MergeRuleTests(ABC):
         rule.combine(start_BD, changes, out_BD)
         return out_BD
 
-    @property
-    def occurrence_B(self) -> np.ndarray:
-        return np.arange(1.0, ROWS + 1)
-
     @pytest.mark.parametrize("hosts", [1, 2, 4])
     def test_every_number_is_filled_and_nothing_else_changes(self, hosts: int) -> None:
         for start_BD, changes in self.rounds(hosts):
             kept, own = start_BD.copy(), [change.copy() for change in changes]
-            found = self.combined(self.rule(self.occurrence_B), start_BD, changes)
+            found = self.combined(self.rule(OCCURRENCE_B), start_BD, changes)
             assert np.isfinite(found).all() and np.array_equal(start_BD, kept)
             assert all(np.array_equal(one, other) for one, other in zip(changes, own, strict=True))
 
     @pytest.mark.parametrize("hosts", [2, 4])
     def test_blocks_may_be_cut_anywhere(self, hosts: int) -> None:
         """Who owns a row changes nothing: each row by itself gives the same bits as all of them."""
-        whole = self.rule(self.occurrence_B)
-        rules = [self.rule(self.occurrence_B[row : row + 1]) for row in range(ROWS)]
+        whole = self.rule(OCCURRENCE_B)
+        rules = [self.rule(OCCURRENCE_B[row : row + 1]) for row in range(ROWS)]
         for start_BD, changes in self.rounds(hosts):
             found = self.combined(whole, start_BD, changes)
             for row, rule in enumerate(rules):
@@ -66,7 +63,7 @@ class MergeRuleTests(ABC):
     @pytest.mark.parametrize("hosts", [2, 4])
     def test_its_memory_is_its_state(self, hosts: int) -> None:
         *before, (start_BD, changes) = self.rounds(hosts)
-        rule, again = self.rule(self.occurrence_B), self.rule(self.occurrence_B)
+        rule, again = self.rule(OCCURRENCE_B), self.rule(OCCURRENCE_B)
         for one in before:
             self.combined(rule, *one)
         again.load_state_dict({name: array.copy() for name, array in rule.state_dict().items()})
@@ -76,10 +73,10 @@ class MergeRuleTests(ABC):
     def test_rows_that_nobody_changed_stay(self, hosts: int) -> None:
         start_BD, changes = self.rounds(hosts)[0]
         none = [np.zeros_like(change) for change in changes]
-        assert np.array_equal(self.combined(self.rule(self.occurrence_B), start_BD, none), start_BD)
+        assert np.array_equal(self.combined(self.rule(OCCURRENCE_B), start_BD, none), start_BD)
 
     def test_the_change_of_one_host_stands(self) -> None:
         if self.keeps_agreement:
             start_BD, changes = self.rounds(1)[0]
-            found = self.combined(self.rule(self.occurrence_B), start_BD, changes)
+            found = self.combined(self.rule(OCCURRENCE_B), start_BD, changes)
             np.testing.assert_allclose(found, start_BD + changes[0], rtol=1e-5, atol=1e-6)
