@@ -206,7 +206,11 @@ class BagProgram(InMemoryProgram):
         return Result(Embeddings(self.data.keys, agreed["input"], agreed["output"], self.data.counts, about))
 
     def gather_metrics(self, recorder: Any) -> dict[str, Any]:
-        return {} if isinstance(self.driver, Alone) else {"hosts": self.transport.hosts, "rounds": self.driver.rounds}
+        if isinstance(self.driver, Alone):
+            return {}
+        from any2vec.train.in_memory.hosts import metrics_of_rounds
+
+        return metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds)
 
     def close(self, error: BaseException | None = None) -> None:
         if error is None and not isinstance(self.driver, Alone):

@@ -39,7 +39,7 @@ def test_its_commands_run(module: str, tmp_path: Path) -> None:
         tmp_path, module,
         {f"{group}:{name}": where for group, names in groups.items() for name, where in names.items()},
     )  # fmt: skip
-    triples = (f"e{a}\tr{b}\te{c}\n" for a, b, c in PlantedTriples(60, 2, 10).triples(0, 500).tolist())
+    triples = (f"e{a}\tr{b}\te{c}\n" for a, b, c in PlantedTriples(60, 2, 10).triples(0, 4000).tolist())
     (package / "triples.tsv").write_text("".join(triples))
     (package / "bags.txt").write_text("".join(f"i{n % 9},i{(n + 1) % 9},i{(n * n) % 9}\n" for n in range(200)))
     lines = commands.splitlines()
