@@ -13,7 +13,7 @@ import stranger_packages
 
 import any2vec
 from any2vec.errors import Interrupted
-from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.models.triples.score import Score
 from any2vec.testing.planted_triples import PlantedTriples
 from click_runs import stop_at

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stranger_packages import STRANGERS
+from stranger_scores import check_differences, check_learned, check_resumed, package_of
 
 import any2vec
 import needs_torch  # noqa: F401
-from stranger_packages import STRANGERS
-from stranger_scores import check_differences, check_learned, check_resumed, package_of
 
 
 @pytest.fixture(scope="module")

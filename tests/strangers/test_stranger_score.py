@@ -17,7 +17,7 @@ from stranger_scores import NUM_TEST, NUM_TRAIN, PLANTED, check_differences, che
 
 import any2vec
 from any2vec.errors import FormatError, InputError
-from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.models.triples.distmult import DistMult
 from any2vec.models.triples.questions import Questions
 from any2vec.models.triples.score import Dense, QueryScore, Score

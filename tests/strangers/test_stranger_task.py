@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import stranger_packages
+from stranger_packages import STRANGERS, install, known_here, run
 
 import any2vec
-import stranger_packages
 from any2vec.errors import InputError, Interrupted
 from any2vec.report.live import LiveRun
 from click_runs import stop_at
 from spreads import spread
-from stranger_packages import STRANGERS, install, known_here, run
 
 GROUPS, SIZE = 20, 8
 

@@ -12,7 +12,7 @@ import pytest
 from stranger_packages import forget, install, known_here
 
 import any2vec
-from any2vec.data.clicks.options import ClickReading
+from any2vec.data.clicks.schema import ClickReading
 from any2vec.options.sync import SyncOptions
 from any2vec.testing.conformance.tasks import TaskTests
 from any2vec.testing.planted_triples import PlantedTriples

@@ -13,12 +13,12 @@ import pytest
 
 import any2vec
 from any2vec.errors import DataError, FormatError, InputError, Interrupted
-from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.models.registry import loaded
 from any2vec.models.triples.config import TRIPLE_MODELS, TripleModel
 from any2vec.models.triples.scorer import RELATION_NAMES, RELATIONS, SEEN_TRIPLES, TripleScorer
 from any2vec.testing.planted_triples import PlantedTriples
-from any2vec.train.in_memory.keeper import Keeper
+from any2vec.train.monitor import Monitor
 from click_runs import stop_at
 
 PLANTED = PlantedTriples(entities=400, relations=3, group=10)
@@ -143,7 +143,7 @@ def test_a_run_that_fails_leaves_nothing(
     def fails(*_: Any) -> None:
         raise InputError("no")
 
-    monkeypatch.setattr(Keeper, "heard", fails)
+    monkeypatch.setattr(Monitor, "on_work", fails)
     with pytest.raises(InputError, match="no"):
         any2vec.fit(SMALL, files[0], out=tmp_path / "out")
     assert not (tmp_path / "out").exists()

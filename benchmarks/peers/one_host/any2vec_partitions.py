@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import any2vec
-from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.models.registry import loaded
 from any2vec.models.triples.config import TRIPLE_MODELS
 from any2vec.plan.order.buffer import BufferPlan

@@ -9,8 +9,8 @@ from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from any2vec import machine
 from any2vec.errors import InputError
-from any2vec.machine import usable_cores
 from any2vec.models.registry import known_models, loaded, model_class, model_of
 from any2vec.options.hosts import HostOptions
 from any2vec.options.run import RunOptions
@@ -19,8 +19,11 @@ from any2vec.options.sync import SyncOptions
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
+    from any2vec.options.planning import ItemShape, Shape
+    from any2vec.plan.cost.size import Forecast, Size
     from any2vec.train.frame import Program
     from any2vec.train.spec import Hooks, Request, RunSpec
+    from any2vec.types import Stage
 
 HOSTS = ("hosts", "logical_hosts", "link", "host_timeout", "ray", "restarts")
 """options of hosts that every task has that trains on several"""
@@ -66,12 +69,21 @@ class Task(ABC):
     """option -> its help, where this task says more than its class"""
     leaves_out: ClassVar[tuple[str, ...]] = ()
     """options of reading that make no sense here"""
+    ends: ClassVar[bool] = True
+    """whether data end: then there are epochs, and one result that is whole or not there"""
+    record: ClassVar[str] = "any2vec.types:Progress"
+    """"module:class" of the records of progress"""
+    summary_file: ClassVar[str] = "run.json"
+    """of a run folder, with the summary of the run"""
     needs_folder: ClassVar[bool] = True
     """whether the command line asks for --out"""
     warns_always: ClassVar[bool] = False
     """whether warnings are printed with --quiet and --json, too: they mean that the model is of little use"""
     input: ClassVar[str] = "files, folders, globs, or - for standard input"
     """help of the argument that names the data"""
+    planning: ClassVar[tuple[str, ...]] = ()
+    """"module:class" of what `any2vec plan` goes by: the shape of data that nobody has yet, machines; empty: it has
+    none"""
 
     # ---- what there is ----------------------------------------------------------------------------------------------
 
@@ -130,7 +142,7 @@ class Task(ABC):
 
     def threads(self, spec: RunSpec, local_hosts: int) -> int:
         """Training threads of a host; local_hosts share this machine's cores."""
-        return int(spec.run.threads) or max(1, usable_cores() // local_hosts)
+        return int(spec.run.threads) or max(1, machine.usable_cores() // local_hosts)
 
     def agreement(self, spec: RunSpec) -> Any:
         """What the task makes of the options of hosts and sync, checked."""
@@ -155,6 +167,49 @@ class Task(ABC):
     def settings(self, spec: RunSpec, data: Any, hosts: int) -> dict[str, Any]:
         """What must be the same for a run to go on."""
         return spec.settings(data.metadata)
+
+    # ---- before a run -----------------------------------------------------------------------------------------------
+
+    def can(self, command: str, model: str) -> bool:
+        """Whether `any2vec estimate`, or `plan` (command), is for a model; `why_not` says why it is not."""
+        return bool(self.planning) if command == "plan" else type(self).size is not Task.size
+
+    def size(self, spec: RunSpec, metadata: Mapping[str, Any]) -> Size:
+        """What one host of a run on data with this metadata needs: --memory, `estimate` and `plan` go by it."""
+        raise InputError(f"Nothing is known beforehand of runs of {spec.model.name}: its task has no `size`.")
+
+    def metadata_of(self, spec: RunSpec, shape: Any) -> Mapping[str, Any]:
+        """Of data that nobody has yet.
+
+        Raises:
+            InputError: their shape does not say enough.
+        """
+        raise InputError(f"What {spec.model.name} needs follows from its data: give an INPUT, and leave out --rows.")
+
+    def estimate(self, spec: RunSpec, shape: ItemShape, hooks: Hooks) -> dict[str, Any]:
+        """What a run on one host needs, JSON-ready."""
+        return self.sized(spec, self.known(spec, shape, hooks))
+
+    def known(self, spec: RunSpec, shape: Shape, hooks: Hooks) -> Mapping[str, Any]:
+        """Metadata of data that are read, or, where their shape has rows, of those that nobody has yet."""
+        if shape.rows is not None:
+            return self.metadata_of(spec, shape)
+        found: Mapping[str, Any] = self.read(spec, hooks).metadata
+        return found
+
+    def sized(self, spec: RunSpec, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """Memory and disk of a run on one host by its `size`, within its budget if it has one."""
+        size, process, threads = self.size(spec, metadata), machine.process_bytes(), self.threads(spec, 1)
+        fixed = process + size.fixed_bytes(threads)
+        plan = size.within(spec.storage.memory_bytes, fixed) or size.whole(fixed)
+        has_order = "order" in self.options_of(spec.model.name).get("storage", ())
+        order = spec.storage.order_of(spec.model) if has_order else ""
+        about = {"dim": spec.model.dim, "epochs": spec.run.epochs or spec.model.default_epochs}
+        return size.as_dict(plan, order, process_bytes=process, threads=threads) | about
+
+    def plan(self, spec: RunSpec, shape: Any, machines: Any, stage: Stage) -> Forecast:
+        """What a run over hosts needs, takes and sends; shape, machines: of `planning`."""
+        raise NotImplementedError
 
     @contextmanager
     def limits(self, spec: RunSpec) -> Iterator[None]:

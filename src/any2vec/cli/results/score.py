@@ -9,12 +9,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from any2vec.cli.output import cell, facts, guarded, number, print_json, show
+from any2vec.cli.output import cell, facts, guarded, print_json, show
 from any2vec.cluster.launch.join import check_torch
 from any2vec.data.io.storage import atomic_file, check_file_free
 from any2vec.errors import InputError
 from any2vec.train.registry import task_of_run
 from any2vec.train.run_folder import is_node_classifier
+from any2vec.units import number
 
 _BATCH_SIZE = 4096
 

@@ -8,8 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from any2vec.cli.config import read_config
-from any2vec.cli.options import Flag, flags_of
+from any2vec.cli.options import Flag, flags_of, read_config
 from any2vec.errors import DataError, InputError
 from any2vec.models.registry import loaded
 from any2vec.train.registry import models_of, task_named

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.clicks.batch import ClickBatch
 from any2vec.data.clicks.encoder import ClickEncoder
+from any2vec.data.clicks.rows import ClickBatch
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors

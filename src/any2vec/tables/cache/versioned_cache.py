@@ -30,7 +30,7 @@ from any2vec.checks import check_whole
 from any2vec.errors import HostError, InputError
 from any2vec.kernels.cache.cached_rows import add_changes, read_cached, take_pending
 from any2vec.plan.lookahead.foresight import Foresight
-from any2vec.plan.lookahead.lateness import allowed_updates
+from any2vec.plan.lookahead.window import allowed_updates
 from any2vec.tables.residency.residency import Residency
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.server.versioned_message import FRESH, UNKNOWN

@@ -2,7 +2,7 @@
 
 All entities whose rows are there are negatives, or some that are drawn of them. Those of the given entity's own
 partition are there whenever it is, others in few states of the buffer: so each partition's negatives count as much more
-as they come less often (plan/order/noise_shares.py), and over an epoch every entity is the negative of a question about
+as they come less often (plan/order/shares.py), and over an epoch every entity is the negative of a question about
 another as often as with all rows in memory, for questions about tails, and about heads, of each partition. Draws by
 degree are of what the questions of the window are answered with, and count like the others, as answers of the batch do.
 
@@ -29,8 +29,8 @@ from any2vec.models.words.rates import linear_rate
 from any2vec.plan.order.bucket_orders import State
 from any2vec.plan.order.buffer import block_rows
 from any2vec.plan.order.buffer_walk import BufferWalk, Place, Turn
-from any2vec.plan.order.noise_shares import meetings, noise_there, noise_weights
 from any2vec.plan.order.shared_walk import SharedWalk
+from any2vec.plan.order.shares import meetings, noise_there, noise_weights
 from any2vec.sampling.triple_windows import Window
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.train.out_of_core.run import Batch

@@ -25,8 +25,8 @@ from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.triples.batches import WindowLearner
 from any2vec.tasks.triples.budget import WINDOW, known_triples, plan_triples, share_triples
 from any2vec.tasks.triples.cached import CachedTriples
-from any2vec.tasks.triples.host import TripleProgram, fresh_relations, start_entities, try_kernels
 from any2vec.tasks.triples.prepare import PreparedTriples
+from any2vec.tasks.triples.program import TripleProgram, fresh_relations, start_entities, try_kernels
 from any2vec.tasks.triples.stored_triples import StoredTriples
 from any2vec.train.frame import Program
 from any2vec.train.out_of_core.pipeline import bound_of

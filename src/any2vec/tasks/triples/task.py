@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,17 +11,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from any2vec.cluster.launch.join import joined
 from any2vec.errors import InputError
 from any2vec.models.triples.config import TRIPLE_MODELS
+from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
 from any2vec.sync.options.names import MERGES, Frequent, Server, ServerMean
 from any2vec.sync.options.replica_names import FixedBmuf, ShadowBmuf
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.options.row_cache import CachedRows, check_no_cache_rows
+from any2vec.train.spec import Hooks
 from any2vec.train.task import HOSTS, RUN, Nouns, Task
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
+    from any2vec.options.planning import ItemShape
+    from any2vec.plan.cost.size import Forecast, Size
     from any2vec.tasks.triples.prepare import PreparedTriples
-    from any2vec.train.spec import Hooks, Request, RunSpec
+    from any2vec.train.spec import Request, RunSpec
+    from any2vec.types import Stage
 
 _ROUNDS = ("sync", "scheme", "rounds_per_epoch", "bits", "overlap")
 _CACHE = ("cache", "cache_rows")
@@ -55,10 +60,10 @@ class Triples(Task):
         "rotate": "vectors of entities and relations by RotatE",
         "dot": "vectors of entities by dot products, relations left out",
     }
-    reading: ClassVar = {"triples": "any2vec.data.triples.options:TripleOptions"}
     has: ClassVar = {
         "run": RUN, "hosts": HOSTS, "sync": (*_ROUNDS, *_CACHE, "staleness_bound"), "storage": ("memory", "order"),
     }  # fmt: skip
+    reading: ClassVar = {"triples": "any2vec.data.options:TripleOptions"}
     lacks: ClassVar = {
         "init": "its rows have optimizer states, which other vectors lack",
         "cache_dir": "triples are read anew by each run",
@@ -80,6 +85,7 @@ class Triples(Task):
         "thread, else 2 per thread",
         "order": "order of partitions [default comet]",
     }
+    planning: ClassVar = ("any2vec.options.planning:ItemShape",)
     input: ClassVar = "triples (TSV, CSV, N-Triples, Parquet): one file, or - for standard input"
 
     def nouns(self, model: Any) -> Nouns:
@@ -151,9 +157,33 @@ class Triples(Task):
         return TripleScorer.load(folder)
 
     def score(self, folder: Path, data: Path) -> Iterator[str]:
-        from any2vec.evaluate.triple_files import score_triple_file
+        from any2vec.evaluate.triples import score_triple_file
 
         return score_triple_file(self.scorer(folder), data)
+
+    def size(self, spec: RunSpec, metadata: Mapping[str, Any]) -> Size:
+        from any2vec.tasks.triples.budget import size_of_triples
+
+        return size_of_triples(spec.model, metadata)
+
+    def metadata_of(self, spec: RunSpec, shape: ItemShape) -> Mapping[str, Any]:
+        from any2vec.tasks.triples.budget import NAME_BYTES
+
+        rows = shape.num_rows
+        return {
+            "num_triples": shape.num_items(20), "num_entities": rows, "num_relations": 1,
+            "unread_bytes": NAME_BYTES * rows,
+        }  # fmt: skip
+
+    def plan(self, spec: RunSpec, shape: ItemShape, machines: None, stage: Stage) -> Forecast:
+        from any2vec.tasks.triples.budget import forecast
+
+        self.check(spec, Hooks())
+        metadata = self.known(spec, shape, Hooks(stage=stage))
+        is_alone = (spec.hosts.trainers or 1) == 1
+        return forecast(
+            self.sized(spec if is_alone else replace(spec, storage=StorageOptions()), metadata), spec, metadata
+        )
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         command = ["any2vec", "evaluate", str(folder), "--task", "triples", "--data", "TEST.tsv"]
