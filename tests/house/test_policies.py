@@ -10,7 +10,7 @@ import pytest
 
 import any2vec
 import planted_nodes
-from any2vec.data.clicks.options import ClickReading
+from any2vec.data.clicks.schema import ClickReading
 from any2vec.options.run import RunOptions
 from any2vec.report.policies import cell, matrix, page, spec_of
 from any2vec.testing.planted_triples import PlantedTriples
