@@ -75,7 +75,7 @@ def test_what_is_served_runs(policy: str, name: str, given: dict[str, dict[str, 
         )  # fmt: skip
         assert streamed is not None and streamed.summary["words"] == 3000
         return
-    run = RunOptions(epochs=1, threads=1, out=tmp_path / "out")
+    run = RunOptions(epochs=2, threads=1, out=tmp_path / "out")
     found = train(spec_of(task, options, run=run, **given[name]), Hooks(), 0.0)
     assert len(found.embeddings) == found.summary["rows"] and found.summary["items"]
     assert found.summary.get("hosts", 1) == options.get("logical_hosts", 1)
