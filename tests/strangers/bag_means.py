@@ -13,6 +13,7 @@ import numpy as np
 from any2vec.checks import check_number, check_whole
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError
+from any2vec.plan.cost.size import Size, TableSize
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.shares import chunk_bounds
 from any2vec.sync.options.rounds import RoundAgreement
@@ -89,6 +90,14 @@ class BagTask(Task):
         rows = [np.array([row_of[item] for item in line]) for line in lines]
         metadata = {"kind": "bags", "bags": len(lines), "items": counts.total(), "distinct": len(keys)}
         return Bags(keys, np.array([counts[key] for key in keys]), rows, metadata)
+
+    def size(self, spec: Any, metadata: Mapping[str, Any]) -> Size:
+        """Two tables, and the bags as arrays of rows."""
+        tables = [
+            TableSize(name=name, rows=metadata["distinct"], columns=spec.model.dim) for name in ("input", "output")
+        ]
+        bags, result = 150 * metadata["bags"] + 8 * metadata["items"], sum(table.num_bytes for table in tables)
+        return Size(tables=tuple(tables), resident={"bags": bags}, items=metadata["bags"], result_bytes=result)
 
     def program(self, request: Any, data: Bags, transport: Any) -> BagProgram:
         return BagProgram(request, data, transport)
