@@ -150,6 +150,12 @@ def test_it_trains_by_command(package: Path) -> None:
     assert refused.returncode == 2 and "reciprocal must be true" in refused.stderr
 
 
+def test_the_size_of_its_core_is_estimated(package: Path) -> None:
+    words = ["train.tsv", "--dim", "64", "--relation-dim", "32", "--json"]
+    told = json.loads(stranger_packages.any2vec(package, "estimate", "tucker", *words))
+    assert told["memory"]["dense"] > 4 * 32 * 64 * 64
+
+
 def test_bad_names_to_score_are_told(package: Path) -> None:
     any2vec.fit(model(**SMALL), package / "train.tsv", epochs=1, threads=1, out=package / "named")
     (package / "odd.tsv").write_text("e1\tr1\te2\ne1\tr1\tnobody\n")
