@@ -118,6 +118,10 @@ class Triples(Task):
         if spec.storage.memory is not None:
             return None
         if spec.sync.cache != "none":
+            if not spec.model.query:
+                raise InputError(
+                    f"{spec.model.name} has parameters beside its rows, which no cache holds; leave cache out."
+                )
             return CachedRows.of(spec.sync)
         check_no_cache_rows(spec.sync)
         default = "pull-opt" if spec.sync.overlap else "rep-opt"
