@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import environments, results, stand_ins
+from benchmarks.source_code import Code, code_of, imported_here, traced, tracing
 from benchmarks.table import NotMeasuredError, RowError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,6 +57,9 @@ class Bench:
     """raw results of the row that runs now, for the committed JSON"""
     commits: set[str] = field(default_factory=set)
     """at which the kept runs ran that the row that runs now has read"""
+    code: Code = field(default_factory=dict)
+    """what was imported by the runs of the row that runs now"""
+    _is_code_known: bool = True
     _memo: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
@@ -131,6 +135,24 @@ class Bench:
         for name in ("corpora", "graphs"):
             shutil.rmtree(self.cache / name, ignore_errors=True)
 
+    @contextmanager
+    def row(self) -> Iterator[None]:
+        """Around a row: what it leaves in `runs`, `commits` and `code` is its own."""
+        self.runs, self.commits, self.code, self._is_code_known = {}, set(), {}, True
+        before = dict(os.environ)
+        os.environ.update(tracing(self._trace))
+        try:
+            yield
+            self.code |= code_of(traced(self._trace)) or ({} if self.code else code_of(imported_here()))
+            self.code = self.code if self._is_code_known else {}
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+    @property
+    def _trace(self) -> Path:
+        return self.folder / "trace"
+
     def scratch(self, name: str) -> Path:
         """A path for an output; its folder exists."""
         folder = self.folder / "out"
@@ -168,16 +190,22 @@ class Bench:
         return path
 
     def kept(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The numbers of an expensive run, from its file where it ran before, with the commit at which it ran.
+        """The numbers of an expensive run, from its file where it ran before, with the commit and the code that ran.
 
         name: holds a hash of what was asked, and of the code.
         """
 
         def write(target: Path) -> None:
-            target.write_text(json.dumps({"commit": results.commit()} | make()))
+            self.code |= code_of(traced(self._trace))
+            found = make()
+            code = code_of(traced(self._trace) or imported_here())
+            target.write_text(json.dumps({"commit": results.commit(), "code": code} | found))
 
         found: dict[str, Any] = json.loads(self.made(name, write).read_text())
         self.commits.add(found.pop("commit", results.UNKNOWN))
+        code: Code = found.pop("code", {})
+        self._is_code_known &= bool(code)
+        self.code |= code
         return found
 
 

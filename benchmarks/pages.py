@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import results
 from benchmarks.run import TABLES
-from benchmarks.table import Figure, Table, markdown, markdown_grid
+from benchmarks.table import STALE, Figure, Table, markdown, markdown_grid
 
 PAGES = (results.ROOT / "README.md", results.ROOT / "docs" / "figures.md")
 CHOICE = {
@@ -66,8 +66,10 @@ def _all(name: str) -> str:
 
 
 def _choice(name: str) -> str:
-    rows = ((line.measure, line.target, line.figure.split(";")[0], line.verdict) for line in _chosen(name))
-    return markdown_grid(("measure", "target", "figure", "verdict"), rows)
+    rows = [(line.measure, line.target, line.figure.split(";")[0], line.verdict) for line in _chosen(name)]
+    is_old = any(verdict.endswith(STALE) for *_, verdict in rows)
+    note = f"\n{STALE.strip()} measured before its code changed: docs/figures.md has the days.\n" if is_old else ""
+    return markdown_grid(("measure", "target", "figure", "verdict"), rows) + note
 
 
 def _chosen(name: str) -> Iterator[Figure]:

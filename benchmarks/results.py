@@ -17,10 +17,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.table import FAILED, Figure, Table, missing
+from benchmarks.source_code import Code, changed_since
+from benchmarks.table import FAILED, STALE, Figure, Table, missing
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).resolve().parent / "results"
+CHANGED = "+changes"
 UNKNOWN = "unknown"
 """commit of a kept run that does not say at which it ran"""
 LIBRARIES = ("any2vec", "numpy", "numba", "llvmlite", "scipy", "scikit-learn")
@@ -32,7 +34,7 @@ def commit() -> str:
     """Hash of the measured commit, with `+changes` where tracked files under src/ or benchmarks/ differ from it."""
     head = _git("rev-parse", "HEAD")
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks/*.py", "benchmarks/peers")
-    return (head or UNKNOWN) + ("+changes" if changed else "")
+    return (head or UNKNOWN) + (CHANGED if changed else "")
 
 
 def machine() -> dict[str, Any]:
@@ -53,13 +55,19 @@ def machine() -> dict[str, Any]:
 
 
 def entry(
-    lines: Sequence[Figure], runs: Mapping[str, Any], seconds: float, load: float, commits: Collection[str] = ()
+    lines: Sequence[Figure],
+    runs: Mapping[str, Any],
+    seconds: float,
+    load: float,
+    commits: Collection[str] = (),
+    code: Code | None = None,
 ) -> dict[str, Any]:
     """One entry of a row's history.
 
     Args:
         load: the system's load before the row started, below 0.7 on a quiet machine.
         commits: at which the kept runs ran that the row has read; most rows read none.
+        code: of the files that its runs imported.
     """
     return {
         "commit": commit(),
@@ -69,6 +77,7 @@ def entry(
         "load_before": round(load, 2),
         "machine": machine(),
         "figures": [line.as_dict() for line in lines],
+        "code": dict(code or {}),
         "runs": dict(runs),
     }
 
@@ -128,11 +137,14 @@ def has_failed(entry: Mapping[str, Any]) -> bool:
 def provenance(table: Table, stored: Mapping[str, Any]) -> list[str]:
     """One sentence for each (commits, machine, day) that the newest figures come from."""
     groups: dict[str, list[str]] = {}
+    older: list[str] = []
     keeps_runs = {row.name for row in table.rows if row.keeps_runs}
     for name, history in stored["rows"].items():
         newest = history[-1]
         if has_failed(newest):
             continue
+        if is_stale(newest):
+            older.append(f"{name} ({_age(newest)})")
         host = newest["machine"]
         marks = newest.get("ran_at") or ([UNKNOWN] if name in keeps_runs else [newest["commit"]])
         ran = " and ".join(f"commit {_short(mark)}" if mark != UNKNOWN else "an unknown commit" for mark in marks)
@@ -143,19 +155,41 @@ def provenance(table: Table, stored: Mapping[str, Any]) -> list[str]:
             f"{host['memory_bytes'] / 2**30:.0f} GiB, Python {host['python']}, numba {host['versions']['numba']}"
         )
         groups.setdefault(where, []).append(name)
-    return [f"Measured at {where}: {', '.join(names)}." for where, names in groups.items()]
+    found = [f"Measured at {where}: {', '.join(names)}." for where, names in groups.items()]
+    return found + (
+        [f"{STALE.strip()} Code that ran has changed since, or is not known: {', '.join(older)}."] if older else []
+    )
+
+
+def is_stale(entry: Mapping[str, Any]) -> bool:
+    """Whether a file that the row's runs imported does something else now, or nobody knows which they were."""
+    return not entry.get("code") or bool(changed_since(entry["code"]))
+
+
+def unmarked(page: str) -> str:
+    """A page without what depends on the present code."""
+    lines = (line for line in page.splitlines() if not line.startswith(STALE.strip()))
+    return "\n".join(filter(None, lines)).replace(STALE, "")
+
+
+def _age(entry: Mapping[str, Any]) -> str:
+    """When it was measured, and how many of the files have changed."""
+    files = f"{len(changed_since(entry['code']))} files" if entry.get("code") else "code not known"
+    return f"{entry['date'][:10]}, {files}"
 
 
 def _shown(entry: Mapping[str, Any]) -> list[Figure]:
     """Its figures; of a failure also when and at which commit it was."""
     lines = [Figure(**line) for line in entry["figures"]]
+    if not has_failed(entry) and is_stale(entry):
+        lines = [replace(line, verdict=line.verdict + STALE) for line in lines]
     when = f" ({entry['date'][:10]}, commit {_short(entry['commit'])})"
     return [replace(line, verdict=line.verdict + when) if line.verdict.startswith(FAILED) else line for line in lines]
 
 
 def _short(mark: str) -> str:
     """A commit in ten letters, with its mark of changes."""
-    return mark[:10] + ("+changes" if mark.endswith("+changes") else "")
+    return mark[:10] + (CHANGED if mark.endswith(CHANGED) else "")
 
 
 def _git(*arguments: str) -> str:

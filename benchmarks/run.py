@@ -2,8 +2,9 @@
 
 Prints row, measure, target, figure and verdict. Full runs are added to the history in `benchmarks/results/` and merged
 into the table there, those that failed, too; a row that this machine cannot measure leaves its figures as they are.
-`--quick` is a smoke run that writes nothing, `--tiny` one on planted stand-ins for all data, which only tells whether
-rows start. Exit code 0 when every printed line passed (or is only reported, or a quick one), else 1.
+A full run needs a tree without changes, for results name a commit. `--quick` is a smoke run that writes nothing,
+`--tiny` one on planted stand-ins for all data, which only tells whether rows start. Exit code 0 when every printed line
+passed (or is only reported, or a quick one), else 1.
 """
 
 from __future__ import annotations
@@ -68,6 +69,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyError as error:
         print(f"There is no row {error}; known are {', '.join(row.name for row in table.rows)}.", file=sys.stderr)
         return 2
+    if not (options.quick or options.tiny) and results.commit().endswith(results.CHANGED):
+        print(
+            "Files under src/ or benchmarks/ differ from the commit that results would name; commit them, or run "
+            "with --quick.",
+            file=sys.stderr,
+        )
+        return 2
     lines = []
     with _bench(options) as bench:
         for row in rows:
@@ -101,10 +109,10 @@ def measure(row: Row, bench: Bench) -> tuple[list[Figure], dict[str, object]]:
     if load > 0.7 and not bench.quick:
         print(f"benchmarks: the machine is busy (load {load:.1f}); figures of {row.name} may suffer", file=sys.stderr)
     print(f"benchmarks: {row.name} ...", file=sys.stderr)
-    bench.runs, bench.commits = {}, set()
     started = time.perf_counter()
     try:
-        lines = figures(row, readings(row, bench), quick=bench.quick)
+        with bench.row():
+            lines = figures(row, readings(row, bench), quick=bench.quick)
     except NotMeasuredError as error:
         lines = missing(row, str(error))
     except RowError as error:
@@ -116,7 +124,7 @@ def measure(row: Row, bench: Bench) -> tuple[list[Figure], dict[str, object]]:
     print(f"benchmarks: {row.name} took {seconds:.0f} s", file=sys.stderr)
     for line in lines:
         print(f"    {line.measure}: {line.figure} [{line.verdict}]", file=sys.stderr)
-    return lines, results.entry(lines, bench.runs, seconds, load, bench.commits)
+    return lines, results.entry(lines, bench.runs, seconds, load, bench.commits, bench.code)
 
 
 def readings(row: Row, bench: Bench) -> Sequence[Reading]:

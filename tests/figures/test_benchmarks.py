@@ -6,13 +6,14 @@ import dataclasses
 import functools
 import json
 import math
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from benchmarks import bench as workbench
-from benchmarks import pages, results, run
+from benchmarks import pages, results, run, source_code
 from benchmarks.bench import Bench
 from benchmarks.clicks import curves as clicks_curves
 from benchmarks.hosts import curves
@@ -135,7 +136,8 @@ def test_history_merges_by_row(tmp_path: Path) -> None:
     shown = results.latest(table, stored)
     assert [line.figure for line in shown] == ["10×", "–"]
     assert shown[1].verdict == "not measured: not yet run"
-    (sentence,) = results.provenance(table, stored)
+    sentence, older = results.provenance(table, stored)
+    assert older.startswith("† ") and older.endswith("code not known).")
     assert sentence.endswith(": planted.")
     assert str(Path.home()) not in (tmp_path / "planted.json").read_text()
 
@@ -172,6 +174,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., in
     results_of = {name: functools.partial(getattr(results, name), folder=tmp_path) for name in ("load", "save")}
     for name, function in results_of.items():
         monkeypatch.setattr(results, name, function)
+    monkeypatch.setattr(results, "commit", lambda: "0" * 40)
     monkeypatch.setattr(pages, "CHOICE", {"words-and-graphs": {"planted": (0,)}})
 
     def command(error: Exception | None, *options: str) -> int:
@@ -246,11 +249,11 @@ def test_kept_runs_keep_the_commit_at_which_they_ran(tmp_path: Path, monkeypatch
     table = Table(name="t", title="", rows=(dataclasses.replace(row_of(SPEED), name="kept", keeps_runs=True),))
 
     def sentence(entry: dict[str, object]) -> str:
-        (text,) = results.provenance(table, {"rows": {"kept": [entry]}})
-        return text
+        return results.provenance(table, {"rows": {"kept": [entry]}})[0]
 
     assert sentence(reads("a.json")).startswith("Measured at commit first (read at second), ")
     assert sentence(reads("b.json")).startswith("Measured at an unknown commit (read at second), ")
+    assert reads("a.json")["code"] and not reads("b.json")["code"]
     older = {name: value for name, value in reads("a.json").items() if name != "ran_at"}
     assert sentence(older).startswith("Measured at an unknown commit (read at second), ")
 
@@ -309,7 +312,8 @@ def test_pages_show_the_committed_figures(page: Path) -> None:
     """Nobody edits them by hand; `python benchmarks/pages.py` writes them."""
     text = page.read_text(encoding="utf-8")
     tables = pages.CHOICE if page.name == "README.md" else run.TABLES
-    assert pages.filled(text) == text and text.count(": begin (python benchmarks/pages.py) -->") == len(tables)
+    assert text.count(": begin (python benchmarks/pages.py) -->") == len(tables)
+    assert results.unmarked(pages.filled(text)) == results.unmarked(text)
 
 
 def test_no_side_is_held_to_the_kernels_of_another_processor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,3 +323,42 @@ def test_no_side_is_held_to_the_kernels_of_another_processor(monkeypatch: pytest
     found = workbench.run([sys.executable, "-c", program], {"OMP_NUM_THREADS": "1"}).result
     assert "OPENBLAS_CORETYPE" not in found
     assert found["ANY2VEC_PLANTED"] == "kept" and found["OMP_NUM_THREADS"] == "1"
+
+
+def test_an_entry_knows_the_code_that_its_processes_imported(tmp_path: Path) -> None:
+    """That of the measured process, not of this one; the command line and reports are no part of it."""
+
+    def reading(bench: Bench) -> list[Reading]:
+        return [Reading(value=bench.any2vec("doctor").seconds, text="")]
+
+    entry = run.measure(dataclasses.replace(row_of(SPEED), run=reading), Bench(folder=tmp_path))[1]
+    assert "src/any2vec/doctor.py" in entry["code"] and not any("/cli/" in path for path in entry["code"])
+    assert "benchmarks/words/roofline.py" not in entry["code"] and not results.is_stale(entry)
+    assert results.is_stale(entry | {"code": entry["code"] | {"src/any2vec/doctor.py": "other"}})
+    assert results.is_stale({name: value for name, value in entry.items() if name != "code"})
+    assert "ANY2VEC_BENCH_TRACE" not in os.environ
+
+
+def test_comments_change_no_code(tmp_path: Path) -> None:
+    texts = ("x = 1\n", '"""Text."""\n# and\nx = 1  # more\n', "x = 2\n")
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.py").write_text(text)
+    first, commented, other = (source_code.file_hash(tmp_path / f"{number}.py") for number in range(3))
+    assert first == commented != other and source_code.file_hash(tmp_path / "none.py") == ""
+
+
+def test_kept_runs_keep_their_code(tmp_path: Path) -> None:
+    def reading(bench: Bench) -> list[Reading]:
+        return [Reading(value=bench.kept("one.json", lambda: bench.any2vec("doctor").result)["cores"] * 0, text="")]
+
+    row = dataclasses.replace(row_of(SPEED), run=reading, keeps_runs=True)
+    first, again = (run.measure(row, Bench(folder=tmp_path))[1]["code"] for _ in range(2))
+    assert first == again and "src/any2vec/doctor.py" in again
+
+
+def test_a_full_run_needs_a_tree_without_changes(
+    planted: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(results, "commit", lambda: "0123" + results.CHANGED)
+    assert planted(None) == 2 and "commit them" in capsys.readouterr().err
+    assert planted(None, "--quick") == 0 and planted(None, "--show") == 1

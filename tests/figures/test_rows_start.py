@@ -29,9 +29,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 @pytest.mark.parametrize("row", ROWS)
 def test_row_starts(row: Row, bench: Bench) -> None:
     """And reads each of its measures; an infinite reading is a row's word for a run that ended badly."""
-    bench.runs, bench.commits = {}, set()
     try:
-        readings = run.readings(row, bench)
+        with bench.row():
+            readings = run.readings(row, bench)
     except NotMeasuredError as error:
         pytest.skip(str(error))
     assert len(figures(row, readings, quick=True)) == len(row.measures)

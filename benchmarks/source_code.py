@@ -1,0 +1,77 @@
+"""The code behind a figure: a hash of each file that the measured processes imported from the project.
+
+What only prints, draws or documents is left out, and so are comments and docstrings: they change no figure.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TRACED = Path(__file__).resolve().parent / "traced"
+_ROOMS = ("src/any2vec/", "benchmarks/")
+_LEFT_OUT = (
+    "src/any2vec/cli/",
+    "src/any2vec/report/",
+    *(f"benchmarks/{name}" for name in ("traced/", "pages.py", "run.py", "results.py")),
+)
+
+Code = dict[str, str]
+"""path of a file below the project -> hash of what it does"""
+
+
+def tracing(folder: Path) -> dict[str, str]:
+    """Variables by which the processes of any2vec write into a folder which modules they have imported."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = os.pathsep.join(filter(None, (str(TRACED), os.environ.get("PYTHONPATH"))))
+    return {"ANY2VEC_BENCH_TRACE": str(folder), "PYTHONPATH": path}
+
+
+def traced(folder: Path) -> set[str]:
+    """What such processes have written there; the files go."""
+    found: set[str] = set()
+    for file in folder.glob("*.txt"):
+        found.update(file.read_text().split("\n"))
+        file.unlink()
+    return found
+
+
+def imported_here() -> set[str]:
+    """The same of this process."""
+    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    paths = {Path(name).resolve() for name in files if name and name.endswith(".py")}
+    return {path.relative_to(ROOT).as_posix() for path in paths if path.is_relative_to(ROOT)}
+
+
+def code_of(paths: Iterable[str]) -> Code:
+    """Hashes of those of the files that can change a figure."""
+    kept = sorted(path for path in set(paths) if path.startswith(_ROOMS) and not path.startswith(_LEFT_OUT))
+    return {path: file_hash(ROOT / path) for path in kept}
+
+
+def changed_since(code: Mapping[str, str]) -> list[str]:
+    """The files that do something else now, or are gone."""
+    return [path for path, known in code.items() if file_hash(ROOT / path) != known]
+
+
+@cache
+def file_hash(path: Path) -> str:
+    """Twelve letters; empty where there is no such file."""
+    if not path.exists():
+        return ""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            body[:] = [one for one in body if not _is_text(one)] or [ast.Pass()]
+    return hashlib.sha256(ast.unparse(ast.fix_missing_locations(tree)).encode()).hexdigest()[:12]
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
