@@ -34,7 +34,7 @@ SPREAD = {"logical_hosts": TRAINERS, "servers": 1, "sync": "fr-ma:1", "cache_row
 """dense layers are averaged at every step, as in HET; trainers flush at the end alone"""
 HET_CODE = (
     "tables/**/versioned_*.py",
-    "tables/cache/residency.py",
+    "tables/residency/*.py",
     "kernels/cache/cached_rows.py",
     "plan/lookahead/window.py",
 )

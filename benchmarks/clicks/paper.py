@@ -84,7 +84,7 @@ class Sizes:
 
     def balance(self, placement: Any, batches: int) -> float:
         """Largest over mean of what servers read and change, counted on batches of another seed."""
-        rng, bounds = np.random.default_rng(2), np.array(placement.bounds(SERVERS))
+        rng, bounds = np.random.default_rng(2), np.array(placement.on_ranks(SERVERS))
         is_pooled_F = np.array([column.is_pooled for column in placement.columns])
         load_M = np.zeros(SERVERS)
         for _ in range(batches):

@@ -47,16 +47,15 @@ class Setting:
 def inspect_round(setting: Setting, parts: list[tuple[int, int]]) -> Inspected:
     """The rows that each host reads where host h works on the tokens [start, stop) = parts[h]."""
     from any2vec.plan.cost.volume import RoundSets
-    from any2vec.plan.sharding.graph import contiguous_bounds
-    from any2vec.plan.sharding.striped import Deal
+    from any2vec.plan.sharding.sharding import Striped, contiguous_bounds
 
     learner = _learner(setting)
     cuts, hosts = contiguous_bounds(len(setting.counts), len(parts))[:-1], len(parts)
-    order = Deal(len(setting.counts), hosts).rows(np.arange(len(setting.counts)))
+    order = Striped(len(setting.counts), hosts).rows(np.arange(len(setting.counts)))
     label, word = np.zeros((2, hosts, hosts), np.int64), np.zeros((1, hosts, hosts), np.int64)
     any_host = np.zeros((2, len(setting.counts)), bool)
     seconds = 0.0
-    learner.inspect(0, 0, 0, *np.zeros((2, len(setting.counts)), np.uint8))
+    learner.inspect(0, 0, 0, dict.fromkeys(("input", "output"), np.zeros(len(setting.counts), np.uint8)))
     for host, (found, took) in enumerate(_marks(learner, parts, len(setting.counts))):
         marks = found[:, order]
         seconds += took
@@ -136,5 +135,5 @@ def _marks(learner: Any, parts: list[tuple[int, int]], num_rows: int) -> Iterato
     for start, stop in parts:
         marks[:] = 0
         began = time.perf_counter()
-        learner.inspect(0, start, stop, marks[0], marks[1])
+        learner.inspect(0, start, stop, {"input": marks[0], "output": marks[1]})
         yield marks, time.perf_counter() - began

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from any2vec.cluster.codec import ids_size, rows_size
 from any2vec.cluster.message import overhead
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 
 REQUEST_BYTES, ANSWER_BYTES = 48, 16
 """of the control part of a request to a row server (tables/server/request.py), and of its answer"""

@@ -131,7 +131,7 @@ def test_what_does_not_go_with_a_model(here: Path) -> None:
     assert "complex has no --window: it is for skipgram, cbow, ngram, deepwalk and node2vec" in refused(
         *TRAIN, "--out", "out", "--window", "3"
     )
-    assert "say how much memory each may have, as memory 2GB" in refused(*TRAIN, "--out", "out", "--hosts", "2")
+    assert "triples have adasum," in refused(*TRAIN, "--out", "out", "--logical-hosts", "2", "--sync", "server:async")
     assert "skipgram has no --n3: it is for complex, distmult, " in refused(
         "train", "skipgram", "train.tsv", "--out", "out", "--n3", "1"
     )

@@ -8,18 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.kernels.rows.merge import changed_rows
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.crew import Crew
-from any2vec.sync.rules.block import COMMON, RULES, Block, Rule
+from any2vec.sync.options.rules import rule_class, rule_names
+from any2vec.sync.rules.block import Block, Rules
+from any2vec.sync.rules.merges import COMMON, Blend
 from naive.rows.merge import merge
 
 ROWS, DIM = 12, 7
-rules = pytest.mark.parametrize("rule", RULES)
+rules = pytest.mark.parametrize("rule", rule_names())
 
 
 def agreed(rule: str, start: np.ndarray, values: list[np.ndarray], is_delta: bool = False) -> np.ndarray:
     """Rows (B, D) that hosts agree on, each of which sends all of them."""
-    block = Block(start, rule)
+    block = Block(start, rule_class(rule)())
     for value in values:
         block.merge(np.arange(len(start)), value, is_delta)
     block.finish(is_delta)
@@ -56,7 +58,7 @@ def test_a_row_that_one_host_changed_takes_its_value_itself(rule: str) -> None:
 @rules
 def test_rows_that_nobody_changed_stay(rule: str) -> None:
     start = np.array([[0.1, -0.0], [7.0, 1e-40]], np.float32)
-    block = Block(start, rule)
+    block = Block(start, rule_class(rule)())
     block.merge(np.array([0, 1]), start.copy(), False)
     assert block.finish(False).size == 0 and (block.rows == start).all()
 
@@ -98,11 +100,11 @@ def test_adasum_is_never_longer_than_orthogonal_updates(rule: str, seed: int) ->
 def test_blend_sums_rare_rows_and_merges_frequent_ones_by_adasum() -> None:
     """Three rows that no host, so many that half is common, and very many occurrences have; two parallel changes."""
     half = np.log(2) * COMMON  # 1 - exp(-ln 2) = 1/2
-    rule = Rule("blend", {"input": np.array([0.0, half, 1e9])})
+    rules = Rules(Blend, {"input": np.array([0.0, half, 1e9])})
     start = np.zeros((4, 2), np.float32)
     first, second = np.full((4, 2), 2, np.float32), np.full((4, 2), 6, np.float32)
     for merge_all in (False, True):
-        block = rule.block("input", start, np.arange(4))
+        block = rules.block("input", start, np.arange(4))
         if merge_all:
             block.merge_all([(np.arange(4), first), (np.arange(4), second)], False, Crew(2))
         else:
@@ -116,7 +118,7 @@ def test_blend_sums_rare_rows_and_merges_frequent_ones_by_adasum() -> None:
 def test_blend_with_frequent_rows_alone_is_adasum() -> None:
     random = np.random.default_rng(7)
     start, *values = random.normal(0, 1, (4, ROWS, DIM)).astype(np.float32)
-    block = Rule("blend", {"output": np.full(ROWS, 10**9)}).block("output", start, np.arange(ROWS))
+    block = Rules(Blend, {"output": np.full(ROWS, 10**9)}).block("output", start, np.arange(ROWS))
     for value in values:
         block.merge(np.arange(ROWS), value, False)
     block.finish(False)
@@ -138,9 +140,9 @@ def test_the_number_of_threads_changes_no_bit(rule: str) -> None:
         told.append((slots, start[slots] + random.normal(0, 1, (len(slots), DIM)).astype(np.float32)))
     found = []
     for threads in (1, 3, 64):
-        block = Block(start, rule)
+        block = Block(start, rule_class(rule)())
         found.append((block.merge_all(told, False, Crew(threads)), block.rows))
-    one_by_one = Block(start, rule)
+    one_by_one = Block(start, rule_class(rule)())
     for slots, values in told:
         one_by_one.merge(slots, values, False)
     found.append((one_by_one.finish(False), one_by_one.rows))

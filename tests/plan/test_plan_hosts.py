@@ -27,7 +27,7 @@ from any2vec.plan.cost.occupancy import (
     zipf,
 )  # fmt: skip
 from any2vec.plan.cost.volume import RoundSets, all_rows, block_sizes, round_volume
-from any2vec.plan.sharding.striped import Deal
+from any2vec.plan.sharding.sharding import Striped
 from any2vec.tasks.words.sizing import reading_of
 
 SHAPE = RunShape(rows=400_000, dim=200, items=665_000_000, epochs=16, threads=48, tokens=700_000_000)
@@ -98,8 +98,9 @@ def test_expected_rows_are_those_that_inspection_finds(model: Any) -> None:
     marks = np.zeros((hosts, 2, 3000), np.uint8)
     for host in range(hosts):
         start = len(tokens) * host // hosts
-        learner.inspect(0, start, start + len(tokens) // (hosts * rounds), *marks[host])
-    marks = marks[..., Deal(3000, hosts).rows(np.arange(3000))]
+        mine = dict(zip(("input", "output"), marks[host], strict=True))
+        learner.inspect(0, start, start + len(tokens) // (hosts * rounds), mine)
+    marks = marks[..., Striped(3000, hosts).rows(np.arange(3000))]
     found, reading = of_counts(counts), reading_of(model, block, rate)
     cuts = np.cumsum(block_sizes(3000, hosts)) - block_sizes(3000, hosts)
     labels = expected_sets(found, reading, hosts, rounds, "pull-opt")
@@ -132,7 +133,7 @@ def test_inner_nodes_are_used_as_often_as_their_leaves() -> None:
     found = expected_sets(
         of_counts(counts), Reading(subsample=0.0, draws=0.0, is_hierarchical=True), 4, 250, "pull-opt"
     )
-    truth = np.add.reduceat(-np.expm1(-share * Deal(400, 4).flags(uses)), [0, 100, 200, 300])
+    truth = np.add.reduceat(-np.expm1(-share * Striped(400, 4).by_place(uses)), [0, 100, 200, 300])
     assert found.tracked[1, 0] == pytest.approx(truth, abs=1.5)
     assert found.tracked[1].sum() == pytest.approx(truth.sum(), abs=2)
 
@@ -197,9 +198,10 @@ def test_fewer_bits_cost_less_link_and_more_memory() -> None:
 
 def test_memory_of_a_block_is_what_the_block_holds() -> None:
     from any2vec.sync.rules.block import Block
+    from any2vec.sync.rules.merges import AdaSum
 
     rows = np.zeros((1000, 16), np.float32)
-    held = sum(array.nbytes for array in vars(Block(rows, "adasum")).values() if isinstance(array, np.ndarray))
+    held = sum(array.nbytes for array in vars(Block(rows, AdaSum())).values() if isinstance(array, np.ndarray))
     shape = RunShape(rows=4000, dim=16, items=10_000, epochs=1)
     found = plan_run(shape, RATES, Spread(hosts=4, rounds_per_epoch=6), zipf(4000, 10_000), READING)
     assert found.schemes["pull-opt"].memory["masters"] == 2 * held
@@ -262,7 +264,8 @@ def test_several_hosts_need_to_know_the_words() -> None:
 def test_the_fullest_part_is_what_a_host_holds(cut: str, weighted: bool) -> None:
     """Exactly, but for METIS, which is not asked: at least what its fullest part holds."""
     from any2vec.data.graph.reader import read_graph
-    from any2vec.sampling.parts import Owners, cut_part
+    from any2vec.plan.sharding.nodes import NodeSharding
+    from any2vec.sampling.parts import cut_part
 
     if cut == "metis":
         pytest.importorskip("pymetis")
@@ -272,8 +275,8 @@ def test_the_fullest_part_is_what_a_host_holds(cut: str, weighted: bool) -> None
     shape = RunShape(
         rows=len(graph), dim=8, items=9000, epochs=1, edges=len(graph.csr.indices), has_weights=weighted, is_graph=True
     )
-    owners = Owners.make(graph.csr, 4, cut)
-    held = [cut_part(graph.csr, owners, rank, False) for rank in range(4)]
+    sharding = NodeSharding.make(graph.csr, 4, cut)
+    held = [cut_part(graph.csr, sharding, rank, False) for rank in range(4)]
     found = part_of_graph(shape, graph.csr.indptr, 4, cut, round_slots=700, walkers_bytes=50)
     most = max(part.nbytes for part in held)
     if cut == "metis":

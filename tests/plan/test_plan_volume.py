@@ -20,8 +20,7 @@ from any2vec.plan.cost.volume import (
     report_bytes,
     round_volume,
 )  # fmt: skip
-from any2vec.plan.sharding.graph import contiguous_bounds
-from any2vec.plan.sharding.striped import Deal
+from any2vec.plan.sharding.sharding import Striped, contiguous_bounds
 from any2vec.sync.exchange import replicated
 from spreads import spread
 
@@ -69,7 +68,7 @@ class Seen:
 def _sizes(marks: list[tuple[np.ndarray, np.ndarray]]) -> RoundSets:
     """Of the marks of all hosts in one round."""
     cuts = contiguous_bounds(len(marks[0][0]), len(marks))[:-1]
-    marks_HTV = np.array(marks)[..., Deal(len(marks[0][0]), len(marks)).rows(np.arange(len(marks[0][0])))]
+    marks_HTV = np.array(marks)[..., Striped(len(marks[0][0]), len(marks)).rows(np.arange(len(marks[0][0])))]
     tracked = np.add.reduceat(marks_HTV, cuts, axis=2, dtype=np.int64).swapaxes(0, 1)
     return RoundSets(tracked, np.add.reduceat(marks_HTV.any(0), cuts, axis=1, dtype=np.int64))
 

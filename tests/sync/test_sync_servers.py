@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -143,8 +143,8 @@ class Everything:
     def __init__(self, first: int = 0) -> None:
         self.first = first
 
-    def inspect(self, epoch: int, start: int, stop: int, input_V: np.ndarray, output_V: np.ndarray) -> None:
-        input_V[self.first :] = 1
+    def inspect(self, epoch: int, start: int, stop: int, marks: Mapping[str, np.ndarray]) -> None:
+        marks["input"][self.first :] = 1
 
 
 def work_of(number: int, ends_epoch: bool = False, closes: bool = True) -> Work[Span]:

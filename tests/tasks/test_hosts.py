@@ -262,7 +262,7 @@ def test_inspection_covers_all_that_is_read(model: SequenceModel) -> None:
     )  # fmt: skip
     start, stop = source.boundary(1000), source.boundary(1300)
     marks = {name: np.zeros(300, np.uint8) for name in tables}
-    learner.inspect(1, start, stop, marks["input"], marks["output"])
+    learner.inspect(1, start, stop, marks)
     for name, table in tables.items():
         table.rows[marks[name] == 0] = np.nan
     before = {name: table.rows.copy() for name, table in tables.items()}

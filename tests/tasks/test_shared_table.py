@@ -316,7 +316,6 @@ def test_too_many_hosts() -> None:
 
 def test_what_is_refused(files: tuple[Path, Path], tmp_path: Path) -> None:
     for options, said in (
-        ({"logical_hosts": 2}, "say how much memory each may have, as memory 2GB"),
         (
             {"logical_hosts": 2, "memory": "2GB", "order": "hilbert"},
             "order hilbert is for one host; several hosts have a plan",
@@ -328,7 +327,7 @@ def test_what_is_refused(files: tuple[Path, Path], tmp_path: Path) -> None:
         ),
         (
             {"logical_hosts": 2, "sync": "mean", "memory": "2GB"},
-            r"rotate has no --sync \(sync\): hosts exchange",
+            "sync is for hosts that hold all rows: with memory hosts exchange partitions of one table",
         ),
         ({"link": "1Gbit", "memory": "2GB"}, "--link .* is for several hosts"),
     ):

@@ -35,7 +35,7 @@ from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.triples import budget as triple_budget
 from any2vec.tasks.triples import table as triple_table
 from any2vec.tasks.triples.batches import WindowLearner
-from any2vec.tasks.triples.host import fresh_tables, start_entities
+from any2vec.tasks.triples.program import fresh_tables, start_entities
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train import fit, progress, run_folder
 from any2vec.train.out_of_core import table_budget

@@ -47,7 +47,8 @@ def watch(seen: Seen) -> None:
 
         def _send_changes(self, name: str, places: np.ndarray) -> None:
             tracked, _ = self._sizes
-            tracked[list(self.tables).index(name), self.transport.rank] = np.diff(np.searchsorted(places, self._bounds))
+            sizes = np.diff(np.searchsorted(places, self._owned[name].bounds))
+            tracked[list(self.tables).index(name), self.transport.rank] = sizes
             super()._send_changes(name, places)
 
         def _merge(self, name: str, own_slots: np.ndarray, own_rows: np.ndarray) -> np.ndarray:
@@ -60,8 +61,8 @@ def watch(seen: Seen) -> None:
 
     def watched_agree(tracker: Tracker, places: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
         tracked, _ = seen.next_round(tracker.transport.rank)
-        for t, owned in enumerate(places.values()):
-            tracked[t, tracker.transport.rank] = [len(ids) for ids in owned]
+        for t, label in enumerate(tracker.labels.values()):
+            tracked[t, tracker.transport.rank] = [len(ids) for ids in places[label]]
         return agree(tracker, places)
 
     any2vec.sync.make.Replicated = WatchedReplicated  # type: ignore[misc]

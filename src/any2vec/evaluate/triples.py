@@ -163,6 +163,8 @@ class Scorer(Protocol):
 
     def tail_scores(self, head_B: np.ndarray, relation_B: np.ndarray) -> np.ndarray: ...
 
+    def score(self, triple_M3: np.ndarray) -> np.ndarray: ...
+
 
 def evaluate_triple_file(
     scorer: Scorer, test: Path | str, known: Sequence[Path | str] = (), unknown: str = "middle"
@@ -205,6 +207,23 @@ def evaluate_triple_file(
     return evaluate_triples(
         scorer.head_scores, scorer.tail_scores, test_M3, true_M3, len(scorer.entities), len(scorer.relations)
     )
+
+
+def score_triple_file(scorer: Scorer, data: Path | str) -> Iterator[str]:
+    """A line for each triple of a file, its names and its score.
+
+    Raises:
+        DataError: the file cannot be read, or has a name that the model was not trained on.
+    """
+    triple_M3 = read_triples(data, known=_named(scorer)).rows()
+    if (triple_M3 < 0).any():
+        number = 1 + int(np.argmax((triple_M3 < 0).any(axis=1)))
+        raise DataError(
+            f"Triple {number:,} of {data} has a name that the model was not trained on; it knows names "
+            f"{_shown(scorer)}: leave the triple out."
+        )
+    for (head, relation, tail), score in zip(triple_M3.tolist(), scorer.score(triple_M3).tolist(), strict=True):
+        yield f"{scorer.entities[head]}\t{scorer.relations[relation]}\t{scorer.entities[tail]}\t{score:.6g}\n"
 
 
 def _named(scorer: Scorer) -> Triples:

@@ -19,7 +19,8 @@ from any2vec.sync.exchange.replicated import Replicated
 from any2vec.sync.exchange.tracking import Inspector
 from any2vec.sync.options.names import Elastic, Frequent, Gaia, Groups, Leader, Merge, Server, ServerMean
 from any2vec.sync.options.rounds import RoundAgreement
-from any2vec.sync.rules.block import Rule
+from any2vec.sync.options.rules import rule_class
+from any2vec.sync.rules.block import Rules
 from any2vec.types import Round
 
 
@@ -43,13 +44,13 @@ def make_agreement(
         case sync if transport.hosts == 1 and not sync.has_scheme:
             return LoneHost(tables)
         case Merge(rule=name):
-            rule = Rule(name, counts or {})
+            rules = Rules(rule_class(name), counts or {})
             model, _, form = str(options.form(transport.hosts)).partition("-")
             if options.overlap:
-                return Overlapped(transport, tables, rule, options.bits, inspector, coming or iter(()), threads)
+                return Overlapped(transport, tables, rules, options.bits, inspector, coming or iter(()), threads)
             if model == "rep":
-                return Replicated(transport, tables, rule, options.bits, form == "opt", threads)
-            return Pulled(transport, tables, rule, options.bits, form == "opt", inspector, threads)
+                return Replicated(transport, tables, rules, options.bits, form == "opt", threads)
+            return Pulled(transport, tables, rules, options.bits, form == "opt", inspector, threads)
         case Groups() as how:
             return DivideAndShuffle(transport, tables, how)
         case Leader() as how:

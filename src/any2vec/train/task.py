@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, replace
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from any2vec import machine
-from any2vec.errors import FormatError, InputError
+from any2vec.errors import InputError
+from any2vec.models.registry import known_models, loaded, model_class, model_of
 from any2vec.options.hosts import HostOptions
 from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions
@@ -57,9 +56,9 @@ class Task(ABC):
     rank: ClassVar[int] = 100
     """its place in lists"""
     models: ClassVar[Mapping[str, str]]
-    """name of a model on the command line -> "module:class" of its config"""
-    about: ClassVar[Mapping[str, str]]
-    """name of a model -> one line for `--help`"""
+    """name of a model on the command line -> "module:class" of its config; other packages may bring more"""
+    about: ClassVar[Mapping[str, str]] = {}
+    """name of a model -> one line for `--help`; of others the first line of the config's docstring"""
     reading: ClassVar[Mapping[str, str]]
     """kind of data -> "module:class" of the options of reading it"""
     has: ClassVar[Mapping[str, tuple[str, ...]]] = {"run": RUN, "hosts": HOSTS}
@@ -70,6 +69,12 @@ class Task(ABC):
     """option -> its help, where this task says more than its class"""
     leaves_out: ClassVar[tuple[str, ...]] = ()
     """options of reading that make no sense here"""
+    ends: ClassVar[bool] = True
+    """whether data end: then there are epochs, and one result that is whole or not there"""
+    record: ClassVar[str] = "any2vec.types:Progress"
+    """"module:class" of the records of progress"""
+    summary_file: ClassVar[str] = "run.json"
+    """of a run folder, with the summary of the run"""
     needs_folder: ClassVar[bool] = True
     """whether the command line asks for --out"""
     warns_always: ClassVar[bool] = False
@@ -82,26 +87,24 @@ class Task(ABC):
 
     # ---- what there is ----------------------------------------------------------------------------------------------
 
+    @property
+    def known_models(self) -> dict[str, str]:
+        """`models`, and those of other packages."""
+        return known_models(self.name, self.models)
+
     def model_class(self, name: str) -> Any:
         """The class of a model's config."""
-        return loaded(self.models[name])
+        return model_class(name, self.known_models[name])
+
+    def about_model(self, name: str) -> str:
+        """One line for `--help`."""
+        if name in self.about:
+            return self.about[name]
+        return (self.model_class(name).__doc__ or name).strip().partition("\n")[0].rstrip(".")
 
     def model_from(self, options: Mapping[str, Any]) -> Any:
-        """The config whose `as_dict` this is.
-
-        Raises:
-            FormatError: it is none that this version knows.
-            InputError: an option is not legal.
-        """
-        values = dict(options)
-        name = values.pop("model", None)
-        if name not in self.models:
-            raise FormatError(f"There is no model of {self.title} called {name!r}; known are {', '.join(self.models)}.")
-        kind = self.model_class(name)
-        odd = values.keys() - {item.name for item in fields(kind)}
-        if odd:
-            raise FormatError(f"{name} has no option {min(odd)!r}; it is of another version of any2vec.")
-        return kind(**values)
+        """The config whose `as_dict` this is; raises as `model_of`."""
+        return model_of(options, self.known_models, self.title)
 
     def reading_of(self, model: str) -> tuple[str, ...]:
         """The kinds of data that a model reads, by its name."""
@@ -234,6 +237,21 @@ class Task(ABC):
         """What a run folder has beside its vectors to score with; None: nothing."""
         return None
 
+    def evaluate(self, folder: Path, data: Path) -> Mapping[str, Any]:
+        """Scores of a finished run on data that it has not seen: `any2vec evaluate DIR --task NAME --data FILE`.
+
+        Raises:
+            InputError: there is no such test; the folder is of another task.
+        """
+        raise InputError(f"There is no test of models of {self.title} by that name; see any2vec evaluate --help.")
+
+    def score(self, folder: Path, data: Path) -> Iterator[str] | None:
+        """A line with its score for each row of a file like that of training: `any2vec score DIR FILE`.
+
+        None: rows are not scored, or the command knows more of them.
+        """
+        return None
+
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         """A sentence and a command to try with the result."""
         return ""
@@ -241,13 +259,6 @@ class Task(ABC):
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         """What the summary says of this task alone, as (name, value) for people."""
         return []
-
-
-@cache
-def loaded(where: str) -> Any:
-    """What stands at "module:name"."""
-    module, _, name = where.partition(":")
-    return getattr(import_module(module), name)
 
 
 def refuse_absent(task: Task, spec: RunSpec) -> None:

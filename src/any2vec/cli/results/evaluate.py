@@ -22,6 +22,7 @@ from any2vec.data.io.storage import RESULT_FORMAT, atomic_file, check_file_free,
 from any2vec.data.options import TextOptions
 from any2vec.errors import InputError, StorageError
 from any2vec.evaluate.words.target_options import DimensionOptions, TargetOptions
+from any2vec.train.registry import task_named, tasks
 from any2vec.units import fraction
 
 _SHARED = ("max_vocab", "seed")
@@ -134,6 +135,7 @@ def _evaluate(
     pip: inner products against a text's shifted positive PMI, or against other vectors; zeros have 1, less is better.
     nodes: labels of nodes from their vectors. links: held-out edges against fixed negatives (see any2vec split).
     triples: ranks of held-out triples among all entities, filtered, both sides.
+    The name of a task of another package: its own test.
     """
     options: dict[str, dict[str, Any]] = {
         "similarity": {"unseen": unseen},
@@ -143,20 +145,22 @@ def _evaluate(
         "pip": {},
         "triples": {"known": known or [], "unknown": unknown},
     }
-    if task not in options:
+    if task not in options and task not in tasks():
         raise InputError(f"--task must be one of {', '.join(TASKS)}; got {task!r}.")
     check_flags(task, values)
     for path in [*data, *(known or [])]:
         check_input(str(path))
-    judged = _scorer(run) if task == "triples" else load(run, format)
+    judged = _scorer(run) if task == "triples" else load(run, format) if task in options else run
 
     def judge_one(path: Path) -> Any:
+        if task not in options:
+            return task_named(task).evaluate(run, path)
         if task == "pip":
             given = {name: value for name, value in (("max_vocab", max_vocab), ("seed", seed)) if value is not None}
-            return judge(run, judged, path, values | given, references)
-        return function(task)(judged, path, **options[task])
+            return judge(run, judged, path, values | given, references).as_dict()
+        return function(task)(judged, path, **options[task]).as_dict()
 
-    found = [{"task": task, "data": str(path)} | _flat(judge_one(path).as_dict()) for path in data]
+    found = [{"task": task, "data": str(path)} | _flat(dict(judge_one(path))) for path in data]
     keep_scores(run, found)
     if as_json:
         print_json(found[0] if len(found) == 1 else {"task": task, "results": found})

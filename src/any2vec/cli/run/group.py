@@ -85,7 +85,7 @@ class ModelGroup(TyperGroup):
         """The models by task."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for model, task in type(self).known().items():
-            sections.setdefault(_panel(task), []).append((model, task.about[model]))
+            sections.setdefault(_panel(task), []).append((model, task.about_model(model)))
         formatter.write(_page(f"{ctx.command_path} MODEL ...", str(self.help), sections))
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -93,7 +93,7 @@ class ModelGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         task = type(self).known().get(cmd_name)
-        return task and TyperCommand(cmd_name, help=task.about[cmd_name], rich_help_panel=_panel(task))
+        return task and TyperCommand(cmd_name, help=task.about_model(cmd_name), rich_help_panel=_panel(task))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """With --config, the file may name the model."""

@@ -42,7 +42,7 @@ def train_command(task: Task, model: str) -> Any:
         if is_first():  # of the hosts under torchrun one speaks
             _report(task, spec, result, as_json, quiet)
 
-    train.__doc__ = f"Train {task.about[model]}.\n\nany2vec train {model} INPUT --out DIR"
+    train.__doc__ = f"Train {task.about_model(model)}.\n\nany2vec train {model} INPUT --out DIR"
     return with_flags(guarded(train), model_flags(task.name, model))
 
 
@@ -147,12 +147,11 @@ def stream_command(task: Task, model: str) -> Any:
         spec = make_spec(task, model, sources, out, config, values)
         folder = check_out(spec.run.out)
         from any2vec.tasks.stream.stream import listed
-        from any2vec.tasks.stream.stream import train as stream_spec
 
         with StreamBar(quiet) as bar:
             hooks = Hooks(progress=bar.record)
-            result = stream_spec(replace(spec, data=listed(spec.data)), hooks, time.perf_counter())
-        if result is None:  # of the hosts under torchrun rank 0 speaks
+            result = fit_spec(replace(spec, data=listed(spec.data)), hooks, time.perf_counter())
+        if result.embeddings is None:  # of the hosts under torchrun rank 0 speaks
             return
         if as_json:
             print_json(result.summary | {"out": str(folder)})
@@ -161,7 +160,7 @@ def stream_command(task: Task, model: str) -> Any:
         note(task.next_step(spec.model, folder, []), quiet)
 
     stream.__doc__ = (
-        f"Train {task.about[model]}, on text that need not end, as it comes. Ctrl-C saves and ends; --resume "
+        f"Train {task.about_model(model)}, on text that need not end, as it comes. Ctrl-C saves and ends; --resume "
         f"continues.\n\nany2vec stream {model} log.txt --follow --out words"
     )
     return with_flags(guarded(stream), model_flags(task.name, model))

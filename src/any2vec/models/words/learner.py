@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -102,12 +102,12 @@ class SequenceLearner:
         parts = list(self._pool.map(lambda _: self._run_pieces(work, pieces), range(self.threads)))
         return sum(parts, Stats(0, 0.0, 0))
 
-    def inspect(self, epoch: int, start: int, stop: int, input_V: np.ndarray, output_V: np.ndarray) -> None:
-        """Put 1 into uint8 (>= V,) marks for each row that `run` reads or writes on these positions of an epoch."""
+    def inspect(self, epoch: int, start: int, stop: int, marks: Mapping[str, np.ndarray]) -> None:
+        """Put 1 into uint8 (>= V,) marks, by table, for each row that `run` reads or writes on these positions."""
 
         def touch(piece: tuple[int, int]) -> None:
             tokens, first, last, offset = self.source.piece(epoch, *piece)
-            self._touch(tokens, first, last, offset, epoch, input_V, output_V)
+            self._touch(tokens, first, last, offset, epoch, marks["input"], marks["output"])
 
         # Threads may put the same 1 at the same place.
         pieces = self._pieces(start, stop)

@@ -159,7 +159,7 @@ class Traffic:
     def of(cls, placement: Placement, batch_size: int) -> Traffic:
         """Expected, from measured columns."""
         share_MF = placement.shares
-        pulled, ids, bags, touched = (np.zeros(placement.num_servers) for _ in range(4))
+        pulled, ids, bags, touched = (np.zeros(placement.owners) for _ in range(4))
         for column, share in zip(placement.columns, share_MF.T, strict=True):
             touched += share * column.cost * batch_size
             if not column.is_pooled:

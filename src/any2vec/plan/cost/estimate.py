@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from any2vec.errors import InputError
-from any2vec.plan.sharding.graph import contiguous_bounds, hashed_parts
+from any2vec.plan.sharding.graph import hashed_parts
+from any2vec.plan.sharding.sharding import contiguous_bounds
 
 BASE_BYTES = 80_000_000
 """anonymous memory of interpreter, NumPy, numba and the kernels, before the first array"""

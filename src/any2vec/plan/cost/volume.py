@@ -18,7 +18,7 @@ import numpy as np
 
 from any2vec.cluster.codec import ids_size, rows_parts, rows_size
 from any2vec.cluster.message import KINDS, overhead
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 
 TABLES = ("input", "output")
 NEWS_BYTES, VERDICT_BYTES, RANGE_BYTES = 40, 24, 16

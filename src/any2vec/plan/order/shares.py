@@ -48,8 +48,8 @@ def chunk_bounds(num_positions: int, hosts: int, boundary: Callable[[int], int])
     empty = [host for host in range(hosts) if bounds[host] == bounds[host + 1]]
     if empty:
         raise InputError(
-            f"The data are too few for {hosts} hosts: rank {empty[0]} would have no whole sentence or walk to train; "
-            "use fewer hosts."
+            f"The data are too few for {hosts} hosts: rank {empty[0]} would have no whole sentence, walk or batch to "
+            "train; use fewer hosts."
         )
     return bounds
 

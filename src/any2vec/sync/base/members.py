@@ -9,9 +9,9 @@ import numpy as np
 from any2vec.cluster.codec import pack_ids, unpack_ids
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
-from any2vec.kernels.common.scalar import BOUND
 from any2vec.kernels.rows.merge import changed_rows
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import Contiguous
+from any2vec.sync.base.states import bound_of
 
 FAINT = 2.0**-20
 """say of a copy that has nothing new to tell, beside those that have"""
@@ -50,13 +50,13 @@ class Watch:
             self._seen[name][:] = table
 
 
-def to_float32(rows_KD: np.ndarray) -> np.ndarray:
-    """float64 rows as float32, within the bound that kernels keep."""
-    return np.clip(rows_KD, -float(BOUND), float(BOUND)).astype(np.float32)
+def to_float32(rows_KD: np.ndarray, bound: float) -> np.ndarray:
+    """float64 rows as float32, within the bound of their table."""
+    return np.clip(rows_KD, -bound, bound).astype(np.float32)
 
 
 def weighted_mean(
-    size: int, told: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    size: int, told: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], bound: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean of the rows of a block that hosts tell of, each by its weight; sums are float64, in the order given.
 
@@ -73,7 +73,7 @@ def weighted_mean(
         slots = np.searchsorted(union, ids)
         total[slots] += weights[:, None] * rows.astype(np.float64)
         mass[slots] += weights
-    return union, to_float32(total / mass[:, None]), mass
+    return union, to_float32(total / mass[:, None], bound), mass
 
 
 def average(
@@ -85,11 +85,11 @@ def average(
     nobody has changed are the same everywhere. Owners of blocks add up; phases "average" and "gather".
     """
     hosts, rank = transport.hosts, transport.rank
-    cuts = {name: contiguous_bounds(len(table), hosts) for name, table in tables.items()}
+    shardings = {name: Contiguous(len(table), hosts) for name, table in tables.items()}
     outgoing: dict[int, list[Part]] = {host: [] for host in range(hosts)}
     for name, table in tables.items():
         for host in range(hosts):
-            low, high = cuts[name][host : host + 2]
+            low, high = shardings[name].block(host)
             slots = np.flatnonzero(weights[name][low:high])
             rows, say = table[low:high][slots], weights[name][low:high][slots]
             outgoing[host] += [pack_ids(slots, high - low), Part("rows", rows), Part("dense", say)]
@@ -97,10 +97,10 @@ def average(
     every = dict(sorted((received | {rank: tuple(outgoing[rank])}).items()))
     found: list[Part] = []
     for index, name in enumerate(tables):
-        size = cuts[name][rank + 1] - cuts[name][rank]
+        size = shardings[name].size(rank)
         told = [(unpack_ids(parts[3 * index], size), parts[3 * index + 1].array, parts[3 * index + 2].array)
                 for parts in every.values()]  # fmt: skip
-        ids, means, _ = weighted_mean(size, told)
+        ids, means, _ = weighted_mean(size, told, bound_of(name))
         found += [pack_ids(ids, size), Part("rows", means)]
     gathered = transport.gather(found, "gather")
     if not gathered:
@@ -108,6 +108,6 @@ def average(
     agreed = {name: table.copy() for name, table in tables.items()}
     for host, parts in gathered.items():
         for index, name in enumerate(tables):
-            low, high = cuts[name][host : host + 2]
+            low, high = shardings[name].block(host)
             agreed[name][low + unpack_ids(parts[2 * index], high - low)] = parts[2 * index + 1].array
     return agreed

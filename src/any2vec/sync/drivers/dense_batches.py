@@ -17,9 +17,10 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.members import exchange_among
 from any2vec.sync.rules.block import Block
+from any2vec.sync.rules.merges import Sum
 from any2vec.types import Stats
 
 
@@ -42,7 +43,7 @@ class DenseBatches:
         cuts = contiguous_bounds(rows, len(self.members))
         self._owned = {rank: slice(*cuts[place : place + 2]) for place, rank in enumerate(self.members)}
         own = self._owned[transport.rank]
-        self._blocks = {name: Block(table[own], "sum") for name, table in self.here.items()}
+        self._blocks = {name: Block(table[own], Sum()) for name, table in self.here.items()}
 
     def before(self, work: object) -> None:
         """Every row is here; what it is now is what changes count from."""

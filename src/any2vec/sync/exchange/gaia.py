@@ -26,12 +26,14 @@ from any2vec.cluster.codec import pack_ids, pack_rows, unpack_ids, unpack_rows
 from any2vec.cluster.message import Part, size_of
 from any2vec.cluster.transport import Transport
 from any2vec.errors import InputError
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import Contiguous
 from any2vec.sync.base.members import Watch, exchange_among
+from any2vec.sync.base.states import bits_of, bound_of
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.site_rows import Change, SiteRows, add_changes
 from any2vec.sync.options.names import Gaia
-from any2vec.sync.rules.block import Block
+from any2vec.sync.options.rules import rule_class
+from any2vec.sync.rules.block import Rules
 from any2vec.types import Span, State, Work
 
 _STEP, _HIGH, _LOW = 0.005, 1.1, 0.9
@@ -79,10 +81,11 @@ class ApproximatelySynchronous(Agreement):
         self.settle_every = how.clock + 1
         """rounds after which all hosts meet for reports; in between sites wait for none that the clock does not bind"""
         place = rank % inside
-        self._cut = {name: contiguous_bounds(len(table), inside) for name, table in tables.items()}
-        own = {name: table[slice(*self._cut[name][place : place + 2])] for name, table in tables.items()}
-        self._blocks = {name: Block(rows, how.rule) for name, rows in own.items()}
-        self.told = {name: SiteRows(rows) for name, rows in own.items()} if self.sites > 1 else {}
+        self._sharding = {name: Contiguous(len(table), inside) for name, table in tables.items()}
+        own = {name: table[slice(*self._sharding[name].block(place))] for name, table in tables.items()}
+        rules = Rules(rule_class(how.rule))
+        self._blocks = {name: rules.block(name, rows, np.arange(len(rows))) for name, rows in own.items()}
+        self.told = {name: SiteRows(rows, bound_of(name)) for name, rows in own.items()} if self.sites > 1 else {}
         self._watch = Watch(tables)
         self._number, self._progress = 0, 0.0
 
@@ -132,7 +135,7 @@ class ApproximatelySynchronous(Agreement):
         mine = states[self.transport.rank] if self._fits(states) else {}
         place = self.members.index(self.transport.rank)
         for name, table in self.tables.items():
-            own = table[slice(*self._cut[name][place : place + 2])]
+            own = table[slice(*self._sharding[name].block(place))]
             self._blocks[name].rows[:] = own
             if name in self.told:
                 self.told[name].base[:] = own
@@ -170,14 +173,14 @@ class ApproximatelySynchronous(Agreement):
         for name, table in self.tables.items():
             ids = self._watch.changed(name)
             for index, member in enumerate(self.members):
-                low, high = self._cut[name][index : index + 2]
+                low, high = self._sharding[name].block(index)
                 here = ids[slice(*np.searchsorted(ids, (low, high)))]
                 outgoing[member] += [pack_ids(here - low, high - low), Part("rows", table[here])]
         own = outgoing.pop(rank)
         received = exchange_among(self.transport, self.members, outgoing, "reduce") | {rank: tuple(own)}
         changed = {}
         for index, (name, block) in enumerate(self._blocks.items()):
-            low, high = self._cut[name][place : place + 2]
+            low, high = self._sharding[name].block(place)
             for member in self.members:
                 ids_part, rows_part = received[member][2 * index : 2 * index + 2]
                 block.merge(unpack_ids(ids_part, high - low), rows_part.array, False)
@@ -194,7 +197,7 @@ class ApproximatelySynchronous(Agreement):
         received = exchange_among(self.transport, self.members, everyone, "broadcast") | {rank: tuple(parts)}
         for place, member in enumerate(self.members):
             for index, name in enumerate(self.tables):
-                low, high = self._cut[name][place : place + 2]
+                low, high = self._sharding[name].block(place)
                 ids = low + unpack_ids(received[member][2 * index], high - low)
                 self.tables[name][ids] = received[member][2 * index + 1].array
                 self._watch.look(name, ids)
@@ -205,7 +208,7 @@ class ApproximatelySynchronous(Agreement):
         picked: dict[str, tuple[np.ndarray, list[Part]]] = {}
         for name, told in self.told.items():
             slots, change = told.significant(threshold, self.how.filter == "element")
-            packed = pack_rows(change, self.bits)
+            packed = pack_rows(change, bits_of(name, self.bits))
             change = unpack_rows(packed)
             told.untold[slots] -= change
             told.flights.append((slots, change))
@@ -245,7 +248,7 @@ class ApproximatelySynchronous(Agreement):
         for name, told in self.told.items():
             own = told.flights.popleft()
             changes = [own if twin == self.transport.rank else _change(received[twin], told) for twin in self.twins]
-            found[name] = add_changes(told.base, changes)
+            found[name] = add_changes(told.base, changes, told.bound)
         return found
 
     def _flushed(self, name: str) -> np.ndarray:
@@ -258,7 +261,8 @@ class ApproximatelySynchronous(Agreement):
         received = exchange_among(self.transport, self.twins, dict.fromkeys(self.twins, parts), "flush")
         received[self.transport.rank] = tuple(parts)
         rows = told.base.copy()
-        add_changes(rows, [(unpack_ids(received[twin][0], len(rows)), received[twin][1].array) for twin in self.twins])
+        changes = [(unpack_ids(received[twin][0], len(rows)), received[twin][1].array) for twin in self.twins]
+        add_changes(rows, changes, told.bound)
         return rows
 
 

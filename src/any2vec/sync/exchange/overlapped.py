@@ -18,7 +18,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.sync.base.copying import put_rows, rows_of
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.tracking import Inspector, Tracked, Tracker
-from any2vec.sync.rules.block import Rule
+from any2vec.sync.rules.block import Rules
 from any2vec.types import Round, Span, State, Work
 
 _CHANNEL = "behind"
@@ -35,12 +35,12 @@ class Overlapped(Agreement):
     """
 
     def __init__(
-        self, transport: Transport, tables: dict[str, np.ndarray], rule: Rule, bits: int, inspector: Inspector,
+        self, transport: Transport, tables: dict[str, np.ndarray], rules: Rules, bits: int, inspector: Inspector,
         coming: Iterator[tuple[int, Round]], threads: int = 1,
     ) -> None:  # fmt: skip
         self.tables = tables
         self.transport = transport
-        self._tracker = Tracker(transport, tables, rule, bits, True, inspector, _CHANNEL, threads)
+        self._tracker = Tracker(transport, tables, rules, bits, True, inspector, _CHANNEL, threads)
         self._coming = coming
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="agree")
         self._behind: Future[Tracked | None] | None = None
@@ -85,11 +85,11 @@ class Overlapped(Agreement):
     def state_dict(self) -> State:
         """What rounding has left out, and the rows from which the next round starts."""
         kept = {} if self._now is None else {_KEPT + name: np.concatenate(rows) for name, rows in self._start.items()}
-        return self._tracker.residuals.state_dict() | kept
+        return self._tracker.state_dict() | kept
 
     def load_state_dict(self, states: Sequence[State]) -> None:
         """Take up what a former run left; with another number of hosts the next round starts from the agreed rows."""
-        self._tracker.residuals.load_state_dict(states, self.transport.rank, self.transport.hosts)
+        self._tracker.load_state_dict(states)
         if len(states) == self.transport.hosts:
             own = states[self.transport.rank]
             self._recalled = {name: own[_KEPT + name] for name in self.tables if _KEPT + name in own}

@@ -14,7 +14,7 @@ import numpy as np
 from any2vec.cluster.transport import Transport
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.tracking import Inspector, Tracked, Tracker
-from any2vec.sync.rules.block import Rule
+from any2vec.sync.rules.block import Rules
 from any2vec.types import Span, State, Work
 
 
@@ -27,12 +27,12 @@ class Pulled(Agreement):
     """
 
     def __init__(
-        self, transport: Transport, tables: dict[str, np.ndarray], rule: Rule, bits: int, by_label: bool,
+        self, transport: Transport, tables: dict[str, np.ndarray], rules: Rules, bits: int, by_label: bool,
         inspector: Inspector, threads: int = 1,
     ) -> None:  # fmt: skip
         self.tables = tables
         self.transport = transport
-        self._tracker = Tracker(transport, tables, rule, bits, by_label, inspector, threads=threads)
+        self._tracker = Tracker(transport, tables, rules, bits, by_label, inspector, threads=threads)
         self._tracked: Tracked | None = None
 
     def begin_round(self, work: Work[Span]) -> None:
@@ -54,12 +54,12 @@ class Pulled(Agreement):
         self._tracked = None
 
     def state_dict(self) -> State:
-        """What rounding has left out."""
-        return self._tracker.residuals.state_dict()
+        """What rounding has left out, and what rules remember."""
+        return self._tracker.state_dict()
 
     def load_state_dict(self, states: Sequence[State]) -> None:
-        """Take up what rounding left out of a former run."""
-        self._tracker.residuals.load_state_dict(states, self.transport.rank, self.transport.hosts)
+        """Go on from what hosts had."""
+        self._tracker.load_state_dict(states)
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0."""

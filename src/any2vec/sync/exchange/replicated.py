@@ -14,12 +14,11 @@ from any2vec.cluster.codec import pack_ids, pack_rows, unpack_ids, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.rows.merge import changed_rows
-from any2vec.plan.sharding.graph import contiguous_bounds
-from any2vec.plan.sharding.striped import Deal
 from any2vec.sync.base.copying import put_rows, rows_of
 from any2vec.sync.base.crew import Crew
+from any2vec.sync.base.states import bits_of
 from any2vec.sync.drivers.rounds import Agreement
-from any2vec.sync.rules.block import Rule, gather_blocks
+from any2vec.sync.rules.block import Rules, gather_blocks, load_rule_states, rule_states, stripes
 from any2vec.sync.rules.residual import Residuals
 from any2vec.types import State
 
@@ -34,25 +33,30 @@ class Replicated(Agreement):
     """
 
     def __init__(
-        self, transport: Transport, tables: dict[str, np.ndarray], rule: Rule, bits: int, sparse: bool, threads: int = 1
+        self,
+        transport: Transport,
+        tables: dict[str, np.ndarray],
+        rules: Rules,
+        bits: int,
+        sparse: bool,
+        threads: int = 1,
     ) -> None:
         self._crew = Crew(threads)
         self.transport = transport
         self.tables = tables
         self.bits = bits
         self.sparse = sparse
-        self._bounds = contiguous_bounds(len(tables["input"]), transport.hosts)
-        self._deal = Deal(len(tables["input"]), transport.hosts)
-        low, high = self._bounds[transport.rank : transport.rank + 2]
-        owned = self._deal.rows(np.arange(low, high))
-        self._blocks = {name: rule.block(name, table, owned) for name, table in tables.items()}
+        self._shardings = stripes(tables, transport.hosts)
+        owned = {name: where.ids(transport.rank) for name, where in self._shardings.items()}
+        self._blocks = {name: rules.block(name, table, owned[name]) for name, table in tables.items()}
         self._start = {name: table.copy() for name, table in tables.items()} if sparse or bits < 32 else {}
         self.residuals = Residuals(tables if bits < 32 else {})
         if bits < 32:  # rows of other owners are what these would send: so it is again when a run goes on
             for name, table in tables.items():
+                low, high = self._range(name, transport.rank)
                 for places in (np.arange(low), np.arange(high, len(table))):
-                    rows = rows_of(table, self._deal.rows(places))
-                    self._take(name, places, unpack_rows(pack_rows(rows, bits)))
+                    rows = rows_of(table, self._shardings[name].rows(places))
+                    self._take(name, places, unpack_rows(pack_rows(rows, bits_of(name, bits))))
 
     def end_round(self) -> None:
         """Agree on what the round changed; while one table travels, the other one is packed, merged or copied."""
@@ -65,24 +69,29 @@ class Replicated(Agreement):
             self._send_agreed(name, self._merge(name, slots, unpack_rows(packed)))
         for name in self.tables:
             for peer, parts in self.transport.recv_all("broadcast").items():
-                low, high = self._bounds[peer : peer + 2]
+                low, high = self._range(name, peer)
                 slots, values = self._read(list(parts), high - low)
                 self._take(name, low + slots, values)
 
     def state_dict(self) -> State:
-        """What rounding has left out."""
-        return self.residuals.state_dict()
+        """What rounding has left out, and what rules remember."""
+        return self.residuals.state_dict() | rule_states(self._blocks)
 
     def load_state_dict(self, states: Sequence[State]) -> None:
-        """Take up what rounding left out of a former run."""
+        """Go on from what hosts had."""
         self.residuals.load_state_dict(states, self.transport.rank, self.transport.hosts)
+        load_rule_states(self._blocks, states, self.transport.rank, self.transport.hosts)
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0."""
         if self.bits == 32:
             return self.tables if self.transport.rank == 0 else None
         blocks = {name: block.rows.copy() for name, block in self._blocks.items()}
-        return gather_blocks(self.transport, blocks, self._deal)
+        return gather_blocks(self.transport, blocks, self._shardings)
+
+    def _range(self, name: str, host: int) -> tuple[int, int]:
+        """Places of a table that a host owns: the first one, and the one behind the last."""
+        return self._shardings[name].block(host)
 
     def _changed(self, name: str) -> np.ndarray:
         """Places of the rows of a table that this host changed, int64 ascending; all without `sparse`."""
@@ -90,7 +99,7 @@ class Replicated(Agreement):
             return np.arange(len(self.tables[name]))
         flags = np.empty(len(self.tables[name]), np.uint8)
         changed_rows(self.tables[name], self._start[name], flags)
-        return np.flatnonzero(self._deal.flags(flags))
+        return self._shardings[name].marked(flags)
 
     def _send_changes(self, name: str, places: np.ndarray) -> None:
         """Mirrors to masters: what this host made of the rows at these places."""
@@ -98,17 +107,18 @@ class Replicated(Agreement):
         for host in range(self.transport.hosts):
             if host != self.transport.rank:
                 slots, packed = self._pack(name, places, host)
-                outgoing[host] = [*self._sets(slots, host), *packed]
+                outgoing[host] = [*self._sets(name, slots, host), *packed]
         self.transport.send_all(outgoing, "reduce")
 
     def _pack(self, name: str, places: np.ndarray, host: int) -> tuple[np.ndarray, list[Part]]:
         """(slots, rows) of those places that a host owns; remembers what rounding leaves out."""
-        low, high = np.searchsorted(places, self._bounds[host : host + 2])
-        ids = self._deal.rows(places[low:high])
-        packed = pack_rows(self._outgoing(name, ids), self.bits)
+        begin, end = self._range(name, host)
+        low, high = np.searchsorted(places, (begin, end))
+        ids = self._shardings[name].rows(places[low:high])
+        packed = pack_rows(self._outgoing(name, ids), bits_of(name, self.bits))
         if self.bits < 32:
             self.residuals.sent(name, ids, unpack_rows(packed))
-        return places[low:high] - self._bounds[host], packed
+        return places[low:high] - begin, packed
 
     def _merge(self, name: str, own_slots: np.ndarray, own_rows: np.ndarray) -> np.ndarray:
         """What all hosts made of this host's block; slots that any host changed, ascending."""
@@ -123,13 +133,14 @@ class Replicated(Agreement):
         block, rank = self._blocks[name], self.transport.rank
         slots = changed if self.sparse else np.arange(len(block.rows))
         values = rows_of(block.rows, slots)
-        parts = [*self._sets(slots, rank), *pack_rows(values, self.bits)]
+        parts = [*self._sets(name, slots, rank), *pack_rows(values, bits_of(name, self.bits))]
         self.transport.send_all(dict.fromkeys(range(self.transport.hosts), parts), "broadcast")
-        self._take(name, self._bounds[rank] + slots, values)
+        self._take(name, self._range(name, rank)[0] + slots, values)
 
-    def _sets(self, slots: np.ndarray, owner: int) -> list[Part]:
+    def _sets(self, name: str, slots: np.ndarray, owner: int) -> list[Part]:
         """Which rows of a block; nothing where all rows travel."""
-        return [pack_ids(slots, self._bounds[owner + 1] - self._bounds[owner])] if self.sparse else []
+        low, high = self._range(name, owner)
+        return [pack_ids(slots, high - low)] if self.sparse else []
 
     def _outgoing(self, name: str, ids: np.ndarray) -> np.ndarray:
         now = rows_of(self.tables[name], ids)
@@ -137,7 +148,7 @@ class Replicated(Agreement):
 
     def _take(self, name: str, places: np.ndarray, values: np.ndarray) -> None:
         """Make agreed values this host's own."""
-        ids = self._deal.rows(places)
+        ids = self._shardings[name].rows(places)
         put_rows(self.tables[name], ids, values)
         if self._start:
             put_rows(self._start[name], ids, values)

@@ -9,11 +9,10 @@ import numpy as np
 
 from any2vec.cluster.codec import pack_rows, unpack_rows
 from any2vec.cluster.transport import Transport
-from any2vec.plan.sharding.graph import contiguous_bounds
-from any2vec.plan.sharding.striped import Deal
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.tracking import Inspector
-from any2vec.sync.rules.block import Block, gather_blocks
+from any2vec.sync.rules.block import Block, gather_blocks, stripes
+from any2vec.sync.rules.merges import Sum
 from any2vec.sync.rules.residual import Residuals
 from any2vec.tables.server.blocks.row_block import Added, RowBlock
 from any2vec.tables.server.client import RowClient
@@ -51,16 +50,15 @@ class Served(Agreement, ABC):
         self.residuals = Residuals(tables if bits < 32 else {})
         self.clock = 0
         self._inspector = inspector
-        self._deal = Deal(len(tables["input"]), transport.hosts)
-        cuts = contiguous_bounds(len(tables["input"]), transport.hosts)
-        owned = self._deal.rows(np.arange(*cuts[transport.rank : transport.rank + 2]))
+        self._shardings = stripes(tables, transport.hosts)
+        mine = {name: table[self._shardings[name].ids(transport.rank)] for name, table in tables.items()}
         self._in_step = bound == 0
         self._blocks = {
-            name: RowBlock(Block(table[owned], "sum") if self._in_step else Added(table[owned]), self._in_step)
-            for name, table in tables.items()
+            name: RowBlock(Block(rows, Sum()) if self._in_step else Added(rows), self._in_step)
+            for name, rows in mine.items()
         }
         server = RowServer(transport, self._blocks, bound=bound, in_step=self._in_step)
-        self.client = RowClient(server, cuts)
+        self.client = RowClient(server, next(iter(self._shardings.values())).bounds)
         self._needed: dict[str, np.ndarray] = {}
         """rows that the round reads, by name"""
         self._places: dict[str, np.ndarray] = {}
@@ -73,9 +71,9 @@ class Served(Agreement, ABC):
         """Find out which rows the round needs, and pull them."""
         marks = {name: np.zeros(len(table), np.uint8) for name, table in self.tables.items()}
         for span in work.round.spans:
-            self._inspector.inspect(work.epoch, span.start, span.stop, marks["input"], marks["output"])
-        self._places = {name: np.flatnonzero(self._deal.flags(mark)) for name, mark in marks.items()}
-        self._needed = {name: self._deal.rows(places) for name, places in self._places.items()}
+            self._inspector.inspect(work.epoch, span.start, span.stop, marks)
+        self._places = {name: self._shardings[name].marked(mark) for name, mark in marks.items()}
+        self._needed = {name: self._shardings[name].rows(places) for name, places in self._places.items()}
         self._start = self.client.pull(self._places, self.clock, self.bits)
         for name, ids in self._needed.items():
             self.tables[name][ids] = self._start[name]
@@ -90,7 +88,8 @@ class Served(Agreement, ABC):
         """The rows of all servers, at rank 0, with every push in them."""
         self.client.flush()
         self.transport.barrier("drain")
-        tables = gather_blocks(self.transport, {name: block.copy() for name, block in self._blocks.items()}, self._deal)
+        blocks = {name: block.copy() for name, block in self._blocks.items()}
+        tables = gather_blocks(self.transport, blocks, self._shardings)
         self.transport.barrier("drain")  # before it, no host may push again
         return tables
 

@@ -16,8 +16,10 @@ Change = tuple[np.ndarray, np.ndarray]
 class SiteRows:
     """One table's rows at the owner of a block: what all sites know, and what this site has not told, or just told."""
 
-    def __init__(self, rows_BD: np.ndarray) -> None:
+    def __init__(self, rows_BD: np.ndarray, bound: float) -> None:
+        """rows_BD is copied; bound: of their table."""
         self.base = rows_BD.copy()
+        self.bound = bound
         self.untold = np.zeros_like(rows_BD)
         self.flights: deque[Change] = deque()
         """what this site has told that does not count yet, the oldest first"""
@@ -28,7 +30,7 @@ class SiteRows:
         for told, change in self.flights:
             _, here, there = np.intersect1d(slots, told, assume_unique=True, return_indices=True)
             rows[here] += change[there]
-        return to_float32(rows)
+        return to_float32(rows, self.bound)
 
     def significant(self, threshold: float, by_element: bool) -> Change:
         """What is to be told: changes that are large beside the site's own rows, or numbers with `by_element`."""
@@ -52,11 +54,11 @@ class SiteRows:
         return slots, total[slots]
 
 
-def add_changes(base: np.ndarray, changes: Sequence[Change]) -> np.ndarray:
+def add_changes(base: np.ndarray, changes: Sequence[Change], bound: float) -> np.ndarray:
     """Add changes of several sites to the base, in their order, in float64; the slots that any of them has."""
     slots = np.unique(np.concatenate([change[0] for change in changes]))
     total = base[slots].astype(np.float64)
     for told, change in changes:
         total[np.searchsorted(slots, told)] += change
-    base[slots] = to_float32(total)
+    base[slots] = to_float32(total, bound)
     return slots

@@ -6,6 +6,7 @@ travel, in the agreed order (Gluon's memoised address translation, Dathathri et 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,19 +16,19 @@ from any2vec.cluster.codec import empty_parts, pack_ids, pack_into, pack_rows, u
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.rows.rows import gather_rows
-from any2vec.plan.sharding.graph import contiguous_bounds
-from any2vec.plan.sharding.striped import Deal
 from any2vec.sync.base.copying import put_lists
 from any2vec.sync.base.crew import Crew
-from any2vec.sync.rules.block import Rule, gather_blocks
+from any2vec.sync.base.states import bits_of, is_state, values_of
+from any2vec.sync.rules.block import Rules, gather_blocks, load_rule_states, rule_states, stripes
 from any2vec.sync.rules.residual import Residuals
-from any2vec.types import Round
+from any2vec.types import Round, State
 
 
 class Inspector(Protocol):
     """Who knows which rows a piece of work reads."""
 
-    def inspect(self, epoch: int, start: int, stop: int, input_V: np.ndarray, output_V: np.ndarray) -> None: ...
+    def inspect(self, epoch: int, start: int, stop: int, marks: Mapping[str, np.ndarray]) -> None:
+        """Put 1 into marks, uint8 (V,) by table, for each row that work on these positions reads or changes."""
 
 
 @dataclass(frozen=True)
@@ -48,39 +49,42 @@ class Tracker:
     Args:
         tables: name -> float32 (V, D); only their sizes and, for the blocks, their first values are read.
         bits: 32 sends values as they are; 16 or 8 sends changes, what rounding leaves out waits for the next time.
-        by_label: track input rows and output rows apart (PullModel-Opt), or both rows of a word (Base).
+        by_label: track the rows of each table apart (PullModel-Opt), or those of a word in all of them (Base).
         channel: of the transport.
         threads: for packing, merging and copying.
     """
 
     def __init__(
-        self, transport: Transport, tables: dict[str, np.ndarray], rule: Rule, bits: int, by_label: bool,
+        self, transport: Transport, tables: dict[str, np.ndarray], rules: Rules, bits: int, by_label: bool,
         inspector: Inspector, channel: str = "", threads: int = 1,
     ) -> None:  # fmt: skip
         self.transport = transport
         self.bits = bits
-        self.by_label = by_label
         self.inspector = inspector
         self.channel = channel
         self.crew = Crew(threads)
         self.num_rows = {name: len(table) for name, table in tables.items()}
-        self.deal = Deal(self.num_rows["input"], transport.hosts)
-        self.bounds = contiguous_bounds(self.num_rows["input"], transport.hosts)
-        owned = self.deal.rows(np.arange(*self.bounds[transport.rank : transport.rank + 2]))
-        self.blocks = {name: rule.block(name, table, owned) for name, table in tables.items()}
+        self.labels = {name: values_of(name) if by_label else next(iter(tables)) for name in tables}
+        """table -> that by whose name its rows are tracked, with those of others"""
+        self.shardings = stripes(tables, transport.hosts)
+        owned = {name: where.ids(transport.rank) for name, where in self.shardings.items()}
+        self.blocks = {name: rules.block(name, table, owned[name]) for name, table in tables.items()}
         self.residuals = Residuals(tables if bits < 32 else {})
 
     def fetch(self, epoch: int, round_: Round) -> Tracked:
         """Find out which rows a round needs, tell their owners, and pull them."""
-        marks = {name: np.zeros(size, np.uint8) for name, size in self.num_rows.items()}
+        marks = {name: np.zeros(size, np.uint8) for name, size in self.num_rows.items() if not is_state(name)}
         for span in round_.spans:
-            self.inspector.inspect(epoch, span.start, span.stop, marks["input"], marks["output"])
-        if not self.by_label:
-            marks = dict.fromkeys(marks, marks["input"] | marks["output"])
-        places = {name: np.flatnonzero(self.deal.flags(mark)) for name, mark in marks.items()}
-        cuts = {name: np.searchsorted(found, self.bounds[1:-1]) for name, found in places.items()}
-        asked = self._agree_on_addresses({name: np.split(found, cuts[name]) for name, found in places.items()})
-        mine = {name: np.split(self.deal.rows(found), cuts[name]) for name, found in places.items()}
+            self.inspector.inspect(epoch, span.start, span.stop, marks)
+        tracked: dict[str, np.ndarray] = {}
+        for name, mark in marks.items():
+            label = self.labels[name]
+            tracked[label] = tracked[label] | mark if label in tracked else mark
+        places = {label: self.shardings[label].marked(mark) for label, mark in tracked.items()}
+        cuts = {label: np.searchsorted(found, self.shardings[label].bounds[1:-1]) for label, found in places.items()}
+        asked = self._agree_on_addresses({label: np.split(found, cuts[label]) for label, found in places.items()})
+        mine = {label: np.split(self.shardings[label].rows(found), cuts[label]) for label, found in places.items()}
+        mine, asked = ({name: of[label] for name, label in self.labels.items()} for of in (mine, asked))
         return Tracked(mine, asked, self._pull(mine, asked))
 
     def push(self, tracked: Tracked, outgoing: dict[str, list[np.ndarray]], are_changes: bool) -> None:
@@ -125,7 +129,16 @@ class Tracker:
     def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0; None elsewhere."""
         blocks = {name: block.rows.copy() for name, block in self.blocks.items()}
-        return gather_blocks(self.transport, blocks, self.deal)
+        return gather_blocks(self.transport, blocks, self.shardings)
+
+    def state_dict(self) -> State:
+        """What rounding has left out, and what rules remember."""
+        return self.residuals.state_dict() | rule_states(self.blocks)
+
+    def load_state_dict(self, states: Sequence[State]) -> None:
+        """Go on from what hosts had, by rank."""
+        self.residuals.load_state_dict(states, self.transport.rank, self.transport.hosts)
+        load_rule_states(self.blocks, states, self.transport.rank, self.transport.hosts)
 
     def _gather(self, table_VD: np.ndarray, ids: list[np.ndarray]) -> np.ndarray:
         """float32 (K, D), a copy of a table's rows, list of ids after list: one call, for many lists are short."""
@@ -138,29 +151,29 @@ class Tracker:
 
     def _pack_changes(self, name: str, ids: list[np.ndarray], rows: list[np.ndarray]) -> list[list[Part]]:
         """Values, or changes and what is owed of them, by owner; remembers what rounding leaves out."""
-        if self.bits == 32:
+        if (bits := bits_of(name, self.bits)) == 32:
             return [pack_rows(part) for part in rows]
         id_K, change_KD = np.concatenate(ids), np.concatenate(rows)
-        packed: list[Part] = empty_parts(change_KD.shape, self.bits)
+        packed: list[Part] = empty_parts(change_KD.shape, bits)
 
         def pack(part: tuple[int, int]) -> None:
             owed = self.residuals.outgoing(name, id_K[slice(*part)], change_KD[slice(*part)])
-            pack_into(owed, self.bits, mine := [Part("rows", whole.array[slice(*part)]) for whole in packed])
+            pack_into(owed, bits, mine := [Part("rows", whole.array[slice(*part)]) for whole in packed])
             self.residuals.sent(name, id_K[slice(*part)], unpack_rows(mine))
 
         self.crew.each(pack, self.crew.parts(len(id_K)))
         return _split_parts(packed, ids)
 
-    def _pack_values(self, table_VD: np.ndarray, ids: list[np.ndarray]) -> list[list[Part]]:
+    def _pack_values(self, name: str, ids: list[np.ndarray]) -> list[list[Part]]:
         """Rows for each host; a host's own do not travel, so they are not rounded."""
-        rows_KD = self._gather(table_VD, ids)
+        rows_KD = self._gather(self.blocks[name].rows, ids)
         exact = [pack_rows(part) for part in _split(rows_KD, ids)]
-        if self.bits == 32:
+        if (bits := bits_of(name, self.bits)) == 32:
             return exact
-        packed = empty_parts(rows_KD.shape, self.bits)
+        packed = empty_parts(rows_KD.shape, bits)
 
         def pack(part: tuple[int, int]) -> None:
-            pack_into(rows_KD[slice(*part)], self.bits, [Part("rows", whole.array[slice(*part)]) for whole in packed])
+            pack_into(rows_KD[slice(*part)], bits, [Part("rows", whole.array[slice(*part)]) for whole in packed])
 
         self.crew.each(pack, self.crew.parts(len(rows_KD)))
         rank = self.transport.rank
@@ -170,26 +183,29 @@ class Tracker:
         return self.transport.exchange(parts, phase, self.channel)
 
     def _agree_on_addresses(self, places: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
-        """Tell each owner which of its rows this host tracks; the slots that others track of this host's."""
-        rank, cuts = self.transport.rank, self.bounds
-        names = list(places) if self.by_label else ["input"]
+        """Tell each owner which of its rows this host tracks; the slots that others track of this host's; by label."""
+        rank, cuts = self.transport.rank, {label: self.shardings[label].bounds for label in places}
         outgoing = {
-            host: [pack_ids(places[name][host] - cuts[host], cuts[host + 1] - cuts[host]) for name in names]
+            host: [
+                pack_ids(found[host] - cuts[label][host], cuts[label][host + 1] - cuts[label][host])
+                for label, found in places.items()
+            ]
             for host in range(self.transport.hosts)
         }
         received = self._exchange(outgoing, "inspect") | {rank: tuple(outgoing[rank])}
-        size = cuts[rank + 1] - cuts[rank]
-        indices = {name: names.index(name) if name in names else 0 for name in places}
         return {
-            name: [unpack_ids(received[host][index], size) for host in sorted(received)]
-            for name, index in indices.items()
+            label: [
+                unpack_ids(received[host][index], cuts[label][rank + 1] - cuts[label][rank])
+                for host in sorted(received)
+            ]
+            for index, label in enumerate(places)
         }
 
     def _pull(
         self, mine: dict[str, list[np.ndarray]], asked: dict[str, list[np.ndarray]]
     ) -> dict[str, list[np.ndarray]]:
         rank, hosts = self.transport.rank, self.transport.hosts
-        packed = [self._pack_values(block.rows, asked[name]) for name, block in self.blocks.items()]
+        packed = [self._pack_values(name, asked[name]) for name in self.blocks]
         outgoing = {host: [part for by_host in packed for part in by_host[host]] for host in range(hosts)}
         own = outgoing.pop(rank)
         received = {peer: list(parts) for peer, parts in self._exchange(outgoing, "pull").items()} | {rank: own}

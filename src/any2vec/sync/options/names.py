@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type
 
 from any2vec.checks import MAX_SEED, check_number, check_whole
 from any2vec.errors import InputError
+from any2vec.sync.options.rules import rule_names
 
 ALL_BITS = (32, 16, 8)
 
@@ -41,7 +42,8 @@ class Merge(Sync):
     """GraphAny2Vec: owners merge what hosts made of a row, once a round."""
 
     has_scheme: ClassVar[bool] = True
-    rule: Literal["adasum", "adasum-symmetric", "blend", "mean", "sum"] = "adasum"
+    rule: str = "adasum"
+    """name of a registered merge rule"""
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,8 @@ class Frequent(Sync):
     bits: ClassVar[tuple[int, ...]] = (32,)
 
 
-MERGES: tuple[str, ...] = get_args(get_type_hints(Merge)["rule"])
+MERGES: tuple[str, ...] = rule_names()
+"""those of registered merge rules"""
 _KINDS: dict[str, type[Sync]] = {
     kind.name: kind for kind in (Groups, Leader, Elastic, Gaia, Server, ServerMean, Frequent)
 }
@@ -176,7 +179,7 @@ def parse_sync(text: str) -> Sync:
         raise InputError(f"sync must be one of {', '.join(SYNCS)}, got {text!r}.")
     name, *values = text.split(":")
     if name in MERGES and not values:
-        return Merge(rule=name)  # type: ignore[arg-type]
+        return Merge(rule=name)
     if name not in _KINDS:
         about = f"{name} takes nothing behind it" if name in MERGES else f"sync must be one of {', '.join(SYNCS)}"
         raise InputError(f"{about}, got {text!r}.")

@@ -1,4 +1,4 @@
-"""The rows that a host owns: it merges what all hosts made of them, in rank order."""
+"""The rows that a host owns: it merges what all hosts made of them, by a rule, in rank order."""
 
 from __future__ import annotations
 
@@ -10,42 +10,49 @@ import numpy as np
 from any2vec.cluster.codec import pack_rows, unpack_lists
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
+from any2vec.errors import InputError
 from any2vec.kernels.common.addresses import addresses
-from any2vec.kernels.rows.merge import (
-    ADASUM,
-    ADASUM_SYMMETRIC,
-    MEAN,
-    SUM,
-    changed_rows,
-    finish_rows,
-    merge_hosts,
-    merge_rows,
-)
-from any2vec.plan.sharding.striped import Deal
+from any2vec.kernels.rows.merge import changed_rows, finish_rows, merge_hosts, merge_rows
+from any2vec.plan.sharding.sharding import Striped
 from any2vec.sync.base.copying import check_lists, put_lists, put_rows, rows_of
 from any2vec.sync.base.crew import Crew
+from any2vec.sync.base.states import is_state
+from any2vec.sync.rules.merge_rule import MergeRule, SquaresSum
+from any2vec.sync.rules.merges import KernelRule, Sum
+from any2vec.types import State
 
-RULES = {"adasum": ADASUM, "adasum-symmetric": ADASUM_SYMMETRIC, "blend": ADASUM, "mean": MEAN, "sum": SUM}
-"""name of a merge rule -> its number in the kernels; mean is over the hosts that changed the row"""
-COMMON = 1000.0
-"""occurrences in an epoch of a row that "blend" merges mostly by AdaSum (a share of 63 %); measured, see docs/log.md"""
 STRETCH_BYTES = 1 << 20
 """of rows and of what is merged of them, at a time: a share of a core's second-level cache"""
 
 
 def compile_merges(dim: int, bits: int = 32) -> None:
     """Compile the kernels that merge rows of `dim` numbers and carry them, or load them from the cache."""
-    block, rows = Block(np.zeros((1, dim), np.float32), "sum"), np.zeros((1, dim), np.float32)
+    block, rows = Block(np.zeros((1, dim), np.float32), Sum()), np.zeros((1, dim), np.float32)
     for is_delta in (False, True):
         block.merge(np.zeros(1, np.int64), rows, is_delta)
         block.finish(is_delta)
         block.merge_all([(np.zeros(1, np.int64), rows)], is_delta, Crew(1))
-    carried = unpack_lists([pack_rows(rows, bits)])
-    put_lists(rows, [np.zeros(1, np.int64)], carried)
-    changed_rows(rows, rows, np.zeros(1, np.uint8))
+    compile_copies(rows, bits)
 
 
-def gather_blocks(transport: Transport, blocks: Mapping[str, np.ndarray], deal: Deal) -> dict[str, np.ndarray] | None:
+def compile_copies(rows_1D: np.ndarray, bits: int) -> None:
+    """Compile the kernels that carry rows of a table of one row, laid out as all that are like it."""
+    which = np.zeros(1, np.int64)
+    put_lists(rows_1D, [which], unpack_lists([pack_rows(rows_of(rows_1D, which), bits)]))
+    put_rows(rows_1D, which, rows_of(rows_1D, which))
+    changed_rows(rows_1D, rows_1D.copy(), np.zeros(1, np.uint8))
+
+
+def stripes(tables: Mapping[str, np.ndarray], hosts: int) -> dict[str, Striped]:
+    """Who owns the rows of each table."""
+    sizes = {len(table) for table in tables.values()}
+    found = {size: Striped(size, hosts) for size in sizes}
+    return {name: found[len(table)] for name, table in tables.items()}
+
+
+def gather_blocks(
+    transport: Transport, blocks: Mapping[str, np.ndarray], shardings: Mapping[str, Striped]
+) -> dict[str, np.ndarray] | None:
     """The whole tables at rank 0, None elsewhere.
 
     blocks: name -> float32 (B, D) that this host owns, copies that nobody changes. All hosts call it together, in phase
@@ -54,36 +61,31 @@ def gather_blocks(transport: Transport, blocks: Mapping[str, np.ndarray], deal: 
     found = transport.gather([Part("rows", rows) for rows in blocks.values()], "gather")
     if not found:
         return None
-    rows, tables = deal.rows(np.arange(deal.num_rows)), {}
+    tables = {}
     for index, name in enumerate(blocks):
         dealt = np.concatenate([parts[index].array for parts in found.values()])
         tables[name] = np.empty_like(dealt)
-        put_rows(tables[name], rows, dealt)
+        put_rows(tables[name], shardings[name].rows(np.arange(shardings[name].num_rows)), dealt)
     return tables
 
 
 @dataclass(frozen=True)
-class Rule:
-    """How owners merge what hosts made of a row.
+class Rules:
+    """How owners merge what hosts made of a row, table by table."""
 
-    "blend" is asymmetric AdaSum for rows that occur often and the sum for rare ones. AdaSum takes once what hosts'
-    changes have in common: right for a row that each host had time to move to where it belongs, but a rare one
-    needs every step. The share of AdaSum is 1 - exp(-occurrences / COMMON).
-    """
-
-    name: str
+    kind: type[MergeRule]
+    """of tables of values; states of optimizers add up"""
     counts: Mapping[str, np.ndarray] = field(default_factory=dict)
     """table -> occurrences of its rows in an epoch, (V',); rows beyond them count as frequent"""
 
     def block(self, table: str, table_VD: np.ndarray, ids: np.ndarray) -> Block:
         """The block of the rows `ids`, int64 (B,), of a table with their present values."""
-        share_B = None
-        if self.name == "blend":
-            share_V = np.ones(len(table_VD), np.float32)
-            counts = self.counts.get(table, np.empty(0))
-            share_V[: len(counts)] = -np.expm1(-counts.astype(np.float64) / COMMON)
-            share_B = share_V[ids]
-        return Block(rows_of(table_VD, ids), self.name, share_B)
+        if is_state(table):
+            return Block(rows_of(table_VD, ids), SquaresSum())
+        occurrence_V = np.full(len(table_VD), np.inf)
+        counts = self.counts.get(table, np.empty(0))
+        occurrence_V[: len(counts)] = counts
+        return Block(rows_of(table_VD, ids), self.kind(occurrence_V[ids]))
 
 
 class Block:
@@ -92,12 +94,11 @@ class Block:
     Memory: 4 bytes a number; `merge` and `finish` add 12, `merge_all` only some for each thread.
     """
 
-    def __init__(self, rows_BD: np.ndarray, rule: str, share_B: np.ndarray | None = None) -> None:
-        """rows_BD is copied; share_B: float32 (B,) of AdaSum, None: all 1."""
+    def __init__(self, rows_BD: np.ndarray, rule: MergeRule) -> None:
+        """rows_BD is copied."""
         self.rows = rows_BD.copy()
-        self._rule = RULES[rule]
-        self._share = np.empty(0, np.float32) if share_B is None else share_B
-        self._merging: _Merging | None = None
+        self.rule = rule
+        self._merging: _Merging | _Combining | None = None
 
     def merge(self, slot_K: np.ndarray, now_KD: np.ndarray, is_delta: bool) -> None:
         """Take one host's values (or changes) of the rows slot_K, int64; host after host in rank order.
@@ -107,21 +108,27 @@ class Block:
         """
         check_lists([slot_K], [now_KD], self.rows.shape[1])
         if self._merging is None:
-            self._merging = _Merging(*self.rows.shape)
-        self._merging.add(self._rule, slot_K, now_KD, is_delta, self.rows, self._share)
+            is_kernel = isinstance(self.rule, KernelRule)
+            self._merging = _Merging(*self.rows.shape) if is_kernel else _Combining()
+        self._merging.add(self.rule, slot_K, now_KD, is_delta, self.rows)
 
     def finish(self, is_delta: bool) -> np.ndarray:
         """Agree on what was merged; the slots that any host changed, int64 ascending."""
         if self._merging is None:
             return np.empty(0, np.int64)
-        return np.flatnonzero(self._merging.finish(self._rule, is_delta, self.rows))
+        return np.flatnonzero(self._merging.finish(self.rule, is_delta, self.rows))
 
     def merge_all(self, told: Sequence[tuple[np.ndarray, np.ndarray]], is_delta: bool, crew: Crew) -> np.ndarray:
         """Merge (slots ascending, values) of all hosts by rank, and agree; the slots that any host changed, ascending.
 
-        Stretch after stretch, each small enough for a core's cache; threads take parts of the block. Each row meets its
-        hosts in the same order, whatever the stretches and threads.
+        With a rule of kernels stretch after stretch, each small enough for a core's cache; threads take parts of the
+        block. Each row meets its hosts in the same order, whatever the stretches and threads.
         """
+        rule = self.rule
+        if not isinstance(rule, KernelRule):
+            for slots, values in told:
+                self.merge(slots, values, is_delta)
+            return self.finish(is_delta)
         check_lists([slots for slots, _ in told], [values for _, values in told], self.rows.shape[1])
         slots_H = addresses([slots for slots, _ in told], np.int64)
         values_H = addresses([values for _, values in told], np.float32)
@@ -131,7 +138,7 @@ class Block:
 
         def merge(part: tuple[int, int]) -> None:
             merge_hosts(
-                self._rule, slots_H, values_H, size_H, step, part[0], part[1], is_delta, self.rows, self._share,
+                rule.number, slots_H, values_H, size_H, step, part[0], part[1], is_delta, self.rows, rule.share_B,
                 changed,
             )  # fmt: skip
 
@@ -148,16 +155,68 @@ class _Merging:
         self._count = np.zeros(num_rows, np.int32)
 
     def add(
-        self, rule: int, slot_K: np.ndarray, now_KD: np.ndarray, is_delta: bool, start_BD: np.ndarray,
-        share_B: np.ndarray,
-    ) -> None:  # fmt: skip
+        self, rule: MergeRule, slot_K: np.ndarray, now_KD: np.ndarray, is_delta: bool, start_BD: np.ndarray
+    ) -> None:
+        assert isinstance(rule, KernelRule)
         if len(slot_K):
-            merge_rows(rule, slot_K, 0, now_KD, is_delta, start_BD, self._value, self._sum, self._count, share_B)
+            merge_rows(
+                rule.number, slot_K, 0, now_KD, is_delta, start_BD, self._value, self._sum, self._count, rule.share_B
+            )
 
-    def finish(self, rule: int, is_delta: bool, start_BD: np.ndarray) -> np.ndarray:
+    def finish(self, rule: MergeRule, is_delta: bool, start_BD: np.ndarray) -> np.ndarray:
         """Put what was merged into start_BD; bool (B,), whether any host changed a row."""
+        assert isinstance(rule, KernelRule)
         size = len(start_BD)
-        finish_rows(rule, is_delta, start_BD, self._value[:size], self._sum[:size], self._count[:size])
+        finish_rows(rule.number, is_delta, start_BD, self._value[:size], self._sum[:size], self._count[:size])
         changed = self._count[:size] > 0
         self._count[:] = 0
         return changed
+
+
+class _Combining:
+    """The changes of each host so far, for rules that are no kernels."""
+
+    def __init__(self) -> None:
+        self._changes: list[np.ndarray] = []
+
+    def add(
+        self, rule: MergeRule, slot_K: np.ndarray, now_KD: np.ndarray, is_delta: bool, start_BD: np.ndarray
+    ) -> None:
+        change_BD = np.zeros(start_BD.shape)
+        change_BD[slot_K] = now_KD if is_delta else now_KD.astype(np.float64) - start_BD[slot_K]
+        self._changes.append(change_BD)
+
+    def finish(self, rule: MergeRule, is_delta: bool, start_BD: np.ndarray) -> np.ndarray:
+        """Put what the rule makes of the changes into start_BD; bool (B,), whether a row has changed anywhere."""
+        changes, self._changes = self._changes, []
+        out_BD = np.empty_like(start_BD)
+        rule.combine(start_BD, changes, out_BD)
+        changed = np.any([change_BD.any(axis=1) for change_BD in changes], axis=0) | (out_BD != start_BD).any(axis=1)
+        start_BD[:] = checked(rule, out_BD)
+        return changed
+
+
+def checked(rule: MergeRule, out_BD: np.ndarray) -> np.ndarray:
+    """What a rule has made, within its bound.
+
+    Raises:
+        InputError: some of it is no number.
+    """
+    if not np.isfinite(out_BD).all():
+        raise InputError(f"The merge rule {type(rule).__name__} has made rows that are not finite; mend it.")
+    return np.clip(out_BD, -rule.bound, rule.bound)
+
+
+def rule_states(blocks: Mapping[str, Block]) -> State:
+    """What the rules of blocks remember, by name."""
+    states = {table: block.rule.state_dict() for table, block in blocks.items()}
+    return {f"{table}.rule.{name}": array for table, state in states.items() for name, array in state.items()}
+
+
+def load_rule_states(blocks: Mapping[str, Block], states: Sequence[State], rank: int, hosts: int) -> None:
+    """Let rules go on from `rule_states`, by rank; with another number of hosts blocks are others, and begin anew."""
+    for table, block in blocks.items() if len(states) == hosts else ():
+        begin = f"{table}.rule."
+        kept = {name.removeprefix(begin): array for name, array in states[rank].items() if name.startswith(begin)}
+        if kept:
+            block.rule.load_state_dict(kept)

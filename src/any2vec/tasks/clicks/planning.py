@@ -71,12 +71,12 @@ def _worker(model: ClickModel, num_dense: int, num_columns: int, rows: int) -> C
     from any2vec.models.clicks.nets import make_net, start_values
     from any2vec.models.clicks.worker import ClickWorker
     from any2vec.sync.base.dense import NoAgreement
-    from any2vec.tables.access import LocalRows
     from any2vec.tables.replica import Replica
+    from any2vec.tables.row_table import MemoryRows
 
     net = make_net(model, num_dense, num_columns)
     value_Q = start_values(net, 1)
-    access = LocalRows(fresh_rows(model, np.arange(rows * num_columns), 1), row_optimiser(model))
+    access = MemoryRows(fresh_rows(model, np.arange(rows * num_columns), 1), row_optimiser(model))
     replica = Replica(value_Q, model.optimiser, model.dense_rate)
     return ClickWorker(0, net, value_Q, access, NoAgreement(replica), np.zeros(num_columns, np.bool_))
 

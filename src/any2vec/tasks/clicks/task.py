@@ -30,7 +30,7 @@ class Clicks(Task):
     name = "clicks"
     title = "clicks"
     rank = 30
-    models: ClassVar = {name: f"any2vec.models.clicks.{name}:{kind}" for name, kind in CLICK_MODELS.items()}
+    models: ClassVar = CLICK_MODELS
     about: ClassVar = {
         "dlrm": "probability of a click, by dot products of all pairs of fields and two dense networks",
         "deepfm": "probability of a click, by a factorization machine and a dense network",
@@ -106,7 +106,7 @@ class Clicks(Task):
             yield
 
     def program(self, request: Request, data: Any, transport: Transport) -> Any:
-        from any2vec.tasks.clicks.host import ClickProgram
+        from any2vec.tasks.clicks.program import ClickProgram
 
         return ClickProgram(request, data, transport)
 

@@ -93,7 +93,7 @@ class Layers(Task):
             yield
 
     def program(self, request: Request, data: Any, transport: Transport) -> Any:
-        from any2vec.tasks.layers.host import node_program
+        from any2vec.tasks.layers.program import node_program
 
         return node_program(request, data, transport)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,6 +12,11 @@ from any2vec.cluster.launch.join import joined
 from any2vec.errors import InputError
 from any2vec.models.triples.config import TRIPLE_MODELS
 from any2vec.options.storage import StorageOptions
+from any2vec.options.sync import SyncOptions
+from any2vec.sync.options.names import MERGES, Frequent, Server, ServerMean
+from any2vec.sync.options.replica_names import FixedBmuf, ShadowBmuf
+from any2vec.sync.options.rounds import RoundAgreement
+from any2vec.sync.options.row_cache import CachedRows
 from any2vec.train.spec import Hooks
 from any2vec.train.task import HOSTS, RUN, Nouns, Task
 
@@ -23,6 +28,21 @@ if TYPE_CHECKING:
     from any2vec.train.spec import Request, RunSpec
     from any2vec.types import Stage
 
+_ROUNDS = ("sync", "scheme", "rounds_per_epoch", "bits", "overlap")
+_CACHE = ("cache", "cache_rows")
+_SYNCS = (
+    *MERGES,
+    "leader",
+    "elastic",
+    "gaia",
+    "ds-sync",
+    "shadow-ma",
+    "shadow-easgd",
+    "shadow-RULE",
+    "fr-ma",
+    "fr-easgd",
+    "fr-RULE",
+)
 _PLAN = "hosts exchange partitions of one table as a plan says, and agree on relations after each round"
 
 
@@ -32,7 +52,7 @@ class Triples(Task):
     name = "triples"
     title = "triples"
     rank = 20
-    models: ClassVar = {name: f"any2vec.models.triples.{name}:{kind}" for name, kind in TRIPLE_MODELS.items()}
+    models: ClassVar = TRIPLE_MODELS
     about: ClassVar = {
         "complex": "vectors of entities and relations by ComplEx",
         "distmult": "vectors of entities and relations by DistMult",
@@ -40,26 +60,27 @@ class Triples(Task):
         "rotate": "vectors of entities and relations by RotatE",
         "dot": "vectors of entities by dot products, relations left out",
     }
+    has: ClassVar = {
+        "run": RUN, "hosts": HOSTS, "sync": (*_ROUNDS, *_CACHE, "staleness_bound"), "storage": ("memory", "order"),
+    }  # fmt: skip
     reading: ClassVar = {"triples": "any2vec.data.options:TripleOptions"}
-    has: ClassVar = {"run": RUN, "hosts": HOSTS, "sync": ("staleness_bound",), "storage": ("memory", "order")}
     lacks: ClassVar = {
         "init": "its rows have optimizer states, which other vectors lack",
         "cache_dir": "triples are read anew by each run",
-        "servers": _PLAN,
-        "sync_servers": _PLAN,
+        "servers": "rows lie on the hosts themselves",
+        "sync_servers": "it has no dense layers",
         "read": "hosts share the file of triples",
         "partition": "hosts get partitions of the table, not of a graph",
-        "sync": _PLAN,
-        "scheme": _PLAN,
-        "rounds_per_epoch": _PLAN,
-        "bits": _PLAN,
-        "overlap": _PLAN,
-        "cache": _PLAN,
-        "cache_rows": _PLAN,
         "dual": "it has no layers on different hosts",
         "credits": "hosts take their own buckets and are dealt none",
     }
     help: ClassVar = {
+        "sync": "at rounds: blend, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD] or "
+        "ds-sync[:random|butterfly|topology][:SIZE]; behind the training: shadow-ma, shadow-easgd or shadow-RULE; "
+        "every so many batches: fr-ma, fr-easgd or fr-RULE, like fr-adasum:100; not with --memory [default blend]",
+        "scheme": "rows that hosts send in a round, rep-base, rep-opt or pull-opt; by default rep-opt, with --overlap "
+        "pull-opt",
+        "cache": "het:BOUND[:POLICY]: hosts own blocks of the rows, and train through caches",
         "staleness_bound": "batches by which rows may be stale with --memory, 1 or more; by default 1 with one "
         "thread, else 2 per thread",
         "order": "order of partitions [default comet]",
@@ -73,10 +94,13 @@ class Triples(Task):
     def check(self, spec: RunSpec, hooks: Hooks) -> None:
         hosts, storage = spec.hosts, spec.storage
         is_several = (hosts.num_ranks or 1) > 1 or hosts.ray is not None or joined()
-        if is_several and storage.memory is None:
-            raise InputError(
-                "Several hosts share the table of a model of triples: say how much memory each may have, as memory 2GB."
-            )
+        if storage.memory is None:
+            self.agreement(spec)
+        for option in (*_ROUNDS, *_CACHE) if storage.memory is not None else ():
+            if getattr(spec.sync, option) != getattr(SyncOptions, option):
+                raise InputError(
+                    f"{option} is for hosts that hold all rows: with memory {_PLAN}; leave one of the two out."
+                )
         if is_several and storage.order is not None:
             raise InputError(
                 f"order {storage.order} is for one host; several hosts have a plan of their own, so leave it out."
@@ -87,13 +111,37 @@ class Triples(Task):
         if bound == 0:
             raise InputError("staleness_bound of a table larger than memory must be 1 or more, got 0.")
 
+    def agreement(self, spec: RunSpec) -> RoundAgreement | CachedRows | None:
+        if spec.storage.memory is not None:
+            return None
+        if spec.sync.cache != "none":
+            return CachedRows.of(spec.sync)
+        if spec.sync.cache_rows != SyncOptions.cache_rows:
+            raise InputError("cache_rows is for cache het; leave it out with cache none.")
+        default = "pull-opt" if spec.sync.overlap else "rep-opt"
+        found = RoundAgreement.of(spec.hosts, spec.sync, has_replicas=True)
+        if isinstance(found.agreement, Server | ServerMean | Frequent):
+            raise InputError(f"sync {found.sync} is for words and nodes; triples have {', '.join(_SYNCS)}.")
+        if isinstance(found.agreement, ShadowBmuf | FixedBmuf):
+            raise InputError(
+                f"sync {found.sync} is for dense layers: its momentum would take the squares of gradients that rows "
+                "have with them below zero; take shadow-ma or fr-ma."
+            )
+        if found.scheme == "pull-base":
+            raise InputError(
+                "scheme pull-base tracks the rows of a word in two tables together, and entities and relations are no "
+                "such pair; take pull-opt."
+            )
+        return replace(found, scheme=found.scheme or default) if found.agreement.has_scheme else found
+
     def read(self, spec: RunSpec, hooks: Hooks) -> PreparedTriples:
         from any2vec.tasks.triples.prepare import prepare_triples
 
         return prepare_triples(spec.data, spec.reading.get("triples"), hooks.stage, spec.run.cache_dir)
 
     def settings(self, spec: RunSpec, data: Any, hosts: int) -> dict[str, Any]:
-        return spec.settings(data.metadata) | ({"hosts": hosts} if hosts > 1 else {})
+        is_shared = hosts > 1 and spec.storage.memory is not None
+        return spec.settings(data.metadata) | ({"hosts": hosts} if is_shared else {})
 
     def program(self, request: Request, data: Any, transport: Transport) -> Any:
         from any2vec.tasks.triples.table import triple_program
@@ -104,6 +152,11 @@ class Triples(Task):
         from any2vec.models.triples.scorer import TripleScorer
 
         return TripleScorer.load(folder)
+
+    def score(self, folder: Path, data: Path) -> Iterator[str]:
+        from any2vec.evaluate.triples import score_triple_file
+
+        return score_triple_file(self.scorer(folder), data)
 
     def size(self, spec: RunSpec, metadata: Mapping[str, Any]) -> Size:
         from any2vec.tasks.triples.budget import size_of_triples

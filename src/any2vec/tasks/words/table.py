@@ -27,9 +27,9 @@ from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tables.disk.partition_exchange import AllPartitions
 from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.words.budget import WINDOW, size_of_words, sweeps_of
-from any2vec.tasks.words.host import SequenceProgram
 from any2vec.tasks.words.pair_batches import BATCH, PairLearner
 from any2vec.tasks.words.prepare import Prepared
+from any2vec.tasks.words.program import SequenceProgram
 from any2vec.tasks.words.swept_pairs import SweptPairs
 from any2vec.train.frame import Program
 from any2vec.train.out_of_core.pipeline import bound_of

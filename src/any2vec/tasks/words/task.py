@@ -188,8 +188,8 @@ class Words(Task):
         return spec.settings(data.metadata) | {"init": None if data.init is None else start_digest(data.init)}
 
     def program(self, request: Request, data: Any, transport: Transport) -> Any:
-        from any2vec.tasks.words.host import SequenceProgram
         from any2vec.tasks.words.prepare import prepare_travelling
+        from any2vec.tasks.words.program import SequenceProgram
         from any2vec.tasks.words.table import sequence_program
 
         if data.graph is None:
@@ -204,7 +204,11 @@ class Words(Task):
 
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
         from any2vec.data.graph.reader import open_graph
+        from any2vec.embeddings import Embeddings
 
+        if isinstance(spec.run.start, Embeddings):
+            spec.run.start.save(folder / "init")
+            spec = replace(spec, run=replace(spec.run, init=folder / "init"))
         try:
             return replace(spec, data=file_names(spec.data))
         except InputError:

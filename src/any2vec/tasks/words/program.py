@@ -1,0 +1,127 @@
+"""One host of a run over sequences: words, or the nodes of walks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from any2vec.cluster.transport import Transport
+from any2vec.embeddings import Embeddings
+from any2vec.errors import FormatError
+from any2vec.models.words.gram_rows import GramRows
+from any2vec.models.words.learner import SequenceLearner
+from any2vec.models.words.ngram import NGram
+from any2vec.models.words.travelled import TravelledTokens
+from any2vec.plan.order.epochs import EpochSchedule, piece_positions
+from any2vec.plan.order.shares import chunk_bounds
+from any2vec.sync.drivers.rounds import Rounds
+from any2vec.sync.make import make_agreement
+from any2vec.sync.rules.block import compile_merges
+from any2vec.tasks.words.prepare import Prepared
+from any2vec.tasks.words.start import carry_over, fresh_tables
+from any2vec.train.checkpoint import FILE, Checkpoint
+from any2vec.train.in_memory.hosts import metrics_of_rounds
+from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
+from any2vec.train.loop import Alone
+from any2vec.train.progress import Recorder
+from any2vec.train.result import Result
+from any2vec.train.spec import Request
+from any2vec.types import State
+
+
+class SequenceProgram(InMemoryProgram):
+    """Its tables, its learner, its schedule and its driver."""
+
+    learner: SequenceLearner
+
+    def __init__(self, request: Request, prepared: Prepared, init: Embeddings | None, transport: Transport) -> None:
+        super().__init__(request, transport)
+        self.prepared = prepared
+        self.data_facts = prepared.metadata
+        self.keys, self.counts = prepared.keys, prepared.counts
+        model = request.spec.model
+        if init is None:
+            self.tables = fresh_tables(len(self.keys), model, request.spec.run.seed)
+        else:
+            self.tables, self.keys, self.counts = carry_over(init, self.keys, self.counts, model, request.spec.run.seed)
+        self.grams = GramRows(self.keys, model, request.spec.run.seed) if isinstance(model, NGram) else None
+        if self.grams is not None:
+            self.tables["grams"] = self.grams.table
+        if self.checkpoint is not None:
+            self._restore(self.checkpoint)
+        source = prepared.source
+        self.rounds = 1 if request.agreement is None else request.agreement.rounds(transport.hosts)
+        self.schedule = self._schedule()
+        self.learner = SequenceLearner(
+            model, prepared.counts, prepared.keep, source, self.tables,
+            block=prepared.block, piece=self.schedule.piece, threads=request.threads, seed=request.spec.run.seed,
+            subwords=None if self.grams is None else self.grams.subwords,
+        )  # fmt: skip
+        self.driver: Alone | Rounds = Alone()
+        if request.agreement is not None:
+            agreement = make_agreement(
+                request.agreement, transport, self.learner.state_dict(), self.learner, self._occurrences(),
+                self.schedule.rounds_ahead(), request.threads,
+            )  # fmt: skip
+            if self.checkpoint is not None:
+                agreement.load_state_dict(states_by_rank(self.checkpoint.state))
+            self.driver = Rounds(agreement, source.ahead if isinstance(source, TravelledTokens) else None)
+
+    def compile(self) -> None:
+        self.learner.compile(for_hosts=self.request.agreement is not None)
+        if self.request.agreement is not None:
+            compile_merges(self.request.spec.model.dim, self.request.agreement.bits)
+
+    def agreed(self) -> dict[str, np.ndarray] | None:
+        """The agreed tables."""
+        return self.learner.state_dict() if isinstance(self.driver, Alone) else self.driver.agreement.gather_result()
+
+    @property
+    def memory(self) -> State:
+        return {} if isinstance(self.driver, Alone) else self.driver.agreement.state_dict()
+
+    def result(self, agreed: dict[str, np.ndarray]) -> Result:
+        model = self.request.spec.model
+        # The output rows of hierarchical softmax belong to the inner nodes of its tree, not to keys: they stay here.
+        output = agreed["output"] if model.objective == "negative" else None
+        vectors, maker = agreed["input"], None
+        if self.grams is not None:
+            vectors, maker = self.grams.vectors(vectors), self.grams.maker()
+        return Result(Embeddings(self.keys, vectors, output, self.counts, {"model": model.as_dict()}, maker))
+
+    def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
+        """What only several hosts have to tell, or one with a budget of memory."""
+        if isinstance(self.driver, Alone):
+            return dict(self.request.spec.storage.metrics_of_whole())
+        return metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds)
+
+    def close(self, error: BaseException | None = None) -> None:
+        if error is None and isinstance(self.driver, Rounds):
+            self.driver.close()
+
+    def _occurrences(self) -> dict[str, np.ndarray]:
+        """How often rows occur in an epoch. Rows that only `init` has come last and do not occur; output rows of
+        hierarchical softmax are no items, and nobody counted them.
+        """
+        both = self.request.spec.model.objective == "negative"
+        return dict.fromkeys(("input", "output") if both else ("input",), self.prepared.counts)
+
+    def _restore(self, checkpoint: Checkpoint) -> None:
+        for name, table in self.tables.items():
+            rows = checkpoint.state.get(name)
+            if rows is None or rows.shape != table.rows.shape:
+                raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
+            table.rows[:] = rows
+
+    def _schedule(self) -> EpochSchedule:
+        """This host's part of the data; where a run goes on, what is left of it."""
+        source, hosts, rank = self.prepared.source, self.transport.hosts, self.transport.rank
+        bounds = self.prepared.bounds or chunk_bounds(source.num_positions, hosts, source.boundary)
+        schedule = EpochSchedule(
+            bounds=bounds, rank=rank, epochs=self.request.spec.run.epochs, unit=source.unit,
+            piece=piece_positions(source.unit, self.request.spec.model.cost), rounds=self.rounds,
+            parts=1 if self.request.agreement is None else self.request.agreement.agreement.steps,
+            boundary=None if self.prepared.bounds is not None else source.boundary,
+        )  # fmt: skip
+        return self._resumed(schedule, hosts)
