@@ -253,8 +253,7 @@ def _differing(one: Path, other: Path) -> int:
 
 
 def _write_clicks(target: Path) -> None:
-    from any2vec.testing.planted_clicks import PlantedClicks
-    from any2vec.testing.planted_file import write_tsv
+    from any2vec.testing.planted_clicks import PlantedClicks, write_tsv
 
     write_tsv(PlantedClicks(EXACT_EXAMPLES // 3, **EXACT_STREAM), target)
 

@@ -15,8 +15,7 @@ import any2vec
 from any2vec.data.clicks.schema import KNOWN
 from any2vec.report.run import read_run
 from any2vec.sync.options.replica_names import CLICK_SYNCS
-from any2vec.testing.planted_clicks import PlantedClicks
-from any2vec.testing.planted_file import write_tsv
+from any2vec.testing.planted_clicks import PlantedClicks, write_tsv
 from cli_runs import done, refused, run
 
 pytest.importorskip("torch", reason="models of clicks need torch")

@@ -15,7 +15,7 @@ from any2vec.errors import InputError
 from any2vec.evaluate.clicks import auc, evaluate_clicks, log_loss
 from any2vec.kernels.clicks import planted as kernels
 from any2vec.testing import PlantedClicks
-from any2vec.testing.planted_file import write_tsv
+from any2vec.testing.planted_clicks import write_tsv
 from naive.common import planted as naive
 
 SMALL = {"columns": 7, "rows": 500, "dense": 5, "multi_valued": 3, "longest": 4}

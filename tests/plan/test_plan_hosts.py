@@ -15,7 +15,7 @@ from any2vec.errors import InputError
 from any2vec.kernels.text.huffman import huffman_codes
 from any2vec.models.words.learner import SequenceLearner, block_positions
 from any2vec.models.words.source import StoredTokens
-from any2vec.plan.cost.estimate import Rates, RunShape, estimate_run
+from any2vec.plan.cost.estimate import Rates, RunShape, estimate_run, part_of_graph, part_of_text
 from any2vec.plan.cost.hosts import Costs, Pace, Spread, agree_seconds, link_seconds, plan_run, touched_bytes
 from any2vec.plan.cost.occupancy import (
     Frequencies,
@@ -26,7 +26,6 @@ from any2vec.plan.cost.occupancy import (
     of_counts,
     zipf,
 )  # fmt: skip
-from any2vec.plan.cost.part import part_of_graph, part_of_text
 from any2vec.plan.cost.volume import RoundSets, all_rows, block_sizes, round_volume
 from any2vec.plan.sharding.sharding import Striped
 from any2vec.tasks.words.sizing import reading_of

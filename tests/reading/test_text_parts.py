@@ -43,7 +43,7 @@ def zipf_lines(num_lines: int = 300, seed: int = 0) -> list[str]:
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of text for each test; that of compiled kernels stays."""
-    monkeypatch.setattr("any2vec.data.text.text.cache_root", lambda cache_dir: Path(cache_dir or tmp_path / "cache"))
+    monkeypatch.setattr("any2vec.data.io.cache.cache_root", lambda cache_dir: Path(cache_dir or tmp_path / "cache"))
     return tmp_path / "cache"
 
 

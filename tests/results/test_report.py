@@ -15,7 +15,7 @@ from PIL import Image
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.report import figures, write_report
-from any2vec.report.layout import clusters, flatten, place_labels
+from any2vec.report.figures import clusters, flatten, place_labels
 from any2vec.report.page import SIGNATURE, size_text, value_text
 
 NASTY = ["<script>alert(1)</script>", "$x^2", "日本", "a" * 200, "&amp;", "'\"", "_under_", "tab\there", "\u202e", "🙂"]

@@ -35,7 +35,7 @@ COMMANDS: dict[str, Entry] = {
     "plan": Entry("run.plan", "Memory, bytes and modelled time of a run over hosts.", _RUNS),
     "walk": Entry("run.graph", "Write random walks of a graph, to train on later.", _RUNS),
     "split": Entry("run.graph", "Cut a graph into train edges, test edges and negatives.", _RUNS),
-    "dimension": Entry("results.dimension", "How many numbers a vector should have, by the text alone.", _RUNS),
+    "dimension": Entry("results.evaluate", "How many numbers a vector should have, by the text alone.", _RUNS),
     "nearest": Entry("results.search", "The nearest neighbours of a word or node.", _RESULTS),
     "analogy": Entry("results.search", "A is to B as C is to ...?", _RESULTS),
     "score": Entry("results.score", "How likely clicks are, or the classes of nodes, by a trained model.", _RESULTS),

@@ -90,8 +90,7 @@ def plant(
 
     any2vec train deepfm clicks/train.tsv --schema clicks/train.toml --out model
     """
-    from any2vec.testing.planted_clicks import PlantedClicks
-    from any2vec.testing.planted_file import write_tsv
+    from any2vec.testing.planted_clicks import PlantedClicks, write_tsv
 
     more = examples // 5
     for name in ("train.tsv", "train.toml", "test.tsv", "test.toml"):

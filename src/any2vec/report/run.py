@@ -14,8 +14,7 @@ from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.models.clicks.keys import trained_keys
-from any2vec.report.figures import Theme, draw_curves, draw_map, draw_monitors
-from any2vec.report.layout import clusters, flatten
+from any2vec.report.figures import Theme, clusters, draw_curves, draw_map, draw_monitors, flatten
 from any2vec.report.page import SIGNATURE, Figure, render
 
 MAP_ITEMS = 400

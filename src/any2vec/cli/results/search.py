@@ -1,4 +1,4 @@
-"""`any2vec nearest` and `any2vec analogy`."""
+"""`any2vec nearest`, `any2vec analogy` and `any2vec export`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`any2vec train MODEL`."""
+"""`any2vec train MODEL` and `any2vec stream MODEL`."""
 
 from __future__ import annotations
 

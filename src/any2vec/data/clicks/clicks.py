@@ -17,9 +17,6 @@ Letters: N examples, X dense columns, F columns of categories (F1 of one value, 
 from __future__ import annotations
 
 import hashlib
-import json
-import shutil
-import uuid
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -32,13 +29,12 @@ from any2vec.data.clicks.reader import BLOCK_BYTES, BLOCK_ROWS, read_rows
 from any2vec.data.clicks.rows import ClickBatch, FoundRows, HashedRows
 from any2vec.data.clicks.schema import ClickSchema
 from any2vec.data.clicks.writer import FORMAT, VERSION, ClicksWriter, map_array
+from any2vec.data.io.cache import Cache, Sources
 from any2vec.data.io.files import expand_inputs, is_regular
-from any2vec.data.io.storage import format_of_folder, read_meta, remove_stale, storage_errors
-from any2vec.data.text.corpus import hash_file, signature_of
+from any2vec.data.io.storage import format_of_folder, read_meta, storage_errors
 from any2vec.data.text.encoding import Meter, ProgressCall, form_of
 from any2vec.data.vocab.vocabulary import Keys
-from any2vec.errors import DataError, FormatError, InputError, StorageError
-from any2vec.machine import cache_root
+from any2vec.errors import FormatError, InputError
 
 READER_VERSION = 1
 """counts up when the same bytes would give other arrays, so that caches are not trusted"""
@@ -204,27 +200,35 @@ def read_clicks(
     if wanted is None:
         raise InputError("A schema is needed to read clicks; give criteo, avazu, or a TOML file.")
     names = expand_inputs(data)
-    folder = cache_root(cache_dir) / "clicks"
-    with storage_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    remove_stale(folder)
+    cache = Cache("clicks", Clicks.open, cache_dir)
+    cache.prepare()
+
+    def encode(path: Path, meter: Meter, key: str | None, sources: Sources | None) -> str:
+        """Encode into `path`; returns the digest (of what passed, where key is None)."""
+        rows = [FoundRows() if one.ids == "vocabulary" else HashedRows(one.hash_rows) for one in wanted.columns]
+        with storage_errors(path), ClicksWriter(path, wanted) as writer:
+            blocks = read_rows(names, wanted, meter=meter, block_bytes=block_bytes, block_rows=block_rows)
+            with closing(blocks):  # type: ignore[type-var]
+                for block in blocks:
+                    writer.append(encode_block(block, wanted, rows, needs_label=True))
+            if sources is not None:
+                sources.check_unchanged()
+            digest = key or _place(cache, wanted, ["stream", meter.digest.hexdigest()]).name
+            writer.finish(rows, digest)
+        return digest
+
     if not all(is_regular(name) for name in names):
-        return _read_stream(folder, wanted, names, Meter(progress, None), block_bytes, block_rows)
-    before = [signature_of(name) for name in names]
-    hashes = [hash_file(folder, name, signature) for name, signature in zip(names, before, strict=True)]
-    key = _key(wanted, [*map(form_of, names), *hashes])
-    total = sum(int(signature[2]) for signature in before)
-    if (known := _open_cached(folder / key)) is not None:
-        if progress is not None:
-            progress(total, total)
-        return known
-    try:
-        _write(folder / key, wanted, names, Meter(progress, total), key, block_bytes, block_rows, before)
-    except StorageError:
-        if (known := _open_cached(folder / key)) is None:  # or another process was first
-            raise
-        return known
-    return Clicks.open(folder / key)
+        meter = Meter(progress, None)
+        meter.digest = hashlib.blake2b(digest_size=16)
+        return cache.get_stream(lambda unnamed: cache.folder / encode(unnamed, meter, None, None))
+    sources = Sources(names)
+
+    def make(path: Path) -> Clicks:
+        encode(path, Meter(progress, sources.num_bytes), path.name, sources)
+        return Clicks.open(path)
+
+    place = _place(cache, wanted, [*map(form_of, names), *sources.hashes(cache)])
+    return cache.get(place, make, sources.num_bytes, progress)
 
 
 def is_clicks(data: Any) -> bool:
@@ -232,58 +236,5 @@ def is_clicks(data: Any) -> bool:
     return isinstance(data, Clicks) or (isinstance(data, (str, Path)) and format_of_folder(Path(data)) == FORMAT)
 
 
-def _key(schema: ClickSchema, parts: list[str]) -> str:
-    known = json.dumps([FORMAT, VERSION, READER_VERSION, schema.to_dict(), parts])
-    return hashlib.blake2b(known.encode(), digest_size=16).hexdigest()
-
-
-def _open_cached(path: Path) -> Clicks | None:
-    """The clicks at `path`; None, and nothing is left there, when they are missing or damaged."""
-    if not path.is_dir():
-        return None
-    try:
-        return Clicks.open(path)
-    except FormatError:
-        shutil.rmtree(path, ignore_errors=True)
-        return None
-
-
-def _write(
-    path: Path,
-    schema: ClickSchema,
-    names: list[str],
-    meter: Meter,
-    digest: str | None,
-    block_bytes: int,
-    block_rows: int,
-    before: list[tuple[int, ...]] | None,
-) -> str:
-    """Encode into the folder `path`; returns the digest (of what passed, where None is given)."""
-    rows = [FoundRows() if column.ids == "vocabulary" else HashedRows(column.hash_rows) for column in schema.columns]
-    with storage_errors(path), ClicksWriter(path, schema) as writer:
-        blocks = read_rows(names, schema, meter=meter, block_bytes=block_bytes, block_rows=block_rows)
-        with closing(blocks):  # type: ignore[type-var]
-            for block in blocks:
-                writer.append(encode_block(block, schema, rows, needs_label=True))
-        if before is not None and [signature_of(name) for name in names] != before:
-            raise DataError(f"{names[0]} (or a file beside it) changed while it was read; run again.")
-        digest = digest or _key(schema, ["stream", meter.digest.hexdigest()])
-        writer.finish(rows, digest)
-    return digest
-
-
-def _read_stream(
-    folder: Path, schema: ClickSchema, names: list[str], meter: Meter, block_bytes: int, block_rows: int
-) -> Clicks:
-    """Pipes can be read only once: encode first, then see under which hash to keep the result."""
-    meter.digest = hashlib.blake2b(digest_size=16)
-    unnamed = folder / f".stream.{uuid.uuid4().hex[:12]}.tmp"
-    try:
-        path = folder / _write(unnamed, schema, names, meter, None, block_bytes, block_rows, None)
-        if (clicks := _open_cached(path)) is not None:
-            return clicks
-        with storage_errors(path):
-            unnamed.rename(path)
-        return Clicks.open(path)
-    finally:
-        shutil.rmtree(unnamed, ignore_errors=True)
+def _place(cache: Cache[Clicks], schema: ClickSchema, parts: list[str]) -> Path:
+    return cache.place(FORMAT, VERSION, READER_VERSION, schema.to_dict(), parts)

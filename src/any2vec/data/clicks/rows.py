@@ -1,4 +1,7 @@
-"""Examples of clicks as arrays: what readers give and learners take."""
+"""Examples of clicks as arrays, and how texts of one column of categories become rows.
+
+Texts of one categorical column become its rows: 0 missing, 1 rare or unseen, from 2 on values or hash buckets.
+"""
 
 from __future__ import annotations
 

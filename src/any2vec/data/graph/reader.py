@@ -14,7 +14,7 @@ from any2vec.data.graph.graph import MAX_NODES, Graph, build_graph
 from any2vec.data.io.files import display
 from any2vec.data.options import GraphOptions, ProgressCall
 from any2vec.data.vocab.found_texts import integer_keys
-from any2vec.errors import DataError, FormatError, InputError, StorageError
+from any2vec.errors import DataError, InputError, StorageError
 from any2vec.types import Stage
 
 if TYPE_CHECKING:
@@ -67,8 +67,9 @@ def read_graph(
 
 
 def _read_file(name: str, options: GraphOptions, cache_dir: Path | str | None, progress: ProgressCall | None) -> Graph:
+    from any2vec.data.graph.graph import FORMAT, VERSION, Graph
+    from any2vec.data.io.cache import Cache
     from any2vec.data.io.files import STDIN, content_hash, expand_inputs, is_regular
-    from any2vec.machine import cache_root
 
     names = expand_inputs(name)
     if len(names) != 1:
@@ -76,40 +77,16 @@ def _read_file(name: str, options: GraphOptions, cache_dir: Path | str | None, p
     name = names[0]
     if name == STDIN or not is_regular(name):
         return _parse(name, options, progress)
-    folder = cache_root(cache_dir) / "graphs" / _key(options, _form(name), content_hash(name))
-    if (known := _open_cached(folder)) is not None:
-        if progress is not None:
-            size = Path(name).stat().st_size
-            progress(size, size)
-        return known
-    graph = _parse(name, options, progress)
-    with suppress(StorageError):  # a full or read-only cache costs time, not the result
-        graph.save(folder)
-    return graph
+    cache = Cache("graphs", Graph.open, cache_dir)
+    path = cache.place(FORMAT, VERSION, READER_VERSION, asdict(options), _form(name), content_hash(name))
 
+    def make(path: Path) -> Graph:
+        graph = _parse(name, options, progress)
+        with suppress(StorageError):  # a full or read-only cache costs time, not the result
+            graph.save(path)
+        return graph
 
-def _key(options: GraphOptions, form: str, content: str) -> str:
-    import hashlib
-    import json
-
-    from any2vec.data.graph.graph import FORMAT, VERSION
-
-    known = json.dumps([FORMAT, VERSION, READER_VERSION, asdict(options), form, content])
-    return hashlib.blake2b(known.encode(), digest_size=16).hexdigest()
-
-
-def _open_cached(folder: Path) -> Graph | None:
-    import shutil
-
-    from any2vec.data.graph.graph import Graph
-
-    if not folder.is_dir():
-        return None
-    try:
-        return Graph.open(folder)
-    except FormatError:
-        shutil.rmtree(folder, ignore_errors=True)
-        return None
+    return cache.get(path, make, Path(name).stat().st_size, progress)
 
 
 def _form(name: str) -> str:
@@ -136,8 +113,6 @@ def _parse(name: str, options: GraphOptions, progress: ProgressCall | None) -> G
 
     text = read_text(name, progress)
     if form == "mtx" or text[:14].tobytes() == b"%%MatrixMarket":
-        from any2vec.data.graph.reader import read_matrix_market
-
         return read_matrix_market(text, name, options)
     return read_edge_list(text, name, options)
 
@@ -145,7 +120,6 @@ def _parse(name: str, options: GraphOptions, progress: ProgressCall | None) -> G
 def open_graph(data: Any, options: GraphOptions | None, cache_dir: Path | None, stage: Stage | None) -> Graph:
     """The graph that `data` is or names."""
     from any2vec.data.graph.graph import Graph, is_graph
-    from any2vec.data.graph.reader import read_graph
 
     opened = data if isinstance(data, Graph) else None
     if isinstance(data, list) and len(data) == 1 and isinstance(data[0], str | Path):

@@ -1,4 +1,7 @@
-"""What a text holds, without writing it: the vocabulary, the sizes, and the first tokens as a sample."""
+"""Pieces of text, or arrays of integers, become tokens in a `CorpusWriter`, ranked by count at the end.
+
+Or it is only counted: the vocabulary, the sizes, and the first tokens as a sample.
+"""
 
 from __future__ import annotations
 

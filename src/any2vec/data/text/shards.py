@@ -8,12 +8,13 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from any2vec.data.io.cache import Cache, Sources, signature_of
 from any2vec.data.io.files import STDIN, is_regular, packing_of, read_blocks, read_head
 from any2vec.data.options import TextOptions
-from any2vec.data.text.corpus import Corpus, CorpusWriter, cache_key, hash_file, open_cached, signature_of
+from any2vec.data.text.corpus import Corpus, CorpusWriter
 from any2vec.data.text.encoding import Encoding, Meter, ProgressCall, form_of
-from any2vec.data.text.text import corpora_folder, file_names
-from any2vec.errors import DataError, InputError, StorageError
+from any2vec.data.text.text import corpora, file_names, place_of
+from any2vec.errors import DataError, InputError
 
 
 class Span(NamedTuple):
@@ -137,32 +138,26 @@ def encode_part(
     """
     if not spans:
         return None
-    folder = corpora_folder(cache_dir)
-    before = [signature_of(span.name) for span in spans]
-    read = [_identity(folder, span, signature) for span, signature in zip(spans, before, strict=True)]
-    path = folder / cache_key(options, ["part", *read])
+    cache = corpora(cache_dir)
+    cache.prepare()
+    sources = Sources([span.name for span in spans])
     total = sum(span.stop - span.start for span in spans)
-    if (corpus := open_cached(path)) is not None:
-        if progress is not None:
-            progress(total, total)
-        return corpus
-    try:
+
+    def make(path: Path) -> Corpus | None:
         with CorpusWriter(path) as writer:
             encoding = Encoding(writer, options, Meter(progress, total))
             bad_bytes = [encoding.add_span(span.name, span.start, span.stop) for span in spans if span.is_cut]
             if not bad_bytes:
-                encoding.add_files([span.name for span in spans])
-            if [signature_of(span.name) for span in spans] != before:
-                raise DataError(f"{spans[0].name} (or a file beside it) changed while it was read; run again.")
+                encoding.add_files(sources.names)
+            sources.check_unchanged()
             return encoding.finish(bad_by_span=bad_bytes) if encoding.num_types else None
-    except StorageError:
-        if (corpus := open_cached(path)) is not None:  # another process was first
-            return corpus
-        raise
+
+    read = [_identity(cache, span, signature) for span, signature in zip(spans, sources.signatures, strict=True)]
+    return cache.get(place_of(cache, options, ["part", *read]), make, total, progress)  # type: ignore[arg-type]
 
 
-def _identity(folder: Path, span: Span, signature: tuple[int, ...]) -> str:
+def _identity(cache: Cache[Corpus], span: Span, signature: tuple[int, ...]) -> str:
     """What a span is, for the name of its corpus: its form, its place and a hash of its bytes."""
     if not span.is_cut:
-        return f"{form_of(span.name)} {hash_file(folder, span.name, signature)}"
-    return f"text {span.start} {span.stop} {hash_file(folder, span.name, signature, span.start, span.stop)}"
+        return f"{form_of(span.name)} {cache.hash_file(span.name, signature)}"
+    return f"text {span.start} {span.stop} {cache.hash_file(span.name, signature, span.start, span.stop)}"

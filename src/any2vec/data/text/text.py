@@ -7,25 +7,24 @@ encoding by a compiled kernel; then the ids on disk are renamed by rank. Memory 
 from __future__ import annotations
 
 import hashlib
-import shutil
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from any2vec.data.io.cache import Cache, Sources
 from any2vec.data.io.files import STDIN, expand_inputs, is_regular
-from any2vec.data.io.storage import remove_stale, storage_errors
 from any2vec.data.options import TextOptions
-from any2vec.data.text.corpus import Corpus, CorpusWriter, cache_key, hash_file, is_corpus, open_cached, signature_of
+from any2vec.data.text.corpus import FORMAT, VERSION, Corpus, CorpusWriter, is_corpus
 from any2vec.data.text.encoder import SAMPLE_TOKENS, CountingWriter, TextCounts
 from any2vec.data.text.encoding import Encoding, Meter, ProgressCall, form_of
-from any2vec.errors import DataError, StorageError
-from any2vec.machine import cache_root
 
 __all__ = ["TextOptions", "count_text", "encode_text"]
+READER_VERSION = 1
+"""counts up when the same bytes would give another corpus, so that caches are not trusted"""
 
 
 def encode_text(
@@ -53,13 +52,14 @@ def encode_text(
         return source
     if isinstance(source, (str, Path)) and is_corpus(source):
         return Corpus.open(source)
-    folder = corpora_folder(cache_dir)
+    cache = corpora(cache_dir)
+    cache.prepare()
     names = file_names(source)
     if names is None:
-        return _encode_stream(folder, options, Meter(progress, None), lambda encoding: encoding.add_memory(source))
+        return _encode_stream(cache, options, Meter(progress, None), lambda encoding: encoding.add_memory(source))
     if all(is_regular(name) for name in names):
-        return _encode_files(folder, options, names, progress)
-    return _encode_stream(folder, options, Meter(progress, None), lambda encoding: encoding.add_files(names))
+        return _encode_files(cache, options, names, progress)
+    return _encode_stream(cache, options, Meter(progress, None), lambda encoding: encoding.add_files(names))
 
 
 def count_text(
@@ -78,10 +78,9 @@ def count_text(
         source = Corpus.open(source)
     names = None if isinstance(source, Corpus) else file_names(source)
     corpus = source if isinstance(source, Corpus) else None
-    folder = cache_root(cache_dir) / "corpora"
-    if names and folder.is_dir() and all(is_regular(name) for name in names):
-        hashes = [hash_file(folder, name, signature_of(name)) for name in names]
-        corpus = open_cached(folder / cache_key(options, [*map(form_of, names), *hashes]))
+    cache = corpora(cache_dir)
+    if names and cache.folder.is_dir() and all(is_regular(name) for name in names):
+        corpus = cache.find(place_of(cache, options, [*map(form_of, names), *Sources(names).hashes(cache)]))
     if corpus is not None:
         sample = np.asarray(corpus.tokens[:SAMPLE_TOKENS])
         return TextCounts(vocabulary=corpus.vocabulary, num_slots=len(corpus.tokens), source_bytes=0, sample=sample)
@@ -98,17 +97,14 @@ def count_text(
     return encoding.finish()
 
 
-def corpora_folder(cache_dir: Path | str | None) -> Path:
-    """Where the cache keeps corpora; made, and rid of what killed processes left.
+def corpora(cache_dir: Path | str | None) -> Cache[Corpus]:
+    """The cache of encoded text."""
+    return Cache("corpora", Corpus.open, cache_dir)
 
-    Raises:
-        StorageError: it cannot be made.
-    """
-    folder = cache_root(cache_dir) / "corpora"
-    with storage_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    remove_stale(folder)
-    return folder
+
+def place_of(cache: Cache[Corpus], options: TextOptions, parts: list[str]) -> Path:
+    """Where a corpus lies; parts say what was read."""
+    return cache.place(FORMAT, VERSION, READER_VERSION, asdict(options), parts)
 
 
 def file_names(source: Any) -> list[str] | None:
@@ -129,46 +125,32 @@ def _exists(name: str) -> bool:
     return False
 
 
-def _encode_files(folder: Path, options: TextOptions, names: list[str], progress: ProgressCall | None) -> Corpus:
+def _encode_files(
+    cache: Cache[Corpus], options: TextOptions, names: list[str], progress: ProgressCall | None
+) -> Corpus:
     """Regular files: their hash is known before they are encoded."""
-    before = [signature_of(name) for name in names]
-    total = sum(int(signature[2]) for signature in before)
-    hashes = [hash_file(folder, name, signature) for name, signature in zip(names, before, strict=True)]
-    forms = [form_of(name) for name in names]
-    path = folder / cache_key(options, [*forms, *hashes])
-    if (corpus := open_cached(path)) is not None:
-        if progress is not None:
-            progress(total, total)
-        return corpus
-    meter = Meter(progress, total)
-    try:
+    sources = Sources(names)
+
+    def make(path: Path) -> Corpus:
         with CorpusWriter(path) as writer:
-            encoding = Encoding(writer, options, meter)
+            encoding = Encoding(writer, options, Meter(progress, sources.num_bytes))
             encoding.add_files(names)
-            if [signature_of(name) for name in names] != before:
-                raise DataError(f"{names[0]} (or a file beside it) changed while it was read; run again.")
+            sources.check_unchanged()
             return encoding.finish()
-    except StorageError:
-        if (corpus := open_cached(path)) is not None:  # another process was first
-            return corpus
-        raise
+
+    path = place_of(cache, options, [*map(form_of, names), *sources.hashes(cache)])
+    return cache.get(path, make, sources.num_bytes, progress)
 
 
-def _encode_stream(folder: Path, options: TextOptions, meter: Meter, add: Callable[[Encoding], None]) -> Corpus:
+def _encode_stream(cache: Cache[Corpus], options: TextOptions, meter: Meter, add: Callable[[Encoding], None]) -> Corpus:
     """Pipes and memory can be read only once: encode first, then see under which hash to keep the result."""
     meter.digest = hashlib.blake2b(digest_size=16)
-    unnamed = folder / f".stream.{uuid.uuid4().hex[:12]}.tmp"
-    try:
-        with CorpusWriter(unnamed) as writer:
+
+    def make(path: Path) -> Path:
+        with CorpusWriter(path) as writer:
             encoding = Encoding(writer, options, meter)
             add(encoding)
             encoding.finish()
-        path = folder / cache_key(options, [encoding.form, meter.digest.hexdigest()])
-        corpus = open_cached(path)
-        if corpus is None:
-            with storage_errors(path):
-                unnamed.rename(path)
-            corpus = Corpus.open(path)
-        return corpus
-    finally:
-        shutil.rmtree(unnamed, ignore_errors=True)
+        return place_of(cache, options, [encoding.form, meter.digest.hexdigest()])
+
+    return cache.get_stream(make)

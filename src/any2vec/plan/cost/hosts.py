@@ -21,9 +21,8 @@ from any2vec.checks import check_choice, check_number, check_whole
 from any2vec.cluster.link import LinkModel
 from any2vec.errors import InputError
 from any2vec.plan.choices import BITS, MOST_PLANNED, SCHEMES
-from any2vec.plan.cost.estimate import TOKEN_BYTES, Rates, RunEstimate, RunShape, estimate_run
+from any2vec.plan.cost.estimate import TEXT, TOKEN_BYTES, HostPart, Rates, RunEstimate, RunShape, estimate_run
 from any2vec.plan.cost.occupancy import Frequencies, Reading, expected_sets
-from any2vec.plan.cost.part import TEXT, HostPart
 from any2vec.plan.cost.size import TORCH_BYTES
 from any2vec.plan.cost.volume import TABLES, RoundSets, Volume, block_sizes, report_bytes, round_volume
 

@@ -1,4 +1,12 @@
-"""How late a cached row may be: within a bound, and by less while the row is young. Pure.
+"""When each row is used next: tables over a window of steps that slides along a stream of batches.
+
+Whoever knows the batches that come can say which rows a step is the last to use (Bagpipe's time to live, Belady's
+choice, the changesets of Ginex). A use is one row in one step; uses are numbered in their order, over all steps.
+Memory is O(uses of the window), whatever the table's size.
+
+Legend: G distinct rows of a step, K uses of a call, H places of the map.
+
+How late a cached row may be: within a bound, and by less while the row is young. Pure.
 
 A row that has been changed a few times is still far from where it goes: changes that others made without it count for
 much. Exchanging such rows earlier costs few bytes, for few of a row's changes are its first ones (docs/log.md).

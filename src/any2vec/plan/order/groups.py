@@ -1,9 +1,17 @@
-"""Which two groups of partitions each host holds round by round, so that every two groups meet once.
+"""Groups round by round: of partitions that hosts hold (tournament), of hosts that average (DS-Sync).
+
+Tournament: Which two groups of partitions each host holds round by round, so that every two groups meet once.
 
 There are twice as many groups as hosts, and every round pairs all of them: the circle method of round-robin
 tournaments. The pairs of two successive rounds form cycles; going round a cycle, each host keeps one of its groups and
 takes one from a neighbour. So in every round but the first each host gets exactly one group, which no schedule with two
 groups a host can better: a group that comes brings two groups together that had not met, and H (2 H - 1) pairs must.
+
+Who averages with whom: the groups of DS-Sync round by round, agreed beforehand, so that nobody has to be asked.
+
+Source: Divide-and-Shuffle Synchronization (arXiv 2007.03298). With groups of s drawn at random from N hosts, the
+variance between the hosts shrinks by (N - s) / (s (N - 1)) in a round, on average; the butterfly makes all N = s^k
+hosts equal in k rounds, the topology's two schedules make sites of equally many hosts equal in two.
 """
 
 from __future__ import annotations

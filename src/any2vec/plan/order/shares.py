@@ -1,4 +1,27 @@
-"""Which part of the data each host trains: contiguous chunks that end where sentences or walks do."""
+"""Which part of the data each host trains: contiguous chunks that end where sentences or walks do.
+
+What a negative counts where negatives come only from those partitions that are in memory.
+
+With all rows in memory each of the n questions whose given row is u (of skip-gram: pairs whose input it is) has k
+negatives of the noise P: row v is expected n k P(v) times. With some partitions there, v can only come while its
+partition is: always, where that is u's own, in few states else. So negatives are weighted: let N(i) be the questions of
+an epoch whose given row is of partition i, and A(i, q) those of them that are trained while q is there. A negative of q
+counts, to such a question,
+
+    w(i, q) = N(i) / A(i, q)
+
+where all rows that are there are negatives, each once; and P(there) times as much where k are drawn of the noise
+restricted to what is there, P made 1 again over it. Over the epoch each row v of q is then expected
+
+    sum over states of N(i, state) k P(v) / P(there) P(there) w(i, q) = k P(v) N(i) / A(i, q) A(i, q) = N(i) k P(v)
+
+times, as in memory, for each partition of given rows exactly; all weights are 1 where all partitions are there.
+
+Source: ours; the restricted noise itself is what PyTorch-BigGraph (Lerer et al., MLSys 2019, section 3.1) and Marius
+(Mohoney et al., OSDI 2021, section 5.1) draw from, unweighted.
+
+Legend: P partitions, H those that are there.
+"""
 
 from __future__ import annotations
 

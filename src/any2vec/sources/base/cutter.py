@@ -1,4 +1,4 @@
-"""Bytes as they come, in pieces of any size, become batches of whole lines; memory is bounded whatever comes.
+"""Lines of a source: batches of them, counters, and how bytes in pieces of any size become whole lines.
 
 Legend: N lines, B bytes.
 """

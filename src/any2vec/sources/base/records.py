@@ -1,6 +1,8 @@
-"""Lines as a source gives them: some at a time, each with an id, and where the source goes on behind them.
+"""Texts with ids of their own (JSON objects, messages, entries of a feed) become batches of lines.
 
-Legend: N lines, B bytes.
+What comes again within a window is left out.
+
+Legend: N lines.
 """
 
 from __future__ import annotations

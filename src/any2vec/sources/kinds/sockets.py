@@ -1,6 +1,11 @@
-"""Standard input and named pipes: read once, as fast as they come.
+"""Standard input and named pipes, TCP and Unix sockets: lines that are read once, as fast as they come.
 
 Delivery is at most once, but where standard input is a file (`< FILE`): then a position can be found again.
+
+TCP and Unix sockets: a server that sends lines.
+
+Delivery is at most once: what a server sent is gone when the job is. With `?resume=1` it is exactly once: behind each
+connection the client says `RESUME OFFSET` and a line feed, and the server goes on at that byte of its stream.
 """
 
 from __future__ import annotations

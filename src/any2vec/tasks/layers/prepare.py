@@ -6,7 +6,7 @@ Legend: N nodes, D features, T training nodes, X columns of the augmented featur
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +15,13 @@ from zipfile import BadZipFile
 import numpy as np
 from scipy import sparse
 
-from any2vec.data.graph.augment import Features, augment, normalised_adjacency
+from any2vec.data.graph.augment import Features, augment, multiply, normalised_adjacency
 from any2vec.data.graph.reader import open_graph
 from any2vec.data.io.files import fingerprint
 from any2vec.data.options import NodeOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, FormatError, InputError
+from any2vec.evaluate.graph.logistic import PENALTIES, linear_models
 from any2vec.evaluate.graph.nodes import read_labels
 from any2vec.evaluate.reading import read_lines
 from any2vec.models.layers.classifier import NodeClassifier, psi_of, row_sums_to_one
@@ -260,3 +261,56 @@ def answer_nodes(
     opened = open_graph(data, graph, None, None)
     keys, found = read_features(features)
     return keys, *classifier.answer(adjacency_of(opened, {key: row for row, key in enumerate(keys)}), found)
+
+
+def stored_options(options: NodeOptions, folder: Path) -> NodeOptions:
+    """The options, all that is in memory in files of a folder."""
+    found: dict[str, Any] = {}
+    if options.features is not None and not isinstance(options.features, str | Path):
+        found["features"] = _store_features(options.features, folder)
+    if options.labels is not None and not isinstance(options.labels, str | Path):
+        labels = enumerate(np.asarray(options.labels).tolist())
+        lines = [f"{_name(options.features, row)}\t{label}\n" for row, label in labels if label >= 0]
+        found["labels"] = _store_lines(folder / "labels.tsv", lines)
+    if isinstance(options.split, dict):
+        lines = [f"{_name(options.features, row)}\t{part}\n" for part, rows in options.split.items() for row in rows]
+        found["split"] = _store_lines(folder / "split.tsv", lines)
+    return replace(options, **found)
+
+
+def _name(features: Any, row: int) -> str:
+    return str(features.keys[row]) if isinstance(features, Embeddings) else str(row)
+
+
+def _store_features(features: Any, folder: Path) -> Path:
+    if isinstance(features, Embeddings):
+        features.save(folder / "features")
+        return folder / "features"
+    if sparse.issparse(features):
+        sparse.save_npz(folder / "features.npz", sparse.csr_array(features))
+        return folder / "features.npz"
+    np.save(folder / "features.npy", np.asarray(features))
+    return folder / "features.npy"
+
+
+def _store_lines(path: Path, lines: Sequence[str]) -> Path:
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def probe_accuracies(prepared: PreparedNodes) -> dict[str, float | None]:
+    """Accuracies of each part of the split, of the penalty that is best on the validation nodes (without any: C = 1).
+
+    Among equally good ones the strongest. Memory O(N P C).
+    """
+    x_TX, scale = prepared.scaled
+    model = prepared.model
+    w_XPC, b_PC = linear_models(x_TX, prepared.label_N[prepared.rows["train"]], len(prepared.classes))
+    features = row_sums_to_one(prepared.features) if model.normalise == "row" else prepared.features
+    psi = psi_of(model, prepared.options.psi)
+    w_XO = w_XPC.reshape(len(w_XPC), -1) * np.float32(scale)
+    score_NPC = multiply(prepared.adjacency, features, psi, w_XO).reshape(-1, *b_PC.shape) + b_PC
+    found = [prepared.accuracies(score_NPC[:, place].argmax(axis=1)) for place in range(len(PENALTIES))]
+    if not len(prepared.rows["val"]):
+        return found[PENALTIES.index(1.0)]
+    return max(found, key=lambda accuracies: accuracies["val_accuracy"] or 0.0)

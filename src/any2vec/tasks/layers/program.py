@@ -20,8 +20,7 @@ from any2vec.models.layers.ga_mlp import CLASSIFIER, GAMLP, stage_ends
 from any2vec.models.layers.network_learner import NetworkLearner, check_finite
 from any2vec.models.layers.weights import Course, Weights
 from any2vec.plan.order.epochs import EpochSchedule
-from any2vec.tasks.layers.prepare import PreparedNodes
-from any2vec.tasks.layers.probe import probe_accuracies
+from any2vec.tasks.layers.prepare import PreparedNodes, probe_accuracies
 from any2vec.train.checkpoint import FILE
 from any2vec.train.in_memory.program import InMemoryProgram
 from any2vec.train.progress import Recorder

@@ -99,7 +99,7 @@ class Layers(Task):
 
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
         from any2vec.data.graph.reader import open_graph
-        from any2vec.tasks.layers.files import stored_options
+        from any2vec.tasks.layers.prepare import stored_options
 
         reading = dict(spec.reading)
         if "nodes" in reading:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from any2vec import machine
 from any2vec.errors import InputError
+from any2vec.plan.cost.estimate import TEXT, HostPart, part_of_graph, part_of_text
 from any2vec.plan.cost.hosts import Costs, Pace, RunPlan, Spread, check_pace, plan_run, touched_bytes
-from any2vec.plan.cost.part import TEXT, HostPart, part_of_graph, part_of_text
 from any2vec.plan.cost.size import Forecast
 from any2vec.sync.options.names import MERGES
 from any2vec.sync.options.rounds import RoundAgreement
