@@ -76,7 +76,7 @@ class Sizes:
 
     def measured(self, batches: int) -> list[Any]:
         """The columns, as a run measures them on so many batches."""
-        from any2vec.plan.cost.lookups import measure_columns
+        from any2vec.plan.cost.columns import measure_columns
 
         rng = np.random.default_rng(1)
         names = [f"C{number + 1}" for number in range(COLUMNS)]
@@ -84,7 +84,7 @@ class Sizes:
 
     def balance(self, placement: Any, batches: int) -> float:
         """Largest over mean of what servers read and change, counted on batches of another seed."""
-        rng, bounds = np.random.default_rng(2), np.array(placement.bounds(SERVERS))
+        rng, bounds = np.random.default_rng(2), np.array(placement.on_ranks(SERVERS))
         is_pooled_F = np.array([column.is_pooled for column in placement.columns])
         load_M = np.zeros(SERVERS)
         for _ in range(batches):

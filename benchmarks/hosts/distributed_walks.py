@@ -42,13 +42,14 @@ def _travel(graph: Any, options: Any, method: str) -> tuple[bool, Any, float]:
     """(whether the walks are those of one host, what they cost, seconds of the travelling)."""
     from any2vec.cluster.threads import run_logical
     from any2vec.plan.sharding.graph import report_partition
-    from any2vec.sampling.parts import Owners, split_graph
+    from any2vec.plan.sharding.nodes import NodeSharding
+    from any2vec.sampling.parts import split_graph
     from any2vec.sampling.travel import TravellingWalker
     from any2vec.sampling.travelled import share_of, summary
     from any2vec.sampling.walks import Walker
 
-    owners = Owners.make(graph.csr, HOSTS, method)
-    parts = split_graph(graph, owners)
+    sharding = NodeSharding.make(graph.csr, HOSTS, method)
+    parts = split_graph(graph, sharding)
 
     def host(transport: Any) -> tuple[np.ndarray, TravellingWalker]:
         walker = TravellingWalker(parts[transport.rank], transport, options, SEED)
@@ -60,7 +61,7 @@ def _travel(graph: Any, options: Any, method: str) -> tuple[bool, Any, float]:
     alone = Walker(graph.csr, options, SEED, is_directed=graph.is_directed)
     whole = np.empty(alone.num_walks * alone.stride, np.int32)
     alone.sample(0, alone.num_walks, 0, whole)
-    part_N = owners.find(np.arange(owners.num_nodes))
+    part_N = sharding.owner(np.arange(sharding.num_rows))
     report = report_partition(graph.csr, part_N, HOSTS, is_directed=graph.is_directed)
     cost = summary([walker for _, walker in found], report, int((whole >= 0).sum()))
     return bool(np.array_equal(np.concatenate([walks for walks, _ in found]), whole)), cost, seconds

@@ -47,12 +47,11 @@ class Setting:
 def inspect_round(setting: Setting, parts: list[tuple[int, int]]) -> Inspected:
     """The rows that each host reads where host h works on the tokens [start, stop) = parts[h]."""
     from any2vec.plan.cost.volume import RoundSets
-    from any2vec.plan.sharding.graph import contiguous_bounds
-    from any2vec.plan.sharding.striped import Deal
+    from any2vec.plan.sharding.sharding import Striped, contiguous_bounds
 
     learner = _learner(setting)
     cuts, hosts = contiguous_bounds(len(setting.counts), len(parts))[:-1], len(parts)
-    order = Deal(len(setting.counts), hosts).rows(np.arange(len(setting.counts)))
+    order = Striped(len(setting.counts), hosts).rows(np.arange(len(setting.counts)))
     label, word = np.zeros((2, hosts, hosts), np.int64), np.zeros((1, hosts, hosts), np.int64)
     any_host = np.zeros((2, len(setting.counts)), bool)
     seconds = 0.0

@@ -87,7 +87,7 @@ def test_a_run_that_has_diverged_says_so(here: Path) -> None:
 
 def test_a_model_that_has_learned_too_little_has_not_diverged() -> None:
     """One that says 0.5 where clicks are rare is worse than their share, too."""
-    from any2vec.tasks.clicks.host import _doubt
+    from any2vec.tasks.clicks.program import _doubt
 
     assert "learned too little" in _doubt(0.7, 12.5) and "entropy 12.5)" in _doubt(0.7, 12.5)
     assert "entropy 1.85e34)" in _doubt(1e34, 1.85e34) and _doubt(0.7, 1.2) == ""
@@ -219,7 +219,7 @@ OPTIONS: list[tuple[list[str], str]] = [
     ([*TRAIN, "--cache", "het:9"], "--cache (cache = 'het:9') is for several hosts"),
     ([*TRAIN, *HOSTS, "--sync", "shadow"], "sync of a click model must be one of none, shadow-easgd, shadow-ma"),
     ([*TRAIN, *HOSTS, "--sync", "elastic"], "sync of a click model must be one of none, shadow-easgd, shadow-ma"),
-    ([*TRAIN, *HOSTS, "--cache", "het"], "cache must be none, het:BOUND[:static|lru|lfu|lfu-promoted|tinylfu] or b"),
+    ([*TRAIN, *HOSTS, "--cache", "het"], "cache must be none, het:BOUND[:static|lru|lfu|lfu-promoted|tinylfu|fifo|"),
     ([*TRAIN, *HOSTS, "--cache", "het:5", "--sync", "m-of-n"], "use cache none"),
     ([*TRAIN, *HOSTS, "--sync", "m-of-n:3"], "takes 3 gradients a step, of 2 trainers; ask for fewer"),
     ([*TRAIN, "--hosts", "2", "--sync", "m-of-n:3"], "Error: sync m-of-n:3 takes 3 gradients a step, of 2 trainers"),

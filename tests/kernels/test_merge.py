@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.kernels.rows.merge import changed_rows
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.crew import Crew
 from any2vec.sync.options.rules import rule_class, rule_names
 from any2vec.sync.rules.block import Block, Rules

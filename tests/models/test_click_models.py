@@ -9,7 +9,7 @@ import pytest
 
 import any2vec
 import needs_torch
-from any2vec.data.clicks.batch import ClickBatch
+from any2vec.data.clicks.rows import ClickBatch
 from any2vec.errors import InputError
 from any2vec.kernels.clicks.pair_dots import pair_dots, pair_dots_back
 from any2vec.models.clicks.config import ClickModel, layer_sizes
@@ -18,9 +18,9 @@ from any2vec.models.clicks.nets import PairDots, make_net, single_thread, start_
 from any2vec.models.clicks.worker import ClickWorker, foretell
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.sync.base.dense import NoAgreement
-from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
+from any2vec.tables.row_table import MemoryRows
 from any2vec.tasks.clicks.rows import fresh_rows, row_optimiser
 from any2vec.types import LEFT_OUT
 from naive.models import clicks as naive
@@ -76,7 +76,7 @@ class Trained:
         table = self.table if place is None else self.table[np.argsort(place(np.arange(OFFSET_F[-1])))]
         self.placed = np.ascontiguousarray(table)
         self.replica = Replica(self.value, model.optimiser, model.dense_rate)
-        access = LocalRows(self.placed, row_optimiser(model))
+        access = MemoryRows(self.placed, row_optimiser(model))
         means = np.array(MEANS)
         self.worker = ClickWorker(0, self.net, self.value, access, NoAgreement(self.replica), means, scale, place)
         dense = {name: parameter.detach().numpy().copy() for name, parameter in self.net.named_parameters()}
@@ -165,7 +165,7 @@ def test_what_is_foretold_is_the_plain_twins(name: str, num_dense: int) -> None:
     trained = Trained(model_of(name), num_dense)
     labels, numbers, bags = examples(9, num_dense, 7)
     batch = batch_of(labels, numbers, bags)
-    sums = LocalRows(trained.placed, row_optimiser(trained.model)).pooled(BatchRows.of(batch.id_M, batch.start_P), 0)
+    sums = MemoryRows(trained.placed, row_optimiser(trained.model)).pool(BatchRows.of(batch.id_M, batch.start_P), 0)
     found = foretell(trained.net, batch, sums, np.array(MEANS))
     expected = torch.sigmoid(trained.twin.logits(numbers, bags)).detach().numpy()
     assert found.dtype == np.float64 and np.ptp(expected) > 0.01

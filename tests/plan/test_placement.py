@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.errors import InputError
-from any2vec.plan.cost.lookups import measure_columns
+from any2vec.plan.cost.columns import measure_columns
 from any2vec.plan.sharding.columns import Column, Placement
 from any2vec.plan.sharding.placing import place_columns
 
@@ -59,8 +59,8 @@ def test_every_row_is_in_one_place(columns: list[Column], servers: int, toleranc
     placement = place_columns(columns, servers, ROW_BYTES, tolerance=tolerance)
     rows = np.arange(sum(column.rows for column in columns))
     placed = placement.place(rows)
-    assert np.array_equal(np.sort(placed), rows) and np.array_equal(placement.unplace(placed), rows)
-    bounds = placement.bounds(servers + 3, 2)
+    assert np.array_equal(np.sort(placed), rows) and np.array_equal(placement.rows(placed), rows)
+    bounds = placement.on_ranks(servers + 3, 2)
     assert len(bounds) == servers + 4 and bounds[0] == bounds[2] == 0 and bounds[-1] == bounds[-2] == len(rows)
     for shard in placement.shards:
         low, high = bounds[2 + shard.server], bounds[3 + shard.server]
@@ -180,7 +180,7 @@ def test_other_arguments_are_checked() -> None:
         place_columns([Column(name="c", rows=4)], 0, ROW_BYTES)
     placement = place_columns([Column(name="c", rows=4)], 2, ROW_BYTES)
     with pytest.raises(InputError, match="hosts must be a whole number from 3"):
-        placement.bounds(2, 1)
+        placement.on_ranks(2, 1)
 
 
 def test_a_placement_as_json_says_who_holds_what() -> None:

@@ -14,8 +14,8 @@ from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.errors import InputError
 from any2vec.plan.cost.clicks import KINDS, ClickShape, ClickSpread, Traffic, click_plan
+from any2vec.plan.cost.columns import measure_columns
 from any2vec.plan.cost.hosts import Costs
-from any2vec.plan.cost.lookups import measure_columns
 from any2vec.plan.sharding.columns import Column
 from any2vec.plan.sharding.placing import place_columns
 from any2vec.tables.batch_rows import BatchRows
@@ -44,7 +44,7 @@ SHAPE = ClickShape(columns=COLUMNS, width=WIDTH, dense_parameters=1000, batch_si
 def counted(servers: int, tolerance: float) -> dict[str, int]:
     """Bytes by kind of one step of one trainer, both ways, without those of leaving."""
     placement = place_columns(COLUMNS, servers, SHAPE.row_bytes, tolerance=tolerance)
-    bounds = placement.bounds(1 + servers, 1)
+    bounds = placement.on_ranks(1 + servers, 1)
 
     def host(transport: Transport) -> dict[str, int]:
         size = bounds[transport.rank + 1] - bounds[transport.rank]
@@ -54,8 +54,8 @@ def counted(servers: int, tolerance: float) -> dict[str, int]:
         found: dict[str, int] = {}
         if transport.rank == 0:
             access, rows = RemoteRows(client, placement, WIDTH), BatchRows.of(*batch())
-            access.pooled(rows, 0)
-            access.push(rows, 0, np.zeros((4 * BATCH, WIDTH), np.float32))
+            access.pool(rows, 0)
+            access.apply_pooled(rows, np.zeros((4 * BATCH, WIDTH), np.float32), 0)
             access.flush()
             counters = transport.counters
             for (kind, _, verb), size in [*counters.sent.items(), *counters.received.items()]:

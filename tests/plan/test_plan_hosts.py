@@ -28,8 +28,8 @@ from any2vec.plan.cost.occupancy import (
 )  # fmt: skip
 from any2vec.plan.cost.part import part_of_graph, part_of_text
 from any2vec.plan.cost.volume import RoundSets, all_rows, block_sizes, round_volume
-from any2vec.plan.sharding.striped import Deal
-from any2vec.tasks.words.foresight import reading_of
+from any2vec.plan.sharding.sharding import Striped
+from any2vec.tasks.words.sizing import reading_of
 
 SHAPE = RunShape(rows=400_000, dim=200, items=665_000_000, epochs=16, threads=48, tokens=700_000_000)
 RATES = Rates(items_per_s=20e6, read_bytes_per_s=100e6)
@@ -101,7 +101,7 @@ def test_expected_rows_are_those_that_inspection_finds(model: Any) -> None:
         start = len(tokens) * host // hosts
         mine = dict(zip(("input", "output"), marks[host], strict=True))
         learner.inspect(0, start, start + len(tokens) // (hosts * rounds), mine)
-    marks = marks[..., Deal(3000, hosts).rows(np.arange(3000))]
+    marks = marks[..., Striped(3000, hosts).rows(np.arange(3000))]
     found, reading = of_counts(counts), reading_of(model, block, rate)
     cuts = np.cumsum(block_sizes(3000, hosts)) - block_sizes(3000, hosts)
     labels = expected_sets(found, reading, hosts, rounds, "pull-opt")
@@ -134,7 +134,7 @@ def test_inner_nodes_are_used_as_often_as_their_leaves() -> None:
     found = expected_sets(
         of_counts(counts), Reading(subsample=0.0, draws=0.0, is_hierarchical=True), 4, 250, "pull-opt"
     )
-    truth = np.add.reduceat(-np.expm1(-share * Deal(400, 4).flags(uses)), [0, 100, 200, 300])
+    truth = np.add.reduceat(-np.expm1(-share * Striped(400, 4).by_place(uses)), [0, 100, 200, 300])
     assert found.tracked[1, 0] == pytest.approx(truth, abs=1.5)
     assert found.tracked[1].sum() == pytest.approx(truth.sum(), abs=2)
 
@@ -265,7 +265,8 @@ def test_several_hosts_need_to_know_the_words() -> None:
 def test_the_fullest_part_is_what_a_host_holds(cut: str, weighted: bool) -> None:
     """Exactly, but for METIS, which is not asked: at least what its fullest part holds."""
     from any2vec.data.graph.reader import read_graph
-    from any2vec.sampling.parts import Owners, cut_part
+    from any2vec.plan.sharding.nodes import NodeSharding
+    from any2vec.sampling.parts import cut_part
 
     if cut == "metis":
         pytest.importorskip("pymetis")
@@ -275,8 +276,8 @@ def test_the_fullest_part_is_what_a_host_holds(cut: str, weighted: bool) -> None
     shape = RunShape(
         rows=len(graph), dim=8, items=9000, epochs=1, edges=len(graph.csr.indices), has_weights=weighted, is_graph=True
     )
-    owners = Owners.make(graph.csr, 4, cut)
-    held = [cut_part(graph.csr, owners, rank, False) for rank in range(4)]
+    sharding = NodeSharding.make(graph.csr, 4, cut)
+    held = [cut_part(graph.csr, sharding, rank, False) for rank in range(4)]
     found = part_of_graph(shape, graph.csr.indptr, 4, cut, round_slots=700, walkers_bytes=50)
     most = max(part.nbytes for part in held)
     if cut == "metis":

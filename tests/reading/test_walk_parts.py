@@ -19,8 +19,8 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.data.graph.graph import Graph
-from any2vec.data.graph.options import GraphOptions
 from any2vec.data.graph.reader import read_graph
+from any2vec.data.options import GraphOptions
 from any2vec.data.text.corpus import Corpus
 from any2vec.errors import HostError, InputError, MessageError
 from any2vec.kernels.common.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key
@@ -28,9 +28,10 @@ from any2vec.kernels.graph import walk as one_host
 from any2vec.kernels.graph import walk_parts as kernels
 from any2vec.models.words.source import WalkedTokens
 from any2vec.models.words.travelled import TravelledTokens
+from any2vec.plan.sharding.nodes import NodeSharding
 from any2vec.sampling import travel, travelled
 from any2vec.sampling.parcel import Parcel, pack_walkers
-from any2vec.sampling.parts import GraphPart, Owners, cut_part, split_graph
+from any2vec.sampling.parts import GraphPart, cut_part, split_graph
 from any2vec.sampling.travel import TravellingWalker, bytes_in_flight
 from any2vec.sampling.travelled import count_visits_together, share_of, write_travelled_walks
 from any2vec.sampling.walks import Walker, WalkOptions, count_visits, row_sums, write_walks
@@ -75,7 +76,7 @@ def own_share(walker: TravellingWalker) -> tuple[np.ndarray, TravellingWalker]:
 
 
 def travelling(graph: Graph, options: WalkOptions, hosts: int, method: str, in_flight: int = 1 << 12) -> np.ndarray:
-    parts = split_graph(graph, Owners.make(graph.csr, hosts, method))
+    parts = split_graph(graph, NodeSharding.make(graph.csr, hosts, method))
     return np.concatenate([walks for walks, _ in together(parts, options, own_share, in_flight)])
 
 
@@ -113,8 +114,8 @@ def test_any_graph_on_any_hosts(
     graph = random_graph(num_nodes, num_nodes * density, seed, weighted=weighted, directed=directed)
     options = WalkOptions(walks_per_node=1, walk_length=length, p=pq[0], q=pq[1])
     part_N = np.random.default_rng(seed).integers(0, hosts, len(graph))
-    owners = Owners.of(part_N, hosts) if method == "random" else Owners.make(graph.csr, hosts, method)
-    found = together(split_graph(graph, owners), options, own_share, in_flight)
+    sharding = NodeSharding.of(part_N, hosts) if method == "random" else NodeSharding.make(graph.csr, hosts, method)
+    found = together(split_graph(graph, sharding), options, own_share, in_flight)
     assert np.array_equal(np.concatenate([walks for walks, _ in found]), expected(graph, options))
     assert max(walker.stats.most_walkers for _, walker in found) <= in_flight
 
@@ -130,7 +131,7 @@ def test_enumerated_steps_fetch_rows(
     monkeypatch.setattr(travel, "ROW_ROOM", room)
     graph = random_graph(60, 240, 8, weighted=weighted, directed=directed)
     options = WalkOptions(walks_per_node=3, walk_length=10, p=5, q=0.3)
-    found = together(split_graph(graph, Owners.make(graph.csr, 3, "hash")), options, own_share)
+    found = together(split_graph(graph, NodeSharding.make(graph.csr, 3, "hash")), options, own_share)
     assert np.array_equal(np.concatenate([walks for walks, _ in found]), expected(graph, options))
     assert sum(walker.stats.rows_asked for _, walker in found) > 20
 
@@ -155,7 +156,7 @@ def test_any_range_of_walks_at_any_host(method: str) -> None:
         rank = walker.transport.rank
         return [walker.sample(*asked[(rank + turn) % 3], EPOCH) for turn in range(3)] + [walker.sample(0, 0, EPOCH)]
 
-    parts = split_graph(graph, Owners.make(graph.csr, 3, method))
+    parts = split_graph(graph, NodeSharding.make(graph.csr, 3, method))
     for rank, walks in enumerate(together(parts, options, work, in_flight=100)):
         for turn in range(3):
             start, stop = asked[(rank + turn) % 3]
@@ -168,8 +169,8 @@ def test_hosts_hold_their_part_and_what_is_in_flight(method: str) -> None:
     graph = random_graph(400, 3000, 4, weighted=True)
     options = WalkOptions(walks_per_node=1, walk_length=10, p=0.5, q=2)
     widest = int(np.diff(graph.csr.indptr).max())
-    owners = Owners.make(graph.csr, 4, method)
-    parts = split_graph(graph, owners)
+    sharding = NodeSharding.make(graph.csr, 4, method)
+    parts = split_graph(graph, sharding)
     assert sorted(np.concatenate([part.nodes for part in parts]).tolist()) == list(range(400))
     assert sum(len(part.csr.indices) for part in parts) == len(graph.csr.indices)
     for part in parts:
@@ -195,7 +196,7 @@ def test_row_sums_do_not_depend_on_where_the_row_lies() -> None:
         (np.repeat([0, 1, 2], 10_000), np.tile(np.arange(10_000), 3), weights), GraphOptions(directed=True)
     ).csr
     parts = split_graph(read_graph((np.repeat([0, 1, 2], 10_000), np.tile(np.arange(10_000), 3), weights),
-                                   GraphOptions(directed=True)), Owners.of(np.arange(10_000) % 3, 3))  # fmt: skip
+                                   GraphOptions(directed=True)), NodeSharding.of(np.arange(10_000) % 3, 3))  # fmt: skip
     for part in parts:
         assert np.array_equal(part.rows.row_weight, row_sums(csr)[part.nodes])
 
@@ -207,11 +208,11 @@ def test_a_part_of_a_stored_graph(method: str, block: int, tmp_path: Path, monke
     graph = random_graph(200, 800, 6, weighted=True, directed=True)
     graph.save(tmp_path / "graph")
     stored = Graph.open(tmp_path / "graph")
-    owners = Owners.make(graph.csr, 3, method)
-    parts = split_graph(graph, owners)
+    sharding = NodeSharding.make(graph.csr, 3, method)
+    parts = split_graph(graph, sharding)
     monkeypatch.setattr("any2vec.sampling.parts._BLOCK_ENTRIES", block)
     for rank, part in enumerate(parts):
-        opened = cut_part(stored.csr, owners, rank, stored.is_directed)
+        opened = cut_part(stored.csr, sharding, rank, stored.is_directed)
         for mine, other in zip(opened.csr, part.csr, strict=True):
             assert np.array_equal(mine, other) and not isinstance(mine.base, np.memmap)
         rows = [graph.csr.indices[graph.csr.indptr[v] : graph.csr.indptr[v + 1]] for v in part.nodes]
@@ -225,15 +226,15 @@ def test_a_part_of_a_stored_graph(method: str, block: int, tmp_path: Path, monke
 def test_owners_and_rows_of_nodes(method: str) -> None:
     part_N = np.random.default_rng(3).integers(0, 4, 1000)
     graph = read_graph((np.arange(1000), (np.arange(1000) + 1) % 1000))
-    owners = Owners.of(part_N, 4) if method == "random" else Owners.make(graph.csr, 4, method)
-    found = owners.find(np.arange(1000))
-    for part in split_graph(graph, owners):
+    sharding = NodeSharding.of(part_N, 4) if method == "random" else NodeSharding.make(graph.csr, 4, method)
+    found = sharding.owner(np.arange(1000))
+    for part in split_graph(graph, sharding):
         assert np.array_equal(part.nodes, np.flatnonzero(found == part.rank))
         rows = [int(kernels.local_row(part.rows, node)) for node in range(1000)]
         place = {int(node): row for row, node in enumerate(part.nodes)}
         assert rows == [place.get(node, -1) for node in range(1000)]
     with pytest.raises(InputError, match="parts of nodes"):
-        Owners.of(part_N, 3)
+        NodeSharding.of(part_N, 3)
 
 
 @pytest.mark.parametrize("hosts", [1, 4])
@@ -266,7 +267,7 @@ def test_counts_and_tokens(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
             tokens.ahead(0, [(5, 20)])
         return 1
 
-    assert together(split_graph(graph, Owners.make(graph.csr, hosts, "hash")), options, work) == [1] * hosts
+    assert together(split_graph(graph, NodeSharding.make(graph.csr, hosts, "hash")), options, work) == [1] * hosts
 
 
 @pytest.mark.parametrize("method", CUTS)
@@ -285,7 +286,7 @@ def test_stored_walks_are_the_very_same(method: str, tmp_path: Path) -> None:
 
 def test_illegal_calls() -> None:
     graph = random_graph(20, 60, 1)
-    parts = split_graph(graph, Owners.make(graph.csr, 2, "contiguous"))
+    parts = split_graph(graph, NodeSharding.make(graph.csr, 2, "contiguous"))
     options = WalkOptions(walks_per_node=1, walk_length=5)
     with pytest.raises(InputError, match="was given part"):
         together(parts[::-1], options, own_share)
@@ -347,7 +348,7 @@ def test_what_a_faulty_host_sends_is_an_error(
     graph = random_graph(60, 240, 8)
     options = WalkOptions(walks_per_node=3, walk_length=10, p=5, q=0.3)
     with pytest.raises(MessageError, match=r"Rank 1|A host told"):
-        together(split_graph(graph, Owners.make(graph.csr, 2, "hash")), options, own_share)
+        together(split_graph(graph, NodeSharding.make(graph.csr, 2, "hash")), options, own_share)
 
 
 @pytest.mark.parametrize("method", CUTS)

@@ -19,10 +19,10 @@ from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.drivers.served_gradients import ServedGradients
 from any2vec.sync.rules.first_gradients import FirstGradients
 from any2vec.sync.rules.gradient_rule import ACCEPTED, DROPPED, UNKNOWN
-from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_table import PooledTable
 from any2vec.tables.server.blocks.held_block import HeldBlock
 from any2vec.tables.server.blocks.in_step_block import InStepBlock
 from any2vec.tables.server.client import RowClient
@@ -367,7 +367,7 @@ def test_rows_of_n_of_n_are_the_bits_of_synchronous_ones(hosts: int, center: int
 
     def work(transport: Transport, is_held: bool) -> np.ndarray:
         rank = transport.rank
-        access: RowAccess
+        access: PooledTable
         agreement: DenseAgreement | None = None
         if is_held:
             block, server, bounds = held_servers(transport, 3, 3, center, optimiser)
@@ -386,8 +386,8 @@ def test_rows_of_n_of_n_are_the_bits_of_synchronous_ones(hosts: int, center: int
             agreement.start()
         for index in range(counts[rank] if rank < 3 else 0):
             step, rows = agreement.begin(0, index), batch(rank, index)
-            assert np.array_equal(access.pooled(rows, step), rows.pool(tables[step][rows.row_U], WIDTH))
-            access.push(rows, step, bag_gradient(rank, index, False))
+            assert np.array_equal(access.pool(rows, step), rows.pool(tables[step][rows.row_U], WIDTH))
+            access.apply_pooled(rows, bag_gradient(rank, index, False), step)
             agreement.apply(0, step, gradient(rank, index))
         if rank < 3:
             access.close()
@@ -419,8 +419,8 @@ def test_rows_count_with_the_gradients_of_their_step(data: st.DataObject) -> Non
                 continue
             transport.recv(conductor, channel="script")
             rows = batch(transport.rank, index)
-            access.pooled(rows, step)
-            access.push(rows, step, bag_gradient(transport.rank, index))
+            access.pool(rows, step)
+            access.apply_pooled(rows, bag_gradient(transport.rank, index), step)
             transport.send(conductor, (), "told", "told")
             transport.recv(conductor, channel="script")
             agreement.apply(0, step, gradient(transport.rank, index))
@@ -475,7 +475,7 @@ def test_a_push_returns_when_its_rows_have_arrived() -> None:
         if rank == 0:
             server.start()
             with pytest.raises(HostError, match="sent nothing"):
-                access.push(batch(0, 0), 0, bag_gradient(0, 0))
+                access.apply_pooled(batch(0, 0), bag_gradient(0, 0), 0)
             server.patience = 20
         transport.barrier()
         if rank == 1:

@@ -231,8 +231,8 @@ def test_no_read_is_staler_than_the_bound(bound: int, servers: list[int], data: 
                 assert step == place + (base if number else 0)
                 check(rank, number, place, agreement.replica.value[:trainers] - start_values()[:trainers])
                 time.sleep(delay / 1000)
-                check(rank, number, place, access.pooled(every, step)[:, 0])
-                access.push(every, step, own_PW)
+                check(rank, number, place, access.pool(every, step)[:, 0])
+                access.apply_pooled(every, own_PW, step)
                 agreement.apply(0, step, own_Q)
                 index += 1
             if number == 0:
@@ -287,8 +287,8 @@ def test_synchronous_rows_go_on_after_rounds_of_different_lengths(kind: Any) -> 
         for first, counts in zip(firsts, rounds, strict=False):
             for step in range(first, first + counts[rank]):
                 assert agreement.begin(0, index) == step
-                assert np.array_equal(access.pooled(every, step), tables[step])
-                access.push(every, step, rough(rank, step)[:8].reshape(4, 2))
+                assert np.array_equal(access.pool(every, step), tables[step])
+                access.apply_pooled(every, rough(rank, step)[:8].reshape(4, 2), step)
                 agreement.apply(0, step, gradient(rank, step))
                 index += 1
             access.quiesce()

@@ -18,14 +18,14 @@ from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
 from any2vec.plan.lookahead.exact import Clean, StepPlan, plan_steps
-from any2vec.plan.sharding.graph import contiguous_bounds
-from any2vec.tables.access import LocalRows, RowAccess
+from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache import lookahead_rows as bagpipe_rows
 from any2vec.tables.cache import lookahead_threads as bagpipe_lanes
 from any2vec.tables.cache.lookahead_rows import BagpipeRows
 from any2vec.tables.cache.lookahead_threads import Janitor, Stepper
 from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_table import MemoryRows, PooledTable
 from any2vec.tables.server.blocks.in_step_block import InStepBlock
 from any2vec.tables.server.blocks.trained_block import StoredBlock
 from any2vec.tables.server.client import RowClient
@@ -94,14 +94,14 @@ def gradient(pooled_PW: np.ndarray, trainer: int, step: int) -> np.ndarray:
     return np.float32(0.3) * pooled_PW + noise
 
 
-def train(access: RowAccess, job: Job, trainer: int, pause: Callable[[int], None] = lambda step: None) -> None:
+def train(access: PooledTable, job: Job, trainer: int, pause: Callable[[int], None] = lambda step: None) -> None:
     """The trainer's own batches; one with a shorter chunk ends earlier."""
     own = job.batches[trainer]
     last = max((step for step, rows in enumerate(own) if rows is not EMPTY), default=-1)
     for step in range(last + 1):
-        pooled = access.pooled(own[step], step)
+        pooled = access.pool(own[step], step)
         pause(step)
-        access.push(own[step], step, gradient(pooled, trainer, step))
+        access.apply_pooled(own[step], gradient(pooled, trainer, step), step)
     access.close()
 
 
@@ -258,7 +258,7 @@ def test_tables_are_those_of_synchronous_training(kind: Any, trainers: int, serv
 def test_one_trainer_makes_what_a_table_of_its_own_would(kind: Any) -> None:
     one = job(kind, 1)
     table = start_table(one.optimiser)
-    train(LocalRows(table, one.optimiser), one, 0)
+    train(MemoryRows(table, one.optimiser), one, 0)
     np.testing.assert_array_equal(bagpipe(one).table.view(np.uint32), table.view(np.uint32))
 
 
@@ -477,9 +477,9 @@ def test_what_can_wait_leaves_with_the_next_step() -> None:
 
         for step, rows in enumerate(one.batches[transport.rank]):
             before = sent()
-            pooled = access.pooled(rows, step)
+            pooled = access.pool(rows, step)
             reading = sent()
-            access.push(rows, step, gradient(pooled, transport.rank, step))
+            access.apply_pooled(rows, gradient(pooled, transport.rank, step), step)
             found.append((before, reading, sent()))
         access.close()
         access._janitor._client.close()
@@ -523,8 +523,8 @@ def test_a_flush_in_the_middle_writes_all_that_has_changed() -> None:
                 assert access.facts()["written_rows"] == written > 0
                 seen[rank] = client.pull({"rows": np.arange(ROWS)})["rows"]
                 barrier.wait()
-            pooled = access.pooled(one.batches[rank][step], step)
-            access.push(one.batches[rank][step], step, gradient(pooled, rank, step))
+            pooled = access.pool(one.batches[rank][step], step)
+            access.apply_pooled(one.batches[rank][step], gradient(pooled, rank, step), step)
         access.close()
         client.close()
         return block.table
@@ -552,8 +552,8 @@ def test_training_goes_on_at_a_later_step() -> None:
                 client, "rows", one.optimiser, one.ids, stop, trainers=2, look_ahead=4, first_step=first, lanes=lanes
             )
             for step in range(first, stop):
-                pooled = access.pooled(one.batches[rank][step], step)
-                access.push(one.batches[rank][step], step, gradient(pooled, rank, step))
+                pooled = access.pool(one.batches[rank][step], step)
+                access.apply_pooled(one.batches[rank][step], gradient(pooled, rank, step), step)
             access.close()
         client.close()
         return block.table
@@ -602,7 +602,7 @@ def test_a_lost_trainer_is_told_of(who: int) -> None:
                 if step == 7 and transport.rank == who:
                     raise RuntimeError("the machine burns")
                 rows = one.batches[transport.rank][step]
-                access.push(rows, step, gradient(access.pooled(rows, step), transport.rank, step))
+                access.apply_pooled(rows, gradient(access.pool(rows, step), transport.rank, step), step)
         except HostError as error:
             told.append(str(error))
             raise
@@ -639,10 +639,10 @@ def test_batches_must_be_those_that_were_told_ahead() -> None:
     def host(transport: Transport) -> None:
         access, rows = access_of(transport, one), one.batches[0]
         with pytest.raises(InputError, match=r"Gradients of step 0 are pushed"):
-            access.push(rows[0], 0, np.zeros((6, WIDTH), np.float32))
-        access.push(rows[0], 0, gradient(access.pooled(rows[0], 0), 0, 0))
+            access.apply_pooled(rows[0], np.zeros((6, WIDTH), np.float32), 0)
+        access.apply_pooled(rows[0], gradient(access.pool(rows[0], 0), 0, 0), 0)
         with pytest.raises(InputError, match=f"batch of step 2 has not the {len(rows[1].row_U)} rows .* for step 1"):
-            access.pooled(rows[2], 2)
+            access.pool(rows[2], 2)
         with pytest.raises(InputError, match="ends before step 2, of which rank 0 has a batch"):
             access.close()
         access.close(HostError("over"))
@@ -657,7 +657,7 @@ def test_a_cache_that_is_too_small_is_refused_before_a_row_is_changed() -> None:
         access = access_of(transport, one, capacity=3)
         for _ in range(2):  # it is said as often as somebody asks
             with pytest.raises(InputError, match="A cache of 3 rows is too small"):
-                access.pooled(one.batches[0][0], 0)
+                access.pool(one.batches[0][0], 0)
         access.close(HostError("over"))
 
     run_logical(1, host, patience=20.0)
@@ -703,7 +703,7 @@ def test_who_has_ended_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
         access = access_of(transport, one)
         slow_down(access._janitor, 0, lambda rank, order: 0.1)
         for step, rows in enumerate(one.batches[0][:4]):
-            access.push(rows, step, gradient(access.pooled(rows, step), 0, step))
+            access.apply_pooled(rows, gradient(access.pool(rows, step), 0, step), step)
         access.close(HostError("over"))
         lanes = access._fetcher, access._stepper, access._janitor
         assert not any(thread.is_alive() for lane in lanes for thread in lane._threads)

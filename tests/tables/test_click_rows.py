@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from any2vec.errors import InputError
 from any2vec.kernels.rows.placing import add_sums, deal_bags, place_groups, place_ids, pool_placed, sum_placed
-from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimiser import BETA1, BETA2, RowOptimiser
+from any2vec.tables.row_table import MemoryRows
 from naive.rows import placing as naive_placing
 from naive.rows import rows as naive
 
@@ -67,7 +67,7 @@ def test_large_batches_are_grouped_as_numpy_does(highest: int) -> None:
 def test_sums_over_bags_and_gradients_of_rows_are_the_plain_twins(bags: list[list[int]]) -> None:
     batch, table, gradients = batch_of(bags), numbers((20, WIDTH + 2)), numbers((len(bags), WIDTH), 1)
     expected = naive.pooled(table, bags, WIDTH)
-    assert np.array_equal(LocalRows(table, RowOptimiser(WIDTH)).pooled(batch, 0), expected)
+    assert np.array_equal(MemoryRows(table, RowOptimiser(WIDTH)).pool(batch, 0), expected)
     assert np.array_equal(batch.pool(table[batch.row_U], WIDTH), expected)
     rows, sums = naive.summed(gradients, bags)
     assert batch.row_U.tolist() == rows and np.array_equal(batch.gradients(gradients), sums)
@@ -84,8 +84,8 @@ def test_rows_of_any_width_are_summed_and_stepped_as_the_plain_twins_do(width: i
         table = np.abs(numbers((21, optimiser.num_columns)))
         rows, sums = naive.summed(gradients, bags)
         start, state = table.copy(), width + optimiser.num_state
-        assert np.array_equal(LocalRows(table, optimiser).pooled(batch, 0), naive.pooled(table, bags, width))
-        LocalRows(table, optimiser).push(batch, 0, gradients)
+        assert np.array_equal(MemoryRows(table, optimiser).pool(batch, 0), naive.pooled(table, bags, width))
+        MemoryRows(table, optimiser).apply_pooled(batch, gradients, 0)
         more = () if kind == "sgd" else (optimiser.epsilon,)
         for row, change in zip(rows, sums.astype(np.float64), strict=True):
             assert np.allclose(table[row, :state], rule(start[row].astype(np.float64), change, 0.1, *more), atol=1e-5)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.clicks.ideal_cache import hottest, ideal_traffic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,14 +19,14 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError, MessageError
 from any2vec.kernels.cache.cached_rows import add_changes, read_cached, take_pending
 from any2vec.kernels.common.varint import read_varints, varint_size, write_varints
-from any2vec.plan.cost.het_ideal import hottest, ideal_traffic
-from any2vec.plan.lookahead.lateness import allowed_updates
-from any2vec.tables.access import LocalRows
+from any2vec.plan.lookahead.foresight import NEVER
+from any2vec.plan.lookahead.window import allowed_updates
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.cache.residency import POLICIES
 from any2vec.tables.cache.versioned_cache import BatchExchange, HetCache
 from any2vec.tables.cache.versioned_rows import HetRows
+from any2vec.tables.residency.registry import RESIDENCIES
 from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_table import MemoryRows
 from any2vec.tables.server.blocks.versioned_block import EXCHANGE, HetBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.server import RowServer
@@ -75,9 +76,30 @@ def blocks_of(optimiser: RowOptimiser, cuts: Sequence[int] = (0, ROWS), is_fresh
     return [HetBlock(table[low:high].copy(), optimiser, is_fresh) for low, high in itertools.pairwise(cuts)]
 
 
+POLICIES = RESIDENCIES.names()
+
+
+class Guesses:
+    """In the place of a `Foresight`: next uses that are made up, for no result may depend on them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def next_uses(self, id_U: np.ndarray, expect: Callable[[np.ndarray, int], None]) -> np.ndarray:
+        self.count += 1
+        expect(np.arange(self.count % 3), self.count)
+        step_U = self.count + 1 + (7 * id_U + self.count) % 5
+        return np.where(step_U % 4, step_U, NEVER)
+
+
+def guesses_for(policy: str) -> Any:
+    return Guesses() if RESIDENCIES.named(policy).needs_next_uses else None
+
+
 def worker(blocks: Sequence[HetBlock], capacity: int, *bounds: int, **options: Any) -> HetRows:
     if options.get("policy") == "static":
         options["kept"] = np.arange(capacity)
+    options["foresight"] = guesses_for(options.get("policy", "lru"))
     return HetRows(HetCache(capacity, blocks[0].optimiser, *bounds, **options), Direct(blocks), "t")  # type: ignore[arg-type]
 
 
@@ -223,8 +245,8 @@ def test_young_rows_are_pushed_and_fetched_before_the_bound() -> None:
     rows, sizes, old = BatchRows.of(ids_of(3), ids_of(0, 1)), [], 0
     for step in range(600):
         for access in workers:
-            access.pooled(rows, step)
-            access.push(rows, step, np.ones((1, WIDTH), np.float32))
+            access.pool(rows, step)
+            access.apply_pooled(rows, np.ones((1, WIDTH), np.float32), step)
             sizes += [size for size in [blocks[0].version_B[3] - old] if size]
             old = blocks[0].version_B[3]
     assert sizes[0] == sizes[1] == 21 and sizes[-1] == 101 and sizes == sorted(sizes)
@@ -238,8 +260,8 @@ def test_adagrad_reckons_with_squares_of_others_until_they_meet() -> None:
         access = worker(blocks, 4, 50, others=others)
         rows = BatchRows.of(ids_of(2), ids_of(0, 1))
         for step in range(3):
-            access.pooled(rows, step)
-            access.push(rows, step, np.ones((1, WIDTH), np.float32))
+            access.pool(rows, step)
+            access.apply_pooled(rows, np.ones((1, WIDTH), np.float32), step)
         access.close()
         expected = -sum(ADAGRAD.rate / np.sqrt(total) for total in sums)
         assert np.allclose(blocks[0].table[2], [*[expected] * WIDTH, 3], rtol=1e-5)
@@ -268,8 +290,8 @@ def train(
     rng, read = np.random.default_rng(5), []
     for step in range(steps):
         rows, access = batch_of(rng), workers[step % trainers]
-        read.append(access.pooled(rows, step))
-        access.push(rows, step, np.tanh(read[-1]) + rng.normal(size=read[-1].shape).astype(np.float32))
+        read.append(access.pool(rows, step))
+        access.apply_pooled(rows, np.tanh(read[-1]) + rng.normal(size=read[-1].shape).astype(np.float32), step)
         if is_flushed:
             access.flush()
     for access in workers:
@@ -279,11 +301,11 @@ def train(
 
 def train_locally(optimiser: RowOptimiser, steps: int = 60) -> np.ndarray:
     """The same batches in the table itself."""
-    access, rng = LocalRows(table_of(optimiser), optimiser), np.random.default_rng(5)
+    access, rng = MemoryRows(table_of(optimiser), optimiser), np.random.default_rng(5)
     for step in range(steps):
         rows = batch_of(rng)
-        sums = access.pooled(rows, step)
-        access.push(rows, step, np.tanh(sums) + rng.normal(size=sums.shape).astype(np.float32))
+        sums = access.pool(rows, step)
+        access.apply_pooled(rows, np.tanh(sums) + rng.normal(size=sums.shape).astype(np.float32), step)
     return access.table
 
 
@@ -348,6 +370,11 @@ class Lane:
         """updates of this trainer at that moment"""
 
 
+def test_a_policy_that_must_look_ahead_is_refused_where_nothing_does() -> None:
+    with pytest.raises(InputError, match="must know which rows the batches to come use"):
+        HetCache(5, SGD, 0, policy="belady")
+
+
 class Cluster:
     """Trainers, their workers and one owner; messages arrive when the scheduler says so.
 
@@ -363,7 +390,7 @@ class Cluster:
         self.block = HetBlock(np.full((self.rows, trainers), 100, np.float32), optimiser, is_fresh=True)
         self.makes_fresh = makes_fresh
         caches = [
-            HetCache(  # type: ignore[arg-type]
+            HetCache(
                 capacity,
                 optimiser,
                 pull,
@@ -371,6 +398,7 @@ class Cluster:
                 policy,
                 self.fresh_rows if makes_fresh else None,
                 kept=np.arange(min(capacity, ROWS)) if policy == "static" else None,
+                foresight=guesses_for(policy),
             )
             for _ in range(trainers)
         ]
@@ -530,15 +558,15 @@ def test_threads_of_two_trainers_lose_nothing(policy: str) -> None:
     errors: list[BaseException] = []
 
     def work(clients: list[RowClient]) -> None:
-        cache = HetCache(10, SGD, 4, policy=policy, patience=20.0)  # type: ignore[arg-type]
+        cache = HetCache(10, SGD, 4, policy=policy, patience=20.0)
 
         def one(client: RowClient) -> None:
             try:
                 rng, access = np.random.default_rng(client.lane), HetRows(cache, client, "t")
                 for step in range(50):
                     rows = batch_of(rng)
-                    access.pooled(rows, step)
-                    access.push(rows, step, -np.ones((rows.num_bags, WIDTH), np.float32))
+                    access.pool(rows, step)
+                    access.apply_pooled(rows, -np.ones((rows.num_bags, WIDTH), np.float32), step)
                 access.close()
             except BaseException as error:
                 errors.append(error)
@@ -573,8 +601,8 @@ def test_trainers_that_own_the_rows() -> None:
             for turn in range(2):
                 if turn == rank:
                     rows = batch_of(rng)
-                    access.pooled(rows, step)
-                    access.push(rows, step, -np.ones((rows.num_bags, WIDTH), np.float32))
+                    access.pool(rows, step)
+                    access.apply_pooled(rows, -np.ones((rows.num_bags, WIDTH), np.float32), step)
                 client.transport.barrier()
         for turn in range(2):
             if turn == rank:
@@ -610,7 +638,7 @@ def test_a_worker_whose_message_fails_ends_the_others() -> None:
 
     def ask() -> None:
         with pytest.raises(HostError, match="rank 3") as found:
-            broken.pooled(rows, 0)
+            broken.pool(rows, 0)
         said.append(found)
 
     thread = threading.Thread(target=ask, daemon=True)
@@ -618,7 +646,7 @@ def test_a_worker_whose_message_fails_ends_the_others() -> None:
     assert begun.wait(20)
     threading.Timer(0.05, asked.set).start()
     with pytest.raises(HostError, match="Another worker of this host could not reach the rows: rank 3"):
-        sound.pooled(rows, 0)
+        sound.pool(rows, 0)
     thread.join(20)
     assert said
     with pytest.raises(HostError, match="rank 3"):
@@ -665,15 +693,15 @@ def test_what_is_counted_is_what_was_sent() -> None:
         question, answer = access.client.sent[number]  # type: ignore[attr-defined]
         return question[1].array.nbytes, question[2].array.nbytes, answer[0].array.nbytes, answer[1].array.nbytes
 
-    access.pooled(rows, 0)
-    access.push(rows, 0, np.ones((2, WIDTH), np.float32))
-    access.pooled(rows, 1)
+    access.pool(rows, 0)
+    access.apply_pooled(rows, np.ones((2, WIDTH), np.float32), 0)
+    access.pool(rows, 1)
     assert sizes(0) == (4, 0, 3, 2 * 4 * WIDTH)  # ids and versions; mask and versions; rows
     assert sizes(1) == (4, 0, 1, 0)  # a hit: as much metadata up, and a mask
     assert (access.cache.updates_K == 1).all(), "one update a batch, though an id came twice"
-    access.pooled(BatchRows.of(ids_of(7, 8), ids_of(0, 2)), 2)
+    access.pool(BatchRows.of(ids_of(7, 8), ids_of(0, 2)), 2)
     assert sizes(2) == (8, 2 * 4 * WIDTH, 3, 2 * 4 * WIDTH)  # two dirty ones give way
-    access.pooled(rows, 3)
+    access.pool(rows, 3)
     assert sizes(3) == (4, 0, 3, 2 * 4 * WIDTH)  # 7 and 8 were never changed
     assert access.facts() == {
         "dirty_evictions": 2, "evictions": 4, "fresh": 0, "hits": 2, "metadata_down": 10,
@@ -691,8 +719,8 @@ def test_tolerating_writes_saves_what_tolerating_reads_cannot() -> None:
         access = worker(blocks, ROWS, 10, push_bound)
         for step in range(50):
             rows = batch_of(rng)
-            access.pooled(rows, step)
-            access.push(rows, step, np.ones((rows.num_bags, WIDTH), np.float32))
+            access.pool(rows, step)
+            access.apply_pooled(rows, np.ones((rows.num_bags, WIDTH), np.float32), step)
             reads += len(rows.row_U)
         access.close()
         pushes[push_bound] = access.facts()["pushes"] / reads
@@ -715,8 +743,8 @@ def test_a_cache_of_the_right_rows_sends_what_the_ideal_one_does(
     for step in range(160):
         batches = [batch_of(rng, bags=9) for _ in workers]
         for access, rows in zip(workers, batches, strict=True):
-            access.pooled(rows, step)
-            access.push(rows, step, np.ones((rows.num_bags, WIDTH), np.float32))
+            access.pool(rows, step)
+            access.apply_pooled(rows, np.ones((rows.num_bags, WIDTH), np.float32), step)
         trace.append([rows.row_U for rows in batches])
     for access in workers:
         access.close()
@@ -750,23 +778,23 @@ def test_what_cannot_be_is_said() -> None:
     access = worker(blocks_of(SGD), 4, 1)
     for wrong in (ids_of(ROWS), ids_of(-1, 3)):
         with pytest.raises(InputError, match="ids from 0 to 39; got ids from"):
-            access.pooled(BatchRows(wrong, ids_of(0, 1), wrong, ids_of(0, 1), wrong, wrong, wrong), 0)
+            access.pool(BatchRows(wrong, ids_of(0, 1), wrong, ids_of(0, 1), wrong, wrong, wrong), 0)
     rows = BatchRows.of(ids_of(1), ids_of(0, 1))
     gradient = np.ones((1, WIDTH), np.float32)
     with pytest.raises(InputError, match="batch that was read last"):
-        access.push(rows, 0, gradient)
-    access.pooled(rows, 0)
-    access.push(rows, 0, gradient)
+        access.apply_pooled(rows, gradient, 0)
+    access.pool(rows, 0)
+    access.apply_pooled(rows, gradient, 0)
     with pytest.raises(InputError, match="and come once"):
-        access.push(rows, 0, gradient)
+        access.apply_pooled(rows, gradient, 0)
 
 
 def test_a_batch_that_is_only_read_is_let_go_of() -> None:
     access = worker(blocks_of(SGD), 2, 5)
     for number in range(6):
-        access.pooled(BatchRows.of(ids_of(number, number + 10), ids_of(0, 2)), number)
+        access.pool(BatchRows.of(ids_of(number, number + 10), ids_of(0, 2)), number)
     access.flush()
     facts = access.facts()
     assert facts["evictions"] + facts["passed"] == 10
     assert not access.cache.residency.held_K.any() and facts["pushes"] == 0
-    assert access.pooled(BatchRows.of(ids_of(), ids_of(0, 0)), 9).tolist() == [[0.0] * WIDTH]
+    assert access.pool(BatchRows.of(ids_of(), ids_of(0, 0)), 9).tolist() == [[0.0] * WIDTH]

@@ -15,9 +15,9 @@ from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.errors import InputError
 from any2vec.plan.sharding.columns import Column, Placement, Shard
 from any2vec.plan.sharding.placing import place_columns
-from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_table import MemoryRows
 from any2vec.tables.server.blocks.trained_block import TrainedBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.clients.remote_rows import RemoteRows
@@ -70,11 +70,11 @@ def served(
 ) -> tuple[np.ndarray, list[Any]]:  # fmt: skip
     """The rows after all, in their own order, and what each trainer returned. servers 0: trainers own the rows."""
     hosts = trainers + servers
-    bounds = placement.bounds(hosts, trainers if servers else 0)
+    bounds = placement.on_ranks(hosts, trainers if servers else 0)
 
     def host(transport: Transport) -> tuple[np.ndarray, Any]:
         low, high = bounds[transport.rank : transport.rank + 2]
-        block = TrainedBlock(table[placement.unplace(np.arange(low, high))], optimiser)
+        block = TrainedBlock(table[placement.rows(np.arange(low, high))], optimiser)
         server = RowServer(transport, {"rows": block}, trainers=range(trainers))
         server.start()
         client = RowClient(server, bounds)
@@ -88,7 +88,7 @@ def served(
 
     done = run_logical(hosts, host, patience=20)
     whole = np.empty_like(table)
-    whole[placement.unplace(np.arange(placement.num_rows))] = np.concatenate([rows for rows, _ in done])
+    whole[placement.rows(np.arange(placement.num_rows))] = np.concatenate([rows for rows, _ in done])
     return whole, [found for _, found in done[:trainers]]
 
 
@@ -97,18 +97,18 @@ def served(
 @pytest.mark.parametrize("servers", [0, 1, 2, 3])
 def test_single_ids_and_pulled_bags_give_the_bits_of_rows_at_hand(servers: int, tolerance: float, kind: Any) -> None:
     optimiser = RowOptimiser(WIDTH, kind, 0.1)
-    local = LocalRows(start_table(optimiser), optimiser)
+    local = MemoryRows(start_table(optimiser), optimiser)
     expected = []
     for step in range(STEPS):
-        expected.append(local.pooled(batch(step, SEVERAL), step))
-        local.push(batch(step, SEVERAL), step, gradient(step))
+        expected.append(local.pool(batch(step, SEVERAL), step))
+        local.apply_pooled(batch(step, SEVERAL), gradient(step), step)
     placement = placed(max(servers, 1), tolerance) if tolerance else shredded(max(servers, 1))
 
     def work(client: RowClient) -> list[np.ndarray]:
         access, found = RemoteRows(client, placement, WIDTH, SINGLE), []
         for step in range(STEPS):
-            found.append(access.pooled(batch(step, SEVERAL), step))
-            access.push(batch(step, SEVERAL), step, gradient(step))
+            found.append(access.pool(batch(step, SEVERAL), step))
+            access.apply_pooled(batch(step, SEVERAL), gradient(step), step)
         access.close()
         return found
 
@@ -120,18 +120,18 @@ def test_single_ids_and_pulled_bags_give_the_bits_of_rows_at_hand(servers: int, 
 def test_pooled_sums_of_whole_numbers_are_those_of_rows_at_hand(servers: int) -> None:
     """Sums of whole numbers are exact, so it does not matter that servers add up their own rows first."""
     optimiser = RowOptimiser(WIDTH, "sgd", 1.0)
-    local = LocalRows(start_table(optimiser, True), optimiser)
+    local = MemoryRows(start_table(optimiser, True), optimiser)
     expected = []
     for step in range(STEPS):
-        expected.append(local.pooled(batch(step, SEVERAL), step))
-        local.push(batch(step, SEVERAL), step, gradient(step, True))
+        expected.append(local.pool(batch(step, SEVERAL), step))
+        local.apply_pooled(batch(step, SEVERAL), gradient(step, True), step)
     placement = shredded(max(servers, 1))
 
     def work(client: RowClient) -> list[np.ndarray]:
         access, found = RemoteRows(client, placement, WIDTH, SEVERAL), []
         for step in range(STEPS):
-            found.append(access.pooled(batch(step, SEVERAL), step))
-            access.push(batch(step, SEVERAL), step, gradient(step, True))
+            found.append(access.pool(batch(step, SEVERAL), step))
+            access.apply_pooled(batch(step, SEVERAL), gradient(step, True), step)
         access.close()
         return found
 
@@ -140,13 +140,13 @@ def test_pooled_sums_of_whole_numbers_are_those_of_rows_at_hand(servers: int) ->
 
 
 def train(
-    access: RemoteRows | LocalRows, steps: range, is_several_F: np.ndarray = SEVERAL, is_whole: bool = False
+    access: RemoteRows | MemoryRows, steps: range, is_several_F: np.ndarray = SEVERAL, is_whole: bool = False
 ) -> list[np.ndarray]:
     """What the batches of `steps` read."""
     found = []
     for step in steps:
-        found.append(access.pooled(batch(step, is_several_F), step))
-        access.push(batch(step, is_several_F), step, gradient(step, is_whole))
+        found.append(access.pool(batch(step, is_several_F), step))
+        access.apply_pooled(batch(step, is_several_F), gradient(step, is_whole), step)
     access.close()
     return found
 
@@ -156,7 +156,7 @@ def test_bags_that_one_server_owns_give_the_bits_of_rows_at_hand(kind: Any) -> N
     """No column is cut, so servers pool bags just as they would be pooled at hand."""
     optimiser, placement = RowOptimiser(WIDTH, kind, 0.1), placed(3, 1e9)
     assert len(placement.shards) == len(ROWS)
-    local = LocalRows(start_table(optimiser), optimiser)
+    local = MemoryRows(start_table(optimiser), optimiser)
     expected = train(local, range(STEPS))
     rows, [found] = served(
         1, 3, placement, start_table(optimiser),
@@ -170,7 +170,7 @@ def test_bags_that_several_servers_own_are_their_sums_added_by_rank(kind: Any) -
     """Sums differ from those at hand by the order of additions alone; gradients of rows do not differ at all."""
     optimiser, placement = RowOptimiser(WIDTH, kind, 0.1), shredded(3)
     table, rows = start_table(optimiser), batch(0, SEVERAL)
-    server_V = np.searchsorted(placement.bounds(3)[1:], placement.place(np.arange(len(table))), "right")
+    server_V = np.searchsorted(placement.on_ranks(3)[1:], placement.place(np.arange(len(table))), "right")
     expected = np.zeros((rows.num_bags, WIDTH), np.float32)
     for p in range(rows.num_bags):
         ids = rows.id_M[rows.start_P1[p] : rows.start_P1[p + 1]]
@@ -181,8 +181,8 @@ def test_bags_that_several_servers_own_are_their_sums_added_by_rank(kind: Any) -
             expected[p] += total
     own = {len(set(server_V[rows.id_M[first:stop]])) for first, stop in pairwise(rows.start_P1)}
     assert {0, 1, 2} <= own
-    local = LocalRows(table.copy(), optimiser)
-    local.push(rows, 0, gradient(0))
+    local = MemoryRows(table.copy(), optimiser)
+    local.apply_pooled(rows, gradient(0), 0)
     after, [found] = served(
         1, 3, placement, table,
         lambda client: train(RemoteRows(client, placement, WIDTH, SEVERAL), range(1)), optimiser,
@@ -195,7 +195,7 @@ def test_the_columns_that_were_measured_with_several_ids_are_pooled() -> None:
     placement, optimiser = place_columns(columns, 2, 16), RowOptimiser(WIDTH)
 
     def work(client: RowClient) -> dict[str, int]:
-        RemoteRows(client, placement, WIDTH).pooled(batch(0, SEVERAL), 0)
+        RemoteRows(client, placement, WIDTH).pool(batch(0, SEVERAL), 0)
         return dict(client.transport.counters.messages_sent)
 
     _, [verbs] = served(1, 2, placement, start_table(optimiser), work, optimiser)
@@ -226,8 +226,8 @@ def test_workers_of_two_trainers_lose_nothing_of_rows_of_their_own(servers: int)
                 access = RemoteRows(RowClient(client.server, client.bounds, lane=lane), placement, WIDTH)
                 for step in range(pushes):
                     rows = own_batch(worker, step)
-                    access.pooled(rows, step)
-                    access.push(rows, step, np.full((10, WIDTH), worker + 1, np.float32))
+                    access.pool(rows, step)
+                    access.apply_pooled(rows, np.full((10, WIDTH), worker + 1, np.float32), step)
                 access.close()
             except BaseException as error:
                 failed.append(error)
@@ -255,7 +255,7 @@ def test_workers_that_share_rows_lose_next_to_nothing() -> None:
     def work(client: RowClient) -> None:
         access = RemoteRows(client, placement, WIDTH)
         for step in range(pushes):
-            access.push(BatchRows.of(np.arange(8), np.arange(9)), step, np.ones((8, WIDTH), np.float32))
+            access.apply_pooled(BatchRows.of(np.arange(8), np.arange(9)), np.ones((8, WIDTH), np.float32), step)
         access.close()
 
     rows, _ = served(4, 2, placement, np.zeros((8, WIDTH), np.float32), work, optimiser)
@@ -265,16 +265,16 @@ def test_workers_that_share_rows_lose_next_to_nothing() -> None:
 def test_gradients_of_batches_that_were_not_looked_up_just_before_arrive_too() -> None:
     """A pipeline may look up many batches before it pushes the first; scoring never pushes."""
     optimiser, placement = RowOptimiser(WIDTH, "sgd", 1.0), placed(2)
-    local = LocalRows(start_table(optimiser, True), optimiser)
+    local = MemoryRows(start_table(optimiser, True), optimiser)
     for step in range(STEPS):
-        local.push(batch(step, SEVERAL), step, gradient(step, True))
+        local.apply_pooled(batch(step, SEVERAL), gradient(step, True), step)
 
     def work(client: RowClient) -> None:
         access = RemoteRows(client, placement, WIDTH, SEVERAL)
         for step in range(20):
-            access.pooled(batch(step, SEVERAL), step)
+            access.pool(batch(step, SEVERAL), step)
         for step in range(STEPS):
-            access.push(batch(step, SEVERAL), step, gradient(step, True))
+            access.apply_pooled(batch(step, SEVERAL), gradient(step, True), step)
         access.close()
 
     rows, _ = served(1, 2, placement, start_table(optimiser, True), work, optimiser)
@@ -289,8 +289,8 @@ def test_rows_that_are_not_there_and_columns_that_do_not_fit() -> None:
             RemoteRows(client, placement, WIDTH, SEVERAL[:3])
         access = RemoteRows(client, placement, WIDTH, SEVERAL)
         with pytest.raises(InputError, match="Rows 255 to 255 were asked for; the table has rows 0 to 254"):
-            access.pooled(BatchRows.of(np.array([255]), np.array([0, 1, 1, 1, 1])), 0)
+            access.pool(BatchRows.of(np.array([255]), np.array([0, 1, 1, 1, 1])), 0)
         with pytest.raises(InputError, match=r"Gradients of 64 bags of 3 numbers were to come, got \(64, 4\)"):
-            access.push(batch(0, SEVERAL), 0, np.zeros((4 * BATCH, WIDTH + 1), np.float32))
+            access.apply_pooled(batch(0, SEVERAL), np.zeros((4 * BATCH, WIDTH + 1), np.float32), 0)
 
     served(1, 2, placement, start_table(optimiser), work, optimiser)

@@ -25,7 +25,7 @@ WIDTH, TRAINERS, SERVERS = 2, 2, 2
 SGD = RowOptimiser(WIDTH, "sgd", 1.0)
 COLUMNS = [Column(name="one", rows=20), Column(name="several", rows=12, lookups=3.0, is_pooled=True)]
 PLACEMENT = place_columns(COLUMNS, SERVERS, 4 * WIDTH)
-BOUNDS = PLACEMENT.bounds(TRAINERS + SERVERS, TRAINERS)
+BOUNDS = PLACEMENT.on_ranks(TRAINERS + SERVERS, TRAINERS)
 
 
 def serve(client: RowClient) -> dict[str, int]:
@@ -52,8 +52,8 @@ def batch(seed: int) -> BatchRows:
 def push_ones(access: RemoteRows, seeds: range) -> None:
     """Each row of a batch becomes less by as much as it occurs."""
     for seed in seeds:
-        access.pooled(batch(seed), seed)
-        access.push(batch(seed), seed, np.ones((10, WIDTH), np.float32))
+        access.pool(batch(seed), seed)
+        access.apply_pooled(batch(seed), np.ones((10, WIDTH), np.float32), seed)
     access.flush()
 
 
@@ -125,7 +125,7 @@ def test_a_server_that_cannot_be_reached_is_given_up() -> None:
         if transport.rank < TRAINERS:
             client.server.start()
             with pytest.raises(HostError, match=r"waited 0\.15 s for logical host [23], which sent nothing"):
-                RemoteRows(client, PLACEMENT, WIDTH).pooled(batch(0), 0)
+                RemoteRows(client, PLACEMENT, WIDTH).pool(batch(0), 0)
         transport.barrier()
 
     run_logical(TRAINERS + SERVERS, host, patience=20)

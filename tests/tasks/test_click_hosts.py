@@ -85,7 +85,7 @@ def test_every_way_trains(sync: str, cache: str, files: PlantedFiles) -> None:
             "cache must be none, het:BOUND.* or bagpipe:BATCHES, like het:100 or bagpipe:200, got 'het'",
         ),
         ({"cache": "het:x"}, "cache must be none"),
-        ({"cache": "het:10:fifo"}, "cache must be none"),
+        ({"cache": "het:10:mru"}, "cache must be none"),
         ({"cache": "bagpipe:0"}, "look-ahead of bagpipe must be"),
         ({"cache": "bagpipe:5:lru"}, "cache must be none"),
         ({"cache_rows": 0}, "cache_rows must be"),
@@ -264,6 +264,14 @@ def test_stale_rows_save_bytes(files: PlantedFiles) -> None:
     assert none["bytes_by_kind"]["rows"] > 2 * het["bytes_by_kind"]["rows"] > 0
 
 
+def test_a_cache_that_looks_ahead_asks_for_the_fewest_rows(files: PlantedFiles) -> None:
+    """One trainer beside a server; a cache of few rows."""
+    told = {"logical_hosts": 1, "servers": 1, "sync": "bsp", "cache_rows": 0.05}
+    found = {policy: files.fit(hosts=told | {"cache": f"het:10000:{policy}"}) for policy in ("belady", "ttl", "fifo")}
+    rows = {policy: result.summary["rows_of_hosts"]["rows_down"] for policy, result in found.items()}
+    assert rows["belady"] < rows["fifo"] and rows["belady"] <= rows["ttl"], rows
+
+
 @pytest.mark.parametrize("cache", ["het:10", "bagpipe:5"])
 def test_cached_rows_stay_cached_where_trainers_meet(cache: str, files: PlantedFiles) -> None:
     """Meeting more often sends no row more; a stop would."""
@@ -401,6 +409,6 @@ def test_a_trainer_alone_is_started_again(files: PlantedFiles, tmp_path: Path) -
 def test_trainers_in_step_have_one_thread_on_machines_with_many_cores(
     files: PlantedFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("any2vec.train.task.usable_cores", lambda: 8)
+    monkeypatch.setattr("any2vec.machine.usable_cores", lambda: 8)
     result = files.fit(hosts={"hosts": 2, "sync": "bsp"}, threads=0)
     assert result.summary["threads"] == 1

@@ -33,8 +33,8 @@ from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.roles import Roles
 from any2vec.sync.base.circle import Circle
 from any2vec.sync.options.trainers import TrainerAgreement
-from any2vec.tables.access import LocalRows
 from any2vec.tables.batch_rows import BatchRows
+from any2vec.tables.row_table import MemoryRows
 from any2vec.tasks.clicks.dense import HostDense, make_dense
 from any2vec.tasks.clicks.rows import ServedRows, fresh_rows, row_optimiser
 
@@ -99,7 +99,7 @@ class Trainer:
         self.calls: Counter[str] = Counter()
         """seconds in calls of the rows' access and of the dense agreement"""
         if rows is None:
-            self.access: Any = LocalRows(fresh_rows(model, np.arange(pool.num_rows), SEED), row_optimiser(model))
+            self.access: Any = MemoryRows(fresh_rows(model, np.arange(pool.num_rows), SEED), row_optimiser(model))
         else:
             self.access = rows.accesses[0]
         self.worker = ClickWorker(

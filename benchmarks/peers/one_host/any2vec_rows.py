@@ -40,7 +40,7 @@ class Problem:
         )  # fmt: skip
 
     def batch(self, start: int) -> Any:
-        from any2vec.data.clicks.batch import ClickBatch
+        from any2vec.data.clicks.rows import ClickBatch
 
         part = slice(start, start + self.size)
         ids = self.examples.ids[part] + np.arange(self.num_columns) * self.args.rows
@@ -54,11 +54,11 @@ class Problem:
         return [self.batch(step % whole * self.size) for step in range(first, first + count)]
 
     def new_rows(self) -> Any:
-        from any2vec.tables.access import LocalRows
+        from any2vec.tables.row_table import MemoryRows
         from any2vec.tasks.clicks.rows import fresh_rows, row_optimiser
 
         numbers = np.arange(self.num_columns * self.args.rows)
-        return LocalRows(fresh_rows(self.model, numbers, self.args.seed), row_optimiser(self.model))
+        return MemoryRows(fresh_rows(self.model, numbers, self.args.seed), row_optimiser(self.model))
 
     def new_workers(self, kind: Any, rows: Any) -> list[Any]:
         import torch
@@ -83,7 +83,7 @@ class Problem:
         losses, first, size = [], self.examples.num_train, self.size
         for start in range(first, first + self.args.test - size + 1, size):
             batch = self.batch(start)
-            sums_PW = rows.pooled(BatchRows.of(batch.id_M, batch.start_P), 0)
+            sums_PW = rows.pool(BatchRows.of(batch.id_M, batch.start_P), 0)
             p = foretell(worker.net, batch, sums_PW, np.zeros(self.num_columns, bool))
             losses.append(float(-np.where(batch.label_B == 1, np.log(p), np.log1p(-p)).mean()))
         return statistics.fmean(losses)
@@ -155,8 +155,8 @@ def main() -> None:
 
     def rows_alone(thread: int, batch: Any) -> None:
         grouped = BatchRows.of(batch.id_M, batch.start_P)
-        rows.pooled(grouped, 0)
-        rows.push(grouped, 0, gradient_PW)
+        rows.pool(grouped, 0)
+        rows.apply_pooled(grouped, gradient_PW, 0)
 
     free, whole = problem.new_workers(free_worker(problem), rows), problem.new_workers(ClickWorker, rows)
     works: dict[str, Callable[[int, Any], Any]] = {

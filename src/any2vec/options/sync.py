@@ -38,7 +38,7 @@ class SyncOptions:
     overlap: bool = False
     """synchronize during the next round; for scheme pull-opt"""
     cache: str = "none"
-    """none, het:BOUND[:POLICY] or bagpipe:BATCHES; policies: static, lru, lfu, lfu-promoted, tinylfu"""
+    """none, het:BOUND[:static|lru|lfu|lfu-promoted|tinylfu|fifo|belady|ttl] or bagpipe:BATCHES"""
     cache_rows: float = 0.1
     """share of rows in a het cache, in (0, 1]"""
     dual: Literal["sent", "computed"] = "sent"

@@ -9,86 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from any2vec.errors import InputError
+from any2vec.plan.sharding.nodes import NodeSharding
 from any2vec.types import Csr
 
 if TYPE_CHECKING:
     from any2vec.data.graph.graph import Graph
     from any2vec.kernels.graph.walk_parts import PartRows
 
-_OWNER = np.uint16
 _BLOCK_ENTRIES = 1 << 20
 """of rows that are copied at a time"""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Owners:
-    """Which host owns which node. Blocks and hashing are arithmetic; any other partition takes 2 bytes a node."""
-
-    num_nodes: int
-    parts: int
-    bounds: np.ndarray
-    """int64 (parts + 1,) of contiguous blocks, (0,) otherwise"""
-    owner_of: np.ndarray
-    """uint16 (N,) of any other partition; (0,) for blocks, and for hashing, where bounds are (0,) too"""
-
-    @classmethod
-    def make(cls, csr: Csr, parts: int, method: str) -> Owners:
-        """Of a partition by name, see `plan.sharding.graph.partition`.
-
-        Raises:
-            InputError: as there.
-        """
-        from any2vec.plan.sharding.graph import contiguous_bounds, partition
-
-        num_nodes = len(csr.indptr) - 1
-        bounds, owner_N = np.empty(0, np.int64), np.empty(0, _OWNER)
-        if method == "contiguous":
-            bounds = np.array(contiguous_bounds(num_nodes, parts), np.int64)
-        elif method != "hash":
-            owner_N = partition(csr, parts, method).astype(_OWNER)
-        return cls(num_nodes=num_nodes, parts=parts, bounds=bounds, owner_of=owner_N)
-
-    @classmethod
-    def of(cls, part_N: np.ndarray, parts: int) -> Owners:
-        """Of any partition: part_N int (N,), in [0, parts).
-
-        Raises:
-            InputError: a part is not one of them.
-        """
-        if len(part_N) and not 0 <= part_N.min() <= part_N.max() < parts:
-            raise InputError(f"parts of nodes must lie in [0, {parts}), got [{part_N.min()}, {part_N.max()}].")
-        owner_N = np.array(part_N, _OWNER)
-        return cls(num_nodes=len(part_N), parts=parts, bounds=np.empty(0, np.int64), owner_of=owner_N)
-
-    def find(self, nodes: np.ndarray) -> np.ndarray:
-        """The owner of each of `nodes`, int (any,): int32 (any,)."""
-        from any2vec.kernels.graph.walk_parts import find_owners
-
-        out = np.empty(len(nodes), np.int32)
-        find_owners(self.owner_of, self.bounds, self.parts, np.ascontiguousarray(nodes, np.int64), out)
-        return out
-
-    def nodes_of(self, rank: int) -> np.ndarray:
-        """The nodes of host `rank`, int32 (any,), ascending."""
-        if len(self.bounds):
-            return np.arange(self.bounds[rank], self.bounds[rank + 1], dtype=np.int32)
-        step, found = 1 << 20, []
-        for first in range(0, self.num_nodes, step):
-            nodes = np.arange(first, min(self.num_nodes, first + step), dtype=np.int32)
-            found.append(nodes[self.find(nodes) == rank])
-        return np.concatenate(found) if found else np.empty(0, np.int32)
-
-    @cached_property
-    def digest(self) -> str:
-        """The same at hosts that hold the same map."""
-        from any2vec.data.io.files import fingerprint
-
-        return fingerprint(np.array([self.num_nodes, self.parts]), self.bounds, self.owner_of)
-
-    @property
-    def nbytes(self) -> int:
-        return self.bounds.nbytes + self.owner_of.nbytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,11 +25,11 @@ class GraphPart:
     """What host `rank` holds of a graph.
 
     Memory: 4 bytes an entry of its own rows (16 when weighted), 12 a node of its own (20 when weighted), and for all
-    nodes of the graph a quarter of a byte each (none for blocks) and what `owners` takes.
+    nodes of the graph a quarter of a byte each (none for blocks) and what `sharding` takes.
     """
 
     rank: int
-    owners: Owners
+    sharding: NodeSharding
     nodes: np.ndarray
     """int32 (n,): the nodes that it owns, ascending"""
     csr: Csr
@@ -110,7 +39,7 @@ class GraphPart:
     @property
     def num_nodes(self) -> int:
         """Of the whole graph."""
-        return self.owners.num_nodes
+        return self.sharding.num_rows
 
     @cached_property
     def rows(self) -> PartRows:
@@ -122,12 +51,20 @@ class GraphPart:
         threshold, alias = np.empty(0, np.uint32), np.empty(0, np.int32)
         if len(self.csr.weights):
             threshold, alias = build_row_alias(self.csr.indptr, self.csr.weights)
-        is_block = len(self.owners.bounds) > 0
+        is_block = len(self.sharding.bounds) > 0
         owned = np.zeros((0 if is_block else self.num_nodes // 64 + 1, 2), np.uint64)
         if not is_block:
             mark_owned(self.nodes, owned)
-        first = int(self.owners.bounds[self.rank]) if is_block else 0
+        first = int(self.sharding.bounds[self.rank]) if is_block else 0
         return PartRows(*self.csr, threshold, alias, row_sums(self.csr), owned, first)
+
+    @cached_property
+    def digest(self) -> str:
+        """The same at hosts that hold the same map from nodes to hosts."""
+        from any2vec.data.io.files import fingerprint
+
+        of = self.sharding
+        return fingerprint(np.array([of.num_rows, of.owners]), of.bounds, of.part_of)
 
     @cached_property
     def widest_row(self) -> int:
@@ -137,16 +74,16 @@ class GraphPart:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays that this host holds."""
-        arrays: list[Any] = [self.nodes, self.owners, *self.rows[:-1]]
+        arrays: list[Any] = [self.nodes, self.sharding, *self.rows[:-1]]
         return sum(array.nbytes for array in arrays)
 
 
-def cut_part(csr: Csr, owners: Owners, rank: int, is_directed: bool) -> GraphPart:
+def cut_part(csr: Csr, sharding: NodeSharding, rank: int, is_directed: bool) -> GraphPart:
     """Copy the rows of host `rank` out of a graph's arrays, which may be memory-mapped: only these are read.
 
     Beside the part 24 bytes a node of it, and 32 an entry of a block of rows.
     """
-    nodes = owners.nodes_of(rank)
+    nodes = sharding.ids(rank)
     starts, stops = csr.indptr[nodes], csr.indptr[nodes + 1]
     indptr = np.zeros(len(nodes) + 1, np.int64)
     np.cumsum(stops - starts, out=indptr[1:])
@@ -158,7 +95,9 @@ def cut_part(csr: Csr, owners: Owners, rank: int, is_directed: bool) -> GraphPar
         indices[here] = csr.indices[places]
         if len(weights):
             weights[here] = csr.weights[places]
-    return GraphPart(rank=rank, owners=owners, nodes=nodes, csr=Csr(indptr, indices, weights), is_directed=is_directed)
+    return GraphPart(
+        rank=rank, sharding=sharding, nodes=nodes, csr=Csr(indptr, indices, weights), is_directed=is_directed
+    )
 
 
 def _blocks_of_rows(indptr: np.ndarray) -> list[int]:
@@ -167,6 +106,6 @@ def _blocks_of_rows(indptr: np.ndarray) -> list[int]:
     return [*np.unique(firsts).tolist(), len(indptr) - 1]
 
 
-def split_graph(graph: Graph, owners: Owners) -> list[GraphPart]:
+def split_graph(graph: Graph, sharding: NodeSharding) -> list[GraphPart]:
     """The parts of all hosts, by rank: for logical hosts, which live in one process."""
-    return [cut_part(graph.csr, owners, rank, graph.is_directed) for rank in range(owners.parts)]
+    return [cut_part(graph.csr, sharding, rank, graph.is_directed) for rank in range(sharding.owners)]

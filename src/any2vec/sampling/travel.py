@@ -77,9 +77,9 @@ class TravellingWalker:
         self, part: GraphPart, transport: Transport, options: WalkOptions, seed: int, *, in_flight: int = IN_FLIGHT
     ) -> None:
         check_whole("in_flight", in_flight, transport.hosts, 1 << 30)
-        if (part.rank, part.owners.parts) != (transport.rank, transport.hosts):
+        if (part.rank, part.sharding.owners) != (transport.rank, transport.hosts):
             raise InputError(
-                f"host {transport.rank} of {transport.hosts} was given part {part.rank} of {part.owners.parts}; "
+                f"host {transport.rank} of {transport.hosts} was given part {part.rank} of {part.sharding.owners}; "
                 "cut the graph into as many parts as hosts and give each its own."
             )
         self.part = part
@@ -148,7 +148,7 @@ class _Trip:
         part = self.part
         facts = (
             asdict(walker.options), walker.seed, epoch, self.in_flight, part.is_directed, self.law.patience,
-            part.owners.digest,
+            part.digest,
         )  # fmt: skip
         digest = zlib.crc32(repr(facts).encode())
         told = np.array([start, stop, digest], np.int64)
@@ -237,7 +237,7 @@ class _Trip:
 
     def _by_owner(self, walkers: np.ndarray, column: int) -> Iterator[tuple[int, np.ndarray]]:
         """(host, walkers whose node in `column` it owns), for hosts that have any."""
-        yield from _grouped(walkers, self.part.owners.find(walkers[:, column]))
+        yield from _grouped(walkers, self.part.sharding.owner(walkers[:, column]))
 
     def _tell(self, batch: np.ndarray, trail: np.ndarray, trail_W1: np.ndarray, parcels: dict[int, Parcel]) -> None:
         """Trails to the hosts that sent the walkers out; this host's own go into its walks at once."""
@@ -317,7 +317,7 @@ class _Trip:
         if not len(nodes):
             return True
         return bool(
-            nodes.min() >= 0 and nodes.max() < self.num_nodes and (self.part.owners.find(nodes) == self.rank).all()
+            nodes.min() >= 0 and nodes.max() < self.num_nodes and (self.part.sharding.owner(nodes) == self.rank).all()
         )
 
     def _welcome(self, peer: int, sent: np.ndarray) -> None:

@@ -13,7 +13,8 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.plan.sharding.graph import PartitionReport, report_partition
-from any2vec.sampling.parts import Owners, split_graph
+from any2vec.plan.sharding.nodes import NodeSharding
+from any2vec.sampling.parts import split_graph
 from any2vec.sampling.travel import PHASE, TravellingWalker
 from any2vec.sampling.walks import WalkOptions
 
@@ -133,11 +134,11 @@ def write_travelled_walks(
     from any2vec.kernels.graph.walk import count_rows
 
     check_folder_free(out, overwrite, FORMAT)
-    owners = Owners.make(graph.csr, hosts, method)
-    part_N = owners.find(np.arange(owners.num_nodes))
+    sharding = NodeSharding.make(graph.csr, hosts, method)
+    part_N = sharding.owner(np.arange(sharding.num_rows))
     report = report_partition(graph.csr, part_N, hosts, is_directed=graph.is_directed)
-    parts = split_graph(graph, owners)
-    counts = np.zeros(owners.num_nodes, np.int64)
+    parts = split_graph(graph, sharding)
+    counts = np.zeros(sharding.num_rows, np.int64)
     with CorpusWriter(out, overwrite) as writer:
 
         def work(transport: Transport) -> TravellingWalker:

@@ -1,4 +1,4 @@
-"""Plain twin of `tables.cache.residency.Residency`: a dict, a sort of all that may give way, a sketch in lists."""
+"""Plain twin of `tables.residency.residency.Residency`: a dict, a sort of all that may give way, a sketch in lists."""
 
 from __future__ import annotations
 
@@ -45,19 +45,34 @@ class NaiveResidency:
         self.permanent: set[int] = set()
         self.free = list(range(capacity))[::-1]
         self.now = 0
+        self.entered: list[int] = []
+        """of fifo: ids in the order in which they came in"""
+        self.next_use: dict[int, float] = {}
+        """step of the next use of each id, infinity where it is not known"""
 
-    def place(self, ids: Sequence[int]) -> tuple[list[int], list[bool], list[tuple[int, int]]]:
+    def place(
+        self, ids: Sequence[int], next_use: Sequence[float] = ()
+    ) -> tuple[list[int], list[bool], list[tuple[int, int]]]:
         """(slots, which are new, (slot, id) of those that gave way)."""
         self.now += 1
         self.fade(len(ids))
+        self.next_use.update(zip(ids, next_use, strict=False))
         missing = [key for key in ids if key not in self.slot_of]
         for key in ids:
             if key in self.slot_of:
                 self.use(key)
-        room = min(len(missing), len(self.free))
-        victims = self.victims(len(missing) - room)
+        wanted = missing
+        if self.policy == "belady":
+            wanted = sorted(missing, key=lambda key: self.next_use[key])
+        if self.policy == "ttl":
+            wanted = [key for key in missing if self.next_use[key] < float("inf")]
+        room = min(len(wanted), len(self.free))
+        victims = self.victims(len(wanted) - room)
+        if self.policy == "belady":
+            pairs = zip(wanted[room:], victims, strict=False)
+            victims = [victim for key, victim in pairs if self.next_use[key] < self.next_use[victim]]
         known = {key: self.sketch.read(key * self.scale) if self.policy == "tinylfu" else 0 for key in missing}
-        new = missing[: room + len(victims)]
+        new = wanted[: room + len(victims)]
         if self.policy == "tinylfu":
             for key in missing:
                 self.sketch.lift(key * self.scale, known[key] + 1)
@@ -73,9 +88,15 @@ class NaiveResidency:
         del self.free[len(self.free) - room :]
         for key, slot in zip(new, slots, strict=True):
             self.slot_of[key], self.count[key], self.held[key] = slot, known[key], 0
+            self.entered.append(key)
         for key in new:
             self.use(key)
         return [self.slot_of.get(key, -1) for key in ids], [key in new for key in ids], gone
+
+    def expect(self, ids: Sequence[int], step: int) -> None:
+        for key in ids:
+            if key in self.slot_of:
+                self.next_use[key] = min(self.next_use[key], step)
 
     def release(self, ids: Sequence[int]) -> None:
         for key in ids:
@@ -89,10 +110,17 @@ class NaiveResidency:
                 self.forget(key)
 
     def victims(self, number: int) -> list[int]:
-        """Ids in the order of their slots."""
+        """Ids in the order in which they give way, or in that of their slots."""
         if number <= 0:
             return []
         may_go = [key for key in self.slot_of if not self.held[key] and key not in self.permanent]
+        if self.policy == "fifo":
+            return [key for key in self.entered if key in may_go][:number]
+        if self.policy == "ttl":
+            may_go = [key for key in may_go if self.next_use[key] == float("inf")]
+            return sorted(may_go, key=self.slot_of.__getitem__)[:number]
+        if self.policy == "belady":
+            return sorted(may_go, key=lambda key: (-self.next_use[key], self.slot_of[key]))[:number]
         first = sorted(may_go, key=self.worth)[:number]
         return sorted(first, key=self.slot_of.__getitem__)
 
@@ -121,6 +149,7 @@ class NaiveResidency:
     def forget(self, key: int) -> None:
         if self.policy == "tinylfu":
             self.sketch.lift(key * self.scale, self.count[key])
+        self.entered.remove(key)
         for place in (self.slot_of, self.count, self.stamp, self.held):
             del place[key]
         self.permanent.discard(key)

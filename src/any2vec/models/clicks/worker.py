@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from any2vec.data.clicks.batch import ClickBatch
+from any2vec.data.clicks.rows import ClickBatch
 from any2vec.errors import InputError
 from any2vec.models.clicks.nets import share_storage
-from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
+from any2vec.tables.row_table import PooledTable
 from any2vec.types import LEFT_OUT
 
 
@@ -44,7 +44,7 @@ class ClickWorker:
     """
 
     def __init__(
-        self, number: int, net: nn.Module, value_Q: np.ndarray, access: RowAccess, agreement: Agreement,
+        self, number: int, net: nn.Module, value_Q: np.ndarray, access: PooledTable, agreement: Agreement,
         is_mean_F: np.ndarray, scale: float = 1.0, place: Callable[[np.ndarray], np.ndarray] | None = None,
         row_scale: float = 1.0,
     ) -> None:  # fmt: skip
@@ -88,7 +88,7 @@ class ClickWorker:
         gradient_PW = pooled_BFW.grad.numpy().reshape(rows.num_bags, pooled_BFW.shape[2])
         if self._row_scale != 1:
             gradient_PW = gradient_PW * self._row_scale
-        self.access.push(rows, step, self._per_bag(rows, gradient_PW))
+        self.access.apply_pooled(rows, self._per_bag(rows, gradient_PW), step)
         self.updates += len(rows.row_U)
         self.agreement.apply(self.number, step, self._gradient_Q)
         return loss_sum
@@ -96,10 +96,10 @@ class ClickWorker:
     def rest(self, step: int) -> None:
         """Take part in a step of the rows without examples."""
         rows = BatchRows.of(np.empty(0, np.int64), np.zeros(1, np.int64))
-        self.access.push(rows, step, self.access.pooled(rows, step))
+        self.access.apply_pooled(rows, self.access.pool(rows, step), step)
 
     def _pooled(self, rows: BatchRows, step: int, size: int) -> torch.Tensor:
-        sums_PW = self._per_bag(rows, self.access.pooled(rows, step))
+        sums_PW = self._per_bag(rows, self.access.pool(rows, step))
         num_columns = len(self._is_mean_F)
         return torch.from_numpy(sums_PW).view(size, num_columns, sums_PW.shape[1]).requires_grad_()
 

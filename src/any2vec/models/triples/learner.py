@@ -11,7 +11,9 @@ import numpy as np
 
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.questions import Questions
-from any2vec.models.triples.worker import Negatives, Range, TripleWorker
+from any2vec.models.triples.score import NO_DENSE, Dense
+from any2vec.models.triples.score_worker import make_worker
+from any2vec.models.triples.worker import Negatives, Range
 from any2vec.models.words.rates import linear_rate
 from any2vec.types import Span, Stats, Work
 
@@ -25,16 +27,17 @@ class TripleLearner:
         resident: ranges of slots from which negatives are drawn.
         threads: Hogwild (Recht et al. 2011) beyond 1; they multiply matrices each for itself, so the caller keeps the
             threads of BLAS to 1.
+        dense: tables of dense parameters, of a model with a score of its own.
     """
 
     def __init__(
         self, model: TripleModel, entity_SC: np.ndarray, relation_RC: np.ndarray, questions: Questions,
-        resident: Sequence[Range], threads: int, seed: int,
+        resident: Sequence[Range], threads: int, seed: int, dense: Dense = NO_DENSE,
     ) -> None:  # fmt: skip
         self.model, self.questions = model, questions
         number = model.negatives_of(sum(stop - start for start, stop in resident))
         self.negatives = Negatives(model, resident, questions.answer_N, number, seed)
-        self.workers = [TripleWorker(model, entity_SC, relation_RC) for _ in range(threads)]
+        self.workers = [make_worker(model, entity_SC, relation_RC, dense) for _ in range(threads)]
         self.on_batch: Callable[[int], None] = lambda worker: None
         """called after each batch with the number of the worker that trained it"""
         self._lock = threading.Lock()

@@ -22,7 +22,7 @@ import numpy as np
 
 from any2vec.errors import InputError
 from any2vec.plan.cost.volume import RoundSets, all_rows
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 
 NOISE_POWER = 0.75
 """negatives are drawn in proportion to counts ** 0.75 (Mikolov et al. 2013, section 2.2)"""

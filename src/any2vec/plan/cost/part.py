@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from any2vec.plan.cost.estimate import EDGE_READ_BYTES, RunShape
-from any2vec.plan.sharding.graph import contiguous_bounds, hashed_parts
+from any2vec.plan.sharding.graph import hashed_parts
+from any2vec.plan.sharding.sharding import contiguous_bounds
 
 TEXT = "text"
 METIS_EDGE_BYTES = 45

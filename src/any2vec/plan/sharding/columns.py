@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from any2vec.checks import check_whole
+from any2vec.plan.sharding.sharding import Blocks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,13 +74,14 @@ class Load(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Placement:
+class Placement(Blocks):
     """Rows on servers. Made by `place_columns` (plan/sharding/placing.py)."""
 
     columns: tuple[Column, ...]
     shards: tuple[Shard, ...]
     """in placed order: by server, then by first row; every row is in one"""
-    num_servers: int
+    owners: int
+    """servers"""
     row_bytes: int
     """of one row, state included"""
 
@@ -89,9 +90,11 @@ class Placement:
         """int64 (F + 1,): column f owns the rows [offsets[f], offsets[f + 1]) of the table."""
         return offsets_of(self.columns)
 
-    @property
-    def num_rows(self) -> int:
-        return int(self.offsets[-1])
+    def __post_init__(self) -> None:
+        size_H, arrays = np.zeros(self.owners, np.int64), self.arrays
+        np.add.at(size_H, arrays.server_S, arrays.stop_S - arrays.first_S)
+        object.__setattr__(self, "num_rows", int(self.offsets[-1]))
+        object.__setattr__(self, "bounds", [0, *np.cumsum(size_H).tolist()])
 
     @cached_property
     def arrays(self) -> ShardArrays:
@@ -101,23 +104,14 @@ class Placement:
         shift_S = np.cumsum(size_S) - size_S - first_S
         return ShardArrays(column_S, first_S, stop_S, server_S, shift_S, np.argsort(first_S))
 
-    def bounds(self, hosts: int, first: int = 0) -> list[int]:
-        """hosts + 1 bounds for `RowClient`: rank first + m is server m; other ranks own nothing."""
-        check_whole("hosts", hosts, first + self.num_servers, 2**31)
-        arrays, size_H = self.arrays, np.zeros(hosts, np.int64)
-        np.add.at(size_H, first + arrays.server_S, arrays.stop_S - arrays.first_S)
-        return [0, *np.cumsum(size_H).tolist()]
-
     def place(self, id_M: np.ndarray) -> np.ndarray:
-        """Placed numbers, int64 (M,), of rows, int64 (M,), each in [0, num_rows)."""
         from any2vec.kernels.rows.placing import place_ids
 
         placed_M, arrays = np.empty(len(id_M), np.int64), self.arrays
         place_ids(id_M, arrays.first_S[arrays.by_row_S], arrays.shift_S[arrays.by_row_S], placed_M)
         return placed_M
 
-    def unplace(self, placed_M: np.ndarray) -> np.ndarray:
-        """Rows, int64 (M,), of placed numbers."""
+    def rows(self, placed_M: np.ndarray) -> np.ndarray:
         from any2vec.kernels.rows.placing import place_ids
 
         id_M, arrays = np.empty(len(placed_M), np.int64), self.arrays
@@ -131,7 +125,7 @@ class Placement:
     @cached_property
     def shares(self) -> np.ndarray:
         """float64 (M, F): which share of each column's look-ups each of the M servers has."""
-        share_MF = np.zeros((self.num_servers, len(self.columns)))
+        share_MF = np.zeros((self.owners, len(self.columns)))
         for shard in self.shards:
             column, offset = self.columns[shard.column], int(self.offsets[shard.column])
             share_MF[shard.server, shard.column] += _share(column, shard.first - offset, shard.stop - offset)
@@ -140,7 +134,7 @@ class Placement:
     @cached_property
     def loads(self) -> tuple[Load, ...]:
         """By server."""
-        rows, count = np.zeros(self.num_servers, np.int64), np.zeros(self.num_servers, np.int64)
+        rows, count = np.zeros(self.owners, np.int64), np.zeros(self.owners, np.int64)
         arrays = self.arrays
         np.add.at(rows, arrays.server_S, arrays.stop_S - arrays.first_S)
         np.add.at(count, arrays.server_S, 1)
@@ -148,19 +142,19 @@ class Placement:
         cost = self.shares @ [column.cost for column in self.columns]
         return tuple(
             Load(int(rows[m]), int(rows[m]) * self.row_bytes, float(lookups[m]), float(cost[m]), int(count[m]))
-            for m in range(self.num_servers)
+            for m in range(self.owners)
         )
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready: loads by server, ranges of columns' own rows, balance (largest over mean) of each load."""
-        held: list[list[dict[str, Any]]] = [[] for _ in range(self.num_servers)]
+        held: list[list[dict[str, Any]]] = [[] for _ in range(self.owners)]
         for shard in self.shards:
             column, offset = self.columns[shard.column], int(self.offsets[shard.column])
             whole = shard.stop - shard.first == column.rows
             rows = {} if whole else {"rows": [shard.first - offset, shard.stop - offset]}
             held[shard.server].append({"column": column.name} | rows)
         return {
-            "num_servers": self.num_servers, "num_rows": self.num_rows, "row_bytes": self.row_bytes,
+            "num_servers": self.owners, "num_rows": self.num_rows, "row_bytes": self.row_bytes,
             "servers": [load._asdict() | {"holds": held[server]} for server, load in enumerate(self.loads)],
             "balance": {what: self.balance(what) for what in ("cost", "rows", "lookups")},
         }  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 from any2vec.checks import check_choice, check_whole
 from any2vec.errors import InputError
 from any2vec.plan.choices import PARTITIONS
+from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.types import Csr
 
 MAX_PARTS = 1 << 16
@@ -51,11 +52,6 @@ def partition(csr: Csr, parts: int, method: str = "contiguous") -> np.ndarray:
     if method == "contiguous":
         return np.repeat(np.arange(parts, dtype=np.int32), np.diff(contiguous_bounds(num_nodes, parts)))
     return hashed_parts(num_nodes, parts) if method == "hash" else metis_partition(csr, parts)
-
-
-def contiguous_bounds(num_items: int, parts: int) -> list[int]:
-    """parts + 1 bounds: part r owns the items [bounds[r], bounds[r + 1]); sizes differ by one at most."""
-    return [num_items * part // parts for part in range(parts + 1)]
 
 
 def hashed_parts(num_nodes: int, parts: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from any2vec.cluster.message import Part, overhead
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 
 
 class Circle:

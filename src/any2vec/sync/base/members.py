@@ -10,7 +10,7 @@ from any2vec.cluster.codec import pack_ids, unpack_ids
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.rows.merge import changed_rows
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import Contiguous
 from any2vec.sync.base.states import bound_of
 
 FAINT = 2.0**-20
@@ -85,11 +85,11 @@ def average(
     nobody has changed are the same everywhere. Owners of blocks add up; phases "average" and "gather".
     """
     hosts, rank = transport.hosts, transport.rank
-    cuts = {name: contiguous_bounds(len(table), hosts) for name, table in tables.items()}
+    shardings = {name: Contiguous(len(table), hosts) for name, table in tables.items()}
     outgoing: dict[int, list[Part]] = {host: [] for host in range(hosts)}
     for name, table in tables.items():
         for host in range(hosts):
-            low, high = cuts[name][host : host + 2]
+            low, high = shardings[name].block(host)
             slots = np.flatnonzero(weights[name][low:high])
             rows, say = table[low:high][slots], weights[name][low:high][slots]
             outgoing[host] += [pack_ids(slots, high - low), Part("rows", rows), Part("dense", say)]
@@ -97,7 +97,7 @@ def average(
     every = dict(sorted((received | {rank: tuple(outgoing[rank])}).items()))
     found: list[Part] = []
     for index, name in enumerate(tables):
-        size = cuts[name][rank + 1] - cuts[name][rank]
+        size = shardings[name].size(rank)
         told = [(unpack_ids(parts[3 * index], size), parts[3 * index + 1].array, parts[3 * index + 2].array)
                 for parts in every.values()]  # fmt: skip
         ids, means, _ = weighted_mean(size, told, bound_of(name))
@@ -108,6 +108,6 @@ def average(
     agreed = {name: table.copy() for name, table in tables.items()}
     for host, parts in gathered.items():
         for index, name in enumerate(tables):
-            low, high = cuts[name][host : host + 2]
+            low, high = shardings[name].block(host)
             agreed[name][low + unpack_ids(parts[2 * index], high - low)] = parts[2 * index + 1].array
     return agreed

@@ -17,7 +17,7 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.members import exchange_among
 from any2vec.sync.rules.block import Block
 from any2vec.sync.rules.merges import Sum

@@ -12,7 +12,7 @@ import numpy as np
 
 from any2vec.cluster.transport import Transport
 from any2vec.errors import FormatError
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.drivers.gradient_server import (
     FETCH,

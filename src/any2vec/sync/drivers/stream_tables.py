@@ -5,7 +5,6 @@ Legend: V rows of a table, D dim, K rows asked for, R rows of all hosts.
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,8 +14,7 @@ import numpy as np
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import LONG_WORK, Transport, text_of
 from any2vec.plan.order.roles import StreamRoles
-from any2vec.plan.sharding.graph import contiguous_bounds
-from any2vec.plan.sharding.striped import Deal
+from any2vec.plan.sharding.sharding import Striped
 from any2vec.sync.rules.block import Block
 from any2vec.sync.rules.merge_rule import MergeRule
 from any2vec.tables.server.blocks.growing_block import FACTS, START, GrowingBlock
@@ -55,16 +53,15 @@ class StreamTables(Service):
         self.shape = shape
         self.in_step = rule is not None
         owners = roles.row_owners
-        cuts = contiguous_bounds(shape[0], len(owners))
-        self.bounds = [cuts[min(max(rank - owners.start, 0), len(owners))] for rank in range(transport.hosts + 1)]
-        self._deal = Deal(shape[0], len(owners))
+        self._sharding = Striped(shape[0], len(owners))
+        self.bounds = self._sharding.on_ranks(transport.hosts, owners.start)
         first, last = self.bounds[transport.rank], self.bounds[transport.rank + 1]
 
         def block(values: StartValues) -> GrowingBlock:
             rows = np.zeros((last - first, shape[1]), np.float32)
             merger = Added(rows) if rule is None else Block(rows, rule())
             return GrowingBlock(
-                merger, self.in_step, lambda slots: values(self._deal.rows(first + slots)), lambda: server.facts()
+                merger, self.in_step, lambda slots: values(self._sharding.rows(first + slots)), lambda: server.facts()
             )
 
         self.blocks = {name: block(values) for name, values in start.items()}
@@ -76,11 +73,11 @@ class StreamTables(Service):
 
     def places(self, mark_V: np.ndarray) -> np.ndarray:
         """Where rows with a mark, uint8 (V,), stand in the dealt order, int64 (K,) ascending."""
-        return np.flatnonzero(self._deal.flags(mark_V))
+        return self._sharding.marked(mark_V)
 
     def rows(self, places: np.ndarray) -> np.ndarray:
         """The rows at places, int64 (K,)."""
-        return self._deal.rows(places)
+        return self._sharding.rows(places)
 
     def begin(self, rows: np.ndarray, birth: int, clock: int = ANY_TIME) -> None:
         """Start rows, int64 (K,), afresh in all tables; returns when every owner has.
@@ -142,17 +139,16 @@ class StreamTables(Service):
     def _begin(self, name: str, places: np.ndarray, birth: int, clock: int, value_KD: np.ndarray | None = None) -> None:
         """Start the rows at ascending places, with given values or their own."""
         outgoing = {}
-        cuts = np.searchsorted(places, self.bounds)
-        for host, (low, high) in enumerate(itertools.pairwise(cuts)):
-            if high > low:
-                parts = [Part("ids", places[low:high] - self.bounds[host]), Part("control", np.array([birth]))]
+        for host, cut in enumerate(self.client.sharding.cuts(places)):
+            if cut.start < cut.stop:
+                parts = [Part("ids", places[cut] - self.bounds[host]), Part("control", np.array([birth]))]
                 if value_KD is not None:
-                    parts.append(Part("rows", np.ascontiguousarray(value_KD[low:high])))
+                    parts.append(Part("rows", np.ascontiguousarray(value_KD[cut])))
                 outgoing[host] = parts
         self.client.call(name, START, outgoing, clock)
 
     def _sorted(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(places of rows ascending, which of the rows stands at each)."""
-        place_K = self._deal.places(rows)
+        place_K = self._sharding.place(rows)
         order = np.argsort(place_K, kind="stable")
         return place_K[order], order

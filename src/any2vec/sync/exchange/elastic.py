@@ -18,7 +18,7 @@ import numpy as np
 from any2vec.cluster.codec import pack_ids, pack_rows, rows_parts, unpack_ids, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import Contiguous
 from any2vec.sync.base.members import Watch, to_float32
 from any2vec.sync.base.states import bits_of, bound_of
 from any2vec.sync.drivers.rounds import Agreement
@@ -39,7 +39,7 @@ class ElasticAveraging(Agreement):
         self.tables = tables
         self.bits = bits
         self._pull = np.float32(how.beta / transport.hosts)
-        self._bounds = {name: contiguous_bounds(len(table), transport.hosts) for name, table in tables.items()}
+        self._sharding = {name: Contiguous(len(table), transport.hosts) for name, table in tables.items()}
         self._watch = Watch(tables)
         self._alive = {name: np.zeros(len(table), bool) for name, table in tables.items()}
         """rows that any host has ever changed; all hosts know the same"""
@@ -74,8 +74,8 @@ class ElasticAveraging(Agreement):
                 table[:] = mine[f"elastic.{name}"]
         self._watch.look_again()
 
-    def _own(self, name: str) -> list[int]:
-        return self._bounds[name][self.transport.rank : self.transport.rank + 2]
+    def _own(self, name: str) -> tuple[int, int]:
+        return self._sharding[name].block(self.transport.rank)
 
     def _wake(self) -> None:
         """Tell everyone which rows this host was the first to change."""
@@ -90,7 +90,7 @@ class ElasticAveraging(Agreement):
 
     def _living(self, name: str, host: int) -> np.ndarray:
         """Rows of a host's block that are alive, as slots of it, int64 ascending."""
-        low, high = self._bounds[name][host : host + 2]
+        low, high = self._sharding[name].block(host)
         return np.flatnonzero(self._alive[name][low:high])
 
     def _fetch(self) -> dict[int, tuple[Part, ...]]:
@@ -106,7 +106,7 @@ class ElasticAveraging(Agreement):
         outgoing: dict[int, list[Part]] = {host: [] for host in range(hosts)}
         for index, (name, table) in enumerate(self.tables.items()):
             for host in range(hosts):
-                ids = self._bounds[name][host] + self._living(name, host)
+                ids = self._sharding[name].bounds[host] + self._living(name, host)
                 packed = pack_rows(self._pull * (table[ids] - fetched[host][index].array), bits_of(name, self.bits))
                 table[ids] -= unpack_rows(packed)
                 outgoing[host] += packed

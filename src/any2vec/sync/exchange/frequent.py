@@ -12,7 +12,7 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.tracking import Inspector
 from any2vec.sync.options import names

@@ -26,7 +26,7 @@ from any2vec.cluster.codec import pack_ids, pack_rows, unpack_ids, unpack_rows
 from any2vec.cluster.message import Part, size_of
 from any2vec.cluster.transport import Transport
 from any2vec.errors import InputError
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import Contiguous
 from any2vec.sync.base.members import Watch, exchange_among
 from any2vec.sync.base.states import bits_of, bound_of
 from any2vec.sync.drivers.rounds import Agreement
@@ -81,8 +81,8 @@ class ApproximatelySynchronous(Agreement):
         self.settle_every = how.clock + 1
         """rounds after which all hosts meet for reports; in between sites wait for none that the clock does not bind"""
         place = rank % inside
-        self._cut = {name: contiguous_bounds(len(table), inside) for name, table in tables.items()}
-        own = {name: table[slice(*self._cut[name][place : place + 2])] for name, table in tables.items()}
+        self._sharding = {name: Contiguous(len(table), inside) for name, table in tables.items()}
+        own = {name: table[slice(*self._sharding[name].block(place))] for name, table in tables.items()}
         rules = Rules(rule_class(how.rule))
         self._blocks = {name: rules.block(name, rows, np.arange(len(rows))) for name, rows in own.items()}
         self.told = {name: SiteRows(rows, bound_of(name)) for name, rows in own.items()} if self.sites > 1 else {}
@@ -135,7 +135,7 @@ class ApproximatelySynchronous(Agreement):
         mine = states[self.transport.rank] if self._fits(states) else {}
         place = self.members.index(self.transport.rank)
         for name, table in self.tables.items():
-            own = table[slice(*self._cut[name][place : place + 2])]
+            own = table[slice(*self._sharding[name].block(place))]
             self._blocks[name].rows[:] = own
             if name in self.told:
                 self.told[name].base[:] = own
@@ -173,14 +173,14 @@ class ApproximatelySynchronous(Agreement):
         for name, table in self.tables.items():
             ids = self._watch.changed(name)
             for index, member in enumerate(self.members):
-                low, high = self._cut[name][index : index + 2]
+                low, high = self._sharding[name].block(index)
                 here = ids[slice(*np.searchsorted(ids, (low, high)))]
                 outgoing[member] += [pack_ids(here - low, high - low), Part("rows", table[here])]
         own = outgoing.pop(rank)
         received = exchange_among(self.transport, self.members, outgoing, "reduce") | {rank: tuple(own)}
         changed = {}
         for index, (name, block) in enumerate(self._blocks.items()):
-            low, high = self._cut[name][place : place + 2]
+            low, high = self._sharding[name].block(place)
             for member in self.members:
                 ids_part, rows_part = received[member][2 * index : 2 * index + 2]
                 block.merge(unpack_ids(ids_part, high - low), rows_part.array, False)
@@ -197,7 +197,7 @@ class ApproximatelySynchronous(Agreement):
         received = exchange_among(self.transport, self.members, everyone, "broadcast") | {rank: tuple(parts)}
         for place, member in enumerate(self.members):
             for index, name in enumerate(self.tables):
-                low, high = self._cut[name][place : place + 2]
+                low, high = self._sharding[name].block(place)
                 ids = low + unpack_ids(received[member][2 * index], high - low)
                 self.tables[name][ids] = received[member][2 * index + 1].array
                 self._watch.look(name, ids)

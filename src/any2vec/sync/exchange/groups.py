@@ -24,7 +24,7 @@ from any2vec.cluster.codec import pack_ids, unpack_ids
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.plan.order import groups as plan
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import Contiguous
 from any2vec.sync.base.members import FAINT, Watch, average, exchange_among, weighted_mean
 from any2vec.sync.base.states import bound_of
 from any2vec.sync.drivers.rounds import Agreement
@@ -115,17 +115,18 @@ class DivideAndShuffle(Agreement):
         outgoing: dict[int, list[Part]] = {member: [] for member in members}
         for name in self.tables:
             hot = np.flatnonzero(self._life_left[name])
-            cuts = contiguous_bounds(len(self.tables[name]), len(members))
+            sharding = Contiguous(len(self.tables[name]), len(members))
             for index, member in enumerate(members):
-                ids = hot[slice(*np.searchsorted(hot, cuts[index : index + 2]))]
+                block = sharding.block(index)
+                ids = hot[slice(*np.searchsorted(hot, block))]
                 told = (ids, self.tables[name][ids], self._weight[name][ids], self._life_left[name][ids])
-                outgoing[member] += _pack(told, cuts[index], cuts[index + 1])
+                outgoing[member] += _pack(told, *block)
         own = outgoing.pop(rank)
         received = exchange_among(self.transport, members, outgoing, "reduce") | {rank: tuple(own)}
         every = [list(received[member]) for member in members]
         agreed = {}
         for name, table in self.tables.items():
-            low, high = contiguous_bounds(len(table), len(members))[place : place + 2]
+            low, high = Contiguous(len(table), len(members)).block(place)
             news = [_unpack(parts, 0, high - low) for parts in every]
             agreed[name] = _merge(news, high - low, len(members), bound_of(name))
         return agreed
@@ -135,14 +136,14 @@ class DivideAndShuffle(Agreement):
         rank, place = self.transport.rank, members.index(self.transport.rank)
         parts: list[Part] = []
         for name, told in agreed.items():
-            low, high = contiguous_bounds(len(self.tables[name]), len(members))[place : place + 2]
+            low, high = Contiguous(len(self.tables[name]), len(members)).block(place)
             parts += _pack(told, 0, high - low)
         received = exchange_among(self.transport, members, dict.fromkeys(members, parts), "broadcast")
         received[rank] = tuple(parts)
         for index, member in enumerate(members):
             rest = list(received[member])
             for name, table in self.tables.items():
-                low, high = contiguous_bounds(len(table), len(members))[index : index + 2]
+                low, high = Contiguous(len(table), len(members)).block(index)
                 self._take(name, *_unpack(rest, low, high))
 
     def _take(self, name: str, ids: np.ndarray, rows: np.ndarray, weights: np.ndarray, left: np.ndarray) -> None:

@@ -18,7 +18,7 @@ from any2vec.sync.base.copying import put_rows, rows_of
 from any2vec.sync.base.crew import Crew
 from any2vec.sync.base.states import bits_of
 from any2vec.sync.drivers.rounds import Agreement
-from any2vec.sync.rules.block import Owned, Rules, gather_blocks, load_rule_states, rule_states
+from any2vec.sync.rules.block import Rules, gather_blocks, load_rule_states, rule_states, stripes
 from any2vec.sync.rules.residual import Residuals
 from any2vec.types import State
 
@@ -46,8 +46,8 @@ class Replicated(Agreement):
         self.tables = tables
         self.bits = bits
         self.sparse = sparse
-        self._owned = Owned.of(tables, transport.hosts)
-        owned = {name: where.rows(transport.rank) for name, where in self._owned.items()}
+        self._shardings = stripes(tables, transport.hosts)
+        owned = {name: where.ids(transport.rank) for name, where in self._shardings.items()}
         self._blocks = {name: rules.block(name, table, owned[name]) for name, table in tables.items()}
         self._start = {name: table.copy() for name, table in tables.items()} if sparse or bits < 32 else {}
         self.residuals = Residuals(tables if bits < 32 else {})
@@ -55,7 +55,7 @@ class Replicated(Agreement):
             for name, table in tables.items():
                 low, high = self._range(name, transport.rank)
                 for places in (np.arange(low), np.arange(high, len(table))):
-                    rows = rows_of(table, self._owned[name].deal.rows(places))
+                    rows = rows_of(table, self._shardings[name].rows(places))
                     self._take(name, places, unpack_rows(pack_rows(rows, bits_of(name, bits))))
 
     def end_round(self) -> None:
@@ -87,11 +87,11 @@ class Replicated(Agreement):
         if self.bits == 32:
             return self.tables if self.transport.rank == 0 else None
         blocks = {name: block.rows.copy() for name, block in self._blocks.items()}
-        return gather_blocks(self.transport, blocks, self._owned)
+        return gather_blocks(self.transport, blocks, self._shardings)
 
-    def _range(self, name: str, host: int) -> list[int]:
+    def _range(self, name: str, host: int) -> tuple[int, int]:
         """Places of a table that a host owns: the first one, and the one behind the last."""
-        return self._owned[name].bounds[host : host + 2]
+        return self._shardings[name].block(host)
 
     def _changed(self, name: str) -> np.ndarray:
         """Places of the rows of a table that this host changed, int64 ascending; all without `sparse`."""
@@ -99,7 +99,7 @@ class Replicated(Agreement):
             return np.arange(len(self.tables[name]))
         flags = np.empty(len(self.tables[name]), np.uint8)
         changed_rows(self.tables[name], self._start[name], flags)
-        return np.flatnonzero(self._owned[name].deal.flags(flags))
+        return self._shardings[name].marked(flags)
 
     def _send_changes(self, name: str, places: np.ndarray) -> None:
         """Mirrors to masters: what this host made of the rows at these places."""
@@ -114,7 +114,7 @@ class Replicated(Agreement):
         """(slots, rows) of those places that a host owns; remembers what rounding leaves out."""
         begin, end = self._range(name, host)
         low, high = np.searchsorted(places, (begin, end))
-        ids = self._owned[name].deal.rows(places[low:high])
+        ids = self._shardings[name].rows(places[low:high])
         packed = pack_rows(self._outgoing(name, ids), bits_of(name, self.bits))
         if self.bits < 32:
             self.residuals.sent(name, ids, unpack_rows(packed))
@@ -148,7 +148,7 @@ class Replicated(Agreement):
 
     def _take(self, name: str, places: np.ndarray, values: np.ndarray) -> None:
         """Make agreed values this host's own."""
-        ids = self._owned[name].deal.rows(places)
+        ids = self._shardings[name].rows(places)
         put_rows(self.tables[name], ids, values)
         if self._start:
             put_rows(self._start[name], ids, values)

@@ -11,7 +11,7 @@ from any2vec.cluster.codec import pack_rows, unpack_rows
 from any2vec.cluster.transport import Transport
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.tracking import Inspector
-from any2vec.sync.rules.block import Block, Owned, gather_blocks
+from any2vec.sync.rules.block import Block, gather_blocks, stripes
 from any2vec.sync.rules.merges import Sum
 from any2vec.sync.rules.residual import Residuals
 from any2vec.tables.server.blocks.row_block import Added, RowBlock
@@ -50,15 +50,15 @@ class Served(Agreement, ABC):
         self.residuals = Residuals(tables if bits < 32 else {})
         self.clock = 0
         self._inspector = inspector
-        self._owned = Owned.of(tables, transport.hosts)
-        mine = {name: table[self._owned[name].rows(transport.rank)] for name, table in tables.items()}
+        self._shardings = stripes(tables, transport.hosts)
+        mine = {name: table[self._shardings[name].ids(transport.rank)] for name, table in tables.items()}
         self._in_step = bound == 0
         self._blocks = {
             name: RowBlock(Block(rows, Sum()) if self._in_step else Added(rows), self._in_step)
             for name, rows in mine.items()
         }
         server = RowServer(transport, self._blocks, bound=bound, in_step=self._in_step)
-        self.client = RowClient(server, next(iter(self._owned.values())).bounds)
+        self.client = RowClient(server, next(iter(self._shardings.values())).bounds)
         self._needed: dict[str, np.ndarray] = {}
         """rows that the round reads, by name"""
         self._places: dict[str, np.ndarray] = {}
@@ -72,8 +72,8 @@ class Served(Agreement, ABC):
         marks = {name: np.zeros(len(table), np.uint8) for name, table in self.tables.items()}
         for span in work.round.spans:
             self._inspector.inspect(work.epoch, span.start, span.stop, marks)
-        self._places = {name: np.flatnonzero(self._owned[name].deal.flags(mark)) for name, mark in marks.items()}
-        self._needed = {name: self._owned[name].deal.rows(places) for name, places in self._places.items()}
+        self._places = {name: self._shardings[name].marked(mark) for name, mark in marks.items()}
+        self._needed = {name: self._shardings[name].rows(places) for name, places in self._places.items()}
         self._start = self.client.pull(self._places, self.clock, self.bits)
         for name, ids in self._needed.items():
             self.tables[name][ids] = self._start[name]
@@ -89,7 +89,7 @@ class Served(Agreement, ABC):
         self.client.flush()
         self.transport.barrier("drain")
         blocks = {name: block.copy() for name, block in self._blocks.items()}
-        tables = gather_blocks(self.transport, blocks, self._owned)
+        tables = gather_blocks(self.transport, blocks, self._shardings)
         self.transport.barrier("drain")  # before it, no host may push again
         return tables
 

@@ -19,7 +19,7 @@ from any2vec.kernels.rows.rows import gather_rows
 from any2vec.sync.base.copying import put_lists
 from any2vec.sync.base.crew import Crew
 from any2vec.sync.base.states import bits_of, is_state, values_of
-from any2vec.sync.rules.block import Owned, Rules, gather_blocks, load_rule_states, rule_states
+from any2vec.sync.rules.block import Rules, gather_blocks, load_rule_states, rule_states, stripes
 from any2vec.sync.rules.residual import Residuals
 from any2vec.types import Round, State
 
@@ -66,8 +66,8 @@ class Tracker:
         self.num_rows = {name: len(table) for name, table in tables.items()}
         self.labels = {name: values_of(name) if by_label else next(iter(tables)) for name in tables}
         """table -> that by whose name its rows are tracked, with those of others"""
-        self.owned = Owned.of(tables, transport.hosts)
-        owned = {name: where.rows(transport.rank) for name, where in self.owned.items()}
+        self.shardings = stripes(tables, transport.hosts)
+        owned = {name: where.ids(transport.rank) for name, where in self.shardings.items()}
         self.blocks = {name: rules.block(name, table, owned[name]) for name, table in tables.items()}
         self.residuals = Residuals(tables if bits < 32 else {})
 
@@ -80,10 +80,10 @@ class Tracker:
         for name, mark in marks.items():
             label = self.labels[name]
             tracked[label] = tracked[label] | mark if label in tracked else mark
-        places = {label: np.flatnonzero(self.owned[label].deal.flags(mark)) for label, mark in tracked.items()}
-        cuts = {label: np.searchsorted(found, self.owned[label].bounds[1:-1]) for label, found in places.items()}
+        places = {label: self.shardings[label].marked(mark) for label, mark in tracked.items()}
+        cuts = {label: np.searchsorted(found, self.shardings[label].bounds[1:-1]) for label, found in places.items()}
         asked = self._agree_on_addresses({label: np.split(found, cuts[label]) for label, found in places.items()})
-        mine = {label: np.split(self.owned[label].deal.rows(found), cuts[label]) for label, found in places.items()}
+        mine = {label: np.split(self.shardings[label].rows(found), cuts[label]) for label, found in places.items()}
         mine, asked = ({name: of[label] for name, label in self.labels.items()} for of in (mine, asked))
         return Tracked(mine, asked, self._pull(mine, asked))
 
@@ -129,7 +129,7 @@ class Tracker:
     def gather_result(self) -> dict[str, np.ndarray] | None:
         """The agreed tables, at rank 0; None elsewhere."""
         blocks = {name: block.rows.copy() for name, block in self.blocks.items()}
-        return gather_blocks(self.transport, blocks, self.owned)
+        return gather_blocks(self.transport, blocks, self.shardings)
 
     def state_dict(self) -> State:
         """What rounding has left out, and what rules remember."""
@@ -184,7 +184,7 @@ class Tracker:
 
     def _agree_on_addresses(self, places: dict[str, list[np.ndarray]]) -> dict[str, list[np.ndarray]]:
         """Tell each owner which of its rows this host tracks; the slots that others track of this host's; by label."""
-        rank, cuts = self.transport.rank, {label: self.owned[label].bounds for label in places}
+        rank, cuts = self.transport.rank, {label: self.shardings[label].bounds for label in places}
         outgoing = {
             host: [
                 pack_ids(found[host] - cuts[label][host], cuts[label][host + 1] - cuts[label][host])

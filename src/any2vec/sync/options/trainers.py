@@ -3,49 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args, get_type_hints
 
-from any2vec.checks import check_whole
 from any2vec.errors import InputError
 from any2vec.options.hosts import HostOptions
 from any2vec.options.sync import SyncOptions
 from any2vec.sync.options.replica_names import SERVED_SYNCS, ClickSync, MOfN, needed_of, parse_click_sync
-
-MOST_AHEAD = 100_000
-
-
-@dataclass(frozen=True)
-class Cache:
-    """What `cache` stands for."""
-
-    kind: Literal["none", "het", "bagpipe"]
-    number: int = 0
-    """het: the bound, in updates; bagpipe: batches that the oracle looks ahead"""
-    policy: Literal["static", "lru", "lfu", "lfu-promoted", "tinylfu"] = "static"
-    """het: which rows stay"""
-
-
-def parse_cache(text: str) -> Cache:
-    """The cache that a name such as "het:100" or "het:100:lru" stands for.
-
-    Raises:
-        InputError: it is none.
-    """
-    name, *values = text.split(":") if isinstance(text, str) else [""]
-    policies = get_args(get_type_hints(Cache)["policy"])
-    has_number = bool(values) and values[0].isdecimal()
-    if (name, values) == ("none", []):
-        return Cache("none")
-    if name == "het" and has_number and (len(values) == 1 or values[1:] in ([policy] for policy in policies)):
-        check_whole("bound of het", int(values[0]), 0, 2**31)
-        return Cache("het", int(values[0]), values[1] if values[1:] else "static")  # type: ignore[arg-type]
-    if name == "bagpipe" and has_number and len(values) == 1:
-        check_whole("look-ahead of bagpipe", int(values[0]), 1, MOST_AHEAD)
-        return Cache("bagpipe", int(values[0]))
-    raise InputError(
-        "cache must be none, het:BOUND[:static|lru|lfu|lfu-promoted|tinylfu] or bagpipe:BATCHES, like het:100 or "
-        f"bagpipe:200, got {text!r}."
-    )
+from any2vec.sync.options.row_cache import Cache, parse_cache
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ import numpy as np
 from any2vec.cluster.message import Part, size_of
 from any2vec.cluster.transport import control
 from any2vec.kernels.replicas.replicas import add_replica, copy_replica, mean_replica, merge_shift, merge_towards
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.circle import Circle
 from any2vec.sync.rules.replica_rule import FINISHED, STANDING, WORKING, Phase
 from any2vec.tables.replica import Replica

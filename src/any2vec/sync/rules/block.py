@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +13,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import InputError
 from any2vec.kernels.common.addresses import addresses
 from any2vec.kernels.rows.merge import changed_rows, finish_rows, merge_hosts, merge_rows
-from any2vec.plan.sharding.graph import contiguous_bounds
-from any2vec.plan.sharding.striped import Deal
+from any2vec.plan.sharding.sharding import Striped
 from any2vec.sync.base.copying import check_lists, put_lists, put_rows, rows_of
 from any2vec.sync.base.crew import Crew
 from any2vec.sync.base.states import is_state
@@ -45,26 +43,15 @@ def compile_copies(rows_1D: np.ndarray, bits: int) -> None:
     changed_rows(rows_1D, rows_1D.copy(), np.zeros(1, np.uint8))
 
 
-class Owned(NamedTuple):
-    """Which rows of a table hosts own: rows are dealt out, and each host owns a range of places."""
-
-    deal: Deal
-    bounds: list[int]
-
-    @classmethod
-    def of(cls, tables: Mapping[str, np.ndarray], hosts: int) -> dict[str, Owned]:
-        """By table."""
-        sizes = {len(table) for table in tables.values()}
-        found = {size: cls(Deal(size, hosts), contiguous_bounds(size, hosts)) for size in sizes}
-        return {name: found[len(table)] for name, table in tables.items()}
-
-    def rows(self, host: int) -> np.ndarray:
-        """Those of a host, int64."""
-        return self.deal.rows(np.arange(*self.bounds[host : host + 2]))
+def stripes(tables: Mapping[str, np.ndarray], hosts: int) -> dict[str, Striped]:
+    """Who owns the rows of each table."""
+    sizes = {len(table) for table in tables.values()}
+    found = {size: Striped(size, hosts) for size in sizes}
+    return {name: found[len(table)] for name, table in tables.items()}
 
 
 def gather_blocks(
-    transport: Transport, blocks: Mapping[str, np.ndarray], owned: Mapping[str, Owned]
+    transport: Transport, blocks: Mapping[str, np.ndarray], shardings: Mapping[str, Striped]
 ) -> dict[str, np.ndarray] | None:
     """The whole tables at rank 0, None elsewhere.
 
@@ -76,10 +63,9 @@ def gather_blocks(
         return None
     tables = {}
     for index, name in enumerate(blocks):
-        deal = owned[name].deal
         dealt = np.concatenate([parts[index].array for parts in found.values()])
         tables[name] = np.empty_like(dealt)
-        put_rows(tables[name], deal.rows(np.arange(deal.num_rows)), dealt)
+        put_rows(tables[name], shardings[name].rows(np.arange(shardings[name].num_rows)), dealt)
     return tables
 
 

@@ -16,7 +16,7 @@ from any2vec.cluster.message import Part, overhead
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
 from any2vec.kernels.replicas.replicas import move_centre
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.server import RowServer
 from any2vec.types import Service

@@ -27,10 +27,10 @@ from any2vec.kernels.rows.rank_sums import sum_in_turn
 from any2vec.kernels.rows.rows import gather_rows, scatter_rows
 from any2vec.plan.lookahead.exact import CLEAN_SHARE, StepPlan, plan_steps
 from any2vec.plan.lookahead.moves import Exchange
-from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache.lookahead_threads import ACK, Fetcher, Janitor, Stepper
 from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_table import Lease, RowTable
 from any2vec.tables.server.client import RowClient
 
 NOW, LATER = "now", "later"
@@ -42,7 +42,7 @@ _CACHE_BYTES = 1 << 30
 """of a cache whose size is not given; memory is taken as rows come to stand in it"""
 
 
-class BagpipeRows(RowAccess):
+class BagpipeRows(RowTable):
     """One trainer's access, for one worker, to rows of `StoredBlock`s on row servers.
 
     Every trainer plans for itself: plans are pure, cost no bytes, and tell which rows every message holds.
@@ -73,6 +73,7 @@ class BagpipeRows(RowAccess):
             capacity = max(1, min(2 * int(client.bounds[-1]), _CACHE_BYTES // (4 * optimiser.num_columns)))
         self.transport = client.transport
         self.optimiser = optimiser
+        self.width = optimiser.width
         self.trainers = trainers
         self.first_step = first_step
         self.num_steps = num_steps
@@ -91,7 +92,7 @@ class BagpipeRows(RowAccess):
         self._fetcher = Fetcher(fetching, name, self.cache, plans, self._janitor, ahead)
         self._stepper = Stepper(self.transport.rank, self.transport.patience)
         self._plan: StepPlan | None = None
-        """of the step between `pooled` and `push`"""
+        """of the step between reading and changing"""
         self._later: tuple[Exchange, np.ndarray] | None = None
         """what is being exchanged behind the step, and this trainer's part, float32"""
         self._unsent: dict[int, list[Part]] = {}
@@ -103,33 +104,41 @@ class BagpipeRows(RowAccess):
         self._counts: Counter[str] = Counter()
         self._most_held = 0
 
-    def pooled(self, rows: BatchRows, step: int) -> np.ndarray:
-        """Sums over the bags, float32 (P, W).
+    def gather(self, id_U: np.ndarray, step: int) -> Lease:
+        """Rows as all trainers have made them.
 
         Raises:
             InputError: the batch is not the one that `batch_ids` told of, or the cache is too small.
             HostError: a server or a trainer is lost.
         """
-        self._plan = plan = self._next_plan()
-        planned = self.first_step + plan.step
-        if planned != step or not np.array_equal(plan.row_U, rows.row_U):
-            raise InputError(
-                f"The batch of step {step} has not the {len(plan.row_U)} rows that were planned for step {planned}: "
-                "the batches that are trained must be those that were told ahead."
-            )
-        sum_PW = np.empty((rows.num_bags, self.optimiser.width), np.float32)
-        pool_bags(self.cache, plan.slot_U[rows.place_M], rows.start_P1, sum_PW)
-        return sum_PW
+        row_UC = np.empty((len(id_U), self.optimiser.num_columns), np.float32)
+        gather_rows(self.cache, self._planned(id_U, step).slot_U, row_UC)
+        return Lease(id_U, row_UC)
 
-    def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
-        """Begin to change the rows by all trainers' gradients; the next `pooled` waits for those that it reads.
+    def apply(self, lease: Lease, gradient_UW: np.ndarray, step: int) -> None:
+        """Begin to change the rows by all trainers' gradients; the next `gather` waits for those that it reads.
 
         Raises:
             HostError: a trainer is lost.
         """
         if self._plan is None or self.first_step + self._plan.step != step:
             raise InputError(f"Gradients of step {step} are pushed, and its rows have not been read just before.")
-        self._change(self._plan, rows.gradients(gradient_PW))
+        self._change(self._plan, gradient_UW)
+
+    def pool(self, bags: BatchRows, step: int) -> np.ndarray:
+        sum_PW = np.empty((bags.num_bags, self.width), np.float32)
+        pool_bags(self.cache, self._planned(bags.row_U, step).slot_U[bags.place_M], bags.start_P1, sum_PW)
+        return sum_PW
+
+    def _planned(self, id_U: np.ndarray, step: int) -> StepPlan:
+        self._plan = plan = self._next_plan()
+        planned = self.first_step + plan.step
+        if planned != step or not np.array_equal(plan.row_U, id_U):
+            raise InputError(
+                f"The batch of step {step} has not the {len(plan.row_U)} rows that were planned for step {planned}: "
+                "the batches that are trained must be those that were told ahead."
+            )
+        return plan
 
     def flush(self) -> None:
         """Write all changed rows back; they stay in the cache. All trainers come here between the same two steps.

@@ -17,6 +17,7 @@ from any2vec.errors import HostError
 from any2vec.kernels.rows.rows import gather_rows, scatter_rows
 from any2vec.plan.lookahead.exact import Clean, StepPlan
 from any2vec.plan.lookahead.moves import SHARED
+from any2vec.plan.sharding.sharding import owner_at
 from any2vec.tables.server.client import RowClient
 
 ACK = "ack"
@@ -83,7 +84,7 @@ class Janitor(Background):
 
     def writers(self, row_E: np.ndarray) -> np.ndarray:
         """The trainers that write rows of which all have the same copy; int64 (E,)."""
-        owner_E = np.searchsorted(self._client.bounds, row_E, side="right") - 1
+        owner_E = owner_at(self._client.bounds, row_E)
         return np.where(owner_E < self.trainers, owner_E, row_E % self.trainers)
 
     def await_clean(self, number: int) -> None:

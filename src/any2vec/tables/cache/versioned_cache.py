@@ -29,8 +29,9 @@ import numpy as np
 from any2vec.checks import check_whole
 from any2vec.errors import HostError, InputError
 from any2vec.kernels.cache.cached_rows import add_changes, read_cached, take_pending
-from any2vec.plan.lookahead.lateness import allowed_updates
-from any2vec.tables.cache.residency import Policy, Residency
+from any2vec.plan.lookahead.foresight import Foresight
+from any2vec.plan.lookahead.window import allowed_updates
+from any2vec.tables.residency.residency import Residency
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.server.versioned_message import FRESH, UNKNOWN
 
@@ -81,6 +82,7 @@ class HetCache:
         others: trainers beside this one. Squares that they have probably added to an Adagrad row in the meantime, as
             many as this one has, are reckoned with: without them each would take the steps of a trainer that is alone,
             and the sum of all would be too long.
+        foresight: of the batches of this trainer, for a policy that needs to know when rows are used next.
 
     Raises:
         InputError: an argument is not legal.
@@ -88,8 +90,8 @@ class HetCache:
 
     def __init__(
         self, capacity: int, optimiser: RowOptimiser, pull_bound: int, push_bound: int | None = None,
-        policy: Policy = "tinylfu", fresh_rows: Callable[[np.ndarray], np.ndarray] | None = None,
-        patience: float = 600.0, kept: np.ndarray | None = None, others: int = 0,
+        policy: str = "tinylfu", fresh_rows: Callable[[np.ndarray], np.ndarray] | None = None,
+        patience: float = 600.0, kept: np.ndarray | None = None, others: int = 0, foresight: Foresight | None = None,
     ) -> None:  # fmt: skip
         push_bound = pull_bound if push_bound is None else push_bound
         check_whole("pull_bound", pull_bound, 0, MOST_BOUND)
@@ -105,6 +107,12 @@ class HetCache:
         self.patience = patience
         self.others = others
         self.residency = Residency(capacity, policy, kept)
+        self._foresight = foresight
+        if self.residency.policy.needs_next_uses and foresight is None:
+            raise InputError(
+                f"Cache policy {policy} must know which rows the batches to come use, and here nothing looks ahead; "
+                "choose another one, like lru."
+            )
         self.base_KC = np.zeros((capacity, optimiser.num_columns), np.float32)
         self.pending_KC = np.zeros_like(self.base_KC)
         self.version_K = np.full(capacity, UNKNOWN, np.int64)
@@ -128,7 +136,9 @@ class HetCache:
         """What to send before the rows id_U (int64, ascending, none twice) are read; they stay until `change`."""
         with self._changed:
             self._check()
-            placed = self.residency.place(id_U)
+            ahead = self._foresight
+            next_U = None if ahead is None else ahead.next_uses(id_U, self.residency.expect)
+            placed = self.residency.place(id_U, next_U)
             self._evict(placed.gone_slot_E, placed.gone_id_E)
             new = placed.slot_U[placed.is_new_U]
             self.version_K[new] = UNKNOWN

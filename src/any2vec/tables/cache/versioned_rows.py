@@ -11,9 +11,8 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.errors import InputError
-from any2vec.tables.access import RowAccess
-from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache.versioned_cache import BatchExchange, HetCache
+from any2vec.tables.row_table import NOT_READ, ChangedTable, Lease
 from any2vec.tables.server.blocks.versioned_block import EXCHANGE
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.versioned_message import Question, bytes_of, pack_question, unpack_answer
@@ -22,8 +21,8 @@ FLUSHED_AT_ONCE = 1 << 16
 """rows whose changes go into one message of a flush"""
 
 
-class HetRows(RowAccess):
-    """One worker's RowAccess through the trainer's cache: one message a step and owner.
+class HetRows(ChangedTable):
+    """One worker's way to rows through the trainer's cache: one message a step and owner.
 
     The message before a batch is read carries what the batches before have left to push, and the questions of this one.
     The row optimiser steps at once, on the rows as they were read, and its changes are what is added up. With bound 0
@@ -41,41 +40,49 @@ class HetRows(RowAccess):
         self.cache = cache
         self.client = client
         self.name = name
+        self.width = cache.optimiser.width
         self._has_finished = False
         cache.join()
         self._exchange: BatchExchange | None = None
         """of the batch that was read and is not pushed yet"""
-        self._row_UC = np.empty((0, cache.optimiser.num_columns), np.float32)
 
-    def pooled(self, rows: BatchRows, step: int) -> np.ndarray:
-        """Sums of the values over the bags, float32 (P, W).
+    def gather(self, id_U: np.ndarray, step: int) -> Lease:
+        """As the cache has them; of Adagrad's squares also those that other trainers have probably added.
 
         Raises:
             InputError: an id is not of the table.
             HostError: an owner is lost, or another worker could not reach one.
         """
         self._let_go()
-        if rows.row_U.size and (rows.row_U[0] < 0 or rows.row_U[-1] >= self.client.bounds[-1]):
+        if id_U.size and (id_U[0] < 0 or id_U[-1] >= self.client.bounds[-1]):
             raise InputError(
                 f"Rows of table {self.name!r} have ids from 0 to {self.client.bounds[-1] - 1}; got ids from "
-                f"{rows.row_U[0]} to {rows.row_U[-1]}."
+                f"{id_U[0]} to {id_U[-1]}."
             )
-        self._exchange = self.cache.begin(rows.row_U)
-        self._row_UC = self._carry_out(self._exchange)
-        return rows.pool(self._row_UC, self.cache.optimiser.width)
+        self._exchange = self.cache.begin(id_U)
+        row_UC = self._carry_out(self._exchange)
+        if self.cache.optimiser.kind == "adagrad" and self.cache.others:
+            row_UC[:, self.width] += self.cache.unheard(self._exchange)
+        return Lease(id_U, row_UC)
 
-    def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
-        """Step with the gradients of the bags' sums, float32 (P, W), of the batch that was read last."""
+    def apply(self, lease: Lease, gradient_UW: np.ndarray, step: int) -> None:
+        if len(gradient_UW) != len(lease.row_UC):
+            raise InputError(NOT_READ)
+        changed_UC = lease.row_UC.copy()
+        self.cache.optimiser.step(changed_UC, np.arange(len(changed_UC)), gradient_UW)
+        changed_UC -= lease.row_UC
+        self.add(lease, changed_UC, step)
+
+    def add(self, lease: Lease, change_UC: np.ndarray, step: int) -> None:
+        """To the batch that was read last.
+
+        Raises:
+            InputError: it is another one.
+        """
         exchange = self._exchange
-        if exchange is None or len(rows.row_U) != len(exchange.slot_U):
-            raise InputError("Gradients belong to the batch that was read last, and come once.")
-        optimiser = self.cache.optimiser
-        if optimiser.kind == "adagrad" and self.cache.others:
-            self._row_UC[:, optimiser.width] += self.cache.unheard(exchange)
-        changed_UC = self._row_UC.copy()
-        optimiser.step(changed_UC, np.arange(len(changed_UC)), rows.gradients(gradient_PW))
-        changed_UC -= self._row_UC
-        self.cache.change(exchange, changed_UC)
+        if exchange is None or len(lease.id_U) != len(exchange.slot_U):
+            raise InputError(NOT_READ)
+        self.cache.change(exchange, change_UC)
         self._exchange = None
 
     def flush(self) -> None:

@@ -5,7 +5,6 @@ Legend: K ids of a request, M ids of all bags, P bags, D dim, V rows of the tabl
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Mapping, Sequence
 
@@ -14,6 +13,7 @@ import numpy as np
 from any2vec.cluster.codec import pack_ids, pack_rows, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.errors import HostError, InputError
+from any2vec.plan.sharding.sharding import Contiguous
 from any2vec.tables.server.owned_bags import PUSH_BAGS, OwnedBags
 from any2vec.tables.server.request import ANY_TIME, UNKNOWN, WITH_VERSIONS, Request, answers_on, read_answer
 from any2vec.tables.server.server import RowServer
@@ -41,6 +41,7 @@ class RowClient(Service):
         self.server = server
         self.transport = server.transport
         self.bounds = np.asarray(bounds, np.int64)
+        self.sharding = Contiguous.of(bounds)
         self.in_flight = in_flight
         self.lane = lane
         self._names = list(server.blocks)
@@ -88,7 +89,7 @@ class RowClient(Service):
                         self.server.push(name, slots, values, clock, is_delta)
                 elif len(slots):
                     request = self._request("push", name, clock, int(is_delta))
-                    parts = [pack_ids(slots, self._size(host)), *pack_rows(values, bits)]
+                    parts = [pack_ids(slots, self.sharding.size(host)), *pack_rows(values, bits)]
                     self._send(host, request, parts)
 
     def look_up(
@@ -114,7 +115,7 @@ class RowClient(Service):
             for host, part in enumerate(cuts):
                 if host != own and part.stop > part.start:
                     request = self._request("pull", name, clock, 32)
-                    self._send(host, request, [pack_ids(ids[part] - self.bounds[host], self._size(host))])
+                    self._send(host, request, [pack_ids(ids[part] - self.bounds[host], self.sharding.size(host))])
                     pulled[host] = request.number
             for host, (slots, counts, _) in enumerate(shares):
                 if host != own and len(slots):
@@ -235,7 +236,7 @@ class RowClient(Service):
                     if host != self.transport.rank and part.stop > part.start:
                         request = asked[name, host] = self._request("pull", name, clock, option)
                         slots = ids[part] - self.bounds[host]
-                        self._send(host, request, [pack_ids(slots, self._size(host))])
+                        self._send(host, request, [pack_ids(slots, self.sharding.size(host))])
             found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in wanted}
             for name, ids in wanted.items():
                 for host, part in enumerate(cuts[name]):
@@ -261,11 +262,7 @@ class RowClient(Service):
         """Which of ascending ids each host owns."""
         if ids.size and (ids[0] < 0 or ids[-1] >= self.bounds[-1] or (np.diff(ids) <= 0).any()):
             raise _not_there(name, ids, int(self.bounds[-1]))
-        cuts = np.searchsorted(ids, self.bounds)
-        return [slice(int(low), int(high)) for low, high in itertools.pairwise(cuts)]
-
-    def _size(self, host: int) -> int:
-        return int(self.bounds[host + 1] - self.bounds[host])
+        return self.sharding.cuts(ids)
 
     def _request(self, verb: str, name: str | None, clock: int, option: int = 0) -> Request:
         self._number += 1

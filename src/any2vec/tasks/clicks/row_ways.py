@@ -10,20 +10,19 @@ from typing import Any
 import numpy as np
 
 from any2vec.cluster.transport import Transport
+from any2vec.plan.lookahead.foresight import Foresight
 from any2vec.plan.order.roles import Roles
 from any2vec.plan.sharding.columns import Placement
 from any2vec.sync.options.replica_names import Bounded, Bsp, MOfN, needed_of
 from any2vec.sync.options.trainers import TrainerAgreement
-from any2vec.tables.access import RowAccess
 from any2vec.tables.batch_rows import BatchRows
+from any2vec.tables.cache.cached_table import CachedTable
 from any2vec.tables.cache.lookahead_rows import BagpipeRows
-from any2vec.tables.cache.versioned_cache import HetCache
-from any2vec.tables.cache.versioned_rows import HetRows
 from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_table import PooledTable
 from any2vec.tables.server.blocks.held_block import HeldBlock
 from any2vec.tables.server.blocks.in_step_block import InStepBlock
 from any2vec.tables.server.blocks.trained_block import StoredBlock, TrainedBlock
-from any2vec.tables.server.blocks.versioned_block import HetBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.clients.clocked_rows import ClockedRows
 from any2vec.tables.server.clients.held_rows import HeldRows, HeldRowsTold
@@ -65,7 +64,7 @@ class RowWay:
     server: RowServer
     main: RowClient
     """lane 0"""
-    accesses: Sequence[RowAccess]
+    accesses: Sequence[PooledTable]
     is_placed: bool
     """the accesses want placed rows"""
     told: HeldRowsTold | None = None
@@ -73,18 +72,18 @@ class RowWay:
     facts: Callable[[], dict[str, Any]] = field(default=dict)
 
 
-class OwnSteps(RowAccess):
+class OwnSteps(PooledTable):
     """Rows that go step by step on their own: the agreement about the dense layers may count otherwise."""
 
-    def __init__(self, access: RowAccess, first_step: int) -> None:
+    def __init__(self, access: PooledTable, first_step: int) -> None:
         self.access = access
         self.step = first_step
 
-    def pooled(self, rows: BatchRows, step: int) -> np.ndarray:
-        return self.access.pooled(rows, self.step)
+    def pool(self, bags: BatchRows, step: int) -> np.ndarray:
+        return self.access.pool(bags, self.step)
 
-    def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
-        self.access.push(rows, self.step, gradient_PW)
+    def apply_pooled(self, bags: BatchRows, gradient_PW: np.ndarray, step: int) -> None:
+        self.access.apply_pooled(bags, gradient_PW, self.step)
         self.step += 1
 
     def quiesce(self) -> None:
@@ -117,20 +116,15 @@ def make_way(setting: RowSetting, transport: Transport) -> RowWay:
 
 
 def _het(setting: RowSetting, transport: Transport) -> RowWay:
-    options = setting.options
-    block = HetBlock(setting.table, setting.optimiser, is_fresh=setting.fresh is not None)
-    server = _server(setting, transport, block)
-    lanes = _lanes(setting, server)
-    if not setting.workers:
-        return RowWay(server, lanes[0], [], is_placed=True)
-    capacity = max(1, round(options.cache_rows * setting.placement.num_rows))
-    bound, policy = options.row_cache.number, options.row_cache.policy
-    cache = HetCache(
-        capacity, setting.optimiser, bound, policy=policy, fresh_rows=setting.fresh,
-        kept=setting.busiest(capacity) if policy == "static" else None, others=setting.roles.trainers - 1,
+    cache, trainer = setting.options.row_cache, transport.rank
+    table = CachedTable(
+        transport, _NAME, setting.placement, setting.table, setting.optimiser, bound=cache.number, policy=cache.policy,
+        capacity=max(1, round(setting.options.cache_rows * setting.placement.num_rows)),
+        trainers=setting.roles.trainers, workers=setting.workers, first_owner=setting.roles.row_owners[0],
+        fresh=setting.fresh, busiest=setting.busiest,
+        foresight=lambda: Foresight(partial(setting.batch_rows, trainer), setting.first_step, setting.num_steps),
     )  # fmt: skip
-    accesses = [HetRows(cache, client, _NAME) for client in lanes]
-    return RowWay(server, lanes[0], accesses, is_placed=True, facts=accesses[0].facts)
+    return RowWay(table.server, table.clients[0], table.accesses, is_placed=True, facts=table.facts)
 
 
 def _bagpipe(setting: RowSetting, transport: Transport) -> RowWay:
@@ -179,4 +173,4 @@ def _lanes(setting: RowSetting, server: RowServer) -> list[RowClient]:
 
 
 def _bounds(setting: RowSetting) -> list[int]:
-    return setting.placement.bounds(setting.roles.ranks, setting.roles.row_owners[0])
+    return setting.placement.on_ranks(setting.roles.ranks, setting.roles.row_owners[0])

@@ -17,15 +17,15 @@ from any2vec.kernels.clicks.row_start import start_rows
 from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
 from any2vec.models.clicks.config import ClickModel
 from any2vec.models.clicks.learner import ClickSource
-from any2vec.plan.cost.lookups import measure_columns
+from any2vec.plan.cost.columns import measure_columns
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.roles import Roles
 from any2vec.plan.sharding.columns import Column
 from any2vec.plan.sharding.placing import place_columns
 from any2vec.sync.options.trainers import TrainerAgreement
-from any2vec.tables.access import LocalRows, RowAccess
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_table import MemoryRows, PooledTable
 from any2vec.tables.server.blocks.serving import served_facts
 from any2vec.tasks.clicks.row_ways import RowSetting, make_way
 from any2vec.types import Service
@@ -59,7 +59,7 @@ class HostRows(Service, Protocol):
     """
 
     @property
-    def accesses(self) -> Sequence[RowAccess]:
+    def accesses(self) -> Sequence[PooledTable]:
         """One for each worker of this host."""
 
     way: Any
@@ -95,7 +95,7 @@ class OwnRows(Service):
 
     def __init__(self, model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int) -> None:
         self.table = fresh_rows(model, np.arange(data.num_rows), seed) if stored is None else stored.copy()
-        self.accesses: list[RowAccess] = [LocalRows(self.table, row_optimiser(model))] * workers
+        self.accesses: list[PooledTable] = [MemoryRows(self.table, row_optimiser(model))] * workers
 
     def gather_result(self) -> np.ndarray | None:
         return self.table
@@ -116,12 +116,12 @@ class ServedRows(Service):
         optimiser = row_optimiser(model)
         columns = measured_columns(data, model.batch_size)
         self.placement = placement = place_columns(columns, len(roles.row_owners), 4 * optimiser.num_columns)
-        own = np.arange(*placement.bounds(transport.hosts, roles.row_owners[0])[transport.rank :][:2])
-        row_B = placement.unplace(own)
+        own = np.arange(*placement.on_ranks(transport.hosts, roles.row_owners[0])[transport.rank :][:2])
+        row_B = placement.rows(own)
         self.table = fresh_rows(model, row_B, seed) if stored is None else stored[row_B]
 
         def fresh(placed_N: np.ndarray) -> np.ndarray:
-            return fresh_rows(model, placement.unplace(placed_N), seed)
+            return fresh_rows(model, placement.rows(placed_N), seed)
 
         def busiest(number: int) -> np.ndarray:
             return np.sort(placement.place(np.argsort(-np.asarray(data.counts_V), kind="stable")[:number]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,20 +11,27 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from any2vec.cluster.launch.join import joined
 from any2vec.errors import InputError
 from any2vec.models.triples.config import TRIPLE_MODELS
+from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
 from any2vec.sync.options.names import MERGES, Frequent, Server, ServerMean
 from any2vec.sync.options.replica_names import FixedBmuf, ShadowBmuf
 from any2vec.sync.options.rounds import RoundAgreement
+from any2vec.sync.options.row_cache import CachedRows
+from any2vec.train.spec import Hooks
 from any2vec.train.task import HOSTS, RUN, Nouns, Task
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
+    from any2vec.options.planning import ItemShape
+    from any2vec.plan.cost.size import Forecast, Size
     from any2vec.tasks.triples.prepare import PreparedTriples
-    from any2vec.train.spec import Hooks, Request, RunSpec
+    from any2vec.train.spec import Request, RunSpec
+    from any2vec.types import Stage
 
 _SYNC = "adasum-symmetric"
 """by default; chosen on planted triples (docs/log.md)"""
 _ROUNDS = ("sync", "scheme", "rounds_per_epoch", "bits", "overlap")
+_CACHE = ("cache", "cache_rows")
 _SYNCS = (
     *MERGES,
     "leader",
@@ -47,7 +54,7 @@ class Triples(Task):
     name = "triples"
     title = "triples"
     rank = 20
-    models: ClassVar = {name: f"any2vec.models.triples.{name}:{kind}" for name, kind in TRIPLE_MODELS.items()}
+    models: ClassVar = TRIPLE_MODELS
     about: ClassVar = {
         "complex": "vectors of entities and relations by ComplEx",
         "distmult": "vectors of entities and relations by DistMult",
@@ -55,10 +62,10 @@ class Triples(Task):
         "rotate": "vectors of entities and relations by RotatE",
         "dot": "vectors of entities by dot products, relations left out",
     }
-    reading: ClassVar = {"triples": "any2vec.data.triples.options:TripleOptions"}
     has: ClassVar = {
-        "run": RUN, "hosts": HOSTS, "sync": (*_ROUNDS, "staleness_bound"), "storage": ("memory", "order"),
+        "run": RUN, "hosts": HOSTS, "sync": (*_ROUNDS, *_CACHE, "staleness_bound"), "storage": ("memory", "order"),
     }  # fmt: skip
+    reading: ClassVar = {"triples": "any2vec.data.options:TripleOptions"}
     lacks: ClassVar = {
         "init": "its rows have optimizer states, which other vectors lack",
         "cache_dir": "triples are read anew by each run",
@@ -66,8 +73,6 @@ class Triples(Task):
         "sync_servers": "it has no dense layers",
         "read": "hosts share the file of triples",
         "partition": "hosts get partitions of the table, not of a graph",
-        "cache": "hosts hold all rows that they train on",
-        "cache_rows": "hosts hold all rows that they train on",
         "dual": "it has no layers on different hosts",
         "credits": "hosts take their own buckets and are dealt none",
     }
@@ -78,10 +83,12 @@ class Triples(Task):
         "adasum-symmetric]",
         "scheme": "rows that hosts send in a round, rep-base, rep-opt or pull-opt; by default rep-opt, with --overlap "
         "pull-opt",
+        "cache": "het:BOUND[:POLICY]: hosts own blocks of the rows, and train through caches",
         "staleness_bound": "batches by which rows may be stale with --memory, 1 or more; by default 1 with one "
         "thread, else 2 per thread",
         "order": "order of partitions [default comet]",
     }
+    planning: ClassVar = ("any2vec.options.planning:ItemShape",)
     input: ClassVar = "triples (TSV, CSV, N-Triples, Parquet): one file, or - for standard input"
 
     def nouns(self, model: Any) -> Nouns:
@@ -92,7 +99,7 @@ class Triples(Task):
         is_several = (hosts.num_ranks or 1) > 1 or hosts.ray is not None or joined()
         if storage.memory is None:
             self.agreement(spec)
-        for option in _ROUNDS if storage.memory is not None else ():
+        for option in (*_ROUNDS, *_CACHE) if storage.memory is not None else ():
             if getattr(spec.sync, option) != getattr(SyncOptions, option):
                 raise InputError(
                     f"{option} is for hosts that hold all rows: with memory {_PLAN}; leave one of the two out."
@@ -107,9 +114,13 @@ class Triples(Task):
         if bound == 0:
             raise InputError("staleness_bound of a table larger than memory must be 1 or more, got 0.")
 
-    def agreement(self, spec: RunSpec) -> RoundAgreement | None:
+    def agreement(self, spec: RunSpec) -> RoundAgreement | CachedRows | None:
         if spec.storage.memory is not None:
             return None
+        if spec.sync.cache != "none":
+            return CachedRows.of(spec.sync)
+        if spec.sync.cache_rows != SyncOptions.cache_rows:
+            raise InputError("cache_rows is for cache het; leave it out with cache none.")
         default = "pull-opt" if spec.sync.overlap else "rep-opt"
         found = RoundAgreement.of(spec.hosts, replace(spec.sync, sync=spec.sync.sync or _SYNC), has_replicas=True)
         if isinstance(found.agreement, Server | ServerMean | Frequent):
@@ -144,6 +155,35 @@ class Triples(Task):
         from any2vec.models.triples.scorer import TripleScorer
 
         return TripleScorer.load(folder)
+
+    def score(self, folder: Path, data: Path) -> Iterator[str]:
+        from any2vec.evaluate.triples import score_triple_file
+
+        return score_triple_file(self.scorer(folder), data)
+
+    def size(self, spec: RunSpec, metadata: Mapping[str, Any]) -> Size:
+        from any2vec.tasks.triples.budget import size_of_triples
+
+        return size_of_triples(spec.model, metadata)
+
+    def metadata_of(self, spec: RunSpec, shape: ItemShape) -> Mapping[str, Any]:
+        from any2vec.tasks.triples.budget import NAME_BYTES
+
+        rows = shape.num_rows
+        return {
+            "num_triples": shape.num_items(20), "num_entities": rows, "num_relations": 1,
+            "unread_bytes": NAME_BYTES * rows,
+        }  # fmt: skip
+
+    def plan(self, spec: RunSpec, shape: ItemShape, machines: None, stage: Stage) -> Forecast:
+        from any2vec.tasks.triples.budget import forecast
+
+        self.check(spec, Hooks())
+        metadata = self.known(spec, shape, Hooks(stage=stage))
+        is_alone = (spec.hosts.trainers or 1) == 1
+        return forecast(
+            self.sized(spec if is_alone else replace(spec, storage=StorageOptions()), metadata), spec, metadata
+        )
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         command = ["any2vec", "evaluate", str(folder), "--task", "triples", "--data", "TEST.tsv"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from any2vec.data.graph.opening import open_graph
+from any2vec.data.graph.reader import open_graph
 from any2vec.data.io.files import fingerprint
 from any2vec.data.text.corpus import Corpus, is_corpus
 from any2vec.data.text.text import TextOptions, encode_text
@@ -23,7 +23,7 @@ from any2vec.types import Stage
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
     from any2vec.data.graph.graph import Graph
-    from any2vec.data.graph.options import GraphOptions
+    from any2vec.data.options import GraphOptions
     from any2vec.sampling.walks import WalkOptions
 
 
@@ -206,7 +206,8 @@ def prepare_travelling(
     from any2vec.cluster.transport import LONG_WORK
     from any2vec.models.words.travelled import TravelledTokens
     from any2vec.plan.sharding.graph import metis_partition
-    from any2vec.sampling.parts import Owners, cut_part
+    from any2vec.plan.sharding.nodes import NodeSharding
+    from any2vec.sampling.parts import cut_part
     from any2vec.sampling.travel import PHASE, TravellingWalker
     from any2vec.sampling.travelled import count_visits_together
     from any2vec.tasks.words.cutting import metis_apart
@@ -217,10 +218,10 @@ def prepare_travelling(
         if transport.rank == 0:
             part_N = (metis_apart if joined() else metis_partition)(graph.csr, transport.hosts)
         told = transport.share([Part("ids", part_N.astype(np.uint16))], PHASE, timeout=LONG_WORK)
-        owners = Owners.of(told[0].array, transport.hosts)
+        sharding = NodeSharding.of(told[0].array, transport.hosts)
     else:
-        owners = Owners.make(graph.csr, transport.hosts, partition)
-    part = cut_part(graph.csr, owners, transport.rank, graph.is_directed)
+        sharding = NodeSharding.make(graph.csr, transport.hosts, partition)
+    part = cut_part(graph.csr, sharding, transport.rank, graph.is_directed)
     walker = TravellingWalker(part, transport, walk_options(model), seed)
     return _prepared_graph(model, graph, TravelledTokens(walker), facts, count_visits_together(walker))
 

@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from any2vec.tables.access import RowAccess
-from any2vec.tables.batch_rows import BatchRows
+from any2vec.tables.row_table import Lease, RowTable
 from any2vec.tables.server.client import RowClient
 
 
-class PulledRows(RowAccess, ABC):
-    """One worker's way to the rows (a `RowAccess`): each distinct row travels once, and so does its summed gradient.
+class PulledRows(RowTable, ABC):
+    """One worker's way to the rows (a `RowTable`): each distinct row travels once, and so does its summed gradient.
 
     Args:
         client: the worker's own; its ids are those of the batches.
@@ -22,24 +21,19 @@ class PulledRows(RowAccess, ABC):
     def __init__(self, client: RowClient, name: str = "rows") -> None:
         self.client = client
         self.name = name
+        self.width = client.server.blocks[name].dim
 
-    def pooled(self, rows: BatchRows, step: int) -> np.ndarray:
-        """Sums over the bags, float32 (P, W), of the rows that a reader of a step may see; waits until it may.
+    def gather(self, id_U: np.ndarray, step: int) -> Lease:
+        """The values that a reader of a step may see; waits until it may."""
+        return Lease(id_U, self.client.pull({self.name: id_U}, step)[self.name])
 
-        Raises:
-            InputError: an id is not of the table.
-            HostError: a server is lost, or the step before does not end in time.
-        """
-        row_UW = self.client.pull({self.name: rows.row_U}, step)[self.name]
-        return rows.pool(row_UW, row_UW.shape[1])
-
-    def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
+    def apply(self, lease: Lease, gradient_UW: np.ndarray, step: int) -> None:
         """Send the gradients to the rows' owners.
 
         Raises:
             InputError, HostError: of this push or an earlier one, or a server is lost.
         """
-        self.client.push(self.name, rows.row_U, rows.gradients(gradient_PW), step)
+        self.client.push(self.name, lease.id_U, gradient_UW, step)
         self._pushed(step)
 
     @abstractmethod

@@ -12,8 +12,9 @@ import numpy as np
 from any2vec.errors import InputError
 from any2vec.kernels.rows.placing import add_sums, deal_bags, place_groups, pool_placed, sum_placed
 from any2vec.plan.sharding.columns import Placement
-from any2vec.tables.access import RowAccess
+from any2vec.plan.sharding.sharding import owner_at
 from any2vec.tables.batch_rows import BatchRows
+from any2vec.tables.row_table import PooledTable
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.owned_bags import OwnedBags
 
@@ -33,19 +34,19 @@ class _Routes(NamedTuple):
     bags: OwnedBags | None
 
 
-class RemoteRows(RowAccess):
-    """One worker's way to rows on servers; a `RowAccess`.
+class RemoteRows(PooledTable):
+    """One worker's way to rows on servers; a `PooledTable`.
 
     Columns of single ids are pulled: each distinct row travels once, and so does its summed gradient. Columns of
     several ids are pooled by the servers that own their rows: sums travel, and the gradients of those sums. A column
     is one or the other and no two columns share a row, so each row steps once for a batch.
 
-    The sums are those of `LocalRows`, bit for bit, where one server owns all rows of a bag, or its column is pulled;
+    The sums are those of `MemoryRows`, bit for bit, where one server owns all rows of a bag, or its column is pulled;
     elsewhere the servers' sums are added in float32 in the order of their ranks.
 
     Args:
         client: the worker's own (a lane of it for each worker).
-        placement: which server holds what; the client's bounds are `placement.bounds`.
+        placement: which server holds what; the client's bounds are `placement.on_ranks`.
         width: values of a row.
         is_pooled_F: for each column whether its bags are pooled by the servers; None: as the placement counted.
         name: of the table in the servers.
@@ -70,44 +71,44 @@ class RemoteRows(RowAccess):
         arrays = self._arrays = placement.arrays
         self._is_pulled_S = ~self._is_pooled_F[arrays.column_S]
         # Shard by shard in the order of rows: who owns it, and what makes a row a place in the owner's block.
-        owner_S = np.searchsorted(client.bounds, arrays.first_S + arrays.shift_S, "right") - 1
+        owner_S = owner_at(client.bounds, arrays.first_S + arrays.shift_S)
         self._start_S = arrays.first_S[arrays.by_row_S]
         self._owner_S = owner_S[arrays.by_row_S]
         self._slot_shift_S = (arrays.shift_S - client.bounds[owner_S])[arrays.by_row_S]
         self._routes: dict[int, _Routes] = {}
         """step -> the routes of its batch, until it is pushed"""
 
-    def pooled(self, rows: BatchRows, step: int) -> np.ndarray:
+    def pool(self, bags: BatchRows, step: int) -> np.ndarray:
         """Sums over the bags, float32 (P, W). All servers are asked before one is waited for.
 
         Raises:
             InputError: an id is not of the table.
             HostError: a server is lost.
         """
-        routes = self._routes[step] = self._route(rows)
+        routes = self._routes[step] = self._route(bags)
         if len(self._routes) > _KEPT:
             del self._routes[next(iter(self._routes))]
         value_KW, sums = self.client.look_up(self.name, routes.placed_K, routes.bags)
-        sum_PW = np.empty((rows.num_bags, self.width), np.float32)
-        pool_placed(value_KW, routes.where_U, rows.place_M, rows.start_P1, self._is_pooled_F, sum_PW)
+        sum_PW = np.empty((bags.num_bags, self.width), np.float32)
+        pool_placed(value_KW, routes.where_U, bags.place_M, bags.start_P1, self._is_pooled_F, sum_PW)
         for bag_Q, sum_QW in sums:
             add_sums(sum_QW, bag_Q, sum_PW)
         return sum_PW
 
-    def push(self, rows: BatchRows, step: int, gradient_PW: np.ndarray) -> None:
+    def apply_pooled(self, bags: BatchRows, gradient_PW: np.ndarray, step: int) -> None:
         """Send the gradients to the rows' owners, and do not wait for them.
 
         Raises:
             InputError: the gradients have another shape.
             InputError, HostError: of an earlier push, or a server is lost.
         """
-        if gradient_PW.shape != (rows.num_bags, self.width):
+        if gradient_PW.shape != (bags.num_bags, self.width):
             raise InputError(
-                f"Gradients of {rows.num_bags} bags of {self.width} numbers were to come, got {gradient_PW.shape}."
+                f"Gradients of {bags.num_bags} bags of {self.width} numbers were to come, got {gradient_PW.shape}."
             )
-        routes = self._routes.pop(step, None) or self._route(rows)
+        routes = self._routes.pop(step, None) or self._route(bags)
         sum_KW = np.empty((len(routes.placed_K), self.width), np.float32)
-        sum_placed(gradient_PW, rows.bag_M, rows.member_M, rows.first_U1, routes.low_S, routes.size_S, sum_KW)
+        sum_placed(gradient_PW, bags.bag_M, bags.member_M, bags.first_U1, routes.low_S, routes.size_S, sum_KW)
         self.client.push(self.name, routes.placed_K, sum_KW, step)
         if routes.bags is not None:
             self.client.push_bags(self.name, routes.bags, gradient_PW, step)

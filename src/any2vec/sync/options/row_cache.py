@@ -1,0 +1,81 @@
+"""Caches of rows that other hosts own: their names, and the agreement of hosts that train through them. Light."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from any2vec.checks import check_whole
+from any2vec.errors import InputError
+from any2vec.options.sync import SyncOptions
+from any2vec.tables.residency.registry import RESIDENCIES
+
+MOST_AHEAD = 100_000
+
+
+@dataclass(frozen=True)
+class Cache:
+    """What `cache` stands for."""
+
+    kind: Literal["none", "het", "bagpipe"]
+    number: int = 0
+    """het: the bound, in updates; bagpipe: batches that the oracle looks ahead"""
+    policy: str = "static"
+    """het: which rows stay"""
+
+
+def parse_cache(text: str) -> Cache:
+    """The cache that a name such as "het:100" or "het:100:lru" stands for.
+
+    Raises:
+        InputError: it is none.
+    """
+    name, *values = text.split(":") if isinstance(text, str) else [""]
+    policies = RESIDENCIES.names()
+    has_number = bool(values) and values[0].isdecimal()
+    if (name, values) == ("none", []):
+        return Cache("none")
+    if name == "het" and has_number and (len(values) == 1 or values[1:] in ([policy] for policy in policies)):
+        check_whole("bound of het", int(values[0]), 0, 2**31)
+        return Cache("het", int(values[0]), values[1] if values[1:] else "static")
+    if name == "bagpipe" and has_number and len(values) == 1:
+        check_whole("look-ahead of bagpipe", int(values[0]), 1, MOST_AHEAD)
+        return Cache("bagpipe", int(values[0]))
+    raise InputError(
+        f"cache must be none, het:BOUND[:{'|'.join(policies)}] or bagpipe:BATCHES, like het:100 or bagpipe:200, "
+        f"got {text!r}."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CachedRows:
+    """Hosts that own a block of each table and train through a cache: owners add up what all of them change."""
+
+    cache: str
+    """see `parse_cache`"""
+    cache_rows: float = SyncOptions.cache_rows
+    """share of all rows that a host's cache holds"""
+    rounds_per_epoch: int = 8
+    """how often in an epoch hosts meet for records, checkpoints and stops"""
+
+    @classmethod
+    def of(cls, sync: SyncOptions) -> CachedRows:
+        """Raises InputError for options that do not go together."""
+        for option in ("sync", "scheme", "bits", "overlap"):
+            if getattr(sync, option) != getattr(SyncOptions, option):
+                raise InputError(
+                    f"{option} is for hosts that hold all rows and merge them; with cache {sync.cache} the owners of "
+                    "rows add up their changes, so leave one of the two out."
+                )
+        if parse_cache(sync.cache).kind != "het":
+            raise InputError(
+                f"cache {sync.cache} needs the gradients of each step, and this model steps its rows itself; take "
+                "cache het:BOUND."
+            )
+        rounds = cls.rounds_per_epoch if sync.rounds_per_epoch is None else sync.rounds_per_epoch
+        return cls(cache=sync.cache, cache_rows=sync.cache_rows, rounds_per_epoch=rounds)
+
+    @property
+    def row_cache(self) -> Cache:
+        """What `cache` stands for."""
+        return parse_cache(self.cache)

@@ -1,0 +1,87 @@
+"""A table that hosts own in blocks, and train through versioned caches: what one host has of it.
+
+Legend: B rows of this host's block, C columns, V rows of the table, N some places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from any2vec.cluster.message import Part
+from any2vec.cluster.transport import LONG_WORK, Transport
+from any2vec.plan.lookahead.foresight import Foresight
+from any2vec.plan.sharding.sharding import Blocks
+from any2vec.tables.cache.versioned_cache import HetCache
+from any2vec.tables.cache.versioned_rows import HetRows
+from any2vec.tables.residency.registry import RESIDENCIES
+from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.server.blocks.versioned_block import HetBlock
+from any2vec.tables.server.client import RowClient
+from any2vec.tables.server.server import RowServer
+from any2vec.types import Service
+
+
+class CachedTable(Service):
+    """Its block, served to all hosts, and for each worker of this host a way to all rows. Rows go by place.
+
+    Args:
+        name: of the table, and of the channel of its servers; the same on all hosts, and another for each table.
+        table_BC: this host's block, float32, in the order of its slots; kept.
+        bound: of HET, in updates; policy: which rows a cache of `capacity` rows holds.
+        trainers: ranks 0..trainers - 1 train.
+        workers: of this host; 0: it trains nothing.
+        first_owner: the rank that owns the first block; the next ones follow.
+        fresh: makes rows by place as they start, float32 (N, C); None: they have been trained before.
+        busiest: so many places, ascending, that are used most; for policy static.
+        foresight: of this host's batches, made where the policy looks ahead.
+    """
+
+    def __init__(
+        self, transport: Transport, name: str, sharding: Blocks, table_BC: np.ndarray, optimiser: RowOptimiser, *,
+        bound: int, policy: str, capacity: int, trainers: int, workers: int, first_owner: int = 0,
+        fresh: Callable[[np.ndarray], np.ndarray] | None = None,
+        busiest: Callable[[int], np.ndarray] | None = None, foresight: Callable[[], Foresight] | None = None,
+    ) -> None:  # fmt: skip
+        self.transport, self.name, self.sharding, self.table = transport, name, sharding, table_BC
+        block = HetBlock(table_BC, optimiser, is_fresh=fresh is not None)
+        self.server = RowServer(transport, {name: block}, name=name, trainers=range(trainers))
+        bounds = sharding.on_ranks(transport.hosts, first_owner)
+        self.clients = [RowClient(self.server, bounds, lane=lane) for lane in range(max(1, workers))]
+        """one for each worker, and one at least, which leaves for all"""
+        self.accesses: list[HetRows] = []
+        if workers:
+            looks_ahead = RESIDENCIES.named(policy).needs_next_uses and foresight is not None
+            cache = HetCache(
+                capacity, optimiser, bound, policy=policy, fresh_rows=fresh, others=trainers - 1,
+                kept=busiest(capacity) if policy == "static" and busiest is not None else None,
+                foresight=foresight() if looks_ahead and foresight is not None else None,
+            )  # fmt: skip
+            self.accesses = [HetRows(cache, client, name) for client in self.clients]
+
+    def start(self) -> None:
+        self.server.start()
+
+    def flush(self) -> None:
+        for access in self.accesses:
+            access.flush()
+
+    def gather_result(self) -> np.ndarray | None:
+        """The table, float32 (V, C), at rank 0. Collective, when all hosts have flushed."""
+        found = self.transport.gather([Part("rows", self.table.copy())], "gather")
+        if not found:
+            return None
+        placed_VC = np.concatenate([found[rank][0].array for rank in sorted(found)])
+        table_VC = np.empty_like(placed_VC)
+        table_VC[self.sharding.rows(np.arange(len(placed_VC)))] = placed_VC
+        return table_VC
+
+    def facts(self) -> dict[str, Any]:
+        """As `HetRows.facts`; of a host that trains nothing, nothing."""
+        return self.accesses[0].facts() if self.accesses else {}
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Nobody asks for anything more. Collective, when the accesses have closed."""
+        self.clients[0].close(error, timeout=LONG_WORK)
