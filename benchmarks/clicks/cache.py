@@ -36,7 +36,7 @@ HET_CODE = (
     "tables/**/versioned_*.py",
     "tables/residency/*.py",
     "kernels/cache/cached_rows.py",
-    "plan/lookahead/lateness.py",
+    "plan/lookahead/window.py",
 )
 BAGPIPE_CODE = (
     "tables/**/*.py",
@@ -202,8 +202,8 @@ def _counted(found: Mapping[str, Any]) -> int:
 def _ideal(bench: Bench, zipf: float) -> int:
     """Bytes with the hottest rows of the whole trace in each cache from first to last, and one bound for all rows: it
     does not even send what ours does for young rows."""
-    from any2vec.plan.cost.het_ideal import hottest, ideal_traffic
     from any2vec.testing.planted_clicks import PlantedClicks
+    from benchmarks.clicks.ideal_cache import hottest, ideal_traffic
 
     steps = _steps(bench)
 
@@ -219,7 +219,7 @@ def _ideal(bench: Bench, zipf: float) -> int:
         traffic = ideal_traffic(trace(), is_kept_V, DIM + 1, BOUND, BOUND, makes_fresh=True, is_even=True)
         return traffic._asdict() | {"num_bytes": traffic.num_bytes}
 
-    name = name_of(["ideal", zipf, steps], (*STREAM_CODE, "plan/cost/het_ideal.py", "plan/lookahead/lateness.py"))
+    name = name_of(["ideal", zipf, steps], (*STREAM_CODE, "plan/lookahead/window.py"))
     found = bench.kept(name, make)
     bench.runs[f"Zipf {zipf}, ideal cache"] = found
     return int(found["num_bytes"])

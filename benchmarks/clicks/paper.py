@@ -76,7 +76,7 @@ class Sizes:
 
     def measured(self, batches: int) -> list[Any]:
         """The columns, as a run measures them on so many batches."""
-        from any2vec.plan.cost.lookups import measure_columns
+        from any2vec.plan.cost.columns import measure_columns
 
         rng = np.random.default_rng(1)
         names = [f"C{number + 1}" for number in range(COLUMNS)]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.clicks.batch import ClickBatch
 from any2vec.data.clicks.encoding import batch_of
+from any2vec.data.clicks.rows import ClickBatch
 
 _CHUNK = 1 << 14
 

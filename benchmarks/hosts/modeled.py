@@ -94,7 +94,7 @@ def speedup(bench: Bench, scenario: Scenario, pace: float, costs: Costs | None =
     from any2vec.plan.cost.estimate import Rates, RunShape
     from any2vec.plan.cost.hosts import Costs, Pace, Spread, plan_scheme, touched_bytes
     from any2vec.plan.cost.occupancy import of_counts
-    from any2vec.tasks.words.foresight import reading_of
+    from any2vec.tasks.words.sizing import reading_of
 
     setting, inspected = counted_round(bench, scenario)
     found = of_counts(setting.counts)

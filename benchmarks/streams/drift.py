@@ -84,8 +84,7 @@ def _followed(size: _Size, half_life: int | None, seed: int) -> dict[str, Any]:
     from any2vec.models.stream.skipgram import StreamedSkipGram
     from any2vec.sources.base.inflow import Inflow
     from any2vec.tasks.stream.batches import Limits, TokenBatches
-    from any2vec.testing.planted_source import PlantedSource
-    from any2vec.testing.planted_stream import PlantedStream
+    from any2vec.testing.planted_stream import PlantedSource, PlantedStream
 
     lines = size.before // WORDS_PER_LINE
     stream = PlantedStream(
@@ -105,11 +104,11 @@ def _followed(size: _Size, half_life: int | None, seed: int) -> dict[str, Any]:
         )  # fmt: skip
         due = size.before - 2 * size.step
         batches.rest()
-        for batch in batches:
+        for batch in (work.payload for work in batches):
             batches.rest()  # so that the vocabulary is as the next batch leaves it
             if batch.is_idle:
                 continue
-            learner.run(batch)
+            learner.run(batch.work)
             pairs.add(batch.tokens, batch.keep_V, key, batch.offset, vocabulary.birth_V)
             words = batch.words_before + batch.words
             if words < due:

@@ -31,7 +31,7 @@ class Judged:
 
 
 def pip(bench: Bench) -> list[Reading]:
-    from any2vec.data.io.spill import Spill
+    from any2vec.data.io.direct import Spill
     from any2vec.data.text.text import encode_text
     from any2vec.embeddings import Embeddings
     from any2vec.evaluate.words.dimension import expected_curve, noise_of_halves, unbiased_signal

@@ -27,16 +27,18 @@ from any2vec.kernels.common.alias import build_alias
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.models.stream.skipgram import StreamedSkipGram
 from any2vec.models.stream.token_batch import GAP, TokenBatch
-from any2vec.plan.cost.stream_traffic import dense_bytes, sparse_bytes
 from any2vec.plan.order.roles import StreamRoles
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.drivers.dense_batches import DenseBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.rules.block import compile_merges
+from any2vec.sync.rules.merges import Sum
 from any2vec.tasks.stream.hosts.dealer import DealtLearner
-from any2vec.tasks.stream.hosts.trainer import train_dealt
-from any2vec.types import Stats
+from any2vec.tasks.stream.hosts.trainer import dealt_parts
+from any2vec.train.loop import run
+from any2vec.types import Stats, Work
+from benchmarks.streams.traffic_formula import dense_bytes, sparse_bytes
 
 WINDOW, NEGATIVES = 5, 10
 """of the system of 2018"""
@@ -59,13 +61,13 @@ class Shape:
     servers: int = 0
 
 
-class Watched(ServedBatches[TokenBatch]):
+class Watched(ServedBatches):
     """Adds up what the formula says of its batches."""
 
     said: Counter[str]
     touched = 0
 
-    def after(self, work: TokenBatch, stats: Stats) -> None:
+    def after(self, work: Work[TokenBatch], stats: Stats) -> None:
         bounds, transport = np.array(self.tables.bounds), self.tables.client.transport
         asked, changed = [], []
         for name, rows in self._rows.items():
@@ -105,7 +107,7 @@ def host(shape: Shape, transport: Transport) -> dict[str, Any] | None:
     start = {name: partial(own.start_values, name) for name in own.tables}
     tables = None
     if shape.sync != "dense":
-        tables = StreamTables(transport, roles, start, (shape.rows, shape.dim), 0, True)
+        tables = StreamTables(transport, roles, start, (shape.rows, shape.dim), 0, Sum)
     driver: Watched | DenseBatches | None = None
     if transport.rank in roles.training:
         if tables is None:
@@ -117,7 +119,7 @@ def host(shape: Shape, transport: Transport) -> dict[str, Any] | None:
     transport.counters = Counters()
     seconds: list[float] = []
     if driver is not None:
-        train_dealt(Hand(transport, 0), own, driver, False)
+        run(*dealt_parts(Hand(transport, 0), own, driver, False))
     elif transport.rank == 0:
         seconds = _deal(shape, transport, DealtLearner(own, Dealer(transport, roles.training, 1), tables, True))
     if tables is not None:
@@ -139,10 +141,10 @@ def _deal(shape: Shape, transport: Transport, learner: DealtLearner) -> list[flo
     moments = []
     for at in range(0, len(made), trainers):
         for batch in made[at : at + trainers]:
-            learner.run(batch)
+            learner.run(batch.work)
         while learner.dealer.under_way:
             time.sleep(0.0005)
-            learner.run(TokenBatch(0, np.zeros(0, np.int32), 0))
+            learner.run(TokenBatch(0, np.zeros(0, np.int32), 0).work)
         moments.append(time.perf_counter())
     learner.dealer.close()
     return [after - before for before, after in itertools.pairwise(moments)]

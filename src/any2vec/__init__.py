@@ -18,12 +18,10 @@ if TYPE_CHECKING:
     from any2vec.data.clicks.clicks import Clicks, read_clicks
     from any2vec.data.clicks.schema import ClickSchema
     from any2vec.data.graph.graph import Graph
-    from any2vec.data.graph.node_options import NodeOptions
-    from any2vec.data.graph.options import GraphOptions
     from any2vec.data.graph.reader import read_graph
+    from any2vec.data.options import GraphOptions, NodeOptions, TripleOptions
     from any2vec.data.text.corpus import Corpus
     from any2vec.data.text.text import TextOptions, encode_text
-    from any2vec.data.triples.options import TripleOptions
     from any2vec.data.triples.triples import Triples, read_triples
     from any2vec.embeddings import Embeddings
     from any2vec.errors import (
@@ -69,12 +67,10 @@ _NAMES = {
     "data.clicks.clicks": ["Clicks", "read_clicks"],
     "data.clicks.schema": ["ClickSchema"],
     "data.graph.graph": ["Graph"],
-    "data.graph.node_options": ["NodeOptions"],
-    "data.graph.options": ["GraphOptions"],
     "data.graph.reader": ["read_graph"],
+    "data.options": ["GraphOptions", "NodeOptions", "TextOptions", "TripleOptions"],
     "data.text.corpus": ["Corpus"],
-    "data.text.text": ["TextOptions", "encode_text"],
-    "data.triples.options": ["TripleOptions"],
+    "data.text.text": ["encode_text"],
     "data.triples.triples": ["Triples", "read_triples"],
     "embeddings": ["Embeddings"],
     "errors": ["Any2VecError", "DataError", "FormatError", "HostError", "InputError", "Interrupted", "StorageError"],

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import any2vec
-from any2vec.data.catalogue.builtin import demo_text, import_graph
+from any2vec.data.catalogue.catalogue import demo_text, import_graph
 from any2vec.data.io.storage import atomic_file
 from any2vec.report import write_report
 from any2vec.types import Progress, Stage

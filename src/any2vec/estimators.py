@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 
 import any2vec
-from any2vec.data.graph.options import GraphOptions
+from any2vec.data.options import GraphOptions
 from any2vec.data.text.text import TextOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError

@@ -26,6 +26,11 @@ VERSIONS = (
 )
 """distributions of the core, as they are named on the package index"""
 
+_COMPILER = 100 << 20
+"""bytes of what kernels, libraries and threads will yet take"""
+_LIBRARIES = 150 << 20
+"""bytes of mapped files that are code, at most"""
+
 
 def cache_root(cache_dir: Path | str | None = None) -> Path:
     """`cache_dir`, or `$ANY2VEC_CACHE`, or `$XDG_CACHE_HOME/any2vec`, or `~/.cache/any2vec`; not created here."""
@@ -135,6 +140,12 @@ def resident_bytes() -> tuple[int, int]:
     if "RssAnon" not in sizes:
         return peak_resident_bytes(), 0
     return sizes["RssAnon"], sizes.get("RssFile", 0) + sizes.get("RssShmem", 0)
+
+
+def process_bytes() -> int:
+    """What the process has now, and what compiling and libraries will yet take."""
+    anonymous, mapped = resident_bytes()
+    return anonymous + min(mapped, _LIBRARIES) + _COMPILER  # mapped data go when their room is wanted
 
 
 def peak_resident_bytes() -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -159,6 +159,12 @@ class Progress:
     """resident pages of mapped files"""
     bytes_sent: int = 0
     bytes_received: int = 0
+    most: ClassVar[int] = 1 << 62
+    """records that are kept in memory"""
+
+    def replaces(self, former: Progress) -> bool:
+        """Whether a former record is of this one's work: hosts that were started again go on from before."""
+        return former.items >= self.items
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -113,7 +113,7 @@ CASES: list[tuple[str, bytes | None, list[str], str]] = [
         "estimate: rows",
         None,
         ["estimate", "cbow", "--rows", "1"],
-        "Error: --rows must be greater than or equal to 2, got '1'",
+        "Error: --rows must be a number from 2 to 1e+12",
     ),
     *(
         (f"one host: {option}", TEXT.encode(), [*WORDS, *option.split()], f"{option.split()[0]} (")

@@ -87,7 +87,7 @@ def test_a_run_that_has_diverged_says_so(here: Path) -> None:
 
 def test_a_model_that_has_learned_too_little_has_not_diverged() -> None:
     """One that says 0.5 where clicks are rare is worse than their share, too."""
-    from any2vec.tasks.clicks.host import _doubt
+    from any2vec.tasks.clicks.program import _doubt
 
     assert "learned too little" in _doubt(0.7, 12.5) and "entropy 12.5)" in _doubt(0.7, 12.5)
     assert "entropy 1.85e34)" in _doubt(1e34, 1.85e34) and _doubt(0.7, 1.2) == ""

@@ -13,8 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 from any2vec.cli.app import app, load
-from any2vec.cli.config import read_config
-from any2vec.cli.options import field_docs, flags_of, with_flags
+from any2vec.cli.options import field_docs, flags_of, read_config, with_flags
 from any2vec.cli.run.flags import model_flags
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, InputError

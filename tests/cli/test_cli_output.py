@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from typer.testing import CliRunner
 
+from any2vec import units
 from any2vec.cli import output
 from any2vec.cli.bar import Bar
 from any2vec.errors import DataError, InputError, Interrupted, StorageError
@@ -65,11 +66,11 @@ def test_json_is_one_plain_object(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_units() -> None:
-    assert [output.size(n) for n in (0, 999, 1234, 5.6e9, None)] == ["0 B", "999 B", "1.23 kB", "5.6 GB", "unknown"]
-    assert [output.duration(s) for s in (0.12, 42.4, 185, 7385)] == ["0.1 s", "42 s", "3:05 min", "2:03:05 h"]
-    assert [output.number(n) for n in (3, 12345, 1.23e6)] == ["3", "12.3 k", "1.23 M"]
-    assert [output.number(n) for n in (9e11, 1.85e34)] == ["900 G", "1.85e34"]
-    assert [output.fraction(n) for n in (0.12345, 4721.3, 1.85e34)] == ["0.1235", "4721.3000", "1.85e34"]
+    assert [units.size(n) for n in (0, 999, 1234, 5.6e9, None)] == ["0 B", "999 B", "1.23 kB", "5.6 GB", "unknown"]
+    assert [units.duration(s) for s in (0.12, 42.4, 185, 7385)] == ["0.1 s", "42 s", "3:05 min", "2:03:05 h"]
+    assert [units.number(n) for n in (3, 12345, 1.23e6)] == ["3", "12.3 k", "1.23 M"]
+    assert [units.number(n) for n in (9e11, 1.85e34)] == ["900 G", "1.85e34"]
+    assert [units.fraction(n) for n in (0.12345, 4721.3, 1.85e34)] == ["0.1235", "4721.3000", "1.85e34"]
     assert output.cell(-1.85e34) == "-1.85e34"
 
 

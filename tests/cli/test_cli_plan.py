@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from any2vec import machine
 from any2vec.cli.app import app
-from any2vec.cli.plan.plan import quantity
 from any2vec.errors import InputError
+from any2vec.units import quantity
 
 SHAPE = ("--rows", "399k", "--tokens", "665M", "--items-per-s", "500k", "--dim", "200")
 

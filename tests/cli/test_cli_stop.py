@@ -22,7 +22,7 @@ from any2vec.errors import StorageError
 from any2vec.formats.safetensors_file import read_safetensors
 from any2vec.train import frame
 from any2vec.train.checkpoint import FILE
-from any2vec.train.in_memory.keeper import Keeper
+from any2vec.train.monitor import Monitor
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 SETTINGS = ["--dim", "32", "--epochs", "1200", "--threads", "1", "--seed", "3", "--quiet"]
@@ -185,13 +185,13 @@ def test_a_stop_at_the_first_work_can_be_resumed_and_overwritten(
     text: Path, whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before any record of progress is written."""
-    words, real = ["train", "skipgram", str(text), "--out", str(tmp_path / "out"), *SETTINGS], Keeper.heard
+    words, real = ["train", "skipgram", str(text), "--out", str(tmp_path / "out"), *SETTINGS], Monitor.on_work
 
     def heard(self: Any, *arguments: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         real(self, *arguments)
 
-    monkeypatch.setattr(Keeper, "heard", heard)
+    monkeypatch.setattr(Monitor, "on_work", heard)
     assert CliRunner().invoke(app, words).exit_code == 130
     assert (tmp_path / "out" / FILE).is_file() and not (tmp_path / "out" / "progress.jsonl").exists()
     again = CliRunner().invoke(app, [*words, "--overwrite"])
@@ -238,7 +238,7 @@ def test_overwrite_that_fails_leaves_the_old_result_as_it_was(
 
     before = contents(old)
     if moment == "in training":
-        monkeypatch.setattr(Keeper, "heard", fail)
+        monkeypatch.setattr(Monitor, "on_work", fail)
     else:
         monkeypatch.setattr(Embeddings, "save_into", fail)
     words = ["train", "skipgram", str(text), "--out", str(old), *SETTINGS, "--epochs", "1", "--overwrite"]
@@ -249,7 +249,7 @@ def test_overwrite_that_fails_leaves_the_old_result_as_it_was(
 def test_overwrite_that_is_stopped_leaves_the_old_result_and_resume_replaces_it(
     text: Path, whole: bytes, old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, before = Keeper.heard, contents(old)
+    real, before = Monitor.on_work, contents(old)
     works = iter(range(1 << 30))
 
     def heard(self: Any, *arguments: Any) -> None:
@@ -257,7 +257,7 @@ def test_overwrite_that_is_stopped_leaves_the_old_result_and_resume_replaces_it(
             os.kill(os.getpid(), signal.SIGINT)
         real(self, *arguments)
 
-    monkeypatch.setattr(Keeper, "heard", heard)
+    monkeypatch.setattr(Monitor, "on_work", heard)
     words = ["train", "skipgram", str(text), "--out", str(old), *SETTINGS]
     assert CliRunner().invoke(app, [*words, "--overwrite"]).exit_code == 130
     monkeypatch.undo()

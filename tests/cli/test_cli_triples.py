@@ -139,7 +139,7 @@ def test_what_does_not_go_with_a_model(here: Path) -> None:
     assert "Triples are read from one file, got 2" in refused(
         "train", "complex", "train.tsv", "test.tsv", *TRAIN[3:], "--out", "out"
     )
-    assert "There is no model 'complex' here" in refused("plan", "complex", "train.tsv")
+    assert "any2vec plan is not for char-lstm: nobody knows" in refused("plan", "char-lstm", "train.tsv")
     nodes = ["--no-weighted", "--dim", "4", "--out", "nodes", "--quiet"]
     done("train", "deepwalk", "train.tsv", *nodes)
     assert "holds no model of triples" in refused("evaluate", "nodes", "--task", "triples", "--data", "test.tsv")

@@ -161,6 +161,20 @@ def test_the_command_tells_accuracy_bytes_and_the_lagrangian(planted: dict[str, 
     assert "linear model" in shown.stdout
 
 
+def test_a_plan_says_the_bytes_that_hosts_send(planted: dict[str, Any]) -> None:
+    command = ["plan", "ga-mlp", str(planted["edges"]), "--layers=4", "--width=8", "--growth=", "--hops=1"]
+    command += [f"--{name}={planted[name]}" for name in ("features", "labels", "split")]
+    told = CliRunner().invoke(app, [*command, "--hosts=2", "--quantize=8", "--dual=computed", "--json", "--quiet"])
+    found = json.loads(told.stdout)
+    model = any2vec.GAMLP(layers=4, width=8, growth="", hops=1, quantize="8")
+    ran = trained(planted, 25, model.__dict__, **spread(logical_hosts=2, dual="computed"))
+    sent = ran.summary["bytes_by_kind"]
+    assert {kind: 25 * found["bytes_by_kind"][kind] for kind in "pqu"} == {kind: sent[kind] for kind in "pqu"}
+    assert sum(found["layers_by_host"]) == 4 and found["host"]["memory_bytes"] == sum(found["host"]["memory"].values())
+    shape = CliRunner().invoke(app, ["estimate", "ga-mlp", "--rows", "1M"])
+    assert shape.exit_code == 2 and "give an INPUT, and leave out --rows" in shape.stderr
+
+
 def test_the_command_refuses_in_one_sentence(planted: dict[str, Any], tmp_path: Path) -> None:
     inputs = ["train", "ga-mlp", str(planted["edges"]), "--features", str(planted["features"])]
     for more, sentence in (

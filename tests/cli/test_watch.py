@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from any2vec import Embeddings
 from any2vec.cli.app import app
-from any2vec.data.io.folder_lock import lock_folder
+from any2vec.data.io.storage import lock_folder
 from any2vec.errors import InputError
 from any2vec.report.live import POINTS, LiveRun
 from any2vec.report.live_server import LiveServer

@@ -5,6 +5,9 @@ from __future__ import annotations
 import struct
 import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +33,9 @@ from any2vec.cluster.message import (
 )
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport, control, text_of, text_part
-from any2vec.errors import HostError, InputError, MessageError
+from any2vec.errors import InputError, MessageError
+from any2vec.testing.conformance.hosts import hosts
+from any2vec.testing.conformance.transports import TransportTests
 from host_programs import bsp, summary
 
 DTYPES = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8")
@@ -220,49 +225,31 @@ def test_sites_have_their_own_lines() -> None:
     assert link.seconds(1000, 0, 1, 4) == 1e-3 and link.seconds(1000, 0, 3, 4) == 1.0
 
 
-def test_exchange_gather_share() -> None:
-    def work(transport: Transport) -> tuple[dict[int, list[float]], dict[int, float], float]:
-        rank = transport.rank
-        outgoing = {peer: (control(10 * rank + peer),) for peer in range(4) if peer != rank and peer != 2}
-        found = transport.exchange(outgoing, "exchange")
-        gathered = transport.gather((control(rank),), "gather", root=1)
-        shared = transport.share((control(rank),), "share", root=3)
-        return (
-            {peer: [float(part.array[0]) for part in parts] for peer, parts in found.items()},
-            {peer: float(parts[0].array[0]) for peer, parts in gathered.items()},
-            float(shared[0].array[0]),
-        )
-
-    for rank, (found, gathered, shared) in enumerate(run_logical(4, work)):
-        others = [peer for peer in range(4) if peer != rank]
-        assert list(found) == others  # ascending, whoever was first
-        assert found == {peer: [10.0 * peer + rank] if rank != 2 else [] for peer in others}
-        assert list(gathered.items()) == ([(peer, float(peer)) for peer in range(4)] if rank == 1 else [])
-        assert shared == 3.0
+class TestLogicalHosts(TransportTests):
+    def run(self, hosts: int, work: Callable[[Transport], Any]) -> list[Any]:
+        return run_logical(hosts, work)
 
 
-def test_one_host_needs_no_peer() -> None:
-    def work(transport: Transport) -> None:
-        transport.barrier()
-        assert transport.exchange({}, "x") == {}
-        assert transport.counters.bytes_sent() == 0
-
-    run_logical(1, work)
-
-
-def test_nobody_leaves_a_barrier_before_all_have_come() -> None:
-    come: list[int] = []
-
-    def work(transport: Transport) -> None:
-        for number in range(20):
-            come.append(number)
-            transport.barrier()
-            assert come.count(number) == 5
-
-    run_logical(5, work)
+@hosts([1, 2, 4])
+def test_a_test_runs_as_each_host(transport: Transport, tmp_path: Path) -> None:
+    """Together: a file of each is there behind the barrier."""
+    (tmp_path / f"{transport.rank}").touch()
+    transport.barrier()
+    assert len(list(tmp_path.iterdir())) == transport.hosts
 
 
-def test_what_is_sent_is_what_is_received() -> None:
+def test_a_host_that_fails_fails_the_test() -> None:
+    @hosts([2])
+    def fails(transport: Transport) -> None:
+        assert transport.rank == 0
+
+    with pytest.raises(AssertionError):
+        fails(num_hosts=2)
+    with pytest.raises(TypeError, match="needs an argument transport"):
+        hosts([2])(lambda: None)
+
+
+def test_a_job_sends_what_is_received() -> None:
     summaries = run_logical(4, lambda transport: summary(transport, bsp(transport)))
     sent = {
         (rank, peer, kind, phase): size for rank, one in enumerate(summaries) for kind, peer, phase, size in one["sent"]
@@ -281,68 +268,6 @@ def test_logical_hosts_compute_the_same_whatever_the_scheduling() -> None:
         return summary(transport, bsp(transport))
 
     assert run_logical(6, jittered) == run_logical(6, lambda transport: summary(transport, bsp(transport)))
-
-
-def test_channels_do_not_disturb_each_other() -> None:
-    def work(transport: Transport) -> list[float]:
-        if transport.rank == 0:
-            for number in range(3):
-                transport.send(1, (control(number),), "a", "first")
-                transport.send(1, (control(10 + number),), "b", "second")
-            return []
-        names = ["second"] * 3 + ["first"] * 3
-        return [float(transport.recv(None, channel=name).parts[0].array[0]) for name in names]
-
-    assert run_logical(2, work)[1] == [10, 11, 12, 0, 1, 2]
-
-
-def test_hosts_out_of_step_are_noticed() -> None:
-    def work(transport: Transport) -> None:
-        transport.exchange({}, "rows" if transport.rank else "ids")
-
-    with pytest.raises(HostError, match="do not run the same job"):
-        run_logical(2, work)
-
-
-@pytest.mark.parametrize("failing", [0, 2])
-def test_a_failing_logical_host_wakes_the_others(failing: int) -> None:
-    woken: dict[int, str] = {}
-
-    def work(transport: Transport) -> None:
-        if transport.rank == failing:
-            raise ZeroDivisionError("no more rows")
-        try:
-            transport.barrier("never")
-            transport.barrier("never")
-        except HostError as error:
-            woken[transport.rank] = str(error)
-            raise
-
-    with pytest.raises(ZeroDivisionError, match="no more rows"):
-        run_logical(4, work)
-    assert woken.keys() == {0, 1, 2, 3} - {failing}
-    assert all(f"host {failing} " in text for text in woken.values())
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("host-")]
-
-
-def test_waiting_for_a_host_that_has_ended_or_is_deaf() -> None:
-    def ended(transport: Transport) -> None:
-        if transport.rank == 0:
-            transport.recv(1)
-
-    def deaf(transport: Transport) -> None:
-        transport.recv(1 - transport.rank, timeout=0.05)
-
-    with pytest.raises(HostError, match="host 1 has ended"):
-        run_logical(2, ended)
-    with pytest.raises(HostError, match=r"waited 0\.05 s .* deadlock"):
-        run_logical(2, deaf)
-
-
-def test_nobody_sends_to_nowhere() -> None:
-    for peer in (0, 2, -1):
-        with pytest.raises(ValueError, match="cannot send"):
-            run_logical(2, lambda transport, peer=peer: transport.send(peer if transport.rank == 0 else 0, (), "x"))
 
 
 def test_a_delaying_link_takes_the_modelled_time() -> None:

@@ -16,7 +16,8 @@ from any2vec.evaluate.clicks import ClicksResult, evaluate_clicks
 from any2vec.sync.options.replica_names import parse_click_sync
 from any2vec.testing.planted_clicks import PlantedClicks
 from any2vec.testing.planted_file import write_tsv
-from any2vec.train.in_memory import keeper, program
+from any2vec.train import monitor
+from any2vec.train.in_memory import program
 from any2vec.types import Span, Stats, Work
 
 SMALL = any2vec.DLRM(dim=4, bottom="8", top="8", batch_size=32)
@@ -75,12 +76,12 @@ def same(one: any2vec.FitResult, other: any2vec.FitResult) -> bool:
 
 def stop_at(progress: float, patch: pytest.MonkeyPatch) -> None:
     """Let a signal ask for a stop when so much of a run is done; works are one batch long."""
-    hear = keeper.Keeper.heard
+    hear = monitor.Monitor.on_work
 
-    def heard(self: keeper.Keeper, work: Work[Span], stats: Stats) -> None:
+    def heard(self: monitor.Monitor, work: Work[Span], stats: Stats) -> None:
         if self.transport.rank == 0 and work.progress > progress:
-            self.asked.stop_signal = signal.SIGINT
+            self.program.stop_signal = signal.SIGINT
         hear(self, work, stats)
 
-    patch.setattr(keeper.Keeper, "heard", heard)
+    patch.setattr(monitor.Monitor, "on_work", heard)
     patch.setattr(program, "WORK_SECONDS", 0.0)

@@ -19,8 +19,8 @@ import any2vec
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.stream import stream
+from any2vec.train import monitor
 from any2vec.train.checkpoint import FILE, save_checkpoint
-from any2vec.train.in_memory import keeper
 from spreads import spread
 
 SYNCS = ("leader", "elastic", "ds-sync", "gaia:clock=1:0.3")
@@ -94,12 +94,12 @@ def interrupted(name: str, folder: Path) -> None:
     if name == STREAM:
         train_stream(name, folder, steps=3)
         return
-    keeper.save_checkpoint = stop_at_checkpoint
+    monitor.save_checkpoint = stop_at_checkpoint
     try:
         TRAIN[name](name, folder, checkpoint_seconds=1e-9)
         raise AssertionError(f"{name} has not stopped.")
     except any2vec.Interrupted:
-        keeper.save_checkpoint = save_checkpoint
+        monitor.save_checkpoint = save_checkpoint
 
 
 def main(folder: Path) -> None:

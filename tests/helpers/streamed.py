@@ -21,9 +21,11 @@ from any2vec.sync.drivers.dense_batches import DenseBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.drivers.summed_batches import SummedBatches
+from any2vec.sync.rules.merges import Sum
 from any2vec.tasks.stream.hosts.dealer import DealtLearner
-from any2vec.tasks.stream.hosts.trainer import train_dealt
-from any2vec.types import Stats
+from any2vec.tasks.stream.hosts.trainer import dealt_parts
+from any2vec.train.loop import run
+from any2vec.types import Stats, Work
 
 MAX_ROWS, DIM = 60, 12
 IDLE = TokenBatch(0, np.zeros(0, np.int32), 0)
@@ -63,7 +65,7 @@ def alone(batches: Sequence[TokenBatch]) -> dict[str, np.ndarray]:
     """The tables of a single process."""
     learner = learner_of()
     for batch in batches:
-        learner.run(batch)
+        learner.run(batch.work)
     return {name: table.copy() for name, table in learner.state_dict().items()}
 
 
@@ -89,11 +91,11 @@ def over_hosts(
             driver = SummedBatches(transport, roles.training, own.values(), own.step)
             own.agree, own.share = driver.agree, 1.0 / trainers
             driver.start()
-            return train_dealt(Hand(transport, 0), own, driver, transport.rank == 1)
+            return run(*dealt_parts(Hand(transport, 0), own, driver, transport.rank == 1))
         learner = DealtLearner(own, Dealer(transport, roles.training), None, True)
         before(learner)
         for batch in batches:
-            learner.run(batch)
+            learner.run(batch.work)
         state = {name: array.copy() for name, array in learner.state_dict().items()}
         learner.end()
         return state, None, {}
@@ -107,7 +109,9 @@ def over_hosts(
         tables = (
             None
             if sync == "dense"
-            else StreamTables(transport, roles, start, (MAX_ROWS, DIM), bound, sync == "sync", patience)
+            else StreamTables(
+                transport, roles, start, (MAX_ROWS, DIM), bound, Sum if sync == "sync" else None, patience
+            )
         )
         if transport.rank in roles.training:
             driver = (
@@ -117,18 +121,18 @@ def over_hosts(
             if isinstance(driver, Watched):
                 driver.seen = [] if watch is None else watch
             own.compile()
-            train_dealt(Hand(transport, 0), own, driver, tables is None and transport.rank == 1)
+            run(*dealt_parts(Hand(transport, 0), own, driver, tables is None and transport.rank == 1))
         elif transport.rank == 0:
             learner = DealtLearner(own, Dealer(transport, roles.training), tables, sync in ("sync", "dense"))
             learner.compile()
             before(learner)
             stats = Stats(0, 0.0, 0)
             for batch in batches:
-                stats += learner.run(batch)
+                stats += learner.run(batch.work)
             learner.settle()
             ways = [other.counters.bytes_by_phase() for other in transports]
             state = {name: table.copy() for name, table in learner.state_dict().items()}
-            found = more(learner, stats + learner.run(IDLE))
+            found = more(learner, stats + learner.run(IDLE.work))
             learner.end()
             if tables is not None:
                 tables.close()
@@ -145,7 +149,7 @@ class Watched(ServedBatches):
 
     seen: list[Any]
 
-    def after(self, work: TokenBatch, stats: Stats) -> None:
+    def after(self, work: Work[TokenBatch], stats: Stats) -> None:
         transport, bounds = self.tables.client.transport, np.unique(self.tables.bounds)
         asked, changed = [], []
         for name, rows in self._rows.items():
@@ -170,7 +174,7 @@ def twin_in_step(batches: Sequence[TokenBatch], trainers: int) -> dict[str, np.n
             tokens.flags.writeable = False
             for name, table in learner.tables.items():
                 table[:] = start[name]
-            learner.run(replace(batch, tokens=tokens, born=np.zeros(0, np.int64)))
+            learner.run(replace(batch, tokens=tokens, born=np.zeros(0, np.int64)).work)
             made.append({name: table.copy() for name, table in learner.tables.items()})
         for name, table in learner.tables.items():
             for row in range(MAX_ROWS):

@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from any2vec import machine
-from any2vec.data.catalogue.builtin import demo_text, import_graph
+from any2vec.data.catalogue.catalogue import demo_text, import_graph
 from any2vec.doctor import diagnose
 from any2vec.kernels.common.jit import cache_folder
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from any2vec.errors import InputError
-from any2vec.testing.planted_source import PlantedSource
-from any2vec.testing.planted_stream import SUFFIXES, PlantedStream
+from any2vec.testing.planted_stream import SUFFIXES, PlantedSource, PlantedStream
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # uint64 that wraps, uncompiled
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive.merge import merge
 
 from any2vec.kernels.rows.merge import changed_rows
 from any2vec.plan.sharding.sharding import contiguous_bounds
@@ -14,6 +13,7 @@ from any2vec.sync.base.crew import Crew
 from any2vec.sync.options.rules import rule_class, rule_names
 from any2vec.sync.rules.block import Block, Rules
 from any2vec.sync.rules.merges import COMMON, Blend
+from naive.rows.merge import merge
 
 ROWS, DIM = 12, 7
 rules = pytest.mark.parametrize("rule", rule_names())

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from any2vec.data.io.spill import Spill
+from any2vec.data.io.direct import Spill
+from any2vec.data.options import PairOptions
 from any2vec.data.text.pair_counts import PairBlock, PairCounts, Run, merged
-from any2vec.data.text.pair_options import PairOptions
 from any2vec.errors import InputError, StorageError
 from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
 from any2vec.kernels.text import pair_counts as kernel

@@ -14,8 +14,8 @@ pytest.importorskip("torch", reason="the character model needs PyTorch")
 import torch
 
 import any2vec
+from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import StreamVocabulary
-from any2vec.data.text.options import TextOptions
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import FormatError, InputError
 from any2vec.makers.char_lstm import CharLstmMaker
@@ -166,7 +166,7 @@ def test_a_batch_is_cut_into_steps_and_the_loss_falls() -> None:
     assert len(batch.prepared.negatives) > 3
     losses = []
     for number in range(12):
-        stats = trained.run(replace(batch, number=number, offset=5000 * number))
+        stats = trained.run(replace(batch, number=number, offset=5000 * number).work)
         losses.append(stats.loss_sum / stats.loss_examples)
     assert stats.items == np.count_nonzero(batch.tokens >= 0)
     assert losses[-1] < 0.8 * losses[0]
@@ -177,11 +177,11 @@ def test_it_goes_on_from_its_state_with_the_same_bits() -> None:
     whole, half = learner(), learner()
     batch = batch_of(whole)
     for trained in (whole, half):
-        trained.run(batch)
+        trained.run(batch.work)
     again = learner()
     again.load_state_dict({name: array.copy() for name, array in half.state_dict().items()})
     for trained in (whole, again):
-        trained.run(replace(batch, number=1, offset=5000))
+        trained.run(replace(batch, number=1, offset=5000).work)
     for name, array in whole.state_dict().items():
         np.testing.assert_array_equal(array, again.state_dict()[name], err_msg=name)
 
@@ -192,7 +192,7 @@ def test_words_without_a_row_are_nothing_to_train() -> None:
     tokens = np.array([100, 100, -1], np.int32)
     tokens.flags.writeable = False
     assert trained.prepare(tokens, vocabulary) is None
-    assert trained.run(TokenBatch(0, tokens, 0)).loss_examples == 0
+    assert trained.run(TokenBatch(0, tokens, 0).work).loss_examples == 0
 
 
 def test_negatives_whose_word_has_gone_are_replaced() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import any2vec
 import needs_torch
-from any2vec.data.clicks.batch import ClickBatch
+from any2vec.data.clicks.rows import ClickBatch
 from any2vec.errors import InputError
 from any2vec.kernels.clicks.pair_dots import pair_dots, pair_dots_back
 from any2vec.models.clicks.config import ClickModel, layer_sizes

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import any2vec
+from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import StreamVocabulary
-from any2vec.data.text.options import TextOptions
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import FormatError, InputError
 from any2vec.kernels.skipgram.skipgram import CHUNK, train_skipgram_block
@@ -300,7 +300,7 @@ def streamed() -> StreamedNGram:
 def test_a_streams_vectors_are_means_and_its_maker_knows_the_ngrams_met() -> None:
     trained = streamed()
     batch, vocabulary = stream_batch(trained)
-    assert trained.run(batch).loss_examples > 0
+    assert trained.run(batch.work).loss_examples > 0
     embeddings = trained.embeddings(vocabulary)
     assert isinstance(embeddings.maker, NGramMaker)
     words = ["the", "small", "tree", "and", "tea", "teas", "of", "trees"]
@@ -317,11 +317,11 @@ def test_a_streams_vectors_are_means_and_its_maker_knows_the_ngrams_met() -> Non
 def test_a_stream_goes_on_from_its_state_with_the_same_bits() -> None:
     whole, half = streamed(), streamed()
     for trained in (whole, half):
-        trained.run(stream_batch(trained)[0])
+        trained.run(stream_batch(trained)[0].work)
     again = streamed()
     again.load_state_dict({name: array.copy() for name, array in half.state_dict().items()})
     for trained in (whole, again):
-        trained.run(stream_batch(trained, 1)[0])
+        trained.run(stream_batch(trained, 1)[0].work)
     for name, array in whole.state_dict().items():
         np.testing.assert_array_equal(array, again.state_dict()[name], err_msg=name)
 

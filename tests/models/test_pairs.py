@@ -24,7 +24,7 @@ from any2vec.models.words.source import StoredTokens
 from any2vec.plan.order.bucket_orders import ORDERS, make_order
 from any2vec.plan.order.buffer import block_rows
 from any2vec.plan.order.buffer_walk import BufferWalk
-from any2vec.plan.order.noise_shares import meetings, noise_there, noise_weights
+from any2vec.plan.order.shares import meetings, noise_there, noise_weights
 from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.words import swept_pairs
 from any2vec.tasks.words.pair_batches import PairLearner

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from any2vec.data.io.spill import Spill
+from any2vec.data.io.direct import Spill
 from any2vec.data.stream.pairs import BLOCK, FIXED, SKETCH_ROWS, StreamPairs
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.data.text.text import encode_text

@@ -16,8 +16,8 @@ from any2vec.models.triples.dot import DotProduct
 from any2vec.plan.order.bucket_orders import ORDERS
 from any2vec.plan.order.buffer import block_rows
 from any2vec.plan.order.buffer_walk import BufferWalk, Turn
-from any2vec.plan.order.noise_shares import noise_weights
 from any2vec.plan.order.shared_walk import SharedWalk
+from any2vec.plan.order.shares import noise_weights
 from any2vec.sampling.triple_windows import Window
 from any2vec.tasks.triples.batches import Asked, WindowLearner, ways_asked
 from any2vec.train.out_of_core.run import Batch

@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import chi2
 
 from any2vec.data.graph.graph import Graph
-from any2vec.data.graph.options import GraphOptions
 from any2vec.data.graph.reader import read_graph
+from any2vec.data.options import GraphOptions
 from any2vec.data.text.corpus import Corpus
 from any2vec.errors import InputError, StorageError
 from any2vec.kernels.common.alias import build_alias, build_row_alias

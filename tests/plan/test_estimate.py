@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from dataclasses import replace
@@ -17,8 +18,9 @@ from any2vec.data.text.text import count_text, encode_text
 from any2vec.errors import InputError
 from any2vec.plan.cost.estimate import Rates, RunShape, estimate_run
 from any2vec.plan.order.bucket_orders import ORDERS, beta_swaps
-from any2vec.tasks.words.calibrate import fold
+from any2vec.tasks.words.sizing import fold
 
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torch")
 SHAPE = RunShape(
     rows=1_000_000, dim=200, items=50_000_000, epochs=3, tokens=52_000_000, types=1_200_000, key_bytes=9_000_000
 )
@@ -117,7 +119,7 @@ SHAPE_OF_TRIPLES = ("complex", "--dim", "128", "--rows", "8000000", "--items", "
 
 def test_a_budget_becomes_partitions_without_data(monkeypatch: pytest.MonkeyPatch) -> None:
     # What this process holds already changes from call to call, and a plan may stand on the edge.
-    monkeypatch.setattr("any2vec.tasks.triples.budget.process_bytes", lambda: 200_000_000)
+    monkeypatch.setattr("any2vec.machine.process_bytes", lambda: 200_000_000)
     found: Any = run("estimate", *SHAPE_OF_TRIPLES, "--memory", "2GB", "--order", "hilbert")
     p, c = found["partitions"], found["capacity"]
     assert found["table_bytes"] == 8_000_000 * 4 * 129 and 2 <= c < p <= 64
@@ -150,6 +152,54 @@ def test_triples_are_read_for_their_estimate(tmp_path: Path) -> None:
     (tmp_path / "triples.tsv").write_text("a\tr\tb\nb\tr\tc\na\ts\tc\n")
     found: Any = run("estimate", "distmult", str(tmp_path / "triples.tsv"), "--dim", "8", "--memory", "2GB")
     assert (found["rows"], found["items"], found["is_in_memory"]) == (3, 3, True)
-    for model, said in (("cbow", "cbow has no --memory (memory): "), ("skipgram", "not for skipgram: leave it out")):
-        refused = CliRunner().invoke(app, ["estimate", model, str(tmp_path / "triples.tsv"), "--memory", "2GB"])
-        assert refused.exit_code == 2 and said in " ".join(refused.stderr.split())
+    refused = CliRunner().invoke(app, ["estimate", "cbow", str(tmp_path / "triples.tsv"), "--memory", "2GB"])
+    assert refused.exit_code == 2 and "cbow has no --memory (memory): " in " ".join(refused.stderr.split())
+
+
+# ---- what every task says by its size
+
+
+def test_words_within_a_budget_lie_in_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("any2vec.tasks.words.sizing.process_bytes", lambda: 200_000_000)
+    shape = ("skipgram", "--rows", "1M", "--items", "100M", "--dim", "100", "--threads", "1")
+    found: Any = run("estimate", *shape, "--memory", "700MB")
+    assert found["table_bytes"] == 8 * 100 * 1_000_000 and 2 <= found["capacity"] < found["partitions"]
+    assert found["memory_bytes"] <= 700e6 and found["written_bytes_per_epoch"] == found["read_bytes_per_epoch"]
+    beta = beta_swaps(found["partitions"], found["capacity"])
+    assert found["loads_per_epoch"]["beta"] % beta == 0, "each sweep goes through all partitions"
+    assert "seconds" in run("estimate", *shape, "--memory", "4GB"), "they fit"
+
+
+def test_rows_of_ngrams_count() -> None:
+    few, many = (
+        run("estimate", "ngram", "--rows", "1M", "--dim", "8", f"--buckets={size}") for size in (1000, 101_000)
+    )
+    assert many["memory"]["n-grams"] - few["memory"]["n-grams"] == 4 * 8 * 100_000  # type: ignore[index]
+    refused = CliRunner().invoke(app, ["plan", "ngram", "--rows", "1M"])
+    assert refused.exit_code == 2 and "any2vec plan is not for ngram: it trains on one host" in refused.stderr
+
+
+@needs_torch
+def test_rows_of_clicks_count() -> None:
+    found: Any = run("estimate", "dlrm", "--rows", "1M", "--dim", "15", "--optimiser", "adagrad")
+    assert (
+        found["memory"]["rows"] == 1_000_000 * 4 * (15 + 1) and found["disk"]["checkpoint"] == found["memory"]["rows"]
+    )
+    assert found["memory_bytes"] == sum(found["memory"].values())
+
+
+@pytest.mark.parametrize("command", ["estimate", "plan"])
+def test_a_model_that_only_streams_is_refused_with_the_reason(command: str) -> None:
+    refused = CliRunner().invoke(app, [command, "char-lstm", "--rows", "1M"])
+    assert refused.exit_code == 2 and f"any2vec {command} is not for char-lstm: " in refused.stderr
+
+
+def test_hosts_that_share_a_table_are_planned() -> None:
+    alone: Any = run("plan", *SHAPE_OF_TRIPLES)
+    found: Any = run("plan", *SHAPE_OF_TRIPLES, "--memory", "2GB", "--hosts", "4")
+    assert found["host"]["memory_bytes"] <= 2e9 < alone["host"]["memory_bytes"]
+    assert found["host"]["partitions"] % 8 == 0, "the same work for all hosts"
+    sent = found["bytes_per_epoch"]["rows"]
+    assert found["host"]["bytes_sent_per_epoch"] <= sent <= 4 * found["host"]["bytes_sent_per_epoch"]
+    refused = CliRunner().invoke(app, ["plan", *SHAPE_OF_TRIPLES, "--hosts", "4"])
+    assert refused.exit_code == 2 and "say how much memory each may have" in refused.stderr

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.errors import InputError
-from any2vec.plan.cost.lookups import measure_columns
+from any2vec.plan.cost.columns import measure_columns
 from any2vec.plan.sharding.columns import Column, Placement
 from any2vec.plan.sharding.placing import place_columns
 

@@ -15,8 +15,7 @@ from any2vec.cluster.link import parse_link
 from any2vec.plan.cost.estimate import Rates, RunShape
 from any2vec.plan.cost.hosts import Costs, Spread, plan_run, plan_scheme
 from any2vec.plan.cost.occupancy import Reading, expected_sets, of_counts, zipf
-from any2vec.tasks.words.foresight import reading_of
-from any2vec.tasks.words.sizing import Sized
+from any2vec.tasks.words.sizing import Sized, reading_of
 
 
 def sized() -> Sized:

@@ -14,8 +14,8 @@ from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.errors import InputError
 from any2vec.plan.cost.clicks import KINDS, ClickShape, ClickSpread, Traffic, click_plan
+from any2vec.plan.cost.columns import measure_columns
 from any2vec.plan.cost.hosts import Costs
-from any2vec.plan.cost.lookups import measure_columns
 from any2vec.plan.sharding.columns import Column
 from any2vec.plan.sharding.placing import place_columns
 from any2vec.tables.batch_rows import BatchRows

@@ -29,7 +29,7 @@ from any2vec.plan.cost.occupancy import (
 from any2vec.plan.cost.part import part_of_graph, part_of_text
 from any2vec.plan.cost.volume import RoundSets, all_rows, block_sizes, round_volume
 from any2vec.plan.sharding.sharding import Striped
-from any2vec.tasks.words.foresight import reading_of
+from any2vec.tasks.words.sizing import reading_of
 
 SHAPE = RunShape(rows=400_000, dim=200, items=665_000_000, epochs=16, threads=48, tokens=700_000_000)
 RATES = Rates(items_per_s=20e6, read_bytes_per_s=100e6)

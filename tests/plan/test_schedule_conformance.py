@@ -23,11 +23,11 @@ from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.shared_walk import SharedWalk
 from any2vec.sampling.triple_windows import TripleWindows, Window
 from any2vec.tasks.triples.table import own_blocks
+from any2vec.testing.conformance.schedules import HOSTS, ScheduleTests, round_ends
 from any2vec.testing.toy_table import graph
 from any2vec.train.loop import paced
 from any2vec.types import Span, Work
 from marks import needs_linux, uint64_wraps
-from schedule_conformance import HOSTS, ScheduleTests, round_ends
 
 Counts = dict[int, Counter[Hashable]]
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from any2vec.errors import InputError
 from any2vec.plan.order.buffer_walk import Position
+from any2vec.plan.order.groups import tournament
 from any2vec.plan.order.shared_walk import Rounds, SharedWalk
-from any2vec.plan.order.tournament import tournament
 
 HOSTS = st.integers(1, 16)
 

@@ -14,7 +14,7 @@ from any2vec.sync.options.replica_names import Fixed, FixedEasgd, Shadow, Shadow
 from any2vec.sync.replica_make import make_replicated, needs_centre
 from any2vec.sync.rules.centre import ServedCentre
 from any2vec.tables.replica import Replica
-from any2vec.testing.planted_replicas import PlantedSquares
+from planted_replicas import PlantedSquares
 
 
 def run(sync: str, trainers: int, batches: int) -> None:

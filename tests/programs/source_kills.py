@@ -21,7 +21,7 @@ import numpy as np
 
 from any2vec.sources.base.inflow import Inflow
 from any2vec.sources.base.options import SourceOptions
-from any2vec.sources.base.seen_lines import SeenLines
+from any2vec.sources.base.records import SeenLines
 from any2vec.sources.opening import open_source, open_sources
 
 OPTIONS = SourceOptions(follow=True, patience=10.0, retries=1000, poll=0.1, rate=2000.0)

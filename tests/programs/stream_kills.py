@@ -17,7 +17,7 @@ from typing import Any
 
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.sources.base.options import SourceOptions
-from any2vec.tasks.stream import keeper as stream_keeper
+from any2vec.tasks.stream import monitor
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.stream import stream
 from any2vec.train.checkpoint import FILE
@@ -66,7 +66,7 @@ def main() -> None:
     text, kills = Path(sys.argv[1]), int(sys.argv[2])
     whole = train(text, text.parent / "whole", None)
     out, draw = text.parent / "killed", random.Random(1)
-    stream_keeper.MOST_SHARE = 0
+    monitor.MOST_SHARE = 0
     done = sum(kill_once(text, out, draw.uniform(0, LONGEST)) for _ in range(kills))
     print(json.dumps({"kills": done, "whole": whole, "killed": train(text, out, None)}))
 

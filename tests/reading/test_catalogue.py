@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from any2vec.data.catalogue import catalogue
-from any2vec.data.catalogue.sources import DataSet, SourceFile
+from any2vec.data.catalogue.catalogue import DataSet, SourceFile
 from any2vec.errors import DataError, InputError, StorageError
 
 CONTENT = bytes(range(256)) * 400

@@ -24,8 +24,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.data.graph.graph import Graph, is_graph
-from any2vec.data.graph.options import GraphOptions
 from any2vec.data.graph.reader import read_graph
+from any2vec.data.options import GraphOptions
 from any2vec.errors import DataError, FormatError, InputError, StorageError
 
 Cells = dict[tuple[str, str], float]

@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.data.graph import edge_list
-from any2vec.data.graph.matrix_market import read_matrix_market
-from any2vec.data.graph.options import GraphOptions
-from any2vec.data.graph.reader import read_graph
+from any2vec.data.graph.reader import read_graph, read_matrix_market
+from any2vec.data.options import GraphOptions
 from any2vec.errors import Any2VecError, DataError
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from test_text_kernel import MemoryWriter, garbage
 
+from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import LEAST_WORDS, MAX_WORD_BYTES, WORDS_PER_ROW, StreamVocabulary
 from any2vec.data.text.encoder import WordEncoder, text_classes
-from any2vec.data.text.options import TextOptions
 from any2vec.data.vocab.vocabulary import keep_probabilities
 from any2vec.errors import FormatError, InputError
 from naive.common.rng import draw, draw_alias

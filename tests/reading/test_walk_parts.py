@@ -19,8 +19,8 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.data.graph.graph import Graph
-from any2vec.data.graph.options import GraphOptions
 from any2vec.data.graph.reader import read_graph
+from any2vec.data.options import GraphOptions
 from any2vec.data.text.corpus import Corpus
 from any2vec.errors import HostError, InputError, MessageError
 from any2vec.kernels.common.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key

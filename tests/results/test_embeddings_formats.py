@@ -273,10 +273,10 @@ def test_glove_without_header_and_with_keys_of_several_words(tmp_path: Path) -> 
 
 
 def test_text_in_small_blocks_is_the_same(tmp_path: Path, monkeypatch) -> None:
-    from any2vec.formats import rows_of_text
+    from any2vec.formats import word2vec
 
     toy().save(tmp_path / "v.txt")
-    monkeypatch.setattr(rows_of_text, "BLOCK_BYTES", 37)
+    monkeypatch.setattr(word2vec, "BLOCK_BYTES", 37)
     assert_same(Embeddings.load(tmp_path / "v.txt"), toy(), "word2vec")
 
 

@@ -232,9 +232,9 @@ def test_pickles_are_never_opened_by_guess(tmp_path: Path) -> None:
 
 
 def test_one_endless_line_is_refused(tmp_path: Path, monkeypatch) -> None:
-    from any2vec.formats import rows_of_text
+    from any2vec.formats import word2vec
 
-    monkeypatch.setattr(rows_of_text, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(word2vec, "LONGEST_LINE", 1000)
     (tmp_path / "v.txt").write_bytes(b"1 2\n" + b"a" * 5_000_000)
     with pytest.raises(FormatError, match="longer"):
         Embeddings.load(tmp_path / "v.txt", format="word2vec")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from any2vec.data.io.spill import Spill
+from any2vec.data.io.direct import Spill
 from any2vec.data.text.text import encode_text
 from any2vec.data.vocab.vocabulary import keep_probabilities
 from any2vec.embeddings import Embeddings

@@ -13,7 +13,7 @@ import pytest
 from any2vec.errors import DataError
 from any2vec.sources import apart
 from any2vec.sources.apart import ApartSource
-from any2vec.sources.base.line_batch import LineBatch
+from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.opening import open_source
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from any2vec.sources.base.cutter import BLOCK, LineCutter
+from any2vec.sources.base.cutter import BLOCK, LineCutter, Tally
 from any2vec.sources.base.options import MOST_LINE, SourceOptions
-from any2vec.sources.base.seen_lines import SeenLines
-from any2vec.sources.base.tally import Tally
+from any2vec.sources.base.records import SeenLines
 from naive.text import lines as naive
 from source_reading import texts_of
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.errors import DataError
-from any2vec.sources.base.line_batch import LineBatch, Position
+from any2vec.sources.base.cutter import LineBatch, Position
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.opening import open_source
 from source_reading import all_ids, all_texts, read_all, read_lines

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from any2vec.sources.base.line_batch import LineBatch
+from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.options import SourceOptions
-from any2vec.sources.base.seen_lines import SeenLines
+from any2vec.sources.base.records import SeenLines
 from any2vec.sources.base.source import Source
 from any2vec.sources.kinds.feeds import MOST_FEED, BadFeedError, Entry, read_feed
-from any2vec.sources.kinds.http_lines import _wanted_wait
+from any2vec.sources.kinds.http import _wanted_wait
 from any2vec.sources.opening import open_source
 from line_servers import LineServer, answer, begin_chunks, chunk, request_of, serving
 from source_reading import LONG, all_ids, all_texts, read_all, read_lines, read_until

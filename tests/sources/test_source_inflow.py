@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 from any2vec.errors import InputError
+from any2vec.sources.base.cutter import LineBatch, Position, Tally
 from any2vec.sources.base.inflow import Inflow
-from any2vec.sources.base.line_batch import LineBatch, Position
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.base.pump import Attempts
-from any2vec.sources.base.tally import Tally
 from any2vec.sources.opening import open_source, open_sources
-from any2vec.testing.planted_source import PlantedSource
-from any2vec.testing.planted_stream import PlantedStream
+from any2vec.testing.planted_stream import PlantedSource, PlantedStream
 from source_reading import LONG, all_ids, all_texts, read_all
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")  # uint64 that wraps, uncompiled

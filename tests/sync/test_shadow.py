@@ -27,8 +27,8 @@ from any2vec.sync.rules.centre import CentreBlock, NearCentre, ServedCentre
 from any2vec.sync.rules.elastic_replica import ElasticReplica
 from any2vec.sync.rules.replica_rule import WORKING
 from any2vec.tables.replica import Replica
-from any2vec.testing.planted_replicas import PlantedSquares, train_replicas
 from found_by_children import python_path
+from planted_replicas import PlantedSquares, train_replicas
 
 SHADOWS = ["shadow-easgd", "shadow-ma", "shadow-bmuf"]
 ALL = [*SHADOWS, "fr-easgd:5", "fr-ma:5", "fr-bmuf:5"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.clicks.ideal_cache import hottest, ideal_traffic
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,9 +19,8 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError, MessageError
 from any2vec.kernels.cache.cached_rows import add_changes, read_cached, take_pending
 from any2vec.kernels.common.varint import read_varints, varint_size, write_varints
-from any2vec.plan.cost.het_ideal import hottest, ideal_traffic
 from any2vec.plan.lookahead.foresight import NEVER
-from any2vec.plan.lookahead.lateness import allowed_updates
+from any2vec.plan.lookahead.window import allowed_updates
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache.versioned_cache import BatchExchange, HetCache
 from any2vec.tables.cache.versioned_rows import HetRows

@@ -13,7 +13,7 @@ import pytest
 
 from any2vec.data.io import direct
 from any2vec.data.io.direct import aligned_rows
-from any2vec.data.io.folder_lock import lock_folder
+from any2vec.data.io.storage import lock_folder
 from any2vec.errors import FormatError, StorageError
 from any2vec.tables.disk import partition_store
 from any2vec.tables.disk.partition_store import PartitionStore

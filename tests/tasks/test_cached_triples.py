@@ -10,7 +10,7 @@ import pytest
 
 import any2vec
 from any2vec.errors import InputError, Interrupted
-from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.questions import QuestionBatch
 from any2vec.models.triples.worker import Candidates

@@ -178,7 +178,7 @@ def test_a_run_that_diverges_says_so(files: PlantedFiles, tmp_path: Path, monkey
     def diverged(*arguments: Any) -> np.ndarray:
         return np.full_like(start_values(*arguments), np.nan)
 
-    monkeypatch.setattr("any2vec.tasks.clicks.host.start_values", diverged)
+    monkeypatch.setattr("any2vec.tasks.clicks.program.start_values", diverged)
     with pytest.raises(InputError, match="The loss of batch 0 is nan: the training has diverged; lower learning_rate"):
         files.fit(out=tmp_path / "out")
 

@@ -410,6 +410,6 @@ def test_a_trainer_alone_is_started_again(files: PlantedFiles, tmp_path: Path) -
 def test_trainers_in_step_have_one_thread_on_machines_with_many_cores(
     files: PlantedFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("any2vec.train.task.usable_cores", lambda: 8)
+    monkeypatch.setattr("any2vec.machine.usable_cores", lambda: 8)
     result = files.fit(hosts={"hosts": 2, "sync": "bsp"}, threads=0)
     assert result.summary["threads"] == 1

@@ -24,7 +24,7 @@ from any2vec.models.layers.neighbours import neighbours_of
 from any2vec.models.layers.weights import Course, Weights, start_weights
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.sharding.layers import critical_path, pipeline_path
-from any2vec.train.in_memory import keeper
+from any2vec.train import monitor
 from any2vec.types import Span, Stats, Work
 from needs_torch import torch
 from planted_nodes import SMALL, plant, same, trained
@@ -213,16 +213,16 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits_on_any_number_of_hosts(
     planted: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trainer: str
 ) -> None:
     model = SMALL | {"trainer": trainer} | ({"quantize": "8"} if trainer == "pdadmm" else {})
-    monkeypatch.setattr("any2vec.tasks.layers.host.SETTLED_EVERY", 5)
-    hear = keeper.Keeper.heard
+    monkeypatch.setattr("any2vec.tasks.layers.program.SETTLED_EVERY", 5)
+    hear = monitor.Monitor.on_work
 
-    def heard(self: keeper.Keeper, work: Work[Span], stats: Stats) -> None:
+    def heard(self: monitor.Monitor, work: Work[Span], stats: Stats) -> None:
         if work.progress > 0.6:
-            self.asked.stop_signal = signal.SIGINT
+            self.program.stop_signal = signal.SIGINT
         hear(self, work, stats)
 
     with monkeypatch.context() as patch:
-        patch.setattr(keeper.Keeper, "heard", heard)
+        patch.setattr(monitor.Monitor, "on_work", heard)
         with pytest.raises(Interrupted, match="holds the work so far"):
             trained(planted, 20, model, out=tmp_path / "run", hosts=any2vec.HostOptions(logical_hosts=3))
     went_on = trained(planted, 20, model, out=tmp_path / "run", resume=True)

@@ -18,8 +18,8 @@ import scipy.sparse
 import any2vec
 from any2vec import errors
 from any2vec.cluster.launch import join
-from any2vec.data.graph.options import GraphOptions
 from any2vec.data.graph.reader import read_graph
+from any2vec.data.options import GraphOptions
 from any2vec.models.words.config import SequenceModel
 from any2vec.models.words.learner import SequenceLearner
 from any2vec.models.words.source import StoredTokens

@@ -17,7 +17,7 @@ from any2vec.cli.app import app
 from any2vec.cluster.threads import ThreadTransport, run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import FormatError, HostError, InputError, Interrupted, StorageError
-from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.plan.cost.shared_plan import host_moves, plan_shared
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.plan.order.shared_walk import Rounds, SharedWalk

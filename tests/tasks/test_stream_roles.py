@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.streams.traffic_formula import deal_bytes, dense_bytes, sparse_bytes
 
 from any2vec.cluster.message import Part, overhead
 from any2vec.models.stream.token_batch import TokenBatch
-from any2vec.plan.cost.stream_traffic import deal_bytes, dense_bytes, sparse_bytes
 from any2vec.plan.order.roles import StreamRoles
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.tables.server.blocks.growing_block import START, GrowingBlock
@@ -46,7 +46,7 @@ def test_rounds_of_several_trainers_are_the_plain_twin(sync: str, trainers: int,
 def test_every_word_is_trained_once_and_no_batch_is_staler_than_its_bound(sync: str, servers: int) -> None:
     batches, trainers = made_batches(24), 3
     tables, (facts, items), _ = over_hosts(
-        batches, trainers, servers, sync, lambda learner, stats: (learner.facts(), stats.items)
+        batches, trainers, servers, sync, lambda learner, stats: (learner.metrics(), stats.items)
     )
     assert items == sum(int(((batch.tokens >= 0) & (batch.tokens < MAX_ROWS)).sum()) for batch in batches)
     assert sum(facts["batches"].values()) == len(batches) == sum(facts["staleness"].values())
@@ -60,7 +60,7 @@ def test_every_word_is_trained_once_and_no_batch_is_staler_than_its_bound(sync: 
 def test_one_trainer_that_waits_for_nobody_differs_by_rounding_alone() -> None:
     batches = made_batches(9, reborn=False)
     expected = alone(batches)
-    found, facts, _ = over_hosts(batches, 1, 1, "async", lambda learner, _: learner.facts())
+    found, facts, _ = over_hosts(batches, 1, 1, "async", lambda learner, _: learner.metrics())
     assert facts["staleness"] == {"0": 9} and facts["dropped"] == 0
     for name in expected:
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-4, atol=1e-6)
@@ -87,7 +87,7 @@ def test_a_run_goes_on_from_the_state_of_another(sync: str) -> None:
     learner = learner_of()
     learner.load_state_dict(first)
     for batch in rest:
-        learner.run(batch)
+        learner.run(batch.work)
     found, _, _ = over_hosts(rest, trainers, 0, sync, before=lambda dealt: dealt.load_state_dict(first))
     for name, table in learner.state_dict().items():
         np.testing.assert_allclose(found[name], table, rtol=1e-4, atol=1e-6 if sync == "async" else 0)
@@ -165,7 +165,7 @@ def char_learner() -> Any:
 def test_gradients_of_a_dense_model_are_summed_at_every_step(trainers: int) -> None:
     batches, alone_ = spelled_batches(3), char_learner()
     for batch in batches:
-        alone_.run(batch)
+        alone_.run(batch.work)
     # Where all trainers have the same batch the mean of their gradients is that of one, to the last bit.
     dealt = [batch for batch in batches for _ in range(trainers)]
     found, _, _ = over_hosts(dealt, trainers, 0, "sync", make=char_learner)
@@ -185,6 +185,6 @@ def test_trainers_of_a_dense_model_with_fewer_steps_take_those_of_the_others() -
     again, _, _ = over_hosts(
         batches[:1], 1, 0, "sync", make=char_learner, before=lambda dealt: dealt.load_state_dict(found)
     )
-    goes_on.run(batches[0])
+    goes_on.run(batches[0].work)
     for name, value in goes_on.state_dict().items():
         assert np.array_equal(again[name], value), name

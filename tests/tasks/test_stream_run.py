@@ -28,9 +28,9 @@ from any2vec.models.stream import skipgram as streamed_skipgram
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.models.stream.skipgram import StreamedSkipGram
 from any2vec.models.stream.token_batch import GAP, TokenBatch
-from any2vec.sources.base.line_batch import LineBatch
+from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.options import SourceOptions
-from any2vec.sources.base.seen_lines import SeenLines
+from any2vec.sources.base.records import SeenLines
 from any2vec.tasks.stream import progress as stream_progress
 from any2vec.tasks.stream.batches import Limits, TokenBatches
 from any2vec.tasks.stream.models import budget
@@ -105,7 +105,7 @@ def made(lines: Sequence[str], sizes: Sequence[int], keys: Sequence[int], **opti
     given = {"batch_bytes": 700, "linger": 0, "limits": Limits(), "keeps_ids": True, "subsample": 1e-3} | options
     inflow: Any = Fed(line_batches(lines, sizes, keys))
     found = TokenBatches(inflow, SeenLines(50), vocabulary, prepare=lambda tokens, words: len(tokens), **given)
-    return [batch for batch in found if not batch.is_idle]
+    return [work.payload for work in found if not work.payload.is_idle]
 
 
 def test_batches_depend_on_the_lines_alone() -> None:
@@ -167,7 +167,7 @@ def test_a_peek_shows_what_has_come_and_waits_for_nothing() -> None:
     )  # fmt: skip
     assert list(batches.peek(3)) == []
     seen, coming, idle = [], [], 0
-    for batch in batches:
+    for batch in (work.payload for work in batches):
         if batch.is_idle:
             idle += 1
             assert list(batches.peek(3)) == []
@@ -178,7 +178,7 @@ def test_a_peek_shows_what_has_come_and_waits_for_nothing() -> None:
         deadline = time.monotonic() + 10
         while not moves.is_set() and len(seen) < 3 and not batches.peek(1) and time.monotonic() < deadline:
             time.sleep(0.001)
-        coming = [one.number for one in batches.peek(3)]
+        coming = [work.step for work in batches.peek(3)]
         assert coming in ([], [len(seen)]) and (coming or len(seen) >= 3)
     assert seen == list(range(len(seen))) and len(seen) > 5 and idle
 
@@ -193,7 +193,7 @@ def test_a_batch_behind_which_nothing_is_encoded() -> None:
         prepare=lambda tokens, words: None,
     )  # fmt: skip
     words = 0
-    for batch in batches:
+    for batch in (work.payload for work in batches):
         words += batch.words
         if batch.is_settled and not batch.is_idle:
             assert vocabulary.position == words
@@ -216,15 +216,15 @@ def test_the_learner_does_what_the_plain_twin_does(monkeypatch: pytest.MonkeyPat
         tokens.flags.writeable = False
         noise = build_alias(draw.random(high) + 0.1)
         keep_V = np.full(40, 2**32 * 3 // 4, np.uint64)
-        work = TokenBatch(number, tokens, offset, np.arange(low, high), *noise, keep_V, 0.75, 80, words)
+        batch = TokenBatch(number, tokens, offset, np.arange(low, high), *noise, keep_V, 0.75, 80, words)
         rate, block = learner.learning_rate(words), 21  # 16 centres at 3 of 4 kept
         run_before = learner.input_VD.copy(), learner.output_VD.copy()
-        learner.start(work.born)
+        learner.start(batch.born)
         fresh = learner.input_VD[low:high]
         assert np.abs(fresh).max() <= 2 / 6 and fresh.std() > 0.1 and not learner.output_VD[low:high].any()
         expected = learner.input_VD.astype(np.float64), learner.output_VD.astype(np.float64)
         learner.input_VD[:], learner.output_VD[:] = run_before
-        found = learner.run(work)
+        found = learner.run(batch.work)
         items, loss, examples = naive_block(
             tokens, 0, tokens.size, -(-offset // block) * block, keep_V, *keys, *noise, *expected, 3, 5, rate, 0.0,
             2, block, 12,

@@ -24,9 +24,8 @@ from any2vec.sync.drivers import rounds
 from any2vec.sync.exchange.replicated import Replicated
 from any2vec.sync.rules.block import Block, Rules
 from any2vec.sync.rules.merges import Sum
-from any2vec.train import launch, run
-from any2vec.train.checkpoint import Checkpoint, Place, load_checkpoint, run_needs, save_checkpoint
-from any2vec.train.in_memory import keeper
+from any2vec.train import launch, monitor, run
+from any2vec.train.checkpoint import Checkpoint, load_checkpoint, run_needs, save_checkpoint
 from any2vec.train.in_memory.program import InMemoryProgram
 from any2vec.train.spec import Request
 from any2vec.types import ProgressLine, Round, Span, Stats, Work
@@ -49,14 +48,14 @@ def trained(text: Path, **more: Any) -> any2vec.FitResult:
 
 def stop_at(progress: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a signal ask for a stop when so much of a run is done."""
-    hear = keeper.Keeper.heard
+    hear = monitor.Monitor.on_work
 
-    def heard(self: keeper.Keeper, work: Work[Span], stats: Stats) -> None:
+    def heard(self: monitor.Monitor, work: Work[Span], stats: Stats) -> None:
         if work.progress > progress:
-            self.asked.stop_signal = signal.SIGINT
+            self.program.stop_signal = signal.SIGINT
         hear(self, work, stats)
 
-    monkeypatch.setattr(keeper.Keeper, "heard", heard)
+    monkeypatch.setattr(monitor.Monitor, "on_work", heard)
 
 
 def test_who_stops_leaves_a_checkpoint_whoever_is_slow(
@@ -80,11 +79,12 @@ def test_who_stops_leaves_a_checkpoint_whoever_is_slow(
 
 
 def test_hosts_that_do_not_all_find_the_checkpoint(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, find = tmp_path / "out", InMemoryProgram._checkpoint
+    out, find = tmp_path / "out", InMemoryProgram.find_checkpoint
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
         stop_at(0.3, patch)
         trained(text, **spread(**HOSTS), out=out)
-    monkeypatch.setattr(InMemoryProgram, "_checkpoint", lambda self: None if self.transport.rank == 2 else find(self))
+    lost = lambda self, needs: None if self.transport.rank == 2 else find(self, needs)  # noqa: E731
+    monkeypatch.setattr(InMemoryProgram, "find_checkpoint", lost)
     with pytest.raises(JobError, match="Rank 2 does not find the checkpoint from which rank 0 goes on"):
         trained(text, **spread(**HOSTS), out=out, resume=True)
 
@@ -148,9 +148,9 @@ def test_reading_may_take_longer_than_any_message(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("name", ["settings", "place", "rest", "totals", "seconds"])
 def test_a_checkpoint_that_lacks_something_is_damaged(name: str, tmp_path: Path) -> None:
-    path, place = tmp_path / "checkpoint.safetensors", Place(0, 1, 3, (((4, 9),),))
-    save_checkpoint(path, Checkpoint({"input": ROWS}, place.as_dict(), {"seed": 1}, {"items": 4, "seconds": 0.5}))
-    assert Place.of(load_checkpoint(path, {"seed": 1}, run_needs).place) == place
+    path, place = tmp_path / "checkpoint.safetensors", PLACE | {"rest": [[[4, 9]]]}
+    save_checkpoint(path, Checkpoint({"input": ROWS}, place, {"seed": 1}, {"items": 4, "seconds": 0.5}))
+    assert load_checkpoint(path, {"seed": 1}, run_needs).place == place
     path.write_bytes(path.read_bytes().replace(name.encode(), name[::-1].encode()))  # as long as before
     with pytest.raises(FormatError, match="is damaged"):
         load_checkpoint(path, {"seed": 1}, run_needs)
@@ -158,9 +158,7 @@ def test_a_checkpoint_that_lacks_something_is_damaged(name: str, tmp_path: Path)
 
 def test_a_checkpoint_whose_rows_have_changed_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.safetensors"
-    save_checkpoint(
-        path, Checkpoint({"input": ROWS}, Place(0, 1, 3).as_dict(), {"seed": 1}, {"items": 4, "seconds": 0.5})
-    )
+    save_checkpoint(path, Checkpoint({"input": ROWS}, PLACE, {"seed": 1}, {"items": 4, "seconds": 0.5}))
     stored = bytearray(path.read_bytes())
     stored[-1] ^= 1
     path.write_bytes(stored)
@@ -169,6 +167,7 @@ def test_a_checkpoint_whose_rows_have_changed_is_damaged(tmp_path: Path) -> None
 
 
 ROWS = np.zeros((3, 4), np.float32)
+PLACE = {"epoch": 0, "rounds_done": 1, "rounds": 3, "rest": [], "is_whole": True}
 
 
 @pytest.mark.parametrize("values", [ROWS[:1], ROWS[:, :2].copy()])

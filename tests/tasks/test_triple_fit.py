@@ -13,18 +13,17 @@ import pytest
 
 import any2vec
 from any2vec.errors import DataError, FormatError, InputError, Interrupted
-from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.evaluate.triples import evaluate_triple_file
+from any2vec.models.registry import loaded
 from any2vec.models.triples.config import TRIPLE_MODELS, TripleModel
 from any2vec.models.triples.scorer import RELATION_NAMES, RELATIONS, SEEN_TRIPLES, TripleScorer
 from any2vec.testing.planted_triples import PlantedTriples
-from any2vec.train.in_memory.keeper import Keeper
+from any2vec.train.monitor import Monitor
 from click_runs import stop_at
 
 PLANTED = PlantedTriples(entities=400, relations=3, group=10)
 NUM_TRAIN, NUM_TEST = 6000, 400
-MODELS: list[TripleModel] = [
-    getattr(any2vec, kind)(dim=32, batch_size=200, gamma=4.0) for kind in TRIPLE_MODELS.values()
-]
+MODELS: list[TripleModel] = [loaded(kind)(dim=32, batch_size=200, gamma=4.0) for kind in TRIPLE_MODELS.values()]
 SHARES = {"complex": 0.75, "rotate": 0.75, "distmult": 0.5, "transe": 0.12, "dot": 0.12}
 """of the best rank's mean reciprocal; rows that say nothing have 0.02"""
 SMALL = any2vec.ComplEx(dim=8, batch_size=100)
@@ -144,7 +143,7 @@ def test_a_run_that_fails_leaves_nothing(
     def fails(*_: Any) -> None:
         raise InputError("no")
 
-    monkeypatch.setattr(Keeper, "heard", fails)
+    monkeypatch.setattr(Monitor, "on_work", fails)
     with pytest.raises(InputError, match="no"):
         any2vec.fit(SMALL, files[0], out=tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -10,7 +10,7 @@ import pytest
 
 import any2vec
 from any2vec.errors import InputError, Interrupted
-from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.formats.safetensors_file import read_arrays
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.learner import TripleLearner
@@ -18,7 +18,7 @@ from any2vec.models.triples.questions import Questions
 from any2vec.models.triples.worker import relation_optimiser
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.sync.base.states import apart, bits_of, is_state, together, values_of
-from any2vec.tasks.triples.host import fresh_tables
+from any2vec.tasks.triples.program import fresh_tables
 from any2vec.testing.planted_triples import PlantedTriples
 from click_runs import stop_at
 from spreads import spread

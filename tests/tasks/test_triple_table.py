@@ -16,15 +16,17 @@ import pytest
 from typer.testing import CliRunner
 
 import any2vec
+from any2vec import machine
 from any2vec.cli.app import app
 from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.data.triples.triples import TripleReport
 from any2vec.errors import FormatError, InputError, Interrupted, StorageError
-from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.models.triples.questions import QuestionBatch
 from any2vec.models.triples.worker import Candidates, TripleWorker
 from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions, parse_size
+from any2vec.plan.cost.size import Size, TableSize
 from any2vec.plan.order.bucket_orders import ORDERS
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tables.disk import partition_buffer
@@ -33,7 +35,7 @@ from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.triples import budget as triple_budget
 from any2vec.tasks.triples import table as triple_table
 from any2vec.tasks.triples.batches import WindowLearner
-from any2vec.tasks.triples.host import fresh_tables, start_entities
+from any2vec.tasks.triples.program import fresh_tables, start_entities
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train import fit, progress, run_folder
 from any2vec.train.out_of_core import table_budget
@@ -370,7 +372,7 @@ def asked(num_entities: int, num_triples: int, memory: str, out: Path | None = N
 
 def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of 508 bytes; a million of them, and a small graph of many triples."""
-    monkeypatch.setattr(table_budget, "resident_bytes", lambda: (50 << 20, 0))
+    monkeypatch.setattr(machine, "resident_bytes", lambda: (50 << 20, 0))
     assert triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "3GB")) is None
     plan = triple_budget.plan_triples(*asked(1_000_000, 5_000_000, "550MB"))
     assert plan is not None and 2 <= plan.capacity < plan.partitions and plan.memory_bytes <= 550_000_000
@@ -380,8 +382,12 @@ def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> N
     assert many is not None and many.capacity < many.partitions
 
 
-def test_more_threads_than_a_run_began_with_must_fit_into_its_budget(tmp_path: Path) -> None:
+def test_more_threads_than_a_run_began_with_must_fit_into_its_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A buffer of 3 + 2 blocks of 4 MB, and what is needed beside it."""
+    monkeypatch.setattr(machine, "process_bytes", lambda: 0)
+    table = TableSize(name="rows", rows=8000, columns=1024)
     bounds, settings, block = np.arange(0, 8001, 1000).tolist(), {"memory": "30MB"}, 4_096_000
     note = {"run": settings, "capacity": 3, "threads": 2}
     PartitionStore.create(tmp_path / "table", bounds, 1024, lambda *_: None, note=note).close()
@@ -392,7 +398,7 @@ def test_more_threads_than_a_run_began_with_must_fit_into_its_budget(tmp_path: P
             storage=StorageOptions(memory="30MB"),
         )  # fmt: skip
         request = Request(spec=spec, hooks=Hooks(), threads=threads, agreement=None, settings=settings, started=0.0)
-        return table_budget.known_plan(request, 8000, 4096, fixed_bytes)
+        return table_budget.known_plan(request, Size(tables=(table,), resident={"rest": fixed_bytes}))
 
     left = 30_000_000 - 5 * block
     assert plan(3, left) is not None

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 import any2vec
+from any2vec import machine
 from any2vec.cli.app import app
 from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.errors import InputError, Interrupted, StorageError
-from any2vec.models.words.source import StoredTokens
 from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions
 from any2vec.plan.order.buffer import BufferPlan
@@ -60,11 +59,11 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three of six partitions have room; windows are small, so that there are many."""
 
-    def plan(request: Any, prepared: Any) -> BufferPlan | None:
-        rows = len(prepared.keys)
+    def plan(request: Any, size: Any) -> BufferPlan | None:
+        rows = size.tables[0].rows
         return BufferPlan(rows, 8 * request.spec.model.dim, 6, 3, 0, 0) if request.spec.storage.memory else None
 
-    monkeypatch.setattr(word_table, "plan_words", plan)
+    monkeypatch.setattr(word_table, "plan_table", plan)
     monkeypatch.setattr(word_table, "WINDOW", 3000)
     monkeypatch.setattr(progress, "RECORD_SECONDS", 0.0)
 
@@ -190,16 +189,9 @@ def test_stopped_while_pairs_are_made(sweep: int, text: Path, tmp_path: Path, is
 # ---- the budget
 
 
-def prepared(num_words: int, kept: float) -> Any:
-    return SimpleNamespace(
-        keys=range(num_words), source=StoredTokens(np.zeros(9, np.int32), 16), counts=np.full(100, kept / 100),
-        keep=np.ones(100),
-    )  # fmt: skip
-
-
 def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     """A million rows of 800 bytes."""
-    monkeypatch.setattr(table_budget, "resident_bytes", lambda: (50 << 20, 0))
+    monkeypatch.setattr(machine, "resident_bytes", lambda: (50 << 20, 0))
 
     def plan(memory: str) -> BufferPlan | None:
         spec = RunSpec(
@@ -207,7 +199,7 @@ def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> N
             storage=StorageOptions(memory=memory),
         )  # fmt: skip
         request = Request(spec=spec, hooks=Hooks(), threads=1, agreement=None, settings={}, started=0.0)
-        return word_budget.plan_words(request, prepared(1_000_000, 1e8))
+        return table_budget.plan_table(request, word_budget.size_of_words(request.spec.model, 1_000_000, 1e8, 0))
 
     assert plan("1.1GB") is None
     small = plan("600MB")
@@ -219,11 +211,10 @@ def test_partitions_follow_from_the_budget(monkeypatch: pytest.MonkeyPatch) -> N
 def test_sweeps_are_as_many_as_the_disk_keeps_up_with() -> None:
     """But eight in a run at least, and sixteen in an epoch at most."""
     model, plan = any2vec.SkipGram(dim=100), BufferPlan(1_000_000, 800, 16, 4, 0, 0)
-    few, many = prepared(1_000_000, 1e6), prepared(1_000_000, 1e11)
     for epochs, least in ((1, 8), (3, 3), (5, 2), (20, 1)):
-        assert word_budget.sweeps_of(model, few, plan, epochs) == least
-        assert word_budget.sweeps_of(model, many, plan, epochs) == 16
-    some = [word_budget.sweeps_of(model, prepared(1_000_000, kept), plan, 20) for kept in (6e7, 9e7, 1.2e8)]
+        assert word_budget.sweeps_of(model, 1e6, plan, epochs) == least
+        assert word_budget.sweeps_of(model, 1e11, plan, epochs) == 16
+    some = [word_budget.sweeps_of(model, kept, plan, 20) for kept in (6e7, 9e7, 1.2e8)]
     assert 1 < some[0] < some[1] < some[2] < 16
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import any2vec
 from any2vec.train import progress
 from any2vec.train.progress import Recorder
-from any2vec.types import ProgressLine, Round, Span, Stats, Work
+from any2vec.types import Progress, ProgressLine, Round, Span, Stats, Work
 from spreads import spread
 
 
@@ -28,16 +30,26 @@ def work(epoch: int, share: float) -> Work[Span]:
     return Work(Span(stop - 1, stop, line), epoch, Round(0), line.progress(stop))
 
 
+def recorder(epochs: int) -> Recorder:
+    """Of records in memory."""
+
+    def make(work: Work[Span], measured: dict[str, Any]) -> Progress:
+        where = {"epoch": work.epoch, "round": work.round.number, "progress": work.progress}
+        return Progress(epochs=epochs, learning_rate=0.1, **where, **measured)
+
+    return Recorder(make, None, None)
+
+
 def test_a_short_last_window_is_told_with_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(progress, "time", clock)
-    recorder = Recorder(1, lambda share: 0.1, None, None)
+    found = recorder(1)
     for seconds, share, stats in ((1.0, 0.5, Stats(100, 30.0, 10)), (2.0, 0.9, Stats(200, 20.0, 10))):
         clock.now += seconds
-        recorder.add(work(0, share), stats)
+        found.add(work(0, share), stats)
     clock.now += 0.1
-    recorder.add(work(0, 1.0), Stats(10, 9.0, 1))
-    first, second, last = recorder.records
+    found.add(work(0, 1.0), Stats(10, 9.0, 1))
+    first, second, last = found.records
     assert (first.loss, first.items_per_s) == (3.0, 100.0) and (second.loss, second.items_per_s) == (2.0, 100.0)
     assert last.loss == pytest.approx(29 / 11) and last.items_per_s == pytest.approx(210 / 2.1)
     assert last.items == 310
@@ -46,15 +58,15 @@ def test_a_short_last_window_is_told_with_the_one_before(monkeypatch: pytest.Mon
 def test_the_loss_of_an_epoch_does_not_depend_on_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(progress, "time", clock)
-    recorder = Recorder(2, lambda share: 0.1, None, None)
-    assert recorder.epoch_loss is None
+    found = recorder(2)
+    assert progress.mean_loss(found.epoch) is None
     for epoch, share, stats in (
         (0, 0.3, Stats(1, 50.0, 10)), (1, 0.6, Stats(1, 10.0, 10)),
         (1, 0.8, Stats(1, 0.0, 0)), (1, 1.0, Stats(1, 8.0, 2)),
     ):  # fmt: skip
         clock.now += 0.7 if share < 0.8 else 0.1
-        recorder.add(work(epoch, share), stats)
-    assert recorder.epoch_loss == pytest.approx(18 / 12)
+        found.add(work(epoch, share), stats)
+    assert progress.mean_loss(found.epoch) == pytest.approx(18 / 12)
 
 
 def test_a_run_says_the_same_loss_again_and_on_hosts_in_any_scheme() -> None:

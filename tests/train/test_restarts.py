@@ -37,7 +37,7 @@ def lose(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     def prepare(times: int, error: HostError | None = None, checkpoint: bool = False) -> None:
         left = [times]
 
-        def start(spec: RunSpec, ranks: int, worker: str, folder: Path, on_line: Any) -> None:
+        def start(spec: RunSpec, ranks: int, folder: Path, on_line: Any) -> None:
             out = spec.run.out
             if left[0]:
                 left[0] -= 1

@@ -52,7 +52,7 @@ def main() -> None:
 def trained(data: Slice, options: Any, hosts: Any) -> tuple[dict[str, np.ndarray], Any]:
     """({"rows": float32 (V, C), "dense": float32 (1, Q)} as all have agreed, counts of the rows' ways)."""
     import any2vec
-    from any2vec.tasks.clicks.host import ClickProgram
+    from any2vec.tasks.clicks.program import ClickProgram
 
     kept: list[dict[str, np.ndarray]] = []
     made = ClickProgram.result

@@ -12,8 +12,7 @@ from any2vec.tasks.stream import progress as stream_progress
 from any2vec.tasks.stream.models import budget
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.stream import stream
-from any2vec.testing.planted_source import PlantedSource
-from any2vec.testing.planted_stream import PlantedStream
+from any2vec.testing.planted_stream import PlantedSource, PlantedStream
 
 MEMORY = 20_000_000
 DIM, WORDS_PER_LINE, WINDOW_LINES, REPEAT_DISTANCE, REPEAT_SHARE, ZIPF = 16, 50, 100_000, 150_000, 0.1, 1.5

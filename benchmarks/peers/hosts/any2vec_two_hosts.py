@@ -22,7 +22,7 @@ from any2vec.cluster.launch.join import join, joined, run_child, run_processes
 from any2vec.cluster.lone import LoneTransport
 from any2vec.cluster.transport import Transport
 from any2vec.data.triples.triples import TripleReport, Triples
-from any2vec.data.vocab.identifiers import integer_keys
+from any2vec.data.vocab.found_texts import integer_keys
 from any2vec.machine import keep_freed_memory
 from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions

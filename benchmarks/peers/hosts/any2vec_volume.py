@@ -7,8 +7,9 @@ import json
 from collections import Counter
 
 import numpy as np
+from benchmarks.hosts.run_volume import gather_bytes, run_bytes
 
-from any2vec.plan.cost.volume import RoundSets, gather_bytes, round_volume, run_bytes
+from any2vec.plan.cost.volume import RoundSets, round_volume
 from any2vec.sync.exchange.replicated import Replicated
 from any2vec.sync.exchange.tracking import Tracker
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import StreamVocabulary
-from any2vec.data.text.options import TextOptions
 from any2vec.makers.spelling import spell
 from any2vec.models.stream.char_lstm import StreamedCharLstm
 from any2vec.models.stream.token_batch import TokenBatch
@@ -50,10 +50,10 @@ def main() -> None:
         )  # fmt: skip
 
     first = batch(0, len(tokens) // 8)
-    learner.run(first)  # what PyTorch sets up at the first step is not counted
+    learner.run(first.work)  # what PyTorch sets up at the first step is not counted
     began, cpu = time.perf_counter(), time.process_time()
     rest = batch(len(tokens) // 8, len(tokens))
-    stats = learner.run(rest)
+    stats = learner.run(rest.work)
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     rows = vocabulary.rows()
     symbols, sizes = spell(vocabulary.keys(rows))

@@ -15,17 +15,17 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-import any2vec
 from any2vec.cluster.lone import LoneTransport
 from any2vec.data.triples.triples import TripleReport, Triples
-from any2vec.data.vocab.identifiers import integer_keys
+from any2vec.data.vocab.found_texts import integer_keys
+from any2vec.models.registry import loaded
 from any2vec.models.triples.config import TRIPLE_MODELS
 from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tasks.triples.budget import row_bytes
-from any2vec.tasks.triples.host import TripleProgram
 from any2vec.tasks.triples.prepare import PreparedTriples
+from any2vec.tasks.triples.program import TripleProgram
 from any2vec.tasks.triples.table import TripleTableProgram
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train.frame import Program, run_frame
@@ -54,7 +54,7 @@ def main() -> None:
     for name in ("--partitions", "--capacity"):
         parser.add_argument(name, type=int, default=0, help="0: all rows are in memory")
     args = parser.parse_args()
-    model = getattr(any2vec, TRIPLE_MODELS[args.model])(
+    model = loaded(TRIPLE_MODELS[args.model])(
         dim=args.dim, num_negatives=args.num_negatives, batch_size=args.batch_size
     )
     prepared = PreparedTriples(planted(args.entities, args.relations, args.triples), {})

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import any2vec
-from any2vec.evaluate.triple_files import evaluate_triple_file
+from any2vec.evaluate.triples import evaluate_triple_file
+from any2vec.models.registry import loaded
 from any2vec.models.triples.config import TRIPLE_MODELS
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tasks.triples import table as triple_table
@@ -34,7 +35,7 @@ def main() -> None:
     parser.add_argument("--order", default=None)
     parser.add_argument("--staleness-bound", type=int, default=None)
     args = parser.parse_args()
-    model = getattr(any2vec, TRIPLE_MODELS[args.model])(dim=args.dim, num_negatives=args.num_negatives)
+    model = loaded(TRIPLE_MODELS[args.model])(dim=args.dim, num_negatives=args.num_negatives)
 
     def plan(request: Any, prepared: Any) -> BufferPlan:
         return BufferPlan(len(prepared.triples.entities), row_bytes(model), args.partitions, args.capacity, 0, 0)

@@ -40,7 +40,7 @@ class Problem:
         )  # fmt: skip
 
     def batch(self, start: int) -> Any:
-        from any2vec.data.clicks.batch import ClickBatch
+        from any2vec.data.clicks.rows import ClickBatch
 
         part = slice(start, start + self.size)
         ids = self.examples.ids[part] + np.arange(self.num_columns) * self.args.rows

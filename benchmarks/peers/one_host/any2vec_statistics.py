@@ -46,10 +46,10 @@ def watch_memory(words: list[int]) -> dict[str, Any]:
 
 def time_encoding(path: Path, repeats: int) -> dict[str, Any]:
     """Seconds of this thread for the same blocks, in turns: the encoder of files (nothing is written), the stream's."""
+    from any2vec.data.options import TextOptions
     from any2vec.data.stream.vocabulary import StreamVocabulary
     from any2vec.data.text.encoder import WordEncoder, text_classes
     from any2vec.data.text.normalise import Normaliser
-    from any2vec.data.text.options import TextOptions
 
     class Nowhere:
         def append(self, tokens: np.ndarray) -> None:

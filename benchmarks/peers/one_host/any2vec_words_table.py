@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import any2vec
+from any2vec.plan.cost.size import Size
 from any2vec.plan.order.buffer import BufferPlan, plan_buffer
 from any2vec.tasks.words import table as word_table
 
@@ -26,11 +27,11 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=float, required=True)
     args = parser.parse_args()
 
-    def plan(request: Any, prepared: Any) -> BufferPlan:
-        row_bytes = 8 * args.dim
-        return plan_buffer(len(prepared.keys), row_bytes, int(args.share * len(prepared.keys) * row_bytes))
+    def plan(request: Any, size: Size) -> BufferPlan:
+        table = size.tables[0]
+        return plan_buffer(table.rows, table.row_bytes, int(args.share * table.num_bytes))
 
-    word_table.plan_words = plan  # what a budget of that share of the table, and of all else, would give
+    word_table.plan_table = plan  # what a budget of that share of the table, and of all else, would give
     model = any2vec.SkipGram(
         dim=args.dim, window=args.window, num_negatives=args.num_negatives, min_count=args.min_count,
         subsample=args.subsample, learning_rate=args.learning_rate,

@@ -30,9 +30,9 @@ class Entry(NamedTuple):
 _RUNS, _RESULTS, _HOUSE = "Train", "Use and judge a result", "Data and machine"
 COMMANDS: dict[str, Entry] = {
     "train": Entry("run.train", "Train vectors of words, graph nodes or entities, or a model of clicks.", _RUNS),
-    "stream": Entry("run.stream", "Train vectors of words on text that need not end, as it comes.", _RUNS),
-    "estimate": Entry("plan.estimate", "Memory, time and disk of a run, before it starts.", _RUNS),
-    "plan": Entry("plan.plan", "Memory, bytes and modelled time of a run over hosts.", _RUNS),
+    "stream": Entry("run.train", "Train vectors of words on text that need not end, as it comes.", _RUNS),
+    "estimate": Entry("run.plan", "Memory, time and disk of a run, before it starts.", _RUNS),
+    "plan": Entry("run.plan", "Memory, bytes and modelled time of a run over hosts.", _RUNS),
     "walk": Entry("run.graph", "Write random walks of a graph, to train on later.", _RUNS),
     "split": Entry("run.graph", "Cut a graph into train edges, test edges and negatives.", _RUNS),
     "dimension": Entry("results.dimension", "How many numbers a vector should have, by the text alone.", _RUNS),
@@ -40,7 +40,7 @@ COMMANDS: dict[str, Entry] = {
     "analogy": Entry("results.search", "A is to B as C is to ...?", _RESULTS),
     "score": Entry("results.score", "How likely clicks are, or the classes of nodes, by a trained model.", _RESULTS),
     "evaluate": Entry("results.evaluate", "Score vectors: similarity, analogy, PIP, nodes, links, triples.", _RESULTS),
-    "export": Entry("results.export", "Write vectors in the format of another tool.", _RESULTS),
+    "export": Entry("results.search", "Write vectors in the format of another tool.", _RESULTS),
     "watch": Entry("run.watch", "Follow a run: in the terminal, or as a page.", _RESULTS),
     "report": Entry("house", "Write a run's page: curves, map, neighbours, scores.", _RESULTS),
     "demo": Entry("house", "Train on real data that ships with Python; no download.", _HOUSE),

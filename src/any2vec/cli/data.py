@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from any2vec.cli.bar import Bar
-from any2vec.cli.output import AsJson, columns, facts, guarded, note, print_json, show, size
+from any2vec.cli.output import AsJson, columns, facts, guarded, note, print_json, show
 from any2vec.errors import StorageError
+from any2vec.units import size
 
 data = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
 Name = Annotated[str, typer.Argument(help="A name that `any2vec data` lists.")]

@@ -12,18 +12,8 @@ from rich.text import Text
 
 from any2vec.checks import MAX_SEED, MAX_THREADS
 from any2vec.cli.bar import Bar
-from any2vec.cli.output import (
-    EXIT_BAD_INPUT,
-    AsJson,
-    columns,
-    facts,
-    guarded,
-    note,
-    print_json,
-    render,
-    show,
-    size,
-)
+from any2vec.cli.output import EXIT_BAD_INPUT, AsJson, columns, facts, guarded, note, print_json, render, show
+from any2vec.units import size
 
 if TYPE_CHECKING:
     from any2vec.tables.disk.checking import FolderCheck

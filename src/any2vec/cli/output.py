@@ -20,12 +20,11 @@ from rich.table import Table
 from rich.text import Text
 
 from any2vec.errors import Any2VecError, Interrupted
+from any2vec.units import fraction, size
 
 EXIT_BAD_INPUT = 2
 EXIT_BUG = 1
 EXIT_INTERRUPTED = 130
-_HUGE = 1e12
-"""from here on a number is told by its power of ten"""
 
 F = TypeVar("F", bound=Callable[..., Any])
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -214,55 +213,3 @@ def show(*renderables: Any) -> None:
         if place:
             console.print()
         console.print(renderable)
-
-
-def parts(values: Mapping[str, Any], spelled: Callable[[Any], str]) -> str:
-    """What a sum is made of, in one line; zeros are left out."""
-    return ", ".join(f"{name} {spelled(value)}" for name, value in values.items() if value)
-
-
-def size(num_bytes: float | None) -> str:
-    """Bytes in the unit that reads best, powers of 1 000: `1.23 GB`."""
-    if num_bytes is None:
-        return "unknown"
-    for unit in ("B", "kB", "MB", "GB"):
-        if abs(num_bytes) < 1000:
-            return f"{num_bytes:.0f} {unit}" if unit == "B" else f"{num_bytes:.3g} {unit}"
-        num_bytes /= 1000
-    return f"{num_bytes:,.3g} TB"
-
-
-def duration(seconds: float | None) -> str:
-    """`0.8 s`, `42 s`, `3:05 min`, `2:03:05 h`."""
-    if seconds is None or not math.isfinite(seconds):
-        return "unknown"
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d} h" if hours else f"{minutes}:{rest:02d} min"
-
-
-def number(value: float | None, unit: str = "") -> str:
-    """`1.23 M`, `17 k`, `1.85e34`: three digits are enough to read."""
-    if value is None or not math.isfinite(value):
-        return "unknown"
-    if abs(value) >= _HUGE:
-        return f"{_power(value)} {unit}".rstrip()
-    for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if abs(value) >= scale:
-            return f"{value / scale:.3g} {prefix}{unit}"
-    return f"{value:.3g} {unit}".rstrip()
-
-
-def fraction(value: float) -> str:
-    """A measurement: `0.1234`, `12,345`, `1.85e34`."""
-    if not abs(value) < _HUGE:
-        return _power(value)
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4f}"
-
-
-def _power(value: float) -> str:
-    return f"{value:.3g}".replace("e+", "e")

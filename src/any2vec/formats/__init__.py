@@ -38,14 +38,14 @@ class Format:
 
 FORMATS: dict[str, Format] = {
     "folder": Format(module="native", is_folder=True, has_half=True),
-    "word2vec": Format(module="word2vec_text", suffixes=(".txt", ".vec", ".w2v")),
-    "word2vec-binary": Format(module="word2vec_binary", suffixes=(".bin",)),
-    "glove": Format(module="word2vec_text", suffixes=(".glove",)),
-    "safetensors": Format(module="matrix", suffixes=(".safetensors",), has_half=True, has_vocabulary_beside=True),
+    "word2vec": Format(module="word2vec", suffixes=(".txt", ".vec", ".w2v")),
+    "word2vec-binary": Format(module="word2vec", suffixes=(".bin",)),
+    "glove": Format(module="word2vec", suffixes=(".glove",)),
+    "safetensors": Format(module="columns", suffixes=(".safetensors",), has_half=True, has_vocabulary_beside=True),
     "parquet": Format(module="columns", suffixes=(".parquet",), has_half=True),
     "arrow": Format(module="columns", suffixes=(".arrow", ".feather"), has_half=True),
-    "npz": Format(module="matrix", suffixes=(".npz",), has_half=True),
-    "npy": Format(module="matrix", suffixes=(".npy",), has_half=True, has_vocabulary_beside=True),
+    "npz": Format(module="columns", suffixes=(".npz",), has_half=True),
+    "npy": Format(module="columns", suffixes=(".npy",), has_half=True, has_vocabulary_beside=True),
     "tensorboard": Format(module="tensorboard", is_folder=True),
     "kv": Format(module="keyed_vectors", suffixes=(".kv",)),
 }
@@ -78,7 +78,7 @@ def guess_format(path: Path) -> str:
             return name
     name = _by_suffix(path) or "word2vec"
     if name in ("word2vec", "word2vec-binary", "glove"):
-        from any2vec.formats.word2vec_text import sniff
+        from any2vec.formats.word2vec import sniff
 
         return sniff(path)
     return name

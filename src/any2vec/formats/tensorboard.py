@@ -11,9 +11,9 @@ import numpy as np
 
 from any2vec.data.io.storage import atomic_file
 from any2vec.errors import FormatError
-from any2vec.formats.rows_of_text import MOST_COLUMNS, GrowingMatrix, format_rows, parse_numbers, read_lines
 from any2vec.formats.table import Table, row_blocks
 from any2vec.formats.vocabulary import parse_vocabulary, write_vocabulary
+from any2vec.formats.word2vec import MOST_COLUMNS, GrowingMatrix, format_rows, parse_numbers, read_lines
 
 _CONFIG = """embeddings {
   tensor_name: "any2vec"

@@ -45,6 +45,10 @@ class RunOptions:
             if isinstance(getattr(self, name), str):
                 object.__setattr__(self, name, Path(getattr(self, name)))
 
+    def settings(self) -> dict[str, object]:
+        """What all hosts of a run must have been asked for alike."""
+        return {name: getattr(self, name) for name in ("epochs", "threads", "seed", "resume")}
+
     @property
     def start(self) -> Embeddings | Path | None:
         """`init` as Python has it: vectors, or where they lie."""

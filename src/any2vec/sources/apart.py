@@ -20,7 +20,7 @@ import numpy as np
 
 from any2vec.cluster.message import HEAD, Message, decode, from_memory, read_head
 from any2vec.errors import InputError, MessageError
-from any2vec.sources.base.line_batch import LineBatch, Position
+from any2vec.sources.base.cutter import LineBatch, Position
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.base.source import Delivery, Source
 from any2vec.sources.opening import open_source

@@ -10,20 +10,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from any2vec.data.io.files import read_head
-from any2vec.data.io.unpack import packing_of
+from any2vec.data.io.files import packing_of, read_head
 from any2vec.errors import DataError, InputError
 from any2vec.sources.base.address import Address, parse_address
 from any2vec.sources.base.options import SourceOptions, check_seed
-from any2vec.sources.base.packed import PackedFile
-from any2vec.sources.base.source import Source
+from any2vec.sources.base.source import PackedFile, Source
 from any2vec.sources.kinds.files import FollowedFile
-from any2vec.sources.kinds.http_lines import HttpLines
+from any2vec.sources.kinds.http import HttpLines
 from any2vec.sources.kinds.kafka import KafkaTopic
-from any2vec.sources.kinds.pipes import Pipe
 from any2vec.sources.kinds.python_lines import PythonLines
 from any2vec.sources.kinds.redis_stream import RedisStream
-from any2vec.sources.kinds.sockets import SocketLines
+from any2vec.sources.kinds.sockets import Pipe, SocketLines
 
 _NEEDS = {"http": "httpx", "https": "httpx", "kafka": "confluent_kafka", "redis": "redis", "rediss": "redis"}
 

@@ -17,7 +17,7 @@ from typing import Any
 from any2vec.cluster.message import Message, Part, encode
 from any2vec.cluster.transport import text_of, text_part
 from any2vec.errors import Any2VecError
-from any2vec.sources.base.line_batch import LineBatch
+from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.opening import open_source
 

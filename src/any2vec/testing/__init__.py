@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from any2vec.testing.bayes import BayesScores
-from any2vec.testing.planted_clicks import PlantedClicks
+from any2vec.testing.planted_clicks import BayesScores, PlantedClicks
 
 __all__ = ["BayesScores", "PlantedClicks"]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from any2vec.checks import MAX_SEED, check_number, check_whole
-from any2vec.data.clicks.batch import ClickBatch
+from any2vec.data.clicks.rows import ClickBatch
 from any2vec.data.clicks.schema import ClickSchema
 from any2vec.errors import InputError
 from any2vec.kernels.clicks import planted as kernels
 from any2vec.kernels.common.alias import build_alias
 from any2vec.kernels.common.rng import stream_key
-from any2vec.testing.bayes import BayesScores, bayes_scores
 
 PART_SHARES = (0.6, 0.2, 0.2)
 """share of the logit's variance that comes from ids alone, from pairs of ids, from dense numbers"""
@@ -251,3 +251,41 @@ def chunks(start: int, stop: int) -> Iterator[tuple[int, int]]:
     """The range in pieces that are made at once."""
     for begin in range(start, stop, _CHUNK):
         yield begin, min(begin + _CHUNK, stop)
+
+
+@dataclass(frozen=True)
+class BayesScores:
+    """What the true probabilities score, in expectation over labels: the floor of log-loss, the ceiling of AUC."""
+
+    log_loss: float
+    """nats an example"""
+    auc: float
+    normalised_entropy: float
+    """log-loss over the entropy of the mean probability"""
+    rate: float
+    """mean probability of a click"""
+
+
+def bayes_scores(probability_B: np.ndarray) -> BayesScores:
+    """From the true probabilities of two examples or more, float64 (B,); no label is drawn. O(B log B)."""
+    p = np.sort(probability_B)
+    rate = float(p.mean())
+    loss = float(_entropy(p).mean())
+    return BayesScores(loss, _expected_auc(p), loss / float(_entropy(np.array([rate]))[0]), rate)
+
+
+def _entropy(p: np.ndarray) -> np.ndarray:
+    """Of a coin, in nats."""
+    from scipy.special import entr
+
+    entropy: np.ndarray = entr(p) + entr(1.0 - p)
+    return entropy
+
+
+def _expected_auc(p: np.ndarray) -> float:
+    """Of true probabilities as scores, over pairs of different examples; p ascends."""
+    quiet = np.concatenate([[0.0], np.cumsum(1.0 - p)])
+    first, last = np.searchsorted(p, p, "left"), np.searchsorted(p, p, "right")
+    own = p * (1.0 - p)
+    right = p @ (0.5 * (quiet[first] + quiet[last])) - 0.5 * own.sum()
+    return float(right / (p.sum() * quiet[-1] - own.sum()))

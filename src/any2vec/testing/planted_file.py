@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from any2vec.data.clicks.batch import ClickBatch
+from any2vec.data.clicks.rows import ClickBatch
 from any2vec.data.clicks.schema import ClickSchema
 from any2vec.data.io.storage import atomic_file
 from any2vec.errors import InputError

@@ -6,50 +6,29 @@ A safetensors file: an array of any dtype and shape for each name, and JSON abou
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from any2vec._version import __version__
 from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.errors import FormatError, InputError
-from any2vec.formats.former_checkpoints import UPGRADES
 from any2vec.formats.safetensors_file import check_file, read_arrays, write_arrays
+from any2vec.formats.snapshots import UPGRADES
 from any2vec.types import State
 
 FILE = "checkpoint.safetensors"
 """its name in the run folder"""
+_LOSSES = "lost-*.json"
+"""what a lost host has cost: updates of rows since the checkpoint, as trainers that were left have counted them"""
 FORMAT = "any2vec-checkpoint"
 VERSION = 3
 _NOT_EVERYWHERE = ("data.corpus", "data.parts.", "data.visits_per_epoch")
 """settings that some runs do not know: where the data came from as one reader, or so many, saw it; and how long the
 walks are, which hosts that hold parts have not counted yet when they look whether anything is left to do"""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where in its epochs a run stands."""
-
-    epoch: int
-    rounds_done: int
-    """rounds of the epoch that are done"""
-    rounds: int
-    """rounds of an epoch"""
-    rest: tuple[tuple[tuple[int, int], ...], ...] = ()
-    """by rank: positions [start, stop) that are left of the epoch"""
-    is_whole: bool = True
-    """the epoch began on these hosts: with as many of them it goes on just as if it had never stopped"""
-
-    @staticmethod
-    def of(place: dict[str, Any]) -> Place:
-        """From what a checkpoint holds. KeyError, TypeError or ValueError where it is no such place."""
-        rest = tuple(tuple((int(start), int(stop)) for start, stop in ranges) for ranges in place["rest"])
-        return Place(place["epoch"], place["rounds_done"], place["rounds"], rest, place["is_whole"])
-
-    def as_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -59,7 +38,7 @@ class Checkpoint:
     state: State
     """arrays by name; what single hosts keep as NAME@RANK, what the batches of a stream keep as batches.NAME"""
     place: dict[str, Any]
-    """where it stands: `Place.as_dict` of a run; of a stream, the positions of its sources"""
+    """where it stands: `EpochSchedule.state_dict` of a run; of a stream, the positions of its sources"""
     settings: dict[str, Any]
     """what must be the same for the run to go on: model, data, start vectors, epochs, seed"""
     totals: dict[str, Any]
@@ -120,7 +99,9 @@ def load_checkpoint(
 
 def run_needs(found: Checkpoint) -> None:
     """What a run that is no stream needs of a checkpoint, for `load_checkpoint`."""
-    Place.of(found.place)
+    place = found.place
+    int(place["epoch"]), int(place["rounds_done"]), int(place["rounds"]), bool(place["is_whole"])
+    [(int(start), int(stop)) for ranges in place["rest"] for start, stop in ranges]
     int(found.totals["items"])
     float(found.totals["seconds"])
 
@@ -154,3 +135,30 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[prefix + name] = value
     return flat
+
+
+def note_loss(out: Path, rank: int, updates: int) -> None:
+    """Leave word in the run folder for whoever goes on: so many updates of this trainer are in no checkpoint.
+
+    It says nothing where the folder cannot be written: the error that ends this host is told all the same.
+    """
+    with suppress(OSError):
+        out.mkdir(parents=True, exist_ok=True)
+        file = out / f"lost-{rank}-{uuid.uuid4().hex[:12]}.json"
+        with atomic_file(file) as temporary:
+            temporary.write_text(json.dumps({"rank": rank, "updates": updates}), encoding="ascii")
+
+
+def updates_lost(out: Path) -> int:
+    """All that was left word of, since the run began."""
+    total = 0
+    for file in out.glob(_LOSSES):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            total += int(json.loads(file.read_text(encoding="ascii"))["updates"])
+    return total
+
+
+def forget_losses(out: Path) -> None:
+    """Remove the words: the run has ended, or begins anew."""
+    for file in out.glob(_LOSSES):
+        file.unlink(missing_ok=True)

@@ -18,6 +18,7 @@ from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
 from any2vec.train.launch import train_in_processes
 from any2vec.train.registry import model_named, task_named, task_of
+from any2vec.train.result import Result
 from any2vec.train.run import run_here, run_joined
 from any2vec.train.run_folder import check_not_begun, check_resumable, make_way, own_folder
 from any2vec.train.spec import Hooks, RunSpec
@@ -26,10 +27,8 @@ from any2vec.types import Progress, Stage
 
 if TYPE_CHECKING:
     from any2vec.data.clicks.schema import ClickSchema
-    from any2vec.data.graph.node_options import NodeOptions
-    from any2vec.data.graph.options import GraphOptions
+    from any2vec.data.options import GraphOptions, NodeOptions, TripleOptions
     from any2vec.data.text.text import TextOptions
-    from any2vec.data.triples.options import TripleOptions
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,8 @@ class FitResult:
     """None on ranks other than 0 of a run under torchrun"""
     summary: dict[str, Any]
     """items, items_per_s, seconds, train_seconds, compile_seconds, loss, peak_rss_bytes, rows, dim, ..."""
-    progress: list[Progress]
+    progress: list[Any]
+    """records: `Progress`, of streams the newest thousand `StreamProgress`"""
     path: Path | None
     """the run folder, if one was asked for"""
     scorer: Any = None
@@ -125,7 +125,7 @@ def fit(
     task = task_of(config)
     given = {"text": text, "graph": graph, "triples": triples, "nodes": nodes, **(reading or {})}
     if schema is not None:
-        from any2vec.data.clicks.options import ClickReading
+        from any2vec.data.clicks.schema import ClickReading
 
         given["clicks"] = ClickReading(schema=schema)  # type: ignore[arg-type]
     start: Any = Path(init) if isinstance(init, str) else init
@@ -176,24 +176,20 @@ def train(spec: RunSpec, hooks: Hooks, started: float) -> FitResult:
     if not joined():
         check_spread(spec)
     task.check(spec, hooks)
-    spec = _with_folder(spec)
-    out, epochs = spec.run.out, spec.run.epochs
-    epochs = spec.model.default_epochs if epochs is None else int(epochs)
-    spec = replace(spec, run=replace(spec.run, epochs=epochs))
-    if out is not None and spec.run.resume and not joined():  # hosts that have joined look at it together
-        check_resumable(out, {"model": spec.model.as_dict(), "epochs": epochs, "seed": int(spec.run.seed)})
+    if task.ends:
+        spec = _with_epochs(_with_folder(spec))
     hosts = spec.hosts
     is_several = hosts.hosts is not None and ((task.num_ranks(spec) or 1) > 1 or hosts.restarts > 0)
     if (is_several or hosts.ray is not None) and not joined():
         if hooks.on_epoch is not None:
             raise InputError("on_epoch is called where training happens: use logical_hosts, or start with torchrun.")
         check_torch()
-        embeddings, summary, records, scorer = train_in_processes(spec, hooks)
-        return FitResult(embeddings, summary, records, out, scorer)
-    made = run_joined(spec, hooks, started) if joined() else run_here(spec, hooks, started)
+        made: Result | None = train_in_processes(spec, hooks)
+    else:
+        made = run_joined(spec, hooks, started) if joined() else run_here(spec, hooks, started)
     if made is None:  # this is another rank
         return FitResult(None, {}, [], None)  # type: ignore[arg-type]
-    return FitResult(made.embeddings, made.summary, made.records, out, made.scorer)
+    return FitResult(made.embeddings, made.summary, made.records, spec.run.out, made.scorer)
 
 
 def _with_folder(spec: RunSpec) -> RunSpec:
@@ -212,6 +208,15 @@ def _with_folder(spec: RunSpec) -> RunSpec:
     if spec.hosts.restarts and folder is None:
         raise InputError("Restarts go on from checkpoints: say where the run keeps them, out.")
     return replace(spec, run=run)
+
+
+def _with_epochs(spec: RunSpec) -> RunSpec:
+    """The spec, whose epochs are known; a run that goes on had as many."""
+    epochs = spec.model.default_epochs if spec.run.epochs is None else int(spec.run.epochs)
+    if spec.run.out is not None and spec.run.resume and not joined():  # hosts that have joined look at it together
+        settings = {"model": spec.model.as_dict(), "epochs": epochs, "seed": int(spec.run.seed)}
+        check_resumable(spec.run.out, settings)
+    return replace(spec, run=replace(spec.run, epochs=epochs))
 
 
 def _check_apart(init: Any, out: Path) -> None:

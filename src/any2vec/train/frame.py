@@ -1,21 +1,25 @@
-"""The frame around the loop, one for all runs that end: from a program to its result, on any number of hosts."""
+"""The frame around the loop, one for all runs: from a program to its result, on any number of hosts."""
 
 from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
 from any2vec.cluster.transport import Transport
 from any2vec.signals import note_stop, stops_go_to
+from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint
 from any2vec.train.loop import LoopParts, run
-from any2vec.train.progress import Recorder, cut_log
+from any2vec.train.progress import Recorder
 from any2vec.train.result import Result, StoredResult, run_summary
 from any2vec.train.run_folder import run_folder, write_result
 from any2vec.train.spec import Hooks, Request
+from any2vec.types import Progress, Work
 
 
 def run_frame(request: Request, program: Program, transport: Transport) -> Result | None:
@@ -26,27 +30,23 @@ def run_frame(request: Request, program: Program, transport: Transport) -> Resul
         HostError: another host is lost; what is kept is as at the last checkpoint.
         StorageError, FormatError: the disk is full or does not answer, or what it holds is damaged.
     """
-    options, is_first = request.spec.run, transport.rank == 0
-    out, hooks = (options.out, request.hooks) if is_first else (None, Hooks())
+    is_first = transport.rank == 0
+    out, hooks = (request.spec.run.out, request.hooks) if is_first else (None, Hooks())
     compile_seconds = _compile(program, hooks)
     # From here on the folder changes: whatever could be wrong with the request has been refused by now.
-    with run_folder(out, options.resume, request.settings) as log:
+    with program.folder(out) as log:
         program.agree()
         with stops_go_to(program.on_stop):  # while the result is written, too: a run that is done is not lost
             with program.opened() as (items, seconds):
-                if log is not None:
-                    cut_log(log, items)
-                rate = program.learner.learning_rate
-                recorder = Recorder(options.epochs, rate, log, hooks.progress, items, seconds)
+                recorder = program.recorder(log, hooks.progress, items, seconds)
                 with program.working(recorder) as parts:
                     run(*parts)
                 with program.writing():
                     if is_first:
                         stored = program.stored()
-                        common = run_summary(request, len(stored), recorder, compile_seconds, program.data_facts)
-                        summary = common | program.metrics
+                        summary = program.summary(stored, recorder, compile_seconds)
                         if out is not None:
-                            write_result(out, stored, summary, request.settings, stored.parts)
+                            program.write(out, stored, summary)
             program.remove()
     return replace(program.load(stored), summary=summary, records=recorder.records) if is_first else None
 
@@ -65,7 +65,8 @@ def _compile(program: Program, hooks: Hooks) -> float:
 class Rated(Protocol):
     """A learner, as far as the frame knows it."""
 
-    def learning_rate(self, progress: float) -> float: ...
+    def learning_rate(self, done: float, /) -> float:
+        """By the share of the run that is done; where none is known, by the items."""
 
 
 class Program(ABC):
@@ -85,8 +86,19 @@ class Program(ABC):
         self.stop_signal = 0
         """the last signal that asked for a stop"""
 
+    def find_checkpoint(self, needs: Callable[[Checkpoint], object]) -> Checkpoint | None:
+        """The file that the run goes on from, if it does, as rank 0 has written it. Raises as `load_checkpoint`."""
+        run = self.request.spec.run
+        if not run.resume or run.out is None or not (run.out / FILE).exists():
+            return None
+        return load_checkpoint(run.out / FILE, self.request.settings, needs)
+
     def compile(self) -> None:  # noqa: B027 (not every program has kernels)
         """Compile what the run needs, or load it from the cache; services start."""
+
+    def folder(self, out: Path | None) -> AbstractContextManager[Path | None]:
+        """The run folder, that of rank 0, for as long as the run goes on; its log of progress."""
+        return run_folder(out, self.request.spec.run.resume, self.request.settings)
 
     def agree(self) -> None:  # noqa: B027 (a checkpoint that all hosts read needs no agreement)
         """All hosts settle where they go on, where each keeps its part of the state in place."""
@@ -98,6 +110,21 @@ class Program(ABC):
     def opened(self) -> AbstractContextManager[tuple[int, float]]:
         """Hold the state of the run, new or as it was kept; its items and seconds so far."""
         return nullcontext((0, 0.0))
+
+    def recorder(
+        self, log: Path | None, callback: Callable[[Any], None] | None, items: int, seconds: float
+    ) -> Recorder:
+        """What makes the records of this host, whose works the program gives it."""
+        return Recorder(self.record, log, callback, items, seconds)
+
+    def record(self, work: Work[Any], measured: dict[str, Any]) -> Any:
+        """One record, of what the recorder has measured."""
+        counters = self.transport.counters
+        return Progress(
+            epoch=work.epoch, epochs=self.request.spec.run.epochs, round=work.round.number, progress=work.progress,
+            learning_rate=self.learner.learning_rate(work.progress), bytes_sent=counters.bytes_sent(),
+            bytes_received=counters.bytes_received(), **measured,
+        )  # fmt: skip
 
     @abstractmethod
     def working(self, recorder: Recorder) -> AbstractContextManager[LoopParts]:
@@ -113,6 +140,14 @@ class Program(ABC):
     @abstractmethod
     def stored(self) -> StoredResult:
         """What goes into the run folder."""
+
+    def summary(self, stored: StoredResult, recorder: Recorder, compile_seconds: float) -> dict[str, Any]:
+        """What is known of the run at its end."""
+        return run_summary(self.request, len(stored), recorder, compile_seconds, self.data_facts) | self.metrics
+
+    def write(self, out: Path, stored: StoredResult, summary: dict[str, Any]) -> None:
+        """Write the result into the run folder."""
+        write_result(out, stored, summary, self.request.settings, stored.parts)
 
     def remove(self) -> None:  # noqa: B027 (a checkpoint that is a file goes as the result comes)
         """Remove what was kept in place: the result is whole."""

@@ -5,23 +5,21 @@ from __future__ import annotations
 import json
 import logging
 import re
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from any2vec.cluster.launch.join import run_processes
 from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError
-from any2vec.train.checkpoint import FILE
-from any2vec.train.losses import updates_lost
+from any2vec.train.checkpoint import FILE, updates_lost
 from any2vec.train.registry import task_named
+from any2vec.train.result import Result
 from any2vec.train.run_folder import has_table, is_begun, note_restarts, summary_of
 from any2vec.train.spec import Hooks, RunSpec
-from any2vec.types import Progress
+from any2vec.train.task import loaded
 
 WORKER = "any2vec.train.worker"
 _RAY_PATIENCE = 50.0
@@ -30,8 +28,8 @@ _OWN_FAULT = re.compile(r"Rank \d+ (failed: |could not start|did not start)")
 _log = logging.getLogger("any2vec")
 
 
-def train_in_processes(spec: RunSpec, hooks: Hooks) -> tuple[Embeddings, dict[str, Any], list[Progress], Any]:
-    """(vectors, summary, records, scorer, if the model has one) of a run whose hosts are processes.
+def train_in_processes(spec: RunSpec, hooks: Hooks) -> Result:
+    """The result of a run whose hosts are processes.
 
     Each restart is told at once, as a warning of the logger "any2vec": a line on standard error, if nobody set it up.
 
@@ -40,34 +38,35 @@ def train_in_processes(spec: RunSpec, hooks: Hooks) -> tuple[Embeddings, dict[st
         Interrupted: the run was asked to stop.
         Others, as `fit`, are told as HostError: the sentence of the first rank that failed.
     """
-    records: list[Progress] = []
+    records: list[Any] = []
 
     def on_line(line: str) -> None:
         message = message_of(line)
         if "stage" in message and hooks.stage is not None:
             hooks.stage(*message["stage"])
         if "record" in message:
-            record = Progress(**message["record"])
-            while records and records[-1].items >= record.items:  # hosts that were started again went on from before
+            record = record_class(**message["record"])
+            while records and record.replaces(records[-1]):  # hosts that were started again went on from before
                 records.pop()
             records.append(record)
+            del records[: -record.most]
             if hooks.progress is not None:
-                hooks.progress(records[-1])
+                hooks.progress(record)
 
     task, out = task_named(spec.task), spec.run.out
+    record_class = loaded(task.record)
     ranks = task.num_ranks(spec)
     assert ranks is not None
-    with temporary_folder() as folder:
+    with TemporaryDirectory(prefix="any2vec-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
         result = folder / "result" if out is None else Path(out)
-        run = replace(
-            spec.run, out=result, threads=task.threads(spec, ranks), init=_stored_init(spec.run.start, folder)
-        )
-        own = replace(task.stored(spec, folder, hooks), run=run)
-        restarts = carry_out(own, ranks, WORKER, folder, on_line)
+        own = task.stored(spec, folder, hooks)
+        own = replace(own, run=replace(own.run, out=result, threads=task.threads(spec, ranks)))
+        restarts = carry_out(own, ranks, folder, on_line)
         if spec.hosts.restarts:
-            note_restarts(result, restarts)
-        embeddings = Embeddings.load(result) if out is not None else Embeddings.load(result, mmap=False)
-        return embeddings, summary_of(result), records, task.scorer(result)
+            note_restarts(result / task.summary_file, restarts)
+        embeddings = Embeddings.load(result, mmap=out is not None)
+        return Result(embeddings, summary_of(result / task.summary_file), records, task.scorer(result))
 
 
 def message_of(line: str) -> dict[str, Any]:
@@ -79,10 +78,10 @@ def message_of(line: str) -> dict[str, Any]:
     return message if isinstance(message, dict) else {}
 
 
-def carry_out(spec: RunSpec, ranks: int, worker: str, folder: Path, on_line: Callable[[str], None]) -> int:
+def carry_out(spec: RunSpec, ranks: int, folder: Path, on_line: Callable[[str], None]) -> int:
     """Start the hosts, again where one was lost and restarts are allowed; they go on from the last checkpoint.
 
-    worker: the module that each process runs; folder: for files between parent and hosts; on_line: is called with each
+    folder: for files between parent and hosts; on_line: is called with each
     line that rank 0 prints.
 
     Returns how often they were started again.
@@ -90,7 +89,7 @@ def carry_out(spec: RunSpec, ranks: int, worker: str, folder: Path, on_line: Cal
     restarts, allowed, out = 0, spec.hosts.restarts, Path(spec.run.out)
     while True:
         try:
-            _start(spec, ranks, worker, folder, on_line)
+            _start(spec, ranks, folder, on_line)
             return restarts
         except HostError as error:
             if error.is_lasting:
@@ -125,7 +124,7 @@ def _with_way_on(error: HostError, allowed: int, is_kept: bool, kept_in: Path | 
     return told
 
 
-def _start(spec: RunSpec, ranks: int, worker: str, folder: Path, on_line: Callable[[str], None]) -> None:
+def _start(spec: RunSpec, ranks: int, folder: Path, on_line: Callable[[str], None]) -> None:
     """Start the hosts once, on this machine or on a Ray cluster, and wait for all of them."""
     hosts = spec.hosts
     if hosts.ray is not None:
@@ -133,27 +132,9 @@ def _start(spec: RunSpec, ranks: int, worker: str, folder: Path, on_line: Callab
 
         # The spec itself travels: nodes need not see this process's temporary files.
         return run_ray(
-            hosts.ray, ranks, worker, spec.to_json(), on_line, cpus_per_host=spec.run.threads,
+            hosts.ray, ranks, WORKER, spec.to_json(), on_line, cpus_per_host=spec.run.threads,
             patience=max(_RAY_PATIENCE, hosts.host_timeout),
         )  # fmt: skip
     file = folder / "job.json"
     file.write_text(spec.to_json(), encoding="utf-8")
-    run_processes(ranks, worker, str(file), on_line)
-
-
-@contextmanager
-def temporary_folder() -> Iterator[Path]:
-    """A temporary folder for what parent and hosts tell each other by files."""
-    folder = Path(tempfile.mkdtemp(prefix="any2vec-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _stored_init(init: Embeddings | Path | None, folder: Path) -> Path | None:
-    """Where the hosts find the start vectors."""
-    if isinstance(init, Embeddings):
-        init.save(folder / "init")
-        return folder / "init"
-    return init
+    run_processes(ranks, WORKER, str(file), on_line)

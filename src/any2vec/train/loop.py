@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 from any2vec.types import Schedule, Span, Stats, Work
 
@@ -13,29 +13,22 @@ WORK_SECONDS = 0.35
 MOST_PIECES = 256
 """pieces of a work, per thread, at most"""
 
-OfWork = TypeVar("OfWork")
-"""`Work`; other kinds of models may have pieces of work of their own"""
-OfStats = TypeVar("OfStats")
-"""`Stats`, likewise"""
-_Work = TypeVar("_Work", contravariant=True)
-_Taken = TypeVar("_Taken", contravariant=True)
-_Given = TypeVar("_Given", covariant=True)
 
-
-class Learner(Protocol[_Work, _Given]):
+class Learner(Protocol):
     """What one host does with one piece of work."""
 
-    def run(self, work: _Work) -> _Given: ...
+    def run(self, work: Work[Any]) -> Any:
+        """Its `Stats`; a learner of several threads may give those of each batch."""
 
 
-class Driver(Protocol[_Work, _Taken]):
+class Driver(Protocol):
     """How hosts agree, or how a table comes and goes: around each piece of work, or behind it."""
 
-    def before(self, work: _Work) -> None: ...
+    def before(self, work: Work[Any]) -> None: ...
 
-    def after(self, work: _Work, stats: _Taken) -> None: ...
+    def after(self, work: Work[Any], stats: Any) -> None: ...
 
-    def is_settled(self, work: _Work) -> bool:
+    def is_settled(self, work: Work[Any]) -> bool:
         """Whether the hosts agree after this work: a checkpoint may be taken, and all may stop together."""
 
 
@@ -86,17 +79,17 @@ def _next_size(pieces: int, took: float, seconds: float) -> int:
 class LoopParts(NamedTuple):
     """What `run` takes."""
 
-    schedule: Iterable[Any]
-    learner: Learner[Any, Any]
-    driver: Driver[Any, Any]
-    report: Callable[[Any, Any], None]
+    schedule: Iterable[Work[Any]]
+    learner: Learner
+    driver: Driver
+    report: Callable[[Work[Any], Any], None]
 
 
 def run(
-    schedule: Iterable[OfWork],
-    learner: Learner[OfWork, OfStats],
-    driver: Driver[OfWork, OfStats],
-    report: Callable[[OfWork, OfStats], None],
+    schedule: Iterable[Work[Any]],
+    learner: Learner,
+    driver: Driver,
+    report: Callable[[Work[Any], Any], None],
 ) -> None:
     """Do all work of the schedule.
 

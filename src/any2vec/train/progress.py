@@ -12,57 +12,74 @@ from typing import Any
 
 from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.machine import resident_bytes
-from any2vec.types import Progress, Stats, Work
+from any2vec.types import Stats, Work
 
 RECORD_SECONDS = 0.5
 """a record is written no more often than this"""
 
 
 class Recorder:
-    """Adds up the statistics of works and makes a `Progress` record of them now and then.
+    """Adds up the statistics of works and makes a record of them now and then.
 
     Args:
-        path: `progress.jsonl` to append to, or None.
-        callback: hears every record, or None.
+        make: a record of a work, of what all records say, by field: seconds, loss, items, items_per_s, busy_cores,
+            rss_bytes, mapped_bytes.
+        path: the log to append to, or None; records beyond `items` go, for they are made again.
+        callback: is called with every record, or None.
         items, seconds: totals of the run before this process went on with it.
+        every: seconds between two records; None: RECORD_SECONDS.
+        counted: the records' field that `items` is.
+        log_bytes: a log that has grown so long is renamed, and another begins.
+        most: records that are kept in memory, the newest.
     """
 
     def __init__(
         self,
-        epochs: int,
-        learning_rate: Callable[[float], float],
+        make: Callable[[Work[Any], dict[str, Any]], Any],
         path: Path | None,
-        callback: Callable[[Progress], None] | None,
+        callback: Callable[[Any], None] | None,
         items: int = 0,
         seconds: float = 0.0,
+        *,
+        every: float | None = None,
+        counted: str = "items",
+        log_bytes: int = 1 << 62,
+        most: int = 1 << 62,
     ) -> None:
-        self.epochs = epochs
-        self.items = items
-        self.records: list[Progress] = []
+        if path is not None:
+            cut_log(path, items, counted)
+        self.items = self._items_before = items
+        self.records: list[Any] = []
         self.peak_anonymous = 0
-        self._learning_rate = learning_rate
-        self._path = path
-        self._callback = callback
+        self.epoch = Stats(0, 0.0, 0)
+        """of the epoch at hand, or what this process did of it: its loss does not depend on the clock, as a record's
+        does"""
+        self._make, self._path, self._callback = make, path, callback
+        self._every = RECORD_SECONDS if every is None else every
+        self._log_bytes, self._most = log_bytes, most
         self._before = seconds
         self._start = self._last = time.perf_counter()
         self._ticked = self._start
         self._pause = 0.0
-        self._window = self._former = self._epoch = Stats(0, 0.0, 0)
-        """since the last record, before it, and in the epoch at hand"""
+        self._window = self._former = Stats(0, 0.0, 0)
+        """since the last record, and before it"""
         self._former_span = 0.0
-        self._epoch_number = -1
+        self._epoch_number = 0
 
     @property
-    def epoch_loss(self) -> float | None:
-        """Mean per positive example over the last epoch, or what this process did of it: it does not depend on the
-        clock, as a record's does.
-        """
-        return _mean_loss(self._epoch)
+    def seconds_here(self) -> float:
+        """Seconds of training in this process, pauses for checkpoints left out."""
+        return time.perf_counter() - self._start - self._pause
+
+    @property
+    def items_here(self) -> int:
+        """That this process has counted."""
+        return self.items - self._items_before
 
     @property
     def seconds(self) -> float:
-        """Seconds of training so far, pauses for checkpoints left out."""
-        return self._before + time.perf_counter() - self._start - self._pause
+        """Those of the whole run so far."""
+        return self._before + self.seconds_here
 
     def pause(self, seconds: float) -> None:
         """Time that was no training (a checkpoint was written)."""
@@ -72,63 +89,63 @@ class Recorder:
     def tick(self, work: Work[Any]) -> None:
         """Tell the callback, but not the log, how far a round is: what other hosts have done is not known yet."""
         now = time.perf_counter()
-        if self._callback is not None and self.records and now - self._ticked >= RECORD_SECONDS:
+        if self._callback is not None and self.records and now - self._ticked >= self._every:
             self._ticked = now
             self._callback(replace(self.records[-1], progress=work.progress, seconds=round(self.seconds, 4)))
 
-    def add(self, work: Work[Any], stats: Stats, bytes_sent: int = 0, bytes_received: int = 0) -> None:
+    def add(self, work: Work[Any], stats: Stats) -> None:
         """Count a piece of work; make a record when it is time, and at the end of the run."""
-        self._count(work, stats)
+        if work.epoch != self._epoch_number:
+            self._epoch_number, self.epoch = work.epoch, Stats(0, 0.0, 0)
+        self.epoch += stats
+        self._window += stats
+        self.items += stats.items
+        if time.perf_counter() - self._last >= self._every or work.progress >= 1.0:
+            self.record(work)
+
+    def record(self, work: Work[Any]) -> None:
+        """Make a record of what came since the last one."""
         now = time.perf_counter()
-        if now - self._last < RECORD_SECONDS and work.progress < 1.0:
-            return
         window, span = self._window, max(now - self._last, 1e-9)
-        if span < RECORD_SECONDS:  # the end: a short window says little, so the record is of the one before it, too
+        if span < self._every and work.progress >= 1.0:  # a short window says little: here is the one before it, too
             window, span = window + self._former, span + self._former_span
         anonymous, mapped = resident_bytes()
         self.peak_anonymous = max(self.peak_anonymous, anonymous)
-        self._write(
-            Progress(
-                seconds=round(self.seconds, 4),
-                epoch=work.epoch,
-                epochs=self.epochs,
-                round=work.round.number,
-                progress=work.progress,
-                loss=_mean_loss(window),
-                learning_rate=self._learning_rate(work.progress),
-                items=self.items,
-                items_per_s=window.items / span,
-                busy_cores=window.cpu_seconds / span,
-                rss_bytes=anonymous,
-                mapped_bytes=mapped,
-                bytes_sent=bytes_sent,
-                bytes_received=bytes_received,
-            )
-        )
+        measured = {
+            "seconds": round(self.seconds, 4), "loss": mean_loss(window), "items": self.items,
+            "items_per_s": window.items / span, "busy_cores": window.cpu_seconds / span, "rss_bytes": anonymous,
+            "mapped_bytes": mapped,
+        }  # fmt: skip
+        record = self._make(work, measured)
         self._former, self._former_span = self._window, now - self._last
         self._last, self._window = now, Stats(0, 0.0, 0)
-
-    def _count(self, work: Work[Any], stats: Stats) -> None:
-        if work.epoch != self._epoch_number:
-            self._epoch_number, self._epoch = work.epoch, Stats(0, 0.0, 0)
-        self._epoch = self._epoch + stats
-        self._window = self._window + stats
-        self.items += stats.items
-
-    def _write(self, record: Progress) -> None:
         self.records.append(record)
-        if self._path is not None:
-            with storage_errors(self._path), self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record.as_dict()) + "\n")
+        del self.records[: -self._most]
+        self._write(record)
         if self._callback is not None:
             self._callback(record)
 
+    def _write(self, record: Any) -> None:
+        if self._path is None:
+            return
+        with storage_errors(self._path):
+            if self._path.exists() and self._path.stat().st_size >= self._log_bytes:
+                self._path.replace(old_log(self._path))
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(record.as_dict()) + "\n")
 
-def _mean_loss(stats: Stats) -> float | None:
+
+def old_log(path: Path) -> Path:
+    """Where a log goes that has grown too long."""
+    return path.with_name(f"{path.stem}.1{path.suffix}")
+
+
+def mean_loss(stats: Stats) -> float | None:
+    """Per positive example; None: there was none."""
     return stats.loss_sum / stats.loss_examples if stats.loss_examples else None
 
 
-def cut_log(path: Path, items: int, counted: str = "items") -> None:
+def cut_log(path: Path, items: int, counted: str) -> None:
     """Drop the records of `path` beyond `items`, the field that is `counted`: a run that goes on from a checkpoint
     writes them again.
     """

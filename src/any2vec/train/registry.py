@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 from any2vec.errors import InputError
+from any2vec.train.run_folder import ABOUT
 from any2vec.train.task import Task
 
 GROUP = "any2vec.tasks"
@@ -50,7 +53,7 @@ def task_named(name: str) -> Task:
 
 def models_of(command: str) -> dict[str, Task]:
     """Name of each model that a command ("train", "stream") trains -> its task."""
-    return {name: task for task in tasks().values() if task.command == command for name in task.models}
+    return {name: task for task in tasks().values() if task.command == command for name in task.known_models}
 
 
 def task_of(model: Any, command: str = "train") -> Task:
@@ -62,7 +65,7 @@ def task_of(model: Any, command: str = "train") -> Task:
     known = models_of(command)
     task = known.get(getattr(model, "name", ""))
     if task is None or not isinstance(model, task.model_class(model.name)):
-        names = ", ".join(task.models[name].rpartition(":")[2] for name, task in known.items())
+        names = ", ".join(task.known_models[name].rpartition(":")[2] for name, task in known.items())
         raise InputError(f"model must be the config of one of {names}, or its name on the command line, got {model!r}.")
     return task
 
@@ -77,6 +80,15 @@ def model_named(name: str, command: str = "train") -> Any:
     if name not in known:
         raise InputError(f"There is no model {name!r} here; {nearest_match(name, list(known))}")
     return known[name].model_class(name)
+
+
+def task_of_run(folder: Path) -> Task | None:
+    """The task of the run that is finished in a folder; None: it is of none that is known."""
+    try:
+        name = json.loads((folder / ABOUT).read_text(encoding="utf-8"))["settings"]["model"]["model"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return models_of("train").get(name)
 
 
 def nearest_match(name: str, known: list[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from any2vec.cluster.launch.join import restarts
 from any2vec.embeddings import Embeddings
 from any2vec.machine import peak_resident_bytes, resident_bytes
-from any2vec.train.progress import Recorder
+from any2vec.train.progress import Recorder, mean_loss
 from any2vec.train.run_folder import Writable
 from any2vec.train.spec import Request
 from any2vec.types import Progress
@@ -65,7 +65,7 @@ def run_summary(
         "seed": request.spec.run.seed,
         "items": recorder.items,
         "items_per_s": recorder.items / max(train_seconds, 1e-9),
-        "loss": recorder.epoch_loss,
+        "loss": mean_loss(recorder.epoch),
         "train_seconds": train_seconds,
         "compile_seconds": compile_seconds,
         "seconds": time.perf_counter() - request.started,

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from any2vec._version import __version__
-from any2vec.data.io.folder_lock import lock_folder
 from any2vec.data.io.storage import (
     RESULT_FORMAT,
     atomic_file,
     fsync_path,
+    lock_folder,
     remove_of_run,
     storage_errors,
     temporary_beside,
@@ -26,8 +26,7 @@ from any2vec.errors import InputError, StorageError
 from any2vec.machine import describe
 from any2vec.models.layers.ga_mlp import CLASSIFIER
 from any2vec.signals import stops_go_to
-from any2vec.train.checkpoint import FILE, check_settings, remove_checkpoint
-from any2vec.train.losses import forget_losses
+from any2vec.train.checkpoint import FILE, check_settings, forget_losses, remove_checkpoint
 
 _RESULT = (
     "meta.json", "vectors.safetensors", "vocabulary.tsv", "dense.safetensors", "schema.json", "values.parquet",
@@ -39,7 +38,7 @@ _HOSTS = "host-*"
 """folders of a run of several hosts, in which each has its table and its triples"""
 _WHOLE = "meta.json"
 """the result is whole where it is"""
-_ABOUT, _LOG = "run.json", "progress.jsonl"
+ABOUT, _LOG = "run.json", "progress.jsonl"
 _NEW_ABOUT, _NEW_LOG = "run.new.json", "progress.new.jsonl"
 """those of a run that is to replace the result beside them; where the first is, the checkpoint is of that run"""
 _BESIDE = (_LOG, "report.html", "report-map.png", "report-curves.png", "report-monitors.png", "evaluation.jsonl")
@@ -61,11 +60,18 @@ def run_folder(out: Path | None, resume: bool, settings: dict[str, Any]) -> Iter
     if out is None:
         yield None
         return
+    with new_folder(out) as is_new:
+        yield from _filled(out, is_new, resume, settings)
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[bool]:
+    """Make a folder and keep other processes out of it; whether it was not there. Raises as `own_folder`."""
     is_new = not out.exists()
     with storage_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     with own_folder(out):
-        yield from _filled(out, is_new, resume, settings)
+        yield is_new
 
 
 @contextmanager
@@ -94,18 +100,18 @@ def _filled(out: Path, is_new: bool, resume: bool, settings: dict[str, Any]) -> 
             if not (resume and is_begun(out)):
                 make_way(out)
         replaces = (out / _NEW_ABOUT).exists()
-        _write_about(out / (_NEW_ABOUT if replaces else _ABOUT), {"settings": settings})
+        write_about(out / (_NEW_ABOUT if replaces else ABOUT), {"settings": settings})
         yield out / (_NEW_LOG if replaces else _LOG)
     except BaseException:
         with suppress(OSError):
             is_whole = (out / _WHOLE).exists()
             if not is_whole:
-                _remove(out, *_RESULT)
+                remove_files(out, *_RESULT)
             if not is_begun(out):
-                _remove(out, _NEW_LOG, _NEW_ABOUT)
+                remove_files(out, _NEW_LOG, _NEW_ABOUT)
                 remove_table(out)
                 if not is_whole:
-                    _remove(out, _ABOUT, *_BESIDE)
+                    remove_files(out, ABOUT, *_BESIDE)
                 if is_new:
                     out.rmdir()
         raise
@@ -121,10 +127,10 @@ def make_way(out: Path) -> None:
     """
     with storage_errors(out):
         if (out / _WHOLE).exists():
-            _write_about(out / _NEW_ABOUT, {})
+            write_about(out / _NEW_ABOUT, {})
         else:
-            _remove(out, *_RESULT, _ABOUT, *_BESIDE, _NEW_ABOUT)
-        _remove(out, _NEW_LOG)
+            remove_files(out, *_RESULT, ABOUT, *_BESIDE, _NEW_ABOUT)
+        remove_files(out, _NEW_LOG)
         forget_losses(out)
         remove_checkpoint(out / FILE)
         remove_table(out)
@@ -152,7 +158,7 @@ def host_folder(out: Path, rank: int) -> Path:
     return out / _HOSTS.replace("*", str(rank))
 
 
-def _remove(folder: Path, *names: str) -> None:
+def remove_files(folder: Path, *names: str) -> None:
     for name in names:
         (folder / name).unlink(missing_ok=True)
 
@@ -190,7 +196,7 @@ def write_result(
         aside = temporary_beside(out / _STAGING)
         aside.mkdir()
         try:
-            _write_about(aside / _ABOUT, {"settings": settings, "summary": summary, "threads": summary["threads"]})
+            write_about(aside / ABOUT, {"settings": settings, "summary": summary, "threads": summary["threads"]})
             for name, part in parts.items():
                 with atomic_file(aside / name) as temporary:
                     part.write(temporary)
@@ -207,12 +213,12 @@ def _put_in_place(aside: Path, out: Path) -> None:
     """Move a result to where it belongs: meta.json goes away first and comes back last, so none is half-readable."""
     names = {path.name for path in aside.iterdir()}
     kept = set() if (out / _NEW_ABOUT).exists() else {_LOG}
-    _remove(out, _WHOLE, *sorted({*_RESULT, *_BESIDE} - names - kept))
+    remove_files(out, _WHOLE, *sorted({*_RESULT, *_BESIDE} - names - kept))
     for name in sorted(names - {_WHOLE}):
         (aside / name).replace(out / name)
     if (out / _NEW_LOG).exists():
         (out / _NEW_LOG).replace(out / _LOG)
-    _remove(out, _NEW_ABOUT)
+    remove_files(out, _NEW_ABOUT)
     (aside / _WHOLE).replace(out / _WHOLE)
     fsync_path(out)
 
@@ -223,21 +229,22 @@ def _remove_staging(out: Path) -> None:
         shutil.rmtree(rest, ignore_errors=True)
 
 
-def summary_of(out: Path) -> dict[str, Any]:
-    """The summary of the finished run in `out`."""
-    summary: dict[str, Any] = json.loads((out / _ABOUT).read_text(encoding="utf-8"))["summary"]
+def summary_of(file: Path) -> dict[str, Any]:
+    """The summary of a finished run, from the file of its folder that has it."""
+    summary: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["summary"]
     return summary
 
 
-def note_restarts(out: Path, restarts: int) -> None:
-    """Add to the summary in `out` how often the hosts of the run were started again."""
-    about = json.loads((out / _ABOUT).read_text(encoding="utf-8"))
+def note_restarts(file: Path, restarts: int) -> None:
+    """Add to the summary in that file how often the hosts of the run were started again."""
+    about = json.loads(file.read_text(encoding="utf-8"))
     about["summary"]["restarts"] = about["summary"].get("restarts", 0) + restarts
-    with atomic_file(out / _ABOUT) as temporary:
+    with atomic_file(file) as temporary:
         write_json(temporary, about)
 
 
-def _write_about(path: Path, facts: dict[str, Any]) -> None:
+def write_about(path: Path, facts: dict[str, Any]) -> None:
+    """What a folder is, and on which machine it was written, beside these."""
     about = {"format": RESULT_FORMAT, "any2vec": __version__, "machine": describe()} | facts
     with atomic_file(path) as temporary:
         write_json(temporary, about)
@@ -262,7 +269,7 @@ def check_resumable(out: Path, settings: dict[str, Any]) -> None:
         return
     about = out / _NEW_ABOUT
     try:
-        former = json.loads((about if about.exists() else out / _ABOUT).read_text(encoding="utf-8"))["settings"]
+        former = json.loads((about if about.exists() else out / ABOUT).read_text(encoding="utf-8"))["settings"]
         known = {name: former[name] for name in settings}
     except (OSError, ValueError, KeyError, TypeError):
         return
@@ -306,7 +313,7 @@ def open_finished(out: Path, settings: dict[str, Any]) -> tuple[Embeddings, dict
         InputError: it had other settings, or its facts cannot be read.
     """
     try:
-        about = json.loads((out / _ABOUT).read_text(encoding="utf-8"))
+        about = json.loads((out / ABOUT).read_text(encoding="utf-8"))
         former, summary = about["settings"], about["summary"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{out} is no run that can go on ({error}); choose another folder or --overwrite.") from error

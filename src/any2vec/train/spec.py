@@ -59,10 +59,10 @@ class RunSpec:
 
     def fingerprint(self) -> str:
         """What all hosts must have been asked for alike; data and start vectors are compared when they are read."""
-        run = {name: getattr(self.run, name) for name in ("epochs", "threads", "seed", "resume")}
         parts = {name: as_plain(getattr(self, name)) for name in ("hosts", "sync", "storage")}
         reading = {name: as_plain(options) for name, options in self.reading.items()}
-        return json.dumps({"model": self.model.as_dict(), "run": run, "reading": reading} | parts, default=str)
+        about = {"model": self.model.as_dict(), "run": self.run.settings(), "reading": reading}
+        return json.dumps(about | parts, default=str)
 
     def settings(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """What must be the same for a run to go on from a checkpoint. metadata: what the data are."""

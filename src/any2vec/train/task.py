@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, replace
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from any2vec.errors import FormatError, InputError
-from any2vec.machine import usable_cores
+from any2vec import machine
+from any2vec.errors import InputError
+from any2vec.models.registry import known_models, loaded, model_class, model_of
 from any2vec.options.hosts import HostOptions
 from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions
@@ -20,8 +19,11 @@ from any2vec.options.sync import SyncOptions
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
+    from any2vec.options.planning import ItemShape, Shape
+    from any2vec.plan.cost.size import Forecast, Size
     from any2vec.train.frame import Program
     from any2vec.train.spec import Hooks, Request, RunSpec
+    from any2vec.types import Stage
 
 HOSTS = ("hosts", "logical_hosts", "link", "host_timeout", "ray", "restarts")
 """options of hosts that every task has that trains on several"""
@@ -54,9 +56,9 @@ class Task(ABC):
     rank: ClassVar[int] = 100
     """its place in lists"""
     models: ClassVar[Mapping[str, str]]
-    """name of a model on the command line -> "module:class" of its config"""
-    about: ClassVar[Mapping[str, str]]
-    """name of a model -> one line for `--help`"""
+    """name of a model on the command line -> "module:class" of its config; other packages may bring more"""
+    about: ClassVar[Mapping[str, str]] = {}
+    """name of a model -> one line for `--help`; of others the first line of the config's docstring"""
     reading: ClassVar[Mapping[str, str]]
     """kind of data -> "module:class" of the options of reading it"""
     has: ClassVar[Mapping[str, tuple[str, ...]]] = {"run": RUN, "hosts": HOSTS}
@@ -67,35 +69,42 @@ class Task(ABC):
     """option -> its help, where this task says more than its class"""
     leaves_out: ClassVar[tuple[str, ...]] = ()
     """options of reading that make no sense here"""
+    ends: ClassVar[bool] = True
+    """whether data end: then there are epochs, and one result that is whole or not there"""
+    record: ClassVar[str] = "any2vec.types:Progress"
+    """"module:class" of the records of progress"""
+    summary_file: ClassVar[str] = "run.json"
+    """of a run folder, with the summary of the run"""
     needs_folder: ClassVar[bool] = True
     """whether the command line asks for --out"""
     warns_always: ClassVar[bool] = False
     """whether warnings are printed with --quiet and --json, too: they mean that the model is of little use"""
     input: ClassVar[str] = "files, folders, globs, or - for standard input"
     """help of the argument that names the data"""
+    planning: ClassVar[tuple[str, ...]] = ()
+    """"module:class" of what `any2vec plan` goes by: the shape of data that nobody has yet, machines; empty: it has
+    none"""
 
     # ---- what there is ----------------------------------------------------------------------------------------------
 
+    @property
+    def known_models(self) -> dict[str, str]:
+        """`models`, and those of other packages."""
+        return known_models(self.name, self.models)
+
     def model_class(self, name: str) -> Any:
         """The class of a model's config."""
-        return loaded(self.models[name])
+        return model_class(name, self.known_models[name])
+
+    def about_model(self, name: str) -> str:
+        """One line for `--help`."""
+        if name in self.about:
+            return self.about[name]
+        return (self.model_class(name).__doc__ or name).strip().partition("\n")[0].rstrip(".")
 
     def model_from(self, options: Mapping[str, Any]) -> Any:
-        """The config whose `as_dict` this is.
-
-        Raises:
-            FormatError: it is none that this version knows.
-            InputError: an option is not legal.
-        """
-        values = dict(options)
-        name = values.pop("model", None)
-        if name not in self.models:
-            raise FormatError(f"There is no model of {self.title} called {name!r}; known are {', '.join(self.models)}.")
-        kind = self.model_class(name)
-        odd = values.keys() - {item.name for item in fields(kind)}
-        if odd:
-            raise FormatError(f"{name} has no option {min(odd)!r}; it is of another version of any2vec.")
-        return kind(**values)
+        """The config whose `as_dict` this is; raises as `model_of`."""
+        return model_of(options, self.known_models, self.title)
 
     def reading_of(self, model: str) -> tuple[str, ...]:
         """The kinds of data that a model reads, by its name."""
@@ -133,7 +142,7 @@ class Task(ABC):
 
     def threads(self, spec: RunSpec, local_hosts: int) -> int:
         """Training threads of a host; local_hosts share this machine's cores."""
-        return int(spec.run.threads) or max(1, usable_cores() // local_hosts)
+        return int(spec.run.threads) or max(1, machine.usable_cores() // local_hosts)
 
     def agreement(self, spec: RunSpec) -> Any:
         """What the task makes of the options of hosts and sync, checked."""
@@ -158,6 +167,49 @@ class Task(ABC):
     def settings(self, spec: RunSpec, data: Any, hosts: int) -> dict[str, Any]:
         """What must be the same for a run to go on."""
         return spec.settings(data.metadata)
+
+    # ---- before a run -----------------------------------------------------------------------------------------------
+
+    def can(self, command: str, model: str) -> bool:
+        """Whether `any2vec estimate`, or `plan` (command), is for a model; `why_not` says why it is not."""
+        return bool(self.planning) if command == "plan" else type(self).size is not Task.size
+
+    def size(self, spec: RunSpec, metadata: Mapping[str, Any]) -> Size:
+        """What one host of a run on data with this metadata needs: --memory, `estimate` and `plan` go by it."""
+        raise InputError(f"Nothing is known beforehand of runs of {spec.model.name}: its task has no `size`.")
+
+    def metadata_of(self, spec: RunSpec, shape: Any) -> Mapping[str, Any]:
+        """Of data that nobody has yet.
+
+        Raises:
+            InputError: their shape does not say enough.
+        """
+        raise InputError(f"What {spec.model.name} needs follows from its data: give an INPUT, and leave out --rows.")
+
+    def estimate(self, spec: RunSpec, shape: ItemShape, hooks: Hooks) -> dict[str, Any]:
+        """What a run on one host needs, JSON-ready."""
+        return self.sized(spec, self.known(spec, shape, hooks))
+
+    def known(self, spec: RunSpec, shape: Shape, hooks: Hooks) -> Mapping[str, Any]:
+        """Metadata of data that are read, or, where their shape has rows, of those that nobody has yet."""
+        if shape.rows is not None:
+            return self.metadata_of(spec, shape)
+        found: Mapping[str, Any] = self.read(spec, hooks).metadata
+        return found
+
+    def sized(self, spec: RunSpec, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """Memory and disk of a run on one host by its `size`, within its budget if it has one."""
+        size, process, threads = self.size(spec, metadata), machine.process_bytes(), self.threads(spec, 1)
+        fixed = process + size.fixed_bytes(threads)
+        plan = size.within(spec.storage.memory_bytes, fixed) or size.whole(fixed)
+        has_order = "order" in self.options_of(spec.model.name).get("storage", ())
+        order = spec.storage.order_of(spec.model) if has_order else ""
+        about = {"dim": spec.model.dim, "epochs": spec.run.epochs or spec.model.default_epochs}
+        return size.as_dict(plan, order, process_bytes=process, threads=threads) | about
+
+    def plan(self, spec: RunSpec, shape: Any, machines: Any, stage: Stage) -> Forecast:
+        """What a run over hosts needs, takes and sends; shape, machines: of `planning`."""
+        raise NotImplementedError
 
     @contextmanager
     def limits(self, spec: RunSpec) -> Iterator[None]:
@@ -185,6 +237,21 @@ class Task(ABC):
         """What a run folder has beside its vectors to score with; None: nothing."""
         return None
 
+    def evaluate(self, folder: Path, data: Path) -> Mapping[str, Any]:
+        """Scores of a finished run on data that it has not seen: `any2vec evaluate DIR --task NAME --data FILE`.
+
+        Raises:
+            InputError: there is no such test; the folder is of another task.
+        """
+        raise InputError(f"There is no test of models of {self.title} by that name; see any2vec evaluate --help.")
+
+    def score(self, folder: Path, data: Path) -> Iterator[str] | None:
+        """A line with its score for each row of a file like that of training: `any2vec score DIR FILE`.
+
+        None: rows are not scored, or the command knows more of them.
+        """
+        return None
+
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         """A sentence and a command to try with the result."""
         return ""
@@ -192,13 +259,6 @@ class Task(ABC):
     def lines(self, summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         """What the summary says of this task alone, as (name, value) for people."""
         return []
-
-
-@cache
-def loaded(where: str) -> Any:
-    """What stands at "module:name"."""
-    module, _, name = where.partition(":")
-    return getattr(import_module(module), name)
 
 
 def refuse_absent(task: Task, spec: RunSpec) -> None:

@@ -11,11 +11,12 @@ import typer
 
 from any2vec.cli.bar import Bar
 from any2vec.cli.options import Flag, flags_of, with_flags
-from any2vec.cli.output import AsJson, facts, fraction, guarded, note, print_json, show
+from any2vec.cli.output import AsJson, facts, guarded, note, print_json, show
 from any2vec.cli.run.flags import check_input
 from any2vec.data.io.storage import atomic_file, check_file_free
-from any2vec.data.text.options import TextOptions
+from any2vec.data.options import TextOptions
 from any2vec.evaluate.words.target_options import DimensionOptions
+from any2vec.units import fraction
 
 
 @cache

@@ -1,23 +1,74 @@
-"""`any2vec evaluate`."""
+"""PIP loss for `any2vec evaluate`: its flags, and the run's own options behind them."""
 
 from __future__ import annotations
 
 import importlib
 import json
 from contextlib import suppress
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from any2vec.checks import MAX_SEED
-from any2vec.cli.options import with_flags
+from any2vec.cli.bar import Bar
+from any2vec.cli.options import Flag, flags_of, with_flags
 from any2vec.cli.output import AsJson, guarded, note, plain, print_json, render, show
-from any2vec.cli.results.pip import check_flags, judge, pip_flags
 from any2vec.cli.results.search import Format, Result, load
 from any2vec.cli.run.flags import check_input
-from any2vec.data.io.storage import atomic_file
+from any2vec.data.io.storage import RESULT_FORMAT, atomic_file, format_of_folder
+from any2vec.data.options import TextOptions
 from any2vec.errors import InputError, StorageError
+from any2vec.evaluate.words.target_options import TargetOptions
+from any2vec.train.registry import task_named, tasks
+
+_SHARED = ("max_vocab", "seed")
+"""options that `evaluate` has for other tasks, too"""
+
+
+@cache
+def pip_flags() -> dict[str, Flag]:
+    """Flags of the target and of reading text."""
+    owners = {"pip": TargetOptions, "text": TextOptions}
+    panels = {"pip": "pip: the target; by default as in training", "text": "pip: reading text"}
+    return {name: flag for name, flag in flags_of(owners, panels).items() if name not in _SHARED}
+
+
+def check_flags(task: str, values: dict[str, Any]) -> None:
+    """Raise InputError for a flag of PIP loss with another task."""
+    if task != "pip" and values:
+        name = next(iter(values))
+        raise InputError(f"{pip_flags()[name].flag} is for --task pip; leave it out.")
+
+
+def judge(run: Path, embeddings: Any, data: Path, values: dict[str, Any], references: bool) -> Any:
+    """PIP loss against a text or other vectors. values: the flags that were given."""
+    from any2vec.evaluate.words.pip import evaluate_pip, options_of
+
+    if format_of_folder(data) == RESULT_FORMAT:
+        if values or not references:
+            raise InputError(
+                f"{data} holds vectors: options of counting and reading text do not go with them; leave them out."
+            )
+        return evaluate_pip(embeddings, data)
+    names = {item.name for item in fields(TargetOptions)}
+    given = {"seed": _seed_of(run)} | {name: value for name, value in values.items() if name in names}
+    text = TextOptions(**{name: value for name, value in values.items() if name not in names})
+    with Bar() as bar:
+        return evaluate_pip(
+            embeddings, data, options=options_of(embeddings, **given), text=text, references=references,
+            stage=bar.stage,
+        )  # fmt: skip
+
+
+def _seed_of(run: Path) -> int:
+    """The seed of the run in a folder; 1 where nothing tells it."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return int(json.loads((run / "run.json").read_text(encoding="utf-8"))["settings"]["seed"])
+    return 1
+
 
 TASKS = ("similarity", "analogy", "pip", "nodes", "links", "triples")
 
@@ -83,6 +134,7 @@ def _evaluate(
     pip: inner products against a text's shifted positive PMI, or against other vectors; zeros have 1, less is better.
     nodes: labels of nodes from their vectors. links: held-out edges against fixed negatives (see any2vec split).
     triples: ranks of held-out triples among all entities, filtered, both sides.
+    The name of a task of another package: its own test.
     """
     options: dict[str, dict[str, Any]] = {
         "similarity": {"unseen": unseen},
@@ -92,20 +144,22 @@ def _evaluate(
         "pip": {},
         "triples": {"known": known or [], "unknown": unknown},
     }
-    if task not in options:
+    if task not in options and task not in tasks():
         raise InputError(f"--task must be one of {', '.join(TASKS)}; got {task!r}.")
     check_flags(task, values)
     for path in [*data, *(known or [])]:
         check_input(str(path))
-    judged = _scorer(run) if task == "triples" else load(run, format)
+    judged = _scorer(run) if task == "triples" else load(run, format) if task in options else run
 
     def judge_one(path: Path) -> Any:
+        if task not in options:
+            return task_named(task).evaluate(run, path)
         if task == "pip":
             given = {name: value for name, value in (("max_vocab", max_vocab), ("seed", seed)) if value is not None}
-            return judge(run, judged, path, values | given, references)
-        return function(task)(judged, path, **options[task])
+            return judge(run, judged, path, values | given, references).as_dict()
+        return function(task)(judged, path, **options[task]).as_dict()
 
-    found = [{"task": task, "data": str(path)} | _flat(judge_one(path).as_dict()) for path in data]
+    found = [{"task": task, "data": str(path)} | _flat(dict(judge_one(path))) for path in data]
     keep_scores(run, found)
     if as_json:
         print_json(found[0] if len(found) == 1 else {"task": task, "results": found})
@@ -125,7 +179,7 @@ evaluate = with_flags(guarded(_evaluate), pip_flags())
 def function(task: str) -> Any:
     """The function of `any2vec.evaluate` behind a task; scikit-learn is imported only by those that need it."""
     if task == "triples":
-        return importlib.import_module("any2vec.evaluate.triple_files").evaluate_triple_file
+        return importlib.import_module("any2vec.evaluate.triples").evaluate_triple_file
     room = "graph" if task in ("nodes", "links") else "words"
     return getattr(importlib.import_module(f"any2vec.evaluate.{room}.{task}"), f"evaluate_{task}")
 

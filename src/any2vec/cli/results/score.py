@@ -9,11 +9,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from any2vec.cli.output import cell, facts, guarded, number, print_json, show
+from any2vec.cli.output import cell, facts, guarded, print_json, show
 from any2vec.cluster.launch.join import check_torch
 from any2vec.data.io.storage import atomic_file, check_file_free
 from any2vec.errors import InputError
+from any2vec.train.registry import task_of_run
 from any2vec.train.run_folder import is_node_classifier
+from any2vec.units import number
 
 _BATCH_SIZE = 4096
 
@@ -39,13 +41,23 @@ def _score(
     """How likely a click is for each row, by a model of clicks; and how good that is, where the label is there.
 
     any2vec score clicks rows.tsv --out probabilities.txt
+    any2vec score graph triples.tsv --out scores.tsv
     any2vec score classes edges.tsv --features x.npz --out told.tsv
 
-    Of a classifier of nodes: the class of each node of a graph, old nodes or new ones, and how likely it is. Without
-    --out (and --json) the lines go to standard output.
+    Of a model of triples: the score of each triple, comparable among triples with the same head and relation. Of a
+    classifier of nodes: the class of each node of a graph, old nodes or new ones, and how likely it is. Without --out
+    (and --json) the lines go to standard output.
     """
     if is_node_classifier(model):
         _tell_classes(model, rows, features, batch_size, out, overwrite, as_json)
+        return
+    task = task_of_run(model)
+    if len(rows) == 1 and task is not None and (scored := task.score(model, Path(rows[0]))) is not None:
+        if features is not None or batch_size is not None:
+            raise InputError(f"Models of {task.title} are scored without --features and --batch-size; leave them out.")
+        if out is not None:
+            check_file_free(out, overwrite)
+        _write_scores(model, list(scored), out, overwrite, as_json)
         return
     if features is not None:
         raise InputError(f"--features is for a classifier of nodes, and {model} is none; leave it out.")
@@ -78,6 +90,19 @@ def _score(
     pairs += [(name, cell(summary[name])) for name in ("log_loss", "auc", "normalised_entropy") if name in summary]
     pairs += [("note", summary["note"])] if "note" in summary else []
     show(facts("", [*pairs, ("written to", str(out))]))
+
+
+def _write_scores(model: Path, lines: list[str], out: Path | None, overwrite: bool, as_json: bool) -> None:
+    """Lines with the score of a row each."""
+    if out is not None:
+        with atomic_file(out, overwrite) as temporary:
+            temporary.write_text("".join(lines), encoding="utf-8")
+    if as_json:
+        print_json({"model": str(model), "num_examples": len(lines)})
+    elif out is None:
+        typer.echo("".join(lines), nl=False)
+    else:
+        show(facts("", [("rows", number(len(lines))), ("written to", str(out))]))
 
 
 def _tell_classes(

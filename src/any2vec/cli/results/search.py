@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from any2vec.cli.output import AsJson, columns, guarded, note, print_json, show
+from any2vec.cli.output import AsJson, columns, facts, guarded, note, print_json, show
+from any2vec.formats import FORMATS, guess_format
+from any2vec.units import size
 
 Result = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder, or any vector file that any2vec reads.")]
 K = Annotated[int, typer.Option("--k", "-k", min=1, help="How many to show.")]
@@ -78,3 +80,35 @@ def _listed(answer: Sequence[tuple[str, float]]) -> list[dict[str, Any]]:
 
 def _table(title: str, score: str, answer: Sequence[tuple[str, float]]) -> Any:
     return columns(title, ["key", score], [(name, f"{value:.3f}") for name, value in answer])
+
+
+@guarded
+def export(
+    result: Result,
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write (a folder for tensorboard).")],
+    format: Annotated[
+        str | None,
+        typer.Option("--format", "-f", help=f"{', '.join(FORMATS)}; read off --out when not given", show_default=False),
+    ] = None,
+    dtype: Annotated[str, typer.Option("--dtype", help="float32 or float16")] = "float32",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace --out where it exists.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write vectors in the format of another tool."""
+    embeddings = load(result)
+    embeddings.save(out, format=format, overwrite=overwrite, dtype=dtype)
+    num_bytes = sum(path.stat().st_size for path in (out.rglob("*") if out.is_dir() else [out]) if path.is_file())
+    done = {
+        "out": str(out),
+        "format": format or guess_format(out),
+        "dtype": dtype,
+        "rows": len(embeddings),
+        "dim": embeddings.dim,
+    }
+    if embeddings.maker is not None and done["format"] != "folder":
+        note(f"{done['format']} keeps the vectors of the words of training; those of other words need the folder.")
+    if as_json:
+        print_json(done | {"bytes": num_bytes})
+    else:
+        pairs = [("written", str(out)), ("format", f"{done['format']}, {dtype}"), ("size", size(num_bytes))]
+        show(facts("", [*pairs, ("vectors", f"{len(embeddings):,} × {embeddings.dim}")]))

@@ -8,12 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from any2vec.cli.config import read_config
-from any2vec.cli.options import Flag, flags_of
+from any2vec.cli.options import Flag, flags_of, read_config
 from any2vec.errors import DataError, InputError
+from any2vec.models.registry import loaded
 from any2vec.train.registry import models_of, task_named
 from any2vec.train.spec import RunSpec
-from any2vec.train.task import CLASSES, Task, absent, loaded
+from any2vec.train.task import CLASSES, Task, absent
 
 PANELS = {"run": "Run", "hosts": "Hosts", "sync": "Synchronization", "storage": "Storage"}
 ONLY_OF_RUNS = ("resume", "overwrite", "init", "checkpoint_seconds", "host_timeout", "ray", "restarts")

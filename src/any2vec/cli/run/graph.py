@@ -11,13 +11,13 @@ import typer
 
 from any2vec.checks import MAX_SEED, MAX_THREADS, check_choice
 from any2vec.cli.bar import Bar
-from any2vec.cli.config import read_config
-from any2vec.cli.options import Flag, flags_of, with_flags
-from any2vec.cli.output import AsJson, duration, facts, guarded, number, print_json, render, show
+from any2vec.cli.options import Flag, flags_of, read_config, with_flags
+from any2vec.cli.output import AsJson, facts, guarded, print_json, render, show
 from any2vec.cli.run.flags import check_input
-from any2vec.data.graph.options import GraphOptions
 from any2vec.data.io.storage import check_folder_free
+from any2vec.data.options import GraphOptions
 from any2vec.errors import InputError
+from any2vec.units import duration, number
 
 GraphPath = Annotated[str, typer.Argument(metavar="GRAPH", help="Edge list, Parquet, Arrow or Matrix Market file.")]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the result.")]

@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from any2vec.cli.run.flags import of_others
 from any2vec.errors import InputError
-from any2vec.train.registry import models_of, nearest_match
+from any2vec.train.registry import models_of, nearest_match, tasks
 from any2vec.train.task import CLASSES, Task, absent
 
 _HELP_NAMES = {"help_option_names": ["--help", "-h"]}
@@ -85,7 +85,7 @@ class ModelGroup(TyperGroup):
         """The models by task."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for model, task in type(self).known().items():
-            sections.setdefault(_panel(task), []).append((model, task.about[model]))
+            sections.setdefault(_panel(task), []).append((model, task.about_model(model)))
         formatter.write(_page(f"{ctx.command_path} MODEL ...", str(self.help), sections))
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -93,13 +93,15 @@ class ModelGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         task = type(self).known().get(cmd_name)
-        return task and TyperCommand(cmd_name, help=task.about[cmd_name], rich_help_panel=_panel(task))
+        return task and TyperCommand(cmd_name, help=task.about_model(cmd_name), rich_help_panel=_panel(task))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """With --config, the file may name the model."""
         known = type(self).known()
         if (given := _value_of(args, "--model")) is not None:
-            model, hint = (given, "") if given in known else ("MODEL", f"; t{_no_model(given, list(known))[1:]}")
+            model, hint = (
+                (given, "") if given in known else ("MODEL", f"; t{_no_model(given, list(known), self.command)[1:]}")
+            )
             ctx.fail(f"The model comes first, without --model: any2vec {self.command} {model} INPUT{hint}")
         if args and args[0] not in (*known, "--help", "-h"):
             if (path := _value_of(args, "--config")) is not None:
@@ -171,10 +173,14 @@ def _wrong_model(given: str, known: list[str], command: str) -> str:
     if "." in given or "/" in given or given == "-" or Path(given).exists():
         names = ", ".join(known)
         return f"The model comes before the input, as in any2vec {command} {known[0]} {given}; it is one of {names}"
-    return _no_model(given, known)
+    return _no_model(given, known, command)
 
 
-def _no_model(given: str, known: list[str]) -> str:
+def _no_model(given: str, known: list[str], command: str) -> str:
+    if command in ("estimate", "plan"):
+        for task in tasks().values():
+            if given in task.models:
+                return f"any2vec {command} is not for {given}: {task.why_not(given, command)}"
     return f"There is no model {given!r} here; {nearest_match(given, known)}"
 
 

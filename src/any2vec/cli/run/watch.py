@@ -14,19 +14,9 @@ from rich.live import Live
 from rich.panel import Panel
 from rich.text import Text
 
-from any2vec.cli.output import (
-    AsJson,
-    columns,
-    duration,
-    fraction,
-    guarded,
-    note,
-    number,
-    print_json,
-    size,
-    stdout_console,
-)
+from any2vec.cli.output import AsJson, columns, guarded, note, print_json, stdout_console
 from any2vec.errors import InputError
+from any2vec.units import duration, fraction, number, size
 
 if TYPE_CHECKING:
     from any2vec.report.live import View

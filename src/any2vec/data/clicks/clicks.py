@@ -26,16 +26,15 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.clicks.batch import ClickBatch
 from any2vec.data.clicks.encoder import ClickEncoder
 from any2vec.data.clicks.encoding import batch_of, encode_block
 from any2vec.data.clicks.reader import BLOCK_BYTES, BLOCK_ROWS, read_rows
-from any2vec.data.clicks.rows import FoundRows, HashedRows
+from any2vec.data.clicks.rows import ClickBatch, FoundRows, HashedRows
 from any2vec.data.clicks.schema import ClickSchema
 from any2vec.data.clicks.writer import FORMAT, VERSION, ClicksWriter, map_array
 from any2vec.data.io.files import expand_inputs, is_regular
 from any2vec.data.io.storage import format_of_folder, read_meta, remove_stale, storage_errors
-from any2vec.data.text.cache import hash_file, signature_of
+from any2vec.data.text.corpus import hash_file, signature_of
 from any2vec.data.text.encoding import Meter, ProgressCall, form_of
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import DataError, FormatError, InputError, StorageError

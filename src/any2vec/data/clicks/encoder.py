@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.clicks.batch import ClickBatch
 from any2vec.data.clicks.encoding import batch_of, encode_block
 from any2vec.data.clicks.reader import BLOCK_BYTES, read_rows
-from any2vec.data.clicks.rows import FIRST, HashedRows, KnownRows, texts_of_keys
+from any2vec.data.clicks.rows import FIRST, ClickBatch, HashedRows, KnownRows, texts_of_keys
 from any2vec.data.clicks.schema import ClickSchema
 from any2vec.data.io.files import expand_inputs
 from any2vec.data.io.storage import write_json
-from any2vec.data.vocab.identifiers import keys_of
+from any2vec.data.vocab.found_texts import keys_of
 from any2vec.data.vocab.vocabulary import Keys, Vocabulary
 from any2vec.errors import FormatError, InputError
 

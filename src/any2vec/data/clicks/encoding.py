@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from any2vec.data.clicks.batch import ClickBatch
 from any2vec.data.clicks.reader import RawRows
-from any2vec.data.clicks.rows import ColumnRows
+from any2vec.data.clicks.rows import ClickBatch, ColumnRows
 from any2vec.data.clicks.schema import ClickColumn, ClickSchema
 from any2vec.errors import DataError
 

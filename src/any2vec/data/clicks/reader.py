@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from any2vec.data.clicks.schema import DELIMITERS, ClickSchema, nearest
-from any2vec.data.io.arrow import column_names, read_batches
+from any2vec.data.io.columns import column_names, read_batches
 from any2vec.data.io.files import content_hash, display, is_regular, prefetch, read_blocks
 from any2vec.data.text.encoding import Meter, form_of
 from any2vec.errors import DataError

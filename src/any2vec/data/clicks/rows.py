@@ -1,14 +1,28 @@
-"""Texts of one categorical column become its rows: 0 missing, 1 rare or unseen, from 2 on values or hash buckets."""
+"""Examples of clicks as arrays: what readers give and learners take."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from any2vec.data.vocab.found_texts import FoundTexts, buffers_of
 from any2vec.data.vocab.vocabulary import Keys, Vocabulary
 from any2vec.kernels.text import hash_strings
+
+
+class ClickBatch(NamedTuple):
+    """B examples of X dense and F categorical columns; bag p = b * F + f is `id_M[start_P[p] : start_P[p + 1]]`."""
+
+    label_B: np.ndarray
+    """float32 (B,): 0 or 1; NaN where the label is not known"""
+    dense_BX: np.ndarray
+    """float32 (B, X), finite"""
+    id_M: np.ndarray
+    """int64 (M,): rows of the one table that all columns share"""
+    start_P: np.ndarray
+    """int64 (B * F + 1,), ascending from 0 to M"""
+
 
 MISSING, RARE, FIRST = 0, 1, 2
 """rows of a column: of missing values, of rare or unseen ones, and the first of the others"""

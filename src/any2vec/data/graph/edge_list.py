@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from any2vec.data.graph.graph import Graph, build_graph
-from any2vec.data.graph.options import DELIMITERS, GraphOptions, ProgressCall
 from any2vec.data.io.files import display, is_regular, read_blocks
-from any2vec.data.vocab.identifiers import integer_rows, string_rows
+from any2vec.data.options import DELIMITERS, GraphOptions, ProgressCall
+from any2vec.data.vocab.found_texts import integer_rows, string_rows
 from any2vec.errors import DataError
 
 _CHUNK_LINES = 1 << 16

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from any2vec.data.graph.graph import MAX_NODES, Graph, build_graph
-from any2vec.data.graph.options import GraphOptions
-from any2vec.data.vocab.identifiers import integer_keys, integer_rows, string_rows
+from any2vec.data.options import GraphOptions
+from any2vec.data.vocab.found_texts import integer_keys, integer_rows, string_rows
 from any2vec.errors import DataError, InputError
 
 _MAX_NODES_PER_ENTRY = 1000

@@ -8,8 +8,8 @@ import numpy as np
 
 from any2vec.data.graph.edge_objects import checked_weights
 from any2vec.data.graph.graph import Graph, build_graph
-from any2vec.data.graph.options import GraphOptions
-from any2vec.data.vocab.identifiers import integer_rows, string_rows
+from any2vec.data.options import GraphOptions
+from any2vec.data.vocab.found_texts import integer_rows, string_rows
 from any2vec.errors import Any2VecError, DataError
 
 _WEIGHT = ("weight", "weights", "w")

@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from any2vec.checks import MAX_SEED, check_whole
-from any2vec.data.io.spill import Spill
+from any2vec.data.io.direct import Spill
 from any2vec.data.stream.vocabulary import without_least
 from any2vec.data.text.pair_counts import PairCounts, Run
 from any2vec.errors import FormatError

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from any2vec.checks import check_whole
+from any2vec.data.options import TextOptions
 from any2vec.data.text.encoder import text_classes
 from any2vec.data.text.normalise import Normaliser
-from any2vec.data.text.options import TextOptions
 from any2vec.data.vocab.vocabulary import Keys, keep_probabilities
 from any2vec.errors import FormatError, InputError
 from any2vec.kernels.text import stream_counts as counting

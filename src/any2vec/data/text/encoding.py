@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.data.io.columns import Column, table_format
 from any2vec.data.io.files import (
     BLOCK_BYTES,
     STDIN,
@@ -20,7 +21,6 @@ from any2vec.data.io.files import (
     read_blocks,
     read_head,
 )
-from any2vec.data.io.text_columns import Column, table_format
 from any2vec.data.text.normalise import Normaliser, TextOptions
 from any2vec.data.text.sequences import Sentences, array_blocks, exact_piece, read_arrays
 from any2vec.errors import DataError

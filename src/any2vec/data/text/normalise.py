@@ -9,8 +9,8 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterable, Iterator
 
+from any2vec.data.options import TextOptions
 from any2vec.data.text import encoder
-from any2vec.data.text.options import TextOptions
 from any2vec.data.vocab.vocabulary import MAX_WORD_BYTES
 from any2vec.errors import DataError
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from any2vec.data.io.spill import Spill
+from any2vec.data.io.direct import Spill
+from any2vec.data.options import PairOptions
 from any2vec.data.text.corpus import Corpus
-from any2vec.data.text.pair_options import PairOptions
 from any2vec.data.vocab.vocabulary import keep_probabilities
 from any2vec.errors import DataError
 

@@ -8,12 +8,10 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from any2vec.data.io.files import STDIN, is_regular, read_blocks, read_head
-from any2vec.data.io.unpack import packing_of
-from any2vec.data.text.cache import cache_key, hash_file, open_cached, signature_of
-from any2vec.data.text.corpus import Corpus, CorpusWriter
+from any2vec.data.io.files import STDIN, is_regular, packing_of, read_blocks, read_head
+from any2vec.data.options import TextOptions
+from any2vec.data.text.corpus import Corpus, CorpusWriter, cache_key, hash_file, open_cached, signature_of
 from any2vec.data.text.encoding import Encoding, Meter, ProgressCall, form_of
-from any2vec.data.text.options import TextOptions
 from any2vec.data.text.text import corpora_folder, file_names
 from any2vec.errors import DataError, InputError, StorageError
 

@@ -18,11 +18,10 @@ import numpy as np
 
 from any2vec.data.io.files import STDIN, expand_inputs, is_regular
 from any2vec.data.io.storage import remove_stale, storage_errors
-from any2vec.data.text.cache import cache_key, hash_file, open_cached, signature_of
-from any2vec.data.text.corpus import Corpus, CorpusWriter, is_corpus
-from any2vec.data.text.counting import SAMPLE_TOKENS, CountingWriter, TextCounts
+from any2vec.data.options import TextOptions
+from any2vec.data.text.corpus import Corpus, CorpusWriter, cache_key, hash_file, is_corpus, open_cached, signature_of
+from any2vec.data.text.encoder import SAMPLE_TOKENS, CountingWriter, TextCounts
 from any2vec.data.text.encoding import Encoding, Meter, ProgressCall, form_of
-from any2vec.data.text.options import TextOptions
 from any2vec.errors import DataError, StorageError
 from any2vec.machine import cache_root
 

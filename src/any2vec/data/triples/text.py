@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from any2vec.data.graph.edge_list import first_lines, guess_delimiter, text_blocks
-from any2vec.data.graph.options import DELIMITERS, ProgressCall
 from any2vec.data.io.files import display
+from any2vec.data.options import DELIMITERS, ProgressCall
 from any2vec.errors import DataError
 
 COMMENT = "#"

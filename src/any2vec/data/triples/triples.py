@@ -18,12 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.graph.options import ProgressCall
-from any2vec.data.io.arrow import column_names, read_batches
+from any2vec.data.io.columns import column_names, read_batches, table_format
 from any2vec.data.io.files import STDIN, expand_inputs, is_regular, read_head
 from any2vec.data.io.storage import atomic_folder, read_meta, write_json
-from any2vec.data.io.text_columns import table_format
-from any2vec.data.triples.options import TripleOptions
+from any2vec.data.options import ProgressCall, TripleOptions
 from any2vec.data.triples.rows import KnownRows, NewRows, TripleStack, num_duplicates
 from any2vec.data.triples.text import TripleColumns, read_triple_text
 from any2vec.data.vocab.vocabulary import Keys

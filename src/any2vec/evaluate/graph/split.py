@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from any2vec.checks import MAX_SEED, check_whole
-from any2vec.data.graph.options import GraphOptions
 from any2vec.data.io.storage import atomic_folder, check_folder_free, write_json
+from any2vec.data.options import GraphOptions
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.formats.vocabulary import LineKeys, read_vocabulary, write_vocabulary
 from any2vec.types import Csr
@@ -275,8 +275,8 @@ def split_graph(
 def _opened(graph: Graph | str | Path, options: Any) -> Graph:
     if not isinstance(graph, str | Path):
         return graph
-    from any2vec.data.graph.options import GraphOptions
     from any2vec.data.graph.reader import read_graph
+    from any2vec.data.options import GraphOptions
 
     return read_graph(graph, options or GraphOptions())
 

@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.io.spill import Spill
-from any2vec.data.text.options import TextOptions
+from any2vec.data.io.direct import Spill
+from any2vec.data.options import TextOptions
 from any2vec.data.text.pair_counts import Stage
 from any2vec.evaluate.words.pip import positive_target
 from any2vec.evaluate.words.target import FIRST_PART, SECOND_PART, RowBlocks, count_pairs, read_corpus, step

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from any2vec.data.io.spill import Spill
+from any2vec.data.io.direct import Spill
+from any2vec.data.options import TextOptions
 from any2vec.data.text.corpus import Corpus, is_corpus
-from any2vec.data.text.options import TextOptions
 from any2vec.data.text.pair_counts import PairBlock, PairCounts, Stage, count_corpus
 from any2vec.data.text.text import encode_text
 from any2vec.errors import DataError, InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from any2vec.checks import check_number, check_whole
-from any2vec.data.text.pair_options import PairOptions
+from any2vec.data.options import PairOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,6 +39,14 @@ def merge_shift(value_Q: np.ndarray, target_Q: np.ndarray, seen_Q: np.ndarray, s
 
 
 @jit
+def merge_moved(value_Q: np.ndarray, target_Q: np.ndarray, seen_Q: np.ndarray) -> None:
+    """value = target where it is as seen, else value += target - seen, float32: what did not move is the target."""
+    for q in range(value_Q.size):
+        value, seen = value_Q[q], seen_Q[q]
+        value_Q[q] = target_Q[q] if value == seen else value + (target_Q[q] - seen)
+
+
+@jit
 def merge_difference(value_Q: np.ndarray, difference_Q: np.ndarray) -> None:
     """value -= difference."""
     for q in range(value_Q.size):
@@ -101,6 +109,7 @@ def compile_all() -> None:
     copy_replica(none, none)
     merge_towards(none, none, 0.5)
     merge_shift(none, none, none, 0.5)
+    merge_moved(none, none, none)
     merge_difference(none, none)
     move_centre(none, none, 0.5, none)
     add_replica(total, none)

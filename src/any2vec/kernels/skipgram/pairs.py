@@ -10,7 +10,7 @@ negatives N that it shares:
     dX    = B' N + a[e] y[e]
 
 with share = num_negatives / K. A negative is drawn from those rows that are there: a partition, then a row of it. Its
-weight w is that of the pair's input partition with its own (plan/order/noise_shares.py), which is 1 where all rows are
+weight w is that of the pair's input partition with its own (plan/order/shares.py), which is 1 where all rows are
 there.
 
 Legend: M pairs, H partitions that are there, V rows of the whole table, D dim, P dim padded, B blocks of a chunk,

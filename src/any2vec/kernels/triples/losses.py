@@ -6,7 +6,7 @@ answers one question of a query is no negative of its others.
 Legend: Q queries, K candidates, B questions: those of query q are first_Q1[q] <= b < first_Q1[q + 1]; H partitions of
 the candidates: those of partition h are first_H1[h] <= k < first_H1[h + 1]. column_B: the answer's place among the
 candidates, -1 where it is not among them; own_B its score; weight_QH float32: what a negative of partition h counts to
-query q (plan/order/noise_shares.py), as if it came so often. The gradients of answers among the candidates go into
+query q (plan/order/shares.py), as if it came so often. The gradients of answers among the candidates go into
 their columns, those of others into own_B. Losses are sums over questions, float64.
 """
 

@@ -9,9 +9,12 @@ from any2vec.checks import check_choice, check_number, check_whole
 from any2vec.errors import InputError
 
 CLICK_MODELS = {
-    "dlrm": "DLRM", "deepfm": "DeepFM", "fm": "FactorisationMachine", "logistic": "LogisticRegression",
-}  # fmt: skip
-"""name on the command line, and of its module -> its class, also its name in `any2vec`"""
+    "dlrm": "any2vec.models.clicks.dlrm:DLRM",
+    "deepfm": "any2vec.models.clicks.deepfm:DeepFM",
+    "fm": "any2vec.models.clicks.fm:FactorisationMachine",
+    "logistic": "any2vec.models.clicks.logistic:LogisticRegression",
+}
+"""name on the command line -> "module:class" of its config"""
 _MOST_LAYERS = 16
 
 

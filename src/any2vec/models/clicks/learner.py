@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from any2vec.data.clicks.batch import ClickBatch
+from any2vec.data.clicks.rows import ClickBatch
 from any2vec.types import Span, Stats, Work
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.clicks.batch import ClickBatch
 from any2vec.data.clicks.encoder import ClickEncoder
+from any2vec.data.clicks.rows import ClickBatch
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 from any2vec.kernels.clicks.bags import pool_bags
-from any2vec.models.by_name import model_of
 from any2vec.models.clicks.config import CLICK_MODELS, ClickModel
+from any2vec.models.registry import known_models, model_of
 
 DENSE = "dense.safetensors"
 """file of the dense layers, and of the rows' weights, in the run folder"""
@@ -127,7 +127,9 @@ class ClickScorer:
         embeddings = Embeddings.load(folder)
         try:
             tensors, metadata = read_safetensors(folder / DENSE, mmap=False, ranks=(1, 2))
-            model: ClickModel = model_of(json.loads(metadata["any2vec"])["model"], CLICK_MODELS, "clicks")
+            model: ClickModel = model_of(
+                json.loads(metadata["any2vec"])["model"], known_models("clicks", CLICK_MODELS), "clicks"
+            )
         except (FormatError, InputError) as error:
             raise FormatError(f"{folder / DENSE} is damaged: {error}") from error
         except KeyError as error:

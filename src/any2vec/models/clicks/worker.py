@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from any2vec.data.clicks.batch import ClickBatch
+from any2vec.data.clicks.rows import ClickBatch
 from any2vec.errors import InputError
 from any2vec.models.clicks.nets import share_storage
 from any2vec.tables.batch_rows import BatchRows

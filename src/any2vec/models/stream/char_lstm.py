@@ -25,7 +25,7 @@ from any2vec.models.stream.char_generator import CharGenerator
 from any2vec.models.stream.char_step import BatchWords, Step, make_step
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.models.stream.word_config import StreamCharLstm
-from any2vec.types import State, Stats
+from any2vec.types import State, Stats, Work
 
 _ENCODED = 4096
 """words of a snapshot that are encoded together"""
@@ -112,15 +112,16 @@ class StreamedCharLstm:
         cuts = np.arange(steps + 1, dtype=np.int64) * tokens.size // steps
         return BatchWords(row_R, *spell(vocabulary.keys(row_R)), cuts, negatives)
 
-    def run(self, work: TokenBatch) -> Stats:
+    def run(self, work: Work[TokenBatch]) -> Stats:
         """A step for each part of the batch; the loss of each is that before it."""
-        words: BatchWords | None = work.prepared
-        items = int(np.count_nonzero((work.tokens >= 0) & (work.tokens < len(self._own_V))))
+        batch = work.payload
+        words: BatchWords | None = batch.prepared
+        items = int(np.count_nonzero((batch.tokens >= 0) & (batch.tokens < len(self._own_V))))
         if words is None:
             return Stats(items, 0.0, 0)
         loss_sum, examples, before = 0.0, 0, time.process_time()
         for number, negative_S in enumerate(words.negatives):
-            pair_M2 = self._pairs(work, int(words.cuts[number]), int(words.cuts[number + 1]))
+            pair_M2 = self._pairs(batch, int(words.cuts[number]), int(words.cuts[number + 1]))
             if not len(pair_M2):
                 continue
             step = make_step(pair_M2, negative_S, self.config.num_negatives / self.config.shared_negatives)
@@ -128,7 +129,7 @@ class StreamedCharLstm:
             examples += len(pair_M2)
         return Stats(items, loss_sum, examples, time.process_time() - before)
 
-    def learning_rate(self, words: int) -> float:
+    def learning_rate(self, words: float) -> float:
         return self.config.learning_rate
 
     def values(self) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
 from any2vec.models.stream.token_batch import TokenBatch
-from any2vec.types import State, Stats
+from any2vec.types import State, Stats, Work
 
 
 class StreamLearner(Protocol):
@@ -25,10 +25,10 @@ class StreamLearner(Protocol):
         tokens int32 (T,). It is called beside the training of the batch before, so it changes nothing.
         """
 
-    def run(self, work: TokenBatch) -> Stats:
-        """Start `work.born` afresh, then train; the loss is that before the update (prequential)."""
+    def run(self, work: Work[TokenBatch]) -> Stats:
+        """Start the rows that were born afresh, then train; the loss is that before the update (prequential)."""
 
-    def learning_rate(self, words: int) -> float:
+    def learning_rate(self, words: float) -> float:
         """The learning rate after so many words of the stream."""
 
     def state_dict(self) -> State:

@@ -19,7 +19,7 @@ from any2vec.models.stream.skipgram import StreamedSkipGram
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.models.stream.word_config import StreamNGram
 from any2vec.models.words.ngram import NGram
-from any2vec.types import State, Stats
+from any2vec.types import State, Stats, Work
 
 
 class StreamedNGram:
@@ -60,12 +60,12 @@ class StreamedNGram:
         row_R = np.unique(tokens[(tokens >= 0) & (tokens < len(self._begin_V))]).astype(np.int64)
         return row_R, vocabulary.keys(row_R)
 
-    def run(self, work: TokenBatch) -> Stats:
-        if work.prepared is not None:
-            self._spell(*work.prepared)
+    def run(self, work: Work[TokenBatch]) -> Stats:
+        if work.payload.prepared is not None:
+            self._spell(*work.payload.prepared)
         return self._words.run(work)
 
-    def learning_rate(self, words: int) -> float:
+    def learning_rate(self, words: float) -> float:
         return self._words.learning_rate(words)
 
     def state_dict(self) -> State:

@@ -24,7 +24,7 @@ from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.models.words.learner import block_positions, shared_negatives
 from any2vec.models.words.rates import endless_rate
 from any2vec.models.words.skipgram import SkipGram
-from any2vec.types import State, Stats
+from any2vec.types import State, Stats, Work
 
 LOSS_EVERY = 64
 """the loss is measured on one block of so many"""
@@ -81,15 +81,16 @@ class StreamedSkipGram:
     def prepare(self, tokens: np.ndarray, vocabulary: StreamVocabulary) -> None:
         return None
 
-    def run(self, work: TokenBatch) -> Stats:
-        self.start(work.born)
-        block = block_positions(self._blocks, work.keep_rate)
+    def run(self, work: Work[TokenBatch]) -> Stats:
+        batch = work.payload
+        self.start(batch.born)
+        block = block_positions(self._blocks, batch.keep_rate)
         piece = max(1, PIECE // block) * block
-        pieces = iter([(start, min(start + piece, work.tokens.size)) for start in range(0, work.tokens.size, piece)])
+        pieces = iter([(start, min(start + piece, batch.tokens.size)) for start in range(0, batch.tokens.size, piece)])
         if self._pool is None:
-            return self._run_pieces(work, block, pieces)
+            return self._run_pieces(batch, block, pieces)
         # The iterator is shared: each thread takes the next piece when it is ready for one.
-        parts = self._pool.map(lambda _: self._run_pieces(work, block, pieces), range(self.threads))
+        parts = self._pool.map(lambda _: self._run_pieces(batch, block, pieces), range(self.threads))
         return sum(parts, Stats(0, 0.0, 0))
 
     @property
@@ -110,16 +111,16 @@ class StreamedSkipGram:
             table_VD[born] = self.start_values(name, born)
         self._high = max(self._high, int(born.max(initial=-1)) + 1)
 
-    def touch(self, work: TokenBatch, marks: Mapping[str, np.ndarray]) -> None:
+    def touch(self, batch: TokenBatch, marks: Mapping[str, np.ndarray]) -> None:
         """Put 1 into uint8 (V,) marks of "input" and "output" for each row that `run` reads or writes."""
-        block = block_positions(self._blocks, work.keep_rate)
+        block = block_positions(self._blocks, batch.keep_rate)
         touch_block(
-            work.tokens, 0, work.tokens.size, -(-work.offset // block) * block, work.keep_V, self._keys[0],
-            self._keys[1], work.threshold_V, work.alias_V, self.config.window, block, MAX_CENTRES,
+            batch.tokens, 0, batch.tokens.size, -(-batch.offset // block) * block, batch.keep_V, self._keys[0],
+            self._keys[1], batch.threshold_V, batch.alias_V, self.config.window, block, MAX_CENTRES,
             shared_negatives(self._blocks), marks["input"], marks["output"],
         )  # fmt: skip
 
-    def learning_rate(self, words: int) -> float:
+    def learning_rate(self, words: float) -> float:
         config = self.config
         return endless_rate(config.learning_rate, config.min_learning_rate, words, config.rate_words)
 
@@ -145,21 +146,21 @@ class StreamedSkipGram:
         if self._pool is not None:
             self._pool.shutdown()
 
-    def _run_pieces(self, work: TokenBatch, block: int, pieces: Iterator[tuple[int, int]]) -> Stats:
+    def _run_pieces(self, batch: TokenBatch, block: int, pieces: Iterator[tuple[int, int]]) -> Stats:
         items, loss_sum, loss_examples = 0, 0.0, 0
         before = time.thread_time()
         for start, stop in pieces:
-            seen, loss, examples = self._kernel(work, block, start, stop)
+            seen, loss, examples = self._kernel(batch, block, start, stop)
             items, loss_sum, loss_examples = items + seen, loss_sum + loss, loss_examples + examples
         return Stats(items, loss_sum, loss_examples, time.thread_time() - before)
 
-    def _kernel(self, work: TokenBatch, block: int, start: int, stop: int) -> tuple[int, float, int]:
+    def _kernel(self, batch: TokenBatch, block: int, start: int, stop: int) -> tuple[int, float, int]:
         token_key, negative_key = self._keys
-        offset = -(-work.offset // block) * block  # blocks are cut where the stream's are, and so is the batch
+        offset = -(-batch.offset // block) * block  # blocks are cut where the stream's are, and so is the batch
         items, loss_sum, examples = train_skipgram_block(
-            work.tokens, start, stop, offset, work.keep_V, token_key, negative_key, work.threshold_V,
-            work.alias_V, self.input_VD, self.output_VD, self.config.window, self.config.num_negatives,
-            self.learning_rate(work.words_before), 0.0, LOSS_EVERY, block, shared_negatives(self._blocks),
+            batch.tokens, start, stop, offset, batch.keep_V, token_key, negative_key, batch.threshold_V,
+            batch.alias_V, self.input_VD, self.output_VD, self.config.window, self.config.num_negatives,
+            self.learning_rate(batch.words_before), 0.0, LOSS_EVERY, block, shared_negatives(self._blocks),
             *self.subwords,
         )  # fmt: skip
         return int(items), float(loss_sum), int(examples)

@@ -1,4 +1,4 @@
-"""A piece of work of a stream: the tokens of some lines, and the vocabulary as it was when they came.
+"""The payload of a work of a stream: the tokens of some lines, and the vocabulary as it was when they came.
 
 Legend: T tokens, V rows of the tables (capacity), R rows.
 """
@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from any2vec.types import Round, Work
 
 GAP = 1024
 """positions of the stream that lie between two batches: each may begin at a multiple of up to so many"""
@@ -63,6 +65,11 @@ class TokenBatch:
 
     is_replayed: bool = False
     """its lines have been trained before: it counts for no word, and for no loss"""
+
+    @property
+    def work(self) -> Work[TokenBatch]:
+        """As a schedule gives it: a stream is one round of one epoch, which has no end."""
+        return Work(self, 0, Round(0), 0.0, step=self.number)
 
     @property
     def is_idle(self) -> bool:

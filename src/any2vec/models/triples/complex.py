@@ -20,6 +20,8 @@ class ComplEx(TripleModel):
 
     name: ClassVar[str] = "complex"
     query: ClassVar[str] = "complex"
+    is_complex: ClassVar[bool] = True
+    predicts_relations: ClassVar[bool] = True
 
     n3: float = 0.05
     """weight of N3 regularization (cubes), 0..1000"""

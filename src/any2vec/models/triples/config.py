@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from any2vec.checks import check_choice, check_number, check_whole
 from any2vec.errors import InputError
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from any2vec.models.triples.score import Score
+
 TRIPLE_MODELS = {
-    "complex": "ComplEx", "distmult": "DistMult", "transe": "TransE", "rotate": "RotatE", "dot": "DotProduct",
-}  # fmt: skip
-"""name on the command line, and of its module -> its class, also its name in `any2vec`"""
+    "complex": "any2vec.models.triples.complex:ComplEx",
+    "distmult": "any2vec.models.triples.distmult:DistMult",
+    "transe": "any2vec.models.triples.transe:TransE",
+    "rotate": "any2vec.models.triples.rotate:RotatE",
+    "dot": "any2vec.models.triples.dot:DotProduct",
+}
+"""name on the command line -> "module:class" of its config"""
 MOST_WHOLE = 65_536
 """entities up to which all of them are candidates, where nobody says how many negatives there are"""
 FEW_NEGATIVES = 2_000
@@ -36,7 +45,14 @@ class TripleModel:
     """of buckets, where the table is larger than memory: in BETA the same partitions stay together for long, and meet
     the same negatives"""
     query: ClassVar[str] = ""
-    """how an entity's row and a relation's become a query, as kernels/triples/queries.py names it"""
+    """how an entity's row and a relation's become a query, as kernels/triples/queries.py names it; "": the model has a
+    score of its own, `make_score`"""
+    is_complex: ClassVar[bool] = False
+    """rows are complex numbers, the real parts first"""
+    has_angles: ClassVar[bool] = False
+    """rows of relations are angles: they start all around, and have no size to penalize"""
+    predicts_relations: ClassVar[bool] = False
+    """`relation_weight` is for it"""
     is_near: ClassVar[bool] = False
     """answers lie near their queries, score gamma - distance; else scores are dot products"""
     has_relations: ClassVar[bool] = True
@@ -76,7 +92,7 @@ class TripleModel:
 
     def __post_init__(self) -> None:
         check_whole("dim", self.dim, 1, 4096)
-        if self.query in ("complex", "turn") and self.dim % 2:
+        if self.is_complex and self.dim % 2:
             raise InputError(f"dim of {self.name} must be even, real and imaginary parts, got {self.dim}.")
         check_number("learning_rate", self.learning_rate, 0, 10, open_low=True)
         check_number("min_learning_rate", self.min_learning_rate, 0, 10)
@@ -88,8 +104,10 @@ class TripleModel:
         check_number("n3", self.n3, 0, 1000)
         check_number("l2", self.l2, 0, 1000)
         check_number("relation_weight", self.relation_weight, 0, 1000)
-        if self.relation_weight and self.query not in ("real", "complex"):
+        if self.relation_weight and not self.predicts_relations:
             raise InputError(f"relation_weight is for complex and distmult, not {self.name}; leave it out.")
+        if not (self.query or self.reciprocal):
+            raise InputError(f"{self.name} reads relations from heads to tails only, so reciprocal must be true.")
         check_number("margin", self.margin, 0, 1000, open_low=True)
         check_number("gamma", self.gamma, 0, 1000)
         check_number("temperature", self.temperature, 0, 1000)
@@ -97,11 +115,15 @@ class TripleModel:
     @property
     def relation_width(self) -> int:
         """Numbers of a relation's row."""
-        return {"plain": 0, "turn": self.dim // 2}.get(self.query, self.dim)
+        return self.dim
 
-    @property
-    def is_complex(self) -> bool:
-        return self.query in ("complex", "turn")
+    def start_dense(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
+        """What a score of its own has beside the rows, by name, as it starts: float32, of one dimension or more."""
+        return {}
+
+    def make_score(self) -> Score:
+        """The score of a model without `query`; each thread has one."""
+        raise NotImplementedError(f"{type(self).__name__} has neither query nor make_score")
 
     def negatives_of(self, num_entities: int) -> int:
         """Negatives of a batch among so many entities; 0: all of them."""

@@ -18,6 +18,7 @@ class DistMult(TripleModel):
 
     name: ClassVar[str] = "distmult"
     query: ClassVar[str] = "real"
+    predicts_relations: ClassVar[bool] = True
 
     n3: float = 0.05
     """weight of N3 regularization (cubes), 0..1000"""

@@ -19,3 +19,7 @@ class DotProduct(TripleModel):
     name: ClassVar[str] = "dot"
     query: ClassVar[str] = "plain"
     has_relations: ClassVar[bool] = False
+
+    @property
+    def relation_width(self) -> int:
+        return 0

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.questions import Questions
-from any2vec.models.triples.worker import Negatives, Range, TripleWorker
+from any2vec.models.triples.score import NO_DENSE, Dense
+from any2vec.models.triples.score_worker import make_worker
+from any2vec.models.triples.worker import Negatives, Range
 from any2vec.models.words.rates import linear_rate
 from any2vec.types import Span, Stats, Work
 
@@ -25,16 +27,19 @@ class TripleLearner:
         resident: ranges of slots from which negatives are drawn.
         threads: Hogwild (Recht et al. 2011) beyond 1; they multiply matrices each for itself, so the caller keeps the
             threads of BLAS to 1.
+        dense: tables of dense parameters, of a model with a score of its own.
     """
 
     def __init__(
         self, model: TripleModel, entity_SC: np.ndarray, relation_RC: np.ndarray, questions: Questions,
-        resident: Sequence[Range], threads: int, seed: int,
+        resident: Sequence[Range], threads: int, seed: int, dense: Dense = NO_DENSE,
     ) -> None:  # fmt: skip
         self.model, self.questions = model, questions
         number = model.negatives_of(sum(stop - start for start, stop in resident))
         self.negatives = Negatives(model, resident, questions.answer_N, number, seed)
-        self.workers = [TripleWorker(model, entity_SC, relation_RC) for _ in range(threads)]
+        self.workers = [make_worker(model, entity_SC, relation_RC, dense) for _ in range(threads)]
+        self.on_batch: Callable[[int], None] = lambda worker: None
+        """called after each batch with the number of the worker that trained it"""
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
@@ -43,8 +48,8 @@ class TripleLearner:
         self.questions.begin(work.epoch)
         batches = iter(range(work.payload.start, work.payload.stop, self.model.batch_size))
         if self._pool is None:
-            return self._take(self.workers[0], work, batches)
-        parts = self._pool.map(lambda worker: self._take(worker, work, batches), self.workers)
+            return self._take(0, work, batches)
+        parts = self._pool.map(lambda number: self._take(number, work, batches), range(len(self.workers)))
         return sum(parts, Stats(0, 0.0, 0))
 
     def learning_rate(self, progress: float) -> float:
@@ -56,8 +61,8 @@ class TripleLearner:
         if self._pool is not None:
             self._pool.shutdown()
 
-    def _take(self, worker: TripleWorker, work: Work[Span], batches: Iterator[int]) -> Stats:
-        """Train the batches that this worker gets: each takes the next one when it is ready for it."""
+    def _take(self, number: int, work: Work[Span], batches: Iterator[int]) -> Stats:
+        """Train the batches that a worker gets: each takes the next one when it is ready for it."""
         stats, before = Stats(0, 0.0, 0), time.thread_time()
         while True:
             with self._lock:
@@ -67,5 +72,6 @@ class TripleLearner:
             stop = min(at + self.model.batch_size, work.payload.stop)
             batch = self.questions.batch(at, stop)
             rate = self.learning_rate(work.payload.progress(at))
-            loss = worker.step(batch, self.negatives.of(batch, work.epoch, at), rate)
+            loss = self.workers[number].step(batch, self.negatives.of(batch, work.epoch, at), rate)
+            self.on_batch(number)
             stats += Stats(stop // 2 - at // 2, loss, stop - at)  # a triple has two questions

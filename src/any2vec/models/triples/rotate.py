@@ -21,9 +21,15 @@ class RotatE(TripleModel):
 
     name: ClassVar[str] = "rotate"
     query: ClassVar[str] = "turn"
+    is_complex: ClassVar[bool] = True
+    has_angles: ClassVar[bool] = True
     is_near: ClassVar[bool] = True
 
     loss: Literal["softmax", "logistic", "margin"] = "logistic"
     """loss of an answer against its negatives"""
     gamma: float = 6.0
     """transe, rotate: scores are gamma - distance, 0..1000"""
+
+    @property
+    def relation_width(self) -> int:
+        return self.dim // 2

@@ -16,14 +16,19 @@ from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 from any2vec.formats.vocabulary import read_vocabulary, write_vocabulary
 from any2vec.kernels.triples.queries import make_queries, near_scores
-from any2vec.models.by_name import model_of
+from any2vec.models.registry import known_models, model_of
 from any2vec.models.triples.config import TRIPLE_MODELS, TripleModel
 from any2vec.models.triples.questions import ways_of
+from any2vec.models.triples.score import NO_DENSE, Dense
+from any2vec.models.triples.score_worker import dense_shapes
 from any2vec.models.triples.worker import KINDS
 
 RELATIONS, RELATION_NAMES, SEEN_TRIPLES = "relations.safetensors", "relations.tsv", "triples.npy"
 """files in the run folder: the rows of relations, their names, and the triples of training, int32 (M, 3) by row"""
 _BLOCK = 4096
+_RANKS = tuple(range(1, 9))
+"""numbers of dimensions of relations and dense parameters"""
+_NOTHING = np.empty(0, np.float32)
 
 
 class TripleScorer:
@@ -33,13 +38,14 @@ class TripleScorer:
         entities: their names, and relations: theirs, by row.
         entity_VW: float32 (V, W); relation_RP: float32, the rows that the model has for relations.
         triple_M3: int (M, 3): head, relation, tail by row, what it was trained on.
+        dense: parameters beside the rows, of a model with a score of its own.
     """
 
     def __init__(
         self, model: TripleModel, entities: Sequence[str], relations: Sequence[str], entity_VW: np.ndarray,
-        relation_RP: np.ndarray, triple_M3: np.ndarray,
+        relation_RP: np.ndarray, triple_M3: np.ndarray, dense: Dense = NO_DENSE,
     ) -> None:  # fmt: skip
-        self.model = model
+        self.model, self.dense = model, dense
         self.entities, self.relations = entities, relations
         self.vectors, self.relation_vectors = entity_VW, relation_RP
         self.triples = triple_M3
@@ -59,6 +65,11 @@ class TripleScorer:
         found = [np.empty(0, np.float32)]
         for start in range(0, len(triple_M3), _BLOCK):
             head_B, relation_B, tail_B = np.asarray(triple_M3[start : start + _BLOCK], np.int64).T
+            if not self.model.query:
+                tail_K, column_B = np.unique(tail_B, return_inverse=True)
+                score_BK = self._own_scores(head_B, relation_B, self.vectors[tail_K])
+                found.append(score_BK[np.arange(len(tail_B)), column_B])
+                continue
             query_BW, answer_BW = self._queries(head_B, relation_B), self.vectors[tail_B]
             if self.model.is_near:
                 found.append(np.float32(self.model.gamma) - np.linalg.norm(query_BW - answer_BW, axis=1))
@@ -94,7 +105,15 @@ class TripleScorer:
             raise InputError(f"{what} {name!r} is not among the {len(known):,} of the training triples.")
         return row
 
+    def _own_scores(self, given_B: np.ndarray, way_B: np.ndarray, candidate_KW: np.ndarray) -> np.ndarray:
+        """By a score of the model's own, float32 (B, K)."""
+        relation_BP = self.relation_vectors[self._ways[0][way_B], : self.model.relation_width]
+        found_BK = self.model.make_score().forward(self.vectors[given_B], relation_BP, candidate_KW, self.dense)
+        return np.asarray(found_BK, np.float32)
+
     def _scores(self, given_B: np.ndarray, way_B: np.ndarray) -> np.ndarray:
+        if not self.model.query:
+            return self._own_scores(given_B, way_B, self.vectors)
         query_BW = self._queries(given_B, way_B)
         score_BV = np.matmul(query_BW, self.vectors.T)
         if self.model.is_near:
@@ -115,7 +134,7 @@ class TripleScorer:
     def parts(self) -> Mapping[str, Any]:
         """What stands in the run folder besides the vectors: file name -> something with `write(path)`."""
         head_M, relation_M, tail_M = self.triples.T
-        return parts_of(self.model, self.relations, self.relation_vectors, (head_M, relation_M, tail_M))
+        return parts_of(self.model, self.relations, self.relation_vectors, (head_M, relation_M, tail_M), self.dense)
 
     @classmethod
     def load(cls, folder: Path | str, embeddings: Embeddings | None = None) -> TripleScorer:
@@ -132,8 +151,10 @@ class TripleScorer:
             raise FormatError(f"{folder} holds no model of triples; give the folder of a finished run of one.")
         embeddings = Embeddings.load(folder) if embeddings is None else embeddings
         try:
-            tensors, metadata = read_safetensors(folder / RELATIONS, mmap=False)
-            model: TripleModel = model_of(json.loads(metadata["any2vec"])["model"], TRIPLE_MODELS, "triples")
+            tensors, metadata = read_safetensors(folder / RELATIONS, mmap=False, ranks=_RANKS)
+            model: TripleModel = model_of(
+                json.loads(metadata["any2vec"])["model"], known_models("triples", TRIPLE_MODELS), "triples"
+            )
             relations, _ = read_vocabulary(folder / RELATION_NAMES)
             triple_M3 = np.load(folder / SEEN_TRIPLES, mmap_mode="r")
             relation_RP = tensors["relations"]
@@ -144,35 +165,38 @@ class TripleScorer:
         rows = model.num_relation_rows(len(relations)), max(1, model.relation_width)
         sizes = {"relations": (relation_RP.shape, rows), "vectors": (embeddings.vectors.shape[1], model.dim)}
         sizes |= {"triples": (triple_M3.shape[1:], (3,))}
+        dense = {name: tensors.get(f"dense.{name}", _NOTHING) for name in dense_shapes(model)}
+        sizes |= {name: (dense[name].shape, shape) for name, shape in dense_shapes(model).items()}
         for name, (found, wanted) in sizes.items():
             if found != wanted:
                 raise FormatError(f"{folder} is damaged: {name} of shape {found} where {wanted} belong; train again.")
         vectors = np.ascontiguousarray(embeddings.vectors)
-        return cls(model, embeddings.keys, relations, vectors, relation_RP, triple_M3)
+        return cls(model, embeddings.keys, relations, vectors, relation_RP, triple_M3, dense)
 
 
 def parts_of(
     model: TripleModel, relations: Sequence[str], relation_RP: np.ndarray,
-    column_3M: tuple[np.ndarray, np.ndarray, np.ndarray],
+    column_3M: tuple[np.ndarray, np.ndarray, np.ndarray], dense: Dense,
 ) -> dict[str, Any]:  # fmt: skip
     """What a scorer's folder has besides the vectors: file name -> something with `write(path)`.
 
     column_3M: heads, relations and tails by row, integers (M,), which may be memory-mapped.
     """
+    tensors = {"relations": relation_RP} | {f"dense.{name}": array for name, array in dense.items()}
     return {
-        RELATIONS: _Relations(model, relation_RP), RELATION_NAMES: _Names(relations), SEEN_TRIPLES: _Seen(column_3M),
+        RELATIONS: _Parameters(model, tensors), RELATION_NAMES: _Names(relations), SEEN_TRIPLES: _Seen(column_3M),
     }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class _Relations:
+class _Parameters:
     model: TripleModel
-    relation_RP: np.ndarray
+    tensors: dict[str, np.ndarray]
 
     def write(self, path: Path) -> None:
         about = {"any2vec": json.dumps({"model": self.model.as_dict()})}
         with path.open("wb") as file:
-            write_safetensors(file, {"relations": self.relation_RP}, "float32", about)
+            write_safetensors(file, self.tensors, "float32", about)
 
 
 @dataclass(frozen=True)

@@ -142,9 +142,7 @@ class TripleWorker:
             np.copyto(gradient_QK, score_QK)
             distance_B = np.float32(gamma) - own_B
         shares = shares or Shares.alike(len(candidate_KW), len(query_QW))
-        loss = self._loss(gradient_QK, batch.first_Q1, column_B, own_B, shares)
-        if not math.isfinite(loss):
-            raise InputError(f"The loss of a batch is {loss}: the training has diverged; lower learning_rate.")
+        loss = loss_gradients(self.model, gradient_QK, batch.first_Q1, column_B, own_B, shares)
         of_query_QW = self._array("of_query", *query_QW.shape)
         touched = _Touched.of(batch, candidates)
         of_entity_UW = self._array("of_entity", len(touched.slot_U), self.model.dim)
@@ -187,7 +185,7 @@ class TripleWorker:
             weights = (model.is_complex, model.n3, model.l2)
             add_penalties(self.entities, batch.given_Q, touched.row_Q, count_Q, *weights, of_entity_UW)
             add_penalties(self.entities, batch.answer_B, touched.row_B, one_B, *weights, of_entity_UW)
-            if model.query in ("real", "complex", "shift"):  # angles have no size
+            if model.relation_width and not model.has_angles:
                 add_penalties(self.relations, batch.relation_Q, place_Q, count_Q, *weights, of_relation_VP)
         self._of_entities.step(self.entities, touched.slot_U, of_entity_UW, rate)
         if model.relation_width:
@@ -219,19 +217,6 @@ class TripleWorker:
         score_BR *= np.float32(self.model.relation_weight)
         of_relation_RP += score_BR.T @ guess_BW
         add_query_gradients(*ways, score_BR @ relation_RW, of_to_B, of_entity_UW, of_from_B, of_entity_UW)
-
-    def _loss(
-        self, score_QK: np.ndarray, first_Q1: np.ndarray, column_B: np.ndarray, own_B: np.ndarray, shares: Shares
-    ) -> float:
-        """Scores, in place, become gradients."""
-        model, weights = self.model, (shares.first_H1, shares.weight_QH)
-        hide_answers(score_QK, first_Q1, column_B)
-        if model.loss == "margin":
-            return float(margin_loss(score_QK, first_Q1, column_B, own_B, *weights, model.margin))
-        top_Q = score_QK.max(axis=1)
-        if model.loss == "logistic":
-            return float(logistic_loss(score_QK, top_Q, first_Q1, column_B, own_B, *weights, model.temperature))
-        return float(softmax_loss(score_QK, top_Q, first_Q1, column_B, own_B, *weights))
 
     def _rows(self, candidates: Candidates) -> np.ndarray:
         """Values of the candidates' rows; where they are all of a range, the rows themselves."""
@@ -281,3 +266,27 @@ def _lie_in(slot_N: np.ndarray, whole: Range) -> bool:
 def relation_optimiser(model: TripleModel) -> RowOptimiser:
     """Steps of relations, in a table of their own; a model without them has one number that never changes."""
     return RowOptimiser(max(1, model.relation_width), "adagrad", model.learning_rate)
+
+
+def loss_gradients(
+    model: TripleModel, score_QK: np.ndarray, first_Q1: np.ndarray, column_B: np.ndarray, own_B: np.ndarray,
+    shares: Shares,
+) -> float:  # fmt: skip
+    """The sum of the losses of a batch; scores, in place, become gradients.
+
+    Raises:
+        InputError: it is no number any more.
+    """
+    weights = (shares.first_H1, shares.weight_QH)
+    hide_answers(score_QK, first_Q1, column_B)
+    if model.loss == "margin":
+        loss = margin_loss(score_QK, first_Q1, column_B, own_B, *weights, model.margin)
+    else:
+        top_Q = score_QK.max(axis=1)
+        if model.loss == "logistic":
+            loss = logistic_loss(score_QK, top_Q, first_Q1, column_B, own_B, *weights, model.temperature)
+        else:
+            loss = softmax_loss(score_QK, top_Q, first_Q1, column_B, own_B, *weights)
+    if not math.isfinite(loss):
+        raise InputError(f"The loss of a batch is {loss}: the training has diverged; lower learning_rate.")
+    return float(loss)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -101,8 +101,9 @@ class WalkModel(SequenceModel):
     """steps of context on each side, 1..100"""
     subsample: float = 0.0
     """subsampling threshold, in [0, 1]; 0: off"""
-    min_count: int = 1
+    min_count: int = field(default=1, metadata={"flag": False})
     """always 1: every node gets a vector"""
+    max_vocab: None = field(default=None, metadata={"flag": False})
     walks_per_node: int = 10
     """walks per node and epoch, 1..100,000"""
     walk_length: int = 40

@@ -23,7 +23,7 @@ def linear_rate(model: Falling, progress: float) -> float:
     return first + (min(model.min_learning_rate, first) - first) * progress
 
 
-def endless_rate(first: float, least: float, words: int, scale: int) -> float:
+def endless_rate(first: float, least: float, words: float, scale: int) -> float:
     """Learning rate after so many words of a stream without an end: first / sqrt(1 + words / scale), `least` at least.
 
     The root is that of Bottou 1998, "Online learning and stochastic approximations"; what never vanishes follows drift.

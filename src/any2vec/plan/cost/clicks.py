@@ -9,7 +9,7 @@ busiest server can serve and its line can carry:
     serve    the busiest server's part of one step: bytes, messages, and the numbers of rows that it reads and changes
     link     bytes of the look-up over the trainer's line, there and back, and two latencies
 
-Rows that a step needs come from measured columns (plan/cost/lookups.py), bytes from the messages of
+Rows that a step needs come from measured columns (plan/cost/columns.py), bytes from the messages of
 tables/server/clients/remote_rows.py.
 
 Legend: M servers.
@@ -28,7 +28,8 @@ from any2vec.cluster.link import LinkModel
 from any2vec.cluster.message import overhead
 from any2vec.plan.choices import MOST_PLANNED
 from any2vec.plan.cost.estimate import BASE_BYTES, LIBRARY_BYTES
-from any2vec.plan.cost.hosts import TORCH_BYTES, Costs
+from any2vec.plan.cost.hosts import Costs
+from any2vec.plan.cost.size import TORCH_BYTES
 from any2vec.plan.sharding.columns import Column, Placement
 from any2vec.plan.sharding.placing import place_columns
 

@@ -24,10 +24,9 @@ from any2vec.plan.choices import BITS, MOST_PLANNED, SCHEMES
 from any2vec.plan.cost.estimate import TOKEN_BYTES, Rates, RunEstimate, RunShape, estimate_run
 from any2vec.plan.cost.occupancy import Frequencies, Reading, expected_sets
 from any2vec.plan.cost.part import TEXT, HostPart
+from any2vec.plan.cost.size import TORCH_BYTES
 from any2vec.plan.cost.volume import TABLES, RoundSets, Volume, block_sizes, report_bytes, round_volume
 
-TORCH_BYTES = 194_000_000
-"""that torch.distributed adds to a process: 130 MB of its own, and mapped libraries"""
 _FLOAT, _ID = 4, 8
 
 

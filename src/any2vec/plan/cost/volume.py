@@ -10,7 +10,7 @@ Legend: T tables, H hosts (owners of blocks), A askers: H, or 1 where every host
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -86,10 +86,6 @@ class Volume:
         """Bytes that all hosts send."""
         return sum(self.bytes_by_kind().values())
 
-    def per_host(self) -> np.ndarray:
-        """int64 (H,): bytes that each host sends."""
-        return np.sum([flow.sent() for flow in self.flows], axis=0)
-
     def busiest(self) -> int:
         """Bytes over the busiest line of each phase, added up: what a round has to wait for."""
         return sum(flow.busiest() for flow in self.flows)
@@ -140,50 +136,9 @@ def round_volume(scheme: str, num_rows: int, hosts: int, dim: int, bits: int, se
     ))  # fmt: skip
 
 
-def base_rows_bytes(num_rows: int, hosts: int, dim: int) -> float:
-    """Bytes of rows of RepModel-Base, on average of a host, in a round of 32 bits: 2 (H - 1) / H of the model."""
-    return 2 * (hosts - 1) / hosts * len(TABLES) * rows_size(num_rows, dim)
-
-
 def report_bytes(hosts: int, unfinished: int) -> int:
     """Control bytes of the report after a round; unfinished: hosts but rank 0 with positions left of the epoch."""
     return (hosts - 1) * (overhead(2) + NEWS_BYTES + overhead(1) + VERDICT_BYTES) + unfinished * RANGE_BYTES
-
-
-def gather_bytes(scheme: str, num_rows: int, hosts: int, dim: int, bits: int) -> dict[str, int]:
-    """Bytes by kind of bringing the agreed rows to rank 0: at the end, and for each checkpoint."""
-    if scheme.startswith("rep") and bits == 32:
-        return {}  # rank 0 has them
-    rows = int(block_sizes(num_rows, hosts)[1:].sum())
-    return {"rows": len(TABLES) * rows_size(rows, dim), "control": (hosts - 1) * overhead(len(TABLES))}
-
-
-def memory_bytes(num_rows: int, hosts: int, dim: int, bits: int) -> dict[str, int]:
-    """Bytes by kind of bringing what rounding has left out to rank 0, for each checkpoint."""
-    if bits == 32:
-        return {}
-    return {
-        "dense": (hosts - 1) * len(TABLES) * rows_size(num_rows, dim),
-        "control": (hosts - 1) * overhead(len(TABLES)),
-    }
-
-
-def run_bytes(
-    rounds: Sequence[Volume], unfinished: Sequence[int], gathered: Sequence[dict[str, int]]
-) -> tuple[dict[str, int], dict[str, int]]:
-    """(bytes by phase, bytes by kind) that all hosts send in a run.
-
-    unfinished: of each round, as `report_bytes` has it; gathered: what came to rank 0, as `gather_bytes` and
-    `memory_bytes` say, once for each time.
-    """
-    hosts = rounds[0].hosts
-    reports = sum(report_bytes(hosts, left) for left in unfinished)
-    gather = added(gathered)
-    phases = added(
-        [*(volume.bytes_by_phase() for volume in rounds), {"report": reports, "gather": sum(gather.values())}]
-    )
-    kinds = added([*(volume.bytes_by_kind() for volume in rounds), {"control": reports}, gather])
-    return phases, kinds
 
 
 def added(counts: Iterable[dict[str, int]]) -> dict[str, int]:

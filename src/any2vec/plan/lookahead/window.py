@@ -1,10 +1,9 @@
-"""When each row is used next: tables over a window of steps that slides along a stream of batches.
+"""How late a cached row may be: within a bound, and by less while the row is young. Pure.
 
-Whoever knows the batches that come can say which rows a step is the last to use (Bagpipe's time to live, Belady's
-choice, the changesets of Ginex). A use is one row in one step; uses are numbered in their order, over all steps.
-Memory is O(uses of the window), whatever the table's size.
+A row that has been changed a few times is still far from where it goes: changes that others made without it count for
+much. Exchanging such rows earlier costs few bytes, for few of a row's changes are its first ones (docs/log.md).
 
-Legend: G distinct rows of a step, K uses of a call, H places of the map.
+Source: the bound is HET's (Miao et al. 2022, PVLDB 15(2)), the same for all rows; ours: the share.
 """
 
 from __future__ import annotations
@@ -16,6 +15,22 @@ import numpy as np
 
 from any2vec.errors import InputError
 from any2vec.kernels.cache.residency import EMPTY, drop_slots, find_slots, put_slots
+
+SHARE = 0.3
+"""of the updates that a row has had: so many may be missing, if the bound allows them"""
+LEAST = 20
+"""updates that may be missing however young the row is, if the bound allows them"""
+
+
+def allowed_updates(version_N: np.ndarray, bound: int, is_even: bool = False) -> np.ndarray:
+    """Updates that may be missing of rows, int64 (N,), never more than the bound.
+
+    version_N: int64, updates that each row has had (less than 0 counts as 0). is_even: the bound for all rows.
+    """
+    if is_even:
+        return np.full(len(version_N), bound, np.int64)
+    return np.minimum(bound, np.maximum(LEAST, (SHARE * version_N).astype(np.int64)))
+
 
 NONE = -1
 """no further use in the window; no note"""

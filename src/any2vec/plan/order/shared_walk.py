@@ -1,7 +1,7 @@
 """The way of one host's buffer through a run in which several hosts train one table, without ever sharing a partition.
 
 The p partitions stand in 2 H groups for H hosts. In each round of an epoch a host owns two groups
-(plan/order/tournament.py), keeps them on its own disk and trains the buckets between them, some of their partitions in
+(plan/order/groups.py), keeps them on its own disk and trains the buckets between them, some of their partitions in
 memory at a time; in one of the rounds those within its groups, too. Then one group goes on to another host. Every
 second epoch goes through the rounds backwards: so nothing travels between two epochs, and a bucket is trained by the
 same host in all of them, which alone needs its triples.
@@ -26,7 +26,7 @@ from any2vec.errors import InputError
 from any2vec.plan.order.bucket_orders import Bucket, State, make_order
 from any2vec.plan.order.buffer import AHEAD
 from any2vec.plan.order.buffer_walk import START, Place, Position, Turn, left, renamed
-from any2vec.plan.order.tournament import Pair, tournament
+from any2vec.plan.order.groups import Pair, tournament
 
 
 class Use(NamedTuple):

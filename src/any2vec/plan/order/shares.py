@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
+import numpy as np
+
 from any2vec.errors import InputError
+from any2vec.plan.order.bucket_orders import State
 
 Range = tuple[int, int]
 
@@ -66,3 +69,32 @@ def _place(start: int, stop: int, at: int, boundary: Callable[[int], int]) -> in
     if at <= 0 or start + at >= stop:
         return start if at <= 0 else stop
     return min(stop, boundary(start + at))
+
+
+def meetings(states: Iterable[State], count_PP: np.ndarray) -> np.ndarray:
+    """A: float64 (P, P), questions with their given row in partition i that are trained while partition q is there.
+
+    Args:
+        states: all of an epoch, those of every host.
+        count_PP: questions of each bucket (the given row's partition, the answer's).
+    """
+    found_PP = np.zeros(count_PP.shape)
+    for state in states:
+        held = list(state.held)
+        for i, j in state.buckets:
+            found_PP[i, held] += count_PP[i, j]
+    return found_PP
+
+
+def noise_weights(held: Sequence[int], asked_P: np.ndarray, meeting_PP: np.ndarray) -> np.ndarray:
+    """w of the partitions that are there, float32 (H, H): given row's partition, negative's.
+
+    asked_P: N. A partition that the questions of another never meet has no weight for them.
+    """
+    asked_H, met_HH = asked_P[list(held)].astype(np.float64), meeting_PP[np.ix_(held, held)]
+    return np.divide(asked_H[:, None], met_HH, out=np.zeros_like(met_HH), where=met_HH > 0).astype(np.float32)
+
+
+def noise_there(held: Sequence[int], mass_P: np.ndarray) -> float:
+    """P(there); mass_P: noise of each partition, of any sum."""
+    return float(mass_P[list(held)].sum() / mass_P.sum())

@@ -5,20 +5,93 @@ Legend: N lines, B bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from any2vec.kernels.common.rng import stream_key
 from any2vec.kernels.text import lines as kernels
-from any2vec.sources.base.line_batch import LineBatch, Position
 from any2vec.sources.base.options import MOST_LINE, SourceOptions
-from any2vec.sources.base.tally import Tally
 
 BLOCK = 1 << 16
 """bytes that are read at once"""
 _TAIL = 64
 _PURPOSE_SOURCE = 40
+
+State = Literal["starting", "reading", "waiting", "retrying", "ended", "given up", "closed"]
+Position = dict[str, Any]
+"""where a source goes on, as JSON knows it: what a checkpoint keeps"""
+
+
+@dataclass(frozen=True, slots=True)
+class LineBatch:
+    """Lines of one source, in its order; what follows is whole words, of whatever bytes."""
+
+    source: int
+    """of the run's sources, which"""
+    text_B: np.ndarray
+    """uint8 (B,): the lines one after the other, each with its b"\\n" """
+    stop_N: np.ndarray
+    """int64 (N,): line n is text_B[stop_N[n - 1] : stop_N[n]], the first from 0"""
+    key_N: np.ndarray
+    """uint64 (N,): what makes two lines the same, hashed: their ids, or their texts"""
+    offset_N: np.ndarray
+    """int64 (N,), ascending: the number that the source knows a line by; its byte offset in a file"""
+    position: Position
+    """where the source goes on behind the last of them"""
+    names: Sequence[str] | None = None
+    """the ids that the source has given its lines; None: the numbers are all there is"""
+
+    def __len__(self) -> int:
+        return len(self.stop_N)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of memory that it takes, about."""
+        return (
+            self.text_B.nbytes
+            + 24 * len(self)
+            + (0 if self.names is None else sum(map(len, self.names)) + 57 * len(self))
+        )
+
+    def id_of(self, line: int) -> str:
+        """The id of a line, alone among those of its source."""
+        return str(int(self.offset_N[line])) if self.names is None else self.names[line]
+
+
+class Tally:
+    """Counters of one source. Its reader writes; others read, at any time."""
+
+    def __init__(self) -> None:
+        self.state: State = "starting"
+        self.lines = 0
+        self.bytes = 0
+        """as they came, what was skipped too"""
+        self.reconnects = 0
+        self.trouble: str | None = None
+        """the last thing that went wrong, in a sentence"""
+        self._bad: Counter[str] = Counter()
+
+    def bad(self, why: str, count: int = 1) -> None:
+        """Something was skipped (or, not UTF-8: taken as it is)."""
+        if count:
+            self._bad[why] += count
+
+    def facts(self) -> dict[str, Any]:
+        """state, lines, bytes, reconnects, trouble (None: none), bad (things in all) and bad_by (what -> how many)."""
+        by = dict(self._bad.copy())
+        return {
+            "state": self.state,
+            "lines": self.lines,
+            "bytes": self.bytes,
+            "bad": sum(by.values()),
+            "bad_by": by,
+            "reconnects": self.reconnects,
+            "trouble": self.trouble,
+        }
 
 
 def source_key(number: int) -> np.uint64:

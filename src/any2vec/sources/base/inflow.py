@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from any2vec.errors import Any2VecError, InputError
-from any2vec.sources.base.line_batch import LineBatch, Position
+from any2vec.sources.base.cutter import LineBatch, Position
 from any2vec.sources.base.source import Source
 
 MOST_BYTES = 4 << 20

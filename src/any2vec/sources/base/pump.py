@@ -6,11 +6,9 @@ import random
 import time
 from collections.abc import Callable, Iterator
 
-from any2vec.sources.base.cutter import BLOCK, LineCutter
-from any2vec.sources.base.line_batch import LineBatch, Position
+from any2vec.sources.base.cutter import BLOCK, LineBatch, LineCutter, Position, Tally
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.base.records import from_json
-from any2vec.sources.base.tally import Tally
 
 MOMENT = 0.1
 """seconds that a source blocks at most before it yields None"""

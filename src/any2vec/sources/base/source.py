@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Literal, Protocol
 
-from any2vec.sources.base.line_batch import LineBatch, Position
+from any2vec.data.io.files import read_blocks
+from any2vec.errors import DataError
+from any2vec.sources.base.cutter import BLOCK, LineBatch, LineCutter, Position, Tally
+from any2vec.sources.base.options import SourceOptions
+from any2vec.sources.base.pump import Batches, cut_all, idle
 
 Delivery = Literal["exactly once", "at least once", "at most once"]
 """How often a line is trained where the job is killed and goes on from a checkpoint of position, keys and model.
@@ -38,3 +44,78 @@ class Source(Protocol):
     def facts(self) -> dict[str, Any]:
         """What has come so far: see `Tally.facts`."""
         ...
+
+
+class PacedSource(ABC):
+    """A `Source` that gives at most so many lines a second; a subclass reads them.
+
+    Args:
+        rate: lines a second at most; None: as fast as they come.
+    """
+
+    delivery: Delivery = "exactly once"
+
+    def __init__(self, name: str, rate: float | None) -> None:
+        self.name, self._rate = name, rate
+        self._tally = Tally()
+        self._is_closed = False
+
+    def close(self) -> None:
+        self._is_closed = True
+
+    def facts(self) -> dict[str, Any]:
+        return {**self._tally.facts(), "delivery": self.delivery}
+
+    def batches(self, position: Position | None) -> Batches:
+        """As of `Source`: each batch waits until those before it have had their time."""
+        batches = self._batches(position)
+        return batches if self._rate is None else self._paced(batches, self._rate)
+
+    @abstractmethod
+    def _batches(self, position: Position | None) -> Batches:
+        """The same as fast as they come."""
+
+    def _paced(self, batches: Batches, rate: float) -> Batches:
+        free = time.monotonic()
+        for batch in batches:
+            if batch is not None:
+                yield from idle(free - time.monotonic(), lambda: self._is_closed)
+                free = max(free, time.monotonic() - 1.0) + len(batch) / rate  # a second that went unused may be made up
+            yield batch
+
+
+class PackedFile(PacedSource):
+    """Lines of a gz, zst or xz file. A line's number is its first byte's, unpacked. Position: `offset`, of those.
+
+    Where the file turns out to be damaged, the source ends there, and says so.
+    """
+
+    def __init__(self, path: str, name: str, number: int, options: SourceOptions, is_json: bool) -> None:
+        super().__init__(name, options.rate)
+        self._path, self._options, self._is_json = path, options, is_json
+        self._cutter = LineCutter(number, options, self._tally)
+
+    def _batches(self, position: Position | None) -> Batches:
+        offset = 0 if position is None else int(position["offset"])
+        self._cutter.restart(offset)
+        self._tally.state = "reading"
+        done = 0
+        try:
+            for block in read_blocks(self._path, block_bytes=BLOCK, allow_empty=True):
+                if self._is_closed:
+                    self._tally.state = "closed"
+                    return
+                done += len(block)
+                if done <= offset:
+                    continue
+                self._cutter.feed(block[len(block) - min(len(block), done - offset) :])
+                yield from cut_all(self._cutter, self._position, self._is_json, self._options, self._tally)
+        except DataError as error:
+            self._tally.bad("damaged file")
+            self._tally.trouble = str(error)
+        self._cutter.finish()
+        yield from cut_all(self._cutter, self._position, self._is_json, self._options, self._tally)
+        self._tally.state = "ended"
+
+    def _position(self) -> Position:
+        return {"offset": self._cutter.offset}

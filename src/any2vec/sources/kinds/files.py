@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from any2vec.sources.base.cutter import LineCutter
-from any2vec.sources.base.line_batch import Position
+from any2vec.sources.base.cutter import LineCutter, Position
 from any2vec.sources.base.options import SourceOptions
-from any2vec.sources.base.paced import PacedSource
 from any2vec.sources.base.pump import MOMENT, Batches, cut_all, idle, pump
+from any2vec.sources.base.source import PacedSource
 
 _LOOK_BACK = 64
 _PACKED = (".gz", ".zst", ".zstd", ".xz", ".bz2", ".lz4", ".zip")

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from any2vec.errors import InputError
-from any2vec.sources.base.line_batch import LineBatch, Position
+from any2vec.sources.base.cutter import LineBatch, Position
 from any2vec.sources.base.options import SourceOptions
-from any2vec.sources.base.paced import PacedSource
 from any2vec.sources.base.pump import Batches
 from any2vec.sources.base.records import Records, is_utf8
-from any2vec.sources.base.source import Delivery
+from any2vec.sources.base.source import Delivery, PacedSource
 
 _BATCH_BYTES = 1 << 16
 

@@ -11,11 +11,11 @@ from typing import Any
 
 from any2vec.errors import InputError
 from any2vec.sources.base.address import Address
-from any2vec.sources.base.line_batch import Position
+from any2vec.sources.base.cutter import Position
 from any2vec.sources.base.options import SourceOptions
-from any2vec.sources.base.paced import PacedSource
 from any2vec.sources.base.pump import MOMENT, Attempts, Batches
 from any2vec.sources.base.records import Records, is_utf8
+from any2vec.sources.base.source import PacedSource
 
 _MOST_ENTRIES = 512
 _WANTED_BYTES = 1 << 18

@@ -14,6 +14,8 @@ from any2vec.sync.drivers.syncing import Syncing
 from any2vec.sync.rules.replica_rule import ReplicaRule
 from any2vec.types import State
 
+_ITERATIONS = "fixed.iterations"
+
 
 class FixedRate(DenseAgreement):
     """One trainer's `DenseAgreement`: FR-k of a rule. Other workers go on; one that reaches its turn meanwhile waits.
@@ -30,6 +32,8 @@ class FixedRate(DenseAgreement):
         self.syncing = Syncing(rule, is_watched)
         self._turn = threading.Lock()
         """held during a sync"""
+        self._before = 0
+        """iterations of a former run"""
         self._numbers = itertools.count(1)
 
     def start(self) -> None:
@@ -40,6 +44,10 @@ class FixedRate(DenseAgreement):
 
     def apply(self, worker: int, step: int, gradient_Q: np.ndarray) -> None:
         self.replica.step(gradient_Q)
+        self.moved(worker)
+
+    def moved(self, worker: int) -> None:
+        """A worker has changed the replica; it does a sync, if it is time for one."""
         self.syncing.iterate(worker)
         if next(self._numbers) % self.every == 0:
             with self._turn:
@@ -58,10 +66,13 @@ class FixedRate(DenseAgreement):
         return self.rule.gather_result()
 
     def state_dict(self) -> State:
-        return self.rule.state_dict()
+        return {_ITERATIONS: np.array(self._before + self.syncing.iterations)} | self.rule.state_dict()
 
     def load_state_dict(self, states: Sequence[State]) -> None:
         self.rule.load_state_dict(states)
+        if self.rule.rank < len(states):
+            self._before = int(states[self.rule.rank].get(_ITERATIONS, np.array(0)))
+            self._numbers = itertools.count(self._before + 1)
 
     def facts(self) -> dict[str, Any]:
         """As `Syncing`."""

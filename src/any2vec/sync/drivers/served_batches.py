@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.tables.server.clocks import REST
-from any2vec.types import Stats
-
-OfWork = TypeVar("OfWork")
-"""whatever a batch is"""
+from any2vec.types import Stats, Work
 
 
-class ServedBatches(Generic[OfWork]):
+class ServedBatches:
     """The driver of one trainer.
 
     In step, servers get the values that the rows have come to; else their changes, and a change is of the row as this
@@ -37,7 +34,7 @@ class ServedBatches(Generic[OfWork]):
         self,
         tables: StreamTables,
         here: Mapping[str, np.ndarray],
-        touch: Callable[[OfWork, Mapping[str, np.ndarray]], None],
+        touch: Callable[[Any, Mapping[str, np.ndarray]], None],
     ) -> None:
         self.tables = tables
         self.here = dict(here)
@@ -54,12 +51,12 @@ class ServedBatches(Generic[OfWork]):
         self._start: dict[str, np.ndarray] = {}
         """of the batch: where its rows stand in the dealt order, which they are, and their values when they came"""
 
-    def before(self, work: OfWork) -> None:
+    def before(self, work: Work[Any]) -> None:
         """Find out which rows the batch touches, and pull them."""
         began = time.perf_counter()
         for mark_V in self._marks.values():
             mark_V[:] = 0
-        self._touch(work, self._marks)
+        self._touch(work.payload, self._marks)
         self._places = {name: self.tables.places(mark_V) for name, mark_V in self._marks.items()}
         self._rows = {name: self.tables.rows(places) for name, places in self._places.items()}
         self._start = self.tables.client.pull(self._places, self.clock)
@@ -67,7 +64,7 @@ class ServedBatches(Generic[OfWork]):
             self.here[name][rows] = self._start[name]
         self.seconds += time.perf_counter() - began
 
-    def after(self, work: OfWork, stats: Stats) -> None:
+    def after(self, work: Work[Any], stats: Stats) -> None:
         """Push what the batch made of its rows; nobody is waited for."""
         began = time.perf_counter()
         client = self.tables.client
@@ -81,7 +78,7 @@ class ServedBatches(Generic[OfWork]):
         self.clock += 1
         self.seconds += time.perf_counter() - began
 
-    def is_settled(self, work: OfWork) -> bool:
+    def is_settled(self, work: Work[Any]) -> bool:
         return False
 
     def quiesce(self, clock: int) -> None:

@@ -56,6 +56,11 @@ class ShadowSync(DenseAgreement):
     def apply(self, worker: int, step: int, gradient_Q: np.ndarray) -> None:
         self._check()
         self.replica.step(gradient_Q)
+        self.moved(worker)
+
+    def moved(self, worker: int) -> None:
+        """A worker has changed the replica."""
+        self._check()
         self.syncing.iterate(worker)
         self._moved.set()
 

@@ -16,7 +16,7 @@ from any2vec.cluster.transport import LONG_WORK, Transport, text_of
 from any2vec.plan.order.roles import StreamRoles
 from any2vec.plan.sharding.sharding import Striped
 from any2vec.sync.rules.block import Block
-from any2vec.sync.rules.merges import Sum
+from any2vec.sync.rules.merge_rule import MergeRule
 from any2vec.tables.server.blocks.growing_block import FACTS, START, GrowingBlock
 from any2vec.tables.server.blocks.row_block import Added
 from any2vec.tables.server.client import RowClient
@@ -40,17 +40,18 @@ class StreamTables(Service):
         start: name of a table -> the start values of its rows.
         shape: (V, D).
         bound: batches that a trainer may be ahead of the slowest; None: any number.
-        in_step: with bound 0: what the trainers of a round make of a row takes effect together, summed in rank order.
+        rule: with bound 0: what the trainers of a round make of a row takes effect together, merged by it; None: what
+            comes is added.
         patience: seconds that a trainer may be late; None: the transport's.
     """
 
     def __init__(
         self, transport: Transport, roles: StreamRoles, start: Mapping[str, StartValues], shape: tuple[int, int],
-        bound: int | None, in_step: bool, patience: float | None = None,
+        bound: int | None, rule: type[MergeRule] | None, patience: float | None = None,
     ) -> None:  # fmt: skip
         self.names = tuple(start)
         self.shape = shape
-        self.in_step = in_step
+        self.in_step = rule is not None
         owners = roles.row_owners
         self._sharding = Striped(shape[0], len(owners))
         self.bounds = self._sharding.on_ranks(transport.hosts, owners.start)
@@ -58,7 +59,7 @@ class StreamTables(Service):
 
         def block(values: StartValues) -> GrowingBlock:
             rows = np.zeros((last - first, shape[1]), np.float32)
-            merger = Block(rows, Sum()) if self.in_step else Added(rows)
+            merger = Added(rows) if rule is None else Block(rows, rule())
             return GrowingBlock(
                 merger, self.in_step, lambda slots: values(self._sharding.rows(first + slots)), lambda: server.facts()
             )

@@ -11,15 +11,17 @@ from typing import ClassVar, Literal
 
 from any2vec.checks import check_number, check_whole
 from any2vec.errors import InputError
-from any2vec.sync.options.names import Named, told
+from any2vec.sync.options.names import Sync, told
+from any2vec.sync.options.rules import rule_names
 
 MOST_ITERATIONS = 1_000_000
 
 
 @dataclass(frozen=True)
-class ClickSync(Named):
-    """How trainers of a click model agree; frozen, checked when it is made."""
+class ClickSync(Sync):
+    """How replicas of trainers agree, such as a click model's dense layers; frozen, checked when it is made."""
 
+    bits: ClassVar[tuple[int, ...]] = (32,)
     is_served: ClassVar[bool] = False
     """whether servers hold a common copy of the dense layers"""
 
@@ -33,7 +35,7 @@ class NoSync(ClickSync):
 
 @dataclass(frozen=True)
 class Shadow(ClickSync):
-    """Dense replicas are synchronised by a thread behind the workers (any2vec.sync.drivers.shadow); rows never are."""
+    """Replicas are synchronised by a thread behind the workers (any2vec.sync.drivers.shadow)."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,18 @@ class ShadowBmuf(Shadow):
 
 
 @dataclass(frozen=True)
+class ShadowMerge(Shadow):
+    """A registered merge rule, for what replicas have changed (any2vec.sync.rules.merged_replica; abstract)."""
+
+    rule: ClassVar[str]
+    least: int = 1
+    """iterations of a trainer from one sync to the next, at least"""
+
+    def __post_init__(self) -> None:
+        check_whole(f"least of {self.name}", self.least, 1, MOST_ITERATIONS)
+
+
+@dataclass(frozen=True)
 class Fixed(ClickSync):
     """The same rules in the foreground, every so many iterations of a trainer (any2vec.sync.drivers.fixed_rate)."""
 
@@ -144,6 +158,13 @@ class FixedBmuf(Fixed):
         super().__post_init__()
         check_number(f"eta of {self.name}", self.eta, 0, 2, open_low=True)
         check_number(f"momentum of {self.name}", self.momentum, 0, 0.99)
+
+
+@dataclass(frozen=True)
+class FixedMerge(Fixed):
+    """A registered merge rule, for what replicas have changed (any2vec.sync.rules.merged_replica; abstract)."""
+
+    rule: ClassVar[str]
 
 
 @dataclass(frozen=True)
@@ -194,7 +215,7 @@ _KINDS: dict[str, type[ClickSync]] = {
     )
 }  # fmt: skip
 CLICK_SYNCS = tuple(_KINDS)
-"""legal names"""
+"""legal names, beside those of merge rules"""
 SERVED_SYNCS = tuple(name for name, kind in _KINDS.items() if kind.is_served)
 """those of agreements that have servers of dense layers"""
 
@@ -202,14 +223,25 @@ SERVED_SYNCS = tuple(name for name, kind in _KINDS.items() if kind.is_served)
 def parse_click_sync(text: str) -> ClickSync:
     """The agreement that a name such as "shadow-bmuf:0.5:momentum=0.9" stands for.
 
+    A merge rule, RULE, is one every so many iterations (fr-RULE, or RULE alone), or behind the workers (shadow-RULE).
+
     Raises:
         InputError: the name is not known, or does not take what follows it.
     """
     name, *values = text.split(":") if isinstance(text, str) else [""]
-    if name not in _KINDS:
-        raise InputError(f"sync of a click model must be one of {', '.join(CLICK_SYNCS)}, got {text!r}.")
-    found: ClickSync = told(_KINDS[name], values, text)
+    kind = _KINDS.get(name) or _merging(name)
+    if kind is None:
+        rules = f"{', '.join(rule_names())}, fr-RULE or shadow-RULE"
+        raise InputError(f"sync of a click model must be one of {', '.join(CLICK_SYNCS)}, {rules}, got {text!r}.")
+    found: ClickSync = told(kind, values, text)
     return found
+
+
+def _merging(name: str) -> type[ClickSync] | None:
+    """The agreement of replicas by a merge rule that a name stands for, if it does."""
+    parent: type[ClickSync] = ShadowMerge if name.startswith("shadow-") else FixedMerge
+    rule = name.removeprefix("shadow-").removeprefix("fr-")
+    return type(parent.__name__, (parent,), {"name": name, "rule": rule}) if rule in rule_names() else None
 
 
 def needed_of(how: MOfN, trainers: int) -> int:

@@ -8,6 +8,7 @@ from any2vec.errors import InputError
 from any2vec.options.hosts import HostOptions
 from any2vec.options.sync import SyncOptions
 from any2vec.sync.options.names import MERGES, Gaia, Server, ServerMean, Sync, parse_sync
+from any2vec.sync.options.replica_names import parse_click_sync
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,18 +24,20 @@ class RoundAgreement:
     overlap: bool = False
     read: str = "whole"
     partition: str | None = None
+    has_replicas: bool = False
+    """whether tables may agree as replicas do: behind the training, or every so many steps"""
 
     @classmethod
-    def of(cls, hosts: HostOptions, sync: SyncOptions) -> RoundAgreement:
+    def of(cls, hosts: HostOptions, sync: SyncOptions, has_replicas: bool = False) -> RoundAgreement:
         """Raises InputError for options that do not go together."""
         return cls(
             sync=cls.sync if sync.sync is None else sync.sync, scheme=sync.scheme,
             rounds_per_epoch=sync.rounds_per_epoch, bits=sync.bits, overlap=sync.overlap, read=hosts.read,
-            partition=hosts.partition,
+            partition=hosts.partition, has_replicas=has_replicas,
         )  # fmt: skip
 
     def __post_init__(self) -> None:
-        agreement = parse_sync(self.sync)
+        agreement = self.agreement
         if self.scheme is not None and not agreement.has_scheme:
             raise InputError(f"scheme is for {', '.join(MERGES)}; leave it out with sync {self.sync}.")
         if self.partition is not None and (self.overlap or isinstance(agreement, Gaia | Server | ServerMean)):
@@ -53,7 +56,8 @@ class RoundAgreement:
     @property
     def agreement(self) -> Sync:
         """What `sync` stands for."""
-        return parse_sync(self.sync)
+        is_replica = self.has_replicas and self.sync.startswith(("shadow-", "fr-"))
+        return parse_click_sync(self.sync) if is_replica else parse_sync(self.sync)
 
     def form(self, hosts: int) -> str | None:
         """The scheme that counts; None for an agreement that has none.

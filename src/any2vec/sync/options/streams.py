@@ -8,6 +8,7 @@ from any2vec.checks import check_choice
 from any2vec.errors import InputError
 from any2vec.options.hosts import HostOptions
 from any2vec.options.sync import SyncOptions
+from any2vec.sync.options.rules import rule_names
 
 STREAM_SYNCS = ("sync", "async", "bounded", "dense")
 
@@ -22,8 +23,9 @@ class StreamAgreement:
     """None where torchrun says it"""
     servers: int = 0
     sync: str = "async"
-    """sync (rounds of a batch each, in step; a round waits for every source), async (nobody waits), bounded (nobody is
-    more than `staleness_bound` batches ahead), or dense (as sync, and every trainer's whole table goes round with each
+    """sync (rounds of a batch each, in step; a round waits for every source), a merge rule (as sync, but changes are
+    merged by it, not added up), async (nobody waits), bounded (nobody is more than `staleness_bound` batches ahead), or
+    dense (as sync, and every trainer's whole table goes round with each
     batch: the baseline of 2018)"""
     staleness_bound: int | None = None
     """of sync bounded: batches that a trainer may be ahead of the slowest; None: 4"""
@@ -39,7 +41,7 @@ class StreamAgreement:
         )  # fmt: skip
 
     def __post_init__(self) -> None:
-        check_choice("sync", self.sync, STREAM_SYNCS)
+        check_choice("sync", self.sync, (*STREAM_SYNCS, *rule_names()))
         if self.staleness_bound is not None and self.sync != "bounded":
             raise InputError(f"staleness_bound is for sync bounded; leave it out with sync {self.sync}.")
         if self.servers and self.sync == "dense":
@@ -48,13 +50,21 @@ class StreamAgreement:
     @property
     def in_rounds(self) -> bool:
         """Whether every trainer gets a batch at a time, and sources are read in step."""
-        return self.sync in ("sync", "dense")
+        return self.sync == "dense" or self.rule is not None
+
+    @property
+    def rule(self) -> str | None:
+        """The merge rule of rounds, where servers merge what trainers made of rows; None: there are none."""
+        if self.sync in STREAM_SYNCS:
+            return "sum" if self.sync == "sync" else None
+        return self.sync
 
     @property
     def bound(self) -> int | None:
         """Of the row servers: batches that a trainer may be ahead; None: any number."""
-        bounded = 4 if self.staleness_bound is None else self.staleness_bound
-        return {"sync": 0, "dense": 0, "async": None}.get(self.sync, bounded)
+        if self.in_rounds:
+            return 0
+        return None if self.sync == "async" else 4 if self.staleness_bound is None else self.staleness_bound
 
     @property
     def num_ranks(self) -> int | None:

@@ -85,21 +85,20 @@ class Averaged(Service, ShardedStateful, ABC):
             self._tell(peer, [control(self._standing), Part("dense", self.seen[self.slice_of(peer)])], "scatter")
 
     def reduce(self) -> None:
-        """Add up the own slice, agree on the result, and tell all."""
+        """Take what all have of the own slice, agree on the result, and tell all."""
         own = self.slice_of(self.rank)
-        total_S = np.zeros(own.stop - own.start, np.float64)
-        said = [self._standing]
+        said, values = [self._standing], []
         for rank in range(self.circle.trainers):
             if rank == self.rank:
-                add_replica(total_S, self.seen[own])
+                values.append(self.seen[own])
                 continue
-            standing, values = self._hear(rank, "scatter")
+            standing, part = self._hear(rank, "scatter")
             said.append(int(standing.array[0]))
-            add_replica(total_S, self.circle.numbers(rank, values, len(total_S)))
+            values.append(self.circle.numbers(rank, part, own.stop - own.start))
         self._agreed = min(said)
         if self._agreed == STANDING:
             return
-        result_S = self._result(total_S)
+        result_S = self._result(values)
         self.target = self.target.copy()
         self.target[own] = result_S
         for peer in self.circle.others:
@@ -147,8 +146,16 @@ class Averaged(Service, ShardedStateful, ABC):
         """The parameters that count as the model, at rank 0, after `quiesce` or `close`. Collective."""
 
     @abstractmethod
-    def _result(self, total_S: np.ndarray) -> np.ndarray:
-        """What the sum of all snapshots of the own slice, float64 (S,), makes of it: float32 (S,), a new array."""
+    def _result(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """What snapshots of the own slice, float32 (S,) in rank order, make of it: float32 (S,), a new array."""
+
+
+def total_of(values: Sequence[np.ndarray]) -> np.ndarray:
+    """Their sum in the order given, float64."""
+    total_S = np.zeros(len(values[0]), np.float64)
+    for value_S in values:
+        add_replica(total_S, value_S)
+    return total_S
 
 
 class ModelAveraging(Averaged):
@@ -158,17 +165,13 @@ class ModelAveraging(Averaged):
         if self.rank:
             self.circle.send(0, [Part("dense", self.replica.value.copy())], "model")
             return None
-        total_Q = np.zeros(len(self.replica.value), np.float64)
-        add_replica(total_Q, self.replica.value)
+        values = [self.replica.value]
         for rank in range(1, self.circle.trainers):
             (part,) = self.circle.recv(rank, "model")
-            add_replica(total_Q, self.circle.numbers(rank, part, len(total_Q)))
-        return self._mean(total_Q)
+            values.append(self.circle.numbers(rank, part, len(self.replica.value)))
+        return self._result(values)
 
-    def _result(self, total_S: np.ndarray) -> np.ndarray:
-        return self._mean(total_S)
-
-    def _mean(self, total_S: np.ndarray) -> np.ndarray:
-        mean_S = np.empty(len(total_S), np.float32)
-        mean_replica(total_S, self.circle.trainers, mean_S)
+    def _result(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        mean_S = np.empty(len(values[0]), np.float32)
+        mean_replica(total_of(values), self.circle.trainers, mean_S)
         return mean_S

@@ -9,7 +9,7 @@ import numpy as np
 
 from any2vec.kernels.replicas.replicas import block_momentum
 from any2vec.sync.base.circle import Circle
-from any2vec.sync.rules.averaged_replica import Averaged
+from any2vec.sync.rules.averaged_replica import Averaged, total_of
 from any2vec.sync.rules.replica_rule import from_slices
 from any2vec.tables.replica import Replica
 from any2vec.types import State
@@ -51,7 +51,7 @@ class BlockMomentum(Averaged):
         if velocity is not None:
             self.velocity[:] = velocity[self.slice_of(self.rank)]
 
-    def _result(self, total_S: np.ndarray) -> np.ndarray:
+    def _result(self, values: Sequence[np.ndarray]) -> np.ndarray:
         global_S = self.target[self.slice_of(self.rank)].copy()
-        block_momentum(total_S, self.circle.trainers, self.rate, self.momentum, self.velocity, global_S)
+        block_momentum(total_of(values), self.circle.trainers, self.rate, self.momentum, self.velocity, global_S)
         return global_S

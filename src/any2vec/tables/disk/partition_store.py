@@ -27,8 +27,7 @@ import numpy as np
 import xxhash
 
 from any2vec.data.io.direct import aligned_rows, padded, read_pages, synced, write_pages
-from any2vec.data.io.folder_lock import lock_folder
-from any2vec.data.io.storage import FileCheck, atomic_file, atomic_folder, fsync_path, storage_errors
+from any2vec.data.io.storage import FileCheck, atomic_file, atomic_folder, fsync_path, lock_folder, storage_errors
 from any2vec.errors import FormatError, StorageError
 
 STORE_FORMAT = "any2vec-partitions"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from any2vec.plan.lookahead.lateness import allowed_updates
+from any2vec.plan.lookahead.window import allowed_updates
 from any2vec.tables.freshness.policy import Freshness
 
 

@@ -20,10 +20,12 @@ from any2vec.sync.options.replica_names import (
     ClickSync,
     Fixed,
     FixedEasgd,
+    FixedMerge,
     MOfN,
     NoSync,
     Shadow,
     ShadowEasgd,
+    ShadowMerge,
 )
 from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.sync.replica_make import make_replicated
@@ -40,17 +42,19 @@ class HostDense(Service):
     Args:
         served: what this host has of a common copy, beside the agreement.
         starts_alike: all trainers start from the same parameters, those that were agreed.
+        trainers: number of former trainers that go on with their own replicas; None: any.
     """
 
     def __init__(
         self, agreement: DenseAgreement | None, replica: Replica, is_trainer: bool, served: ServedCentre | None = None,
-        starts_alike: bool = False,
+        starts_alike: bool = False, trainers: int | None = None,
     ) -> None:  # fmt: skip
         self.agreement = agreement
         self.replica = replica
         self._is_trainer = is_trainer
         self._served = served
         self._starts_alike = starts_alike
+        self._trainers = trainers
 
     def start(self) -> None:
         if self._served is not None:
@@ -82,7 +86,8 @@ class HostDense(Service):
         """
         if self.agreement is None or not states:
             return
-        has_own = not self._starts_alike and rank < len(states) and "replica" in states[rank]
+        are_fewer_or_more = self._trainers not in (None, sum("replica" in state for state in states))
+        has_own = not (self._starts_alike or are_fewer_or_more) and rank < len(states) and "replica" in states[rank]
         mine = states[rank if has_own else 0]
         self.replica.value[:] = mine["replica"] if has_own else agreed_Q
         count = mine["replica.count"]
@@ -129,7 +134,8 @@ def make_dense(
         if isinstance(how, ShadowEasgd | FixedEasgd):
             centre = ServedCentre(transport, len(value_Q), owners, trainers, how.alpha)
         agreement = make_replicated(how, replica, Circle(transport, trainers), centre) if is_trainer else None
-        return HostDense(agreement, replica, is_trainer, centre)
+        merges = isinstance(how, ShadowMerge | FixedMerge)
+        return HostDense(agreement, replica, is_trainer, centre, trainers=trainers if merges else None)
     if isinstance(how, Bsp | Bounded | Async | MOfN):
         servers = owners[:1] if isinstance(how, MOfN) else [] if isinstance(how, Bsp) else owners
         if not is_trainer and rank not in servers:

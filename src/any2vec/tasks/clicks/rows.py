@@ -17,7 +17,7 @@ from any2vec.kernels.clicks.row_start import start_rows
 from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
 from any2vec.models.clicks.config import ClickModel
 from any2vec.models.clicks.learner import ClickSource
-from any2vec.plan.cost.lookups import measure_columns
+from any2vec.plan.cost.columns import measure_columns
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.roles import Roles
 from any2vec.plan.sharding.columns import Column

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from any2vec.cluster.launch.join import check_torch
-from any2vec.data.clicks.options import ClickReading
+from any2vec.data.clicks.schema import ClickReading
 from any2vec.errors import InputError
 from any2vec.models.clicks.config import CLICK_MODELS
+from any2vec.options.planning import ColumnShape, ItemShape, Machines
 from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.train.task import HOSTS, RUN, Nouns, Task
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
+    from any2vec.plan.cost.size import Forecast, Size
     from any2vec.tasks.clicks.prepare import PreparedClicks
     from any2vec.train.spec import Hooks, Request, RunSpec
+    from any2vec.types import Stage
 
 
 class Clicks(Task):
@@ -27,14 +30,14 @@ class Clicks(Task):
     name = "clicks"
     title = "clicks"
     rank = 30
-    models: ClassVar = {name: f"any2vec.models.clicks.{name}:{kind}" for name, kind in CLICK_MODELS.items()}
+    models: ClassVar = CLICK_MODELS
     about: ClassVar = {
         "dlrm": "probability of a click, by dot products of all pairs of fields and two dense networks",
         "deepfm": "probability of a click, by a factorization machine and a dense network",
         "fm": "probability of a click, by a factorization machine",
         "logistic": "probability of a click, by logistic regression",
     }
-    reading: ClassVar = {"clicks": "any2vec.data.clicks.options:ClickReading"}
+    reading: ClassVar = {"clicks": "any2vec.data.clicks.schema:ClickReading"}
     has: ClassVar = {
         "run": (*RUN, "cache_dir"),
         "hosts": (*HOSTS, "servers", "sync_servers"),
@@ -58,6 +61,7 @@ class Clicks(Task):
         "fr-bmuf:K every K batches; bsp, m-of-n:M, bounded:S or async at each batch; or none [default shadow-easgd]",
         "rounds_per_epoch": "times per epoch for records, checkpoints and stops, 1..1,000,000; by default 8",
     }
+    planning: ClassVar = ("any2vec.options.planning:ColumnShape", "any2vec.options.planning:Machines")
     warns_always: ClassVar = True
     input: ClassVar = "logs of clicks (TSV, CSV, Parquet, Arrow): files, folders, globs, or - for standard input"
 
@@ -102,7 +106,7 @@ class Clicks(Task):
             yield
 
     def program(self, request: Request, data: Any, transport: Transport) -> Any:
-        from any2vec.tasks.clicks.host import ClickProgram
+        from any2vec.tasks.clicks.program import ClickProgram
 
         return ClickProgram(request, data, transport)
 
@@ -110,6 +114,29 @@ class Clicks(Task):
         from any2vec.models.clicks.scorer import ClickScorer
 
         return ClickScorer.load(folder)
+
+    def size(self, spec: RunSpec, metadata: Mapping[str, Any]) -> Size:
+        from any2vec.tasks.clicks.planning import size_of_clicks
+
+        return size_of_clicks(spec, metadata, self.threads(spec, 1))
+
+    def metadata_of(self, spec: RunSpec, shape: ItemShape) -> Mapping[str, Any]:
+        """As the logs of Criteo have them."""
+        columns = ColumnShape()
+        return {
+            "columns": range(columns.columns), "dense": range(columns.numbers), "num_rows": shape.num_rows,
+            "num_examples": shape.num_items(10),
+        }  # fmt: skip
+
+    def estimate(self, spec: RunSpec, shape: ItemShape, hooks: Hooks) -> dict[str, Any]:
+        check_torch("Models of clicks")
+        return super().estimate(spec, shape, hooks)
+
+    def plan(self, spec: RunSpec, shape: ColumnShape, machines: Machines, stage: Stage) -> Forecast:
+        check_torch("Models of clicks")
+        from any2vec.tasks.clicks.planning import plan_clicks
+
+        return plan_clicks(spec, shape, machines.pace, stage)
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         return f"To score other rows:  {shlex.join(['any2vec', 'score', str(folder), 'ROWS.tsv'])}"

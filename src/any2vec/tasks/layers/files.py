@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from any2vec.data.graph.node_options import NodeOptions
+from any2vec.data.options import NodeOptions
 from any2vec.embeddings import Embeddings
 
 

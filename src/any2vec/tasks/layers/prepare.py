@@ -16,9 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from any2vec.data.graph.augment import Features, augment, normalised_adjacency
-from any2vec.data.graph.node_options import NodeOptions
-from any2vec.data.graph.opening import open_graph
+from any2vec.data.graph.reader import open_graph
 from any2vec.data.io.files import fingerprint
+from any2vec.data.options import NodeOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.evaluate.graph.nodes import read_labels
@@ -29,7 +29,7 @@ from any2vec.types import Stage
 
 if TYPE_CHECKING:
     from any2vec.data.graph.graph import Graph
-    from any2vec.data.graph.options import GraphOptions
+    from any2vec.data.options import GraphOptions
 
 SPLITS = ("train", "val", "test")
 _SQUARE = 25.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.data.graph.augment import multiply
-from any2vec.evaluate.graph.linear_probe import PENALTIES, linear_models
+from any2vec.evaluate.graph.logistic import PENALTIES, linear_models
 from any2vec.models.layers.classifier import psi_of, row_sums_to_one
 from any2vec.tasks.layers.prepare import PreparedNodes
 

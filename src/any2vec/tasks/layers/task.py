@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from any2vec.cluster.launch.join import check_torch, joined
 from any2vec.errors import InputError
+from any2vec.train.spec import Hooks
 from any2vec.train.task import HOSTS, RUN, Nouns, Task, file_names
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
+    from any2vec.options.planning import Shape
     from any2vec.options.sync import SyncOptions
+    from any2vec.plan.cost.size import Forecast, Size
     from any2vec.tasks.layers.prepare import PreparedNodes
-    from any2vec.train.spec import Hooks, Request, RunSpec
+    from any2vec.train.spec import Request, RunSpec
+    from any2vec.types import Stage
 
 _NEIGHBORS = "hosts hold layers, and neighboring layers exchange what they need"
 _DENSE = "it has no table of rows"
@@ -32,7 +36,7 @@ class Layers(Task):
     models: ClassVar = {"ga-mlp": "any2vec.models.layers.ga_mlp:GAMLP"}
     about: ClassVar = {"ga-mlp": "classes of graph nodes by a network over features that the graph has augmented"}
     reading: ClassVar = {
-        "graph": "any2vec.data.graph.options:GraphOptions", "nodes": "any2vec.data.graph.node_options:NodeOptions",
+        "graph": "any2vec.data.options:GraphOptions", "nodes": "any2vec.data.options:NodeOptions",
     }  # fmt: skip
     has: ClassVar = {"run": (*RUN, "cache_dir"), "hosts": HOSTS, "sync": ("dual",)}
     lacks: ClassVar = {
@@ -41,6 +45,7 @@ class Layers(Task):
         "bits": "quantize says on which grid what travels lies", "overlap": _NEIGHBORS, "credits": _NEIGHBORS,
         "staleness_bound": _NEIGHBORS, "read": "it reads a graph", "partition": "each host has the whole graph",
     }  # fmt: skip
+    planning: ClassVar = ("any2vec.options.planning:Shape",)
     needs_folder: ClassVar = False  # what a classifier predicts rightly may be all that is wanted
     input: ClassVar = "a graph (edge list, Parquet, Matrix Market): one file, or - for standard input"
 
@@ -88,12 +93,12 @@ class Layers(Task):
             yield
 
     def program(self, request: Request, data: Any, transport: Transport) -> Any:
-        from any2vec.tasks.layers.host import node_program
+        from any2vec.tasks.layers.program import node_program
 
         return node_program(request, data, transport)
 
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
-        from any2vec.data.graph.opening import open_graph
+        from any2vec.data.graph.reader import open_graph
         from any2vec.tasks.layers.files import stored_options
 
         reading = dict(spec.reading)
@@ -105,6 +110,20 @@ class Layers(Task):
             graph = reading.pop("graph", None)  # the options have done their work
             open_graph(spec.data, graph, None, hooks.stage).save(folder / "graph")
             return replace(spec, data=str(folder / "graph"), reading=reading)
+
+    def size(self, spec: RunSpec, metadata: Mapping[str, Any]) -> Size:
+        from any2vec.tasks.layers.planning import size_of_layers
+
+        return size_of_layers(spec.model, metadata, spec.hosts.trainers or 1)
+
+    def plan(self, spec: RunSpec, shape: Shape, machines: None, stage: Stage) -> Forecast:
+        from any2vec.tasks.layers.planning import plan_layers
+
+        self.check(spec, Hooks())
+        found = (
+            self.metadata_of(spec, shape) if shape.rows is not None else self.read(spec, Hooks(stage=stage)).metadata
+        )
+        return plan_layers(spec, found, self.sized(spec, found))
 
     def scorer(self, folder: Path) -> Any:
         from any2vec.models.layers.classifier import NodeClassifier

@@ -20,11 +20,11 @@ import numpy as np
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.models.stream.token_batch import GAP, LinesOf, TokenBatch
 from any2vec.sampling.replay import ReplayBuffer
+from any2vec.sources.base.cutter import LineBatch
 from any2vec.sources.base.inflow import Inflow
-from any2vec.sources.base.line_batch import LineBatch
-from any2vec.sources.base.seen_lines import SeenLines
+from any2vec.sources.base.records import SeenLines
 from any2vec.tasks.stream.line_queue import Cut, LineQueue
-from any2vec.types import State, Stateful
+from any2vec.types import State, Stateful, Work
 
 LOOK_SECONDS = 0.2
 """while nothing comes the run is looked after so often"""
@@ -96,7 +96,7 @@ class TokenBatches:
         self._ahead: Future[list[TokenBatch]] | None = None
         """those behind them"""
 
-    def __iter__(self) -> Iterator[TokenBatch]:
+    def __iter__(self) -> Iterator[Work[TokenBatch]]:
         with ThreadPoolExecutor(1, "encode") as pool:
             while not (self._stops and self._ahead is None):
                 self._encoded = (self._ahead or pool.submit(self._next)).result()
@@ -112,16 +112,16 @@ class TokenBatches:
                 self._rests = False
                 while self._encoded:
                     batch = self._encoded.pop(0)
-                    yield replace(batch, is_settled=self._ahead is None and not self._encoded)
+                    yield replace(batch, is_settled=self._ahead is None and not self._encoded).work
 
-    def peek(self, steps: int) -> list[TokenBatch]:
+    def peek(self, steps: int) -> list[Work[TokenBatch]]:
         """What has come already and is encoded, `steps` batches or fewer; nothing is waited for.
 
         Whether a batch is settled is known only when it is given.
         """
         ahead = self._ahead
         behind = ahead.result() if ahead is not None and ahead.done() and ahead.exception() is None else []
-        return [*self._encoded, *behind][:steps]
+        return [batch.work for batch in [*self._encoded, *behind][:steps]]
 
     def rest(self) -> None:
         """Encode nothing behind the batch that comes next, until it is trained."""
@@ -160,9 +160,9 @@ class TokenBatches:
         self.number, self.offset, self.words = (int(state[name]) for name in _NUMBERS)
         self._high = int(self.vocabulary.rows().max(initial=-1)) + 1
 
-    def idle(self) -> TokenBatch:
+    def idle(self) -> Work[TokenBatch]:
         """Work without tokens."""
-        return TokenBatch(self.number, np.zeros(0, np.int32), self.offset, words_before=self.words)
+        return TokenBatch(self.number, np.zeros(0, np.int32), self.offset, words_before=self.words).work
 
     def _next(self) -> list[TokenBatch]:
         """The next batch, and what is replayed behind it; none where there is none so soon, or none at all."""

@@ -7,23 +7,20 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
-from any2vec._version import __version__
-from any2vec.data.io.storage import atomic_file, fsync_path, storage_errors, write_json
+from any2vec.data.io.storage import fsync_path, storage_errors
 from any2vec.errors import StorageError
-from any2vec.formats.snapshots import FOLDER, names, remove_snapshots
-from any2vec.machine import describe
-from any2vec.tasks.stream.progress import LOG, OLD_LOG
-from any2vec.train.checkpoint import FILE, remove_checkpoint
-from any2vec.train.run_folder import own_folder
+from any2vec.formats.snapshots import FOLDER, remove_snapshots
+from any2vec.tasks.stream.progress import LOG
+from any2vec.train.checkpoint import FILE, Checkpoint, remove_checkpoint
+from any2vec.train.progress import old_log
+from any2vec.train.run_folder import new_folder, remove_files, write_about
 
 FORMAT = "any2vec-stream"
 ABOUT, IDS = "stream.json", "trained.ids"
 _REST = ".*.tmp"
 """what a killed process left half-written"""
-
-Recalled = TypeVar("Recalled")
 
 
 def is_stream(out: Path) -> bool:
@@ -55,7 +52,9 @@ def check_stream_folder(out: Path, resume: bool, overwrite: bool) -> None:
 
 
 @contextmanager
-def stream_folder(out: Path | None, about: dict[str, Any], recall: Callable[[], Recalled]) -> Iterator[Recalled | None]:
+def stream_folder(
+    out: Path | None, about: dict[str, Any], recall: Callable[[], Checkpoint | None]
+) -> Iterator[Checkpoint | None]:
     """Make the folder, keep other processes out of it, and empty it unless a checkpoint in it is gone on from.
 
     recall: reads that checkpoint, once the folder is this process's; None where there is none.
@@ -66,47 +65,38 @@ def stream_folder(out: Path | None, about: dict[str, Any], recall: Callable[[], 
     if out is None:
         yield None
         return
-    with storage_errors(out):
-        out.mkdir(parents=True, exist_ok=True)
-    with own_folder(out):
+    with new_folder(out):
         checkpoint = recall()
         with storage_errors(out):
             for rest in (*out.glob(_REST), *(out / FOLDER).glob(_REST)):
                 shutil.rmtree(rest) if rest.is_dir() and not rest.is_symlink() else rest.unlink()
         if checkpoint is None:  # stream.json stays: it says whose folder this is, wherever this is cut
-            remove_checkpoint(out / FILE)
-            remove_snapshots(out)
-            with storage_errors(out):
-                for name in (LOG, OLD_LOG, IDS):
-                    (out / name).unlink(missing_ok=True)
-        write_about(out, about)
+            _clear(out, LOG, old_log(out / LOG).name, IDS)
+        write_stream(out, about)
         yield checkpoint
 
 
-def write_about(out: Path, about: dict[str, Any]) -> None:
+def write_stream(out: Path, about: dict[str, Any]) -> None:
     """Write stream.json: settings, sources, when this process began, and the summary when there is one."""
-    facts = {"format": FORMAT, "version": 1, "any2vec": __version__, "machine": describe()}
-    with atomic_file(out / ABOUT) as temporary:
-        write_json(temporary, facts | about)
+    write_about(out / ABOUT, {"format": FORMAT, "version": 1} | about)
 
 
 def forget_stream(out: Path | None) -> None:
     """Leave nothing of a stream that has begun and come to nothing; the folder goes, if it is empty then."""
     if out is None:
         return
+    _clear(out, LOG, old_log(out / LOG).name, IDS, ABOUT)
     with storage_errors(out):
-        remove_checkpoint(out / FILE)
-        for name in (LOG, OLD_LOG, IDS, ABOUT):
-            (out / name).unlink(missing_ok=True)
-        remove_snapshots(out)
         if not any(out.iterdir()):
             out.rmdir()
 
 
-def snapshot_of(out: Path | None) -> str | None:
-    """The name of the latest snapshot in a folder."""
-    found = [] if out is None else names(out)
-    return found[-1] if found else None
+def _clear(out: Path, *names: str) -> None:
+    """Remove the checkpoint, the snapshots, and these files."""
+    remove_checkpoint(out / FILE)
+    remove_snapshots(out)
+    with storage_errors(out):
+        remove_files(out, *names)
 
 
 class TrainedIds:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from any2vec.sources.base.line_batch import LineBatch
+from any2vec.sources.base.cutter import LineBatch
 from any2vec.types import State
 
 

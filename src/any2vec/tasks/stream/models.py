@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
 
 from any2vec.cluster.launch.join import check_torch
 from any2vec.errors import InputError
 from any2vec.models.stream.config import StreamModel
 from any2vec.models.stream.learner import StreamLearner
+from any2vec.sync.options.streams import StreamAgreement
+from any2vec.train.spec import Request
+from any2vec.train.task import loaded
 
 LEARNERS = {
-    "skipgram": ("skipgram", "StreamedSkipGram"), "ngram": ("ngram", "StreamedNGram"),
-    "char-lstm": ("char_lstm", "StreamedCharLstm"),
-}  # fmt: skip
-"""model -> (module below any2vec.models.stream, its learner)"""
+    "skipgram": "any2vec.models.stream.skipgram:StreamedSkipGram",
+    "ngram": "any2vec.models.stream.ngram:StreamedNGram",
+    "char-lstm": "any2vec.models.stream.char_lstm:StreamedCharLstm",
+}
+"""model -> "module:class" of its learner"""
+_ROWS = ("tables", "start", "start_values", "touch")
+"""what a learner has whose rows others may hold"""
 _NEED_TORCH = ("char-lstm",)
 TYPE_BYTES = 160
 """of a word that is counted: places in the hash table, letters, and their copies while a checkpoint is written"""
@@ -41,7 +45,7 @@ def budget(model: StreamModel, memory_bytes: int) -> Budget:
     """
     if model.name in _NEED_TORCH:
         check_torch(f"Trainers of {model.name}")
-    learner = _of(*LEARNERS[model.name])
+    learner = loaded(LEARNERS[model.name])
     row_bytes, fixed = learner.row_bytes(model) + ROW_BYTES, learner.fixed_bytes(model)
     # A power of two: the hash table has just twice as many places.
     types = 1 << max(0, (int(memory_bytes * TYPES_SHARE) // TYPE_BYTES).bit_length() - 1)
@@ -55,16 +59,22 @@ def budget(model: StreamModel, memory_bytes: int) -> Budget:
     return Budget(types, min(rows, types // 2, 2**31 - 2))
 
 
-def learner_of(model: StreamModel) -> type:
-    """The class of a model's learner."""
-    found: type = _of(*LEARNERS[model.name])
-    return found
-
-
-def make_learner(model: StreamModel, *, max_rows: int, threads: int, seed: int) -> StreamLearner:
-    learner: StreamLearner = _of(*LEARNERS[model.name])(model, max_rows=max_rows, threads=threads, seed=seed)
+def make_learner(request: Request, room: Budget) -> StreamLearner:
+    """Of this host."""
+    model, seed = request.spec.model, request.spec.run.seed
+    learner: StreamLearner = loaded(LEARNERS[model.name])(
+        model, max_rows=room.max_rows, threads=request.threads, seed=seed
+    )
     return learner
 
 
-def _of(module: str, name: str) -> Any:
-    return getattr(import_module(f"any2vec.models.stream.{module}"), name)
+def check_model(model: StreamModel, hosts: StreamAgreement) -> None:
+    """InputError unless a model can be trained so by several hosts."""
+    if model.is_dense:
+        if hosts.sync != "sync" or hosts.servers:
+            raise InputError(
+                f"The trainers of {model.name} sum their gradients at every step and hold all parameters; give them "
+                "--sync sync and no servers."
+            )
+    elif not all(hasattr(loaded(LEARNERS[model.name]), part) for part in _ROWS):
+        raise InputError(f"The model {model.name} is trained by one process; leave out --hosts and --logical-hosts.")

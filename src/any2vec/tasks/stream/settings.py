@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,11 +17,11 @@ def memory_bytes(spec: RunSpec) -> int:
     return parse_size(spec.storage.memory or MEMORY)
 
 
-def stream_settings(spec: RunSpec, names: Sequence[str]) -> dict[str, Any]:
-    """What must be the same for the run to go on. names: those of the sources."""
+def stream_settings(spec: RunSpec) -> dict[str, Any]:
+    """What must be the same for the run to go on; whoever opens the sources knows their names."""
     sources = spec.reading["sources"]
     return {
-        "model": spec.model.as_dict(), "sources": dict(enumerate(names)),
+        "model": spec.model.as_dict(), "sources": dict(enumerate(map(str, spec.data))),
         "run": {"memory": spec.storage.memory or MEMORY} | spec.run.settings(),
         "reading": {name: getattr(sources, name) for name in ("form", "field", "id_field", "dedup")},
         "text": asdict(spec.reading["text"]),

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from any2vec.cluster.launch.join import joined
-from any2vec.data.text.options import TextOptions
+from any2vec.data.options import TextOptions
 from any2vec.embeddings import Embeddings
 from any2vec.errors import InputError
 from any2vec.models.stream.config import StreamModel
@@ -18,15 +17,11 @@ from any2vec.options.hosts import HostOptions
 from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
 from any2vec.sources.base.options import SourceOptions
-from any2vec.tasks.stream.folder import check_stream_folder
 from any2vec.tasks.stream.options import StreamOptions
 from any2vec.tasks.stream.progress import StreamProgress
-from any2vec.tasks.stream.run import StreamRun
-from any2vec.tasks.stream.spread import Made, request_of, run_joined, run_spread
-from any2vec.train.fit import options_of
-from any2vec.train.registry import model_named, task_named, task_of
+from any2vec.train.fit import options_of, train
+from any2vec.train.registry import model_named, task_of
 from any2vec.train.spec import Hooks, RunSpec
-from any2vec.train.task import check_spread, refuse_absent
 
 
 @dataclass(frozen=True)
@@ -92,28 +87,10 @@ def stream(
         run=run if out is None else replace(run, out=Path(out)), hosts=options_of("hosts", hosts),
         sync=options_of("sync", sync), storage=options_of("storage", storage),
     )  # fmt: skip
-    return train(spec, Hooks(progress=callback), started)
-
-
-def train(spec: RunSpec, hooks: Hooks, started: float) -> StreamResult | None:
-    """Carry a run over a stream out. Raises what `stream` raises."""
-    task = task_named(spec.task)
-    refuse_absent(task, spec)
-    task.check(spec, hooks)
-    if spec.run.out is not None:
-        check_stream_folder(spec.run.out, spec.run.resume, spec.run.overwrite)
-    made = _made(spec, hooks, started)
-    return None if made is None else StreamResult(*made)
-
-
-def _made(spec: RunSpec, hooks: Hooks, started: float) -> Made | None:
-    """(vectors, summary, records); None on ranks other than 0 of several processes."""
-    if joined():
-        return run_joined(spec, hooks, started)
-    check_spread(spec)
-    if spec.hosts.is_spread:
-        return run_spread(spec, hooks, started)
-    return StreamRun(request_of(spec, hooks, started, 1)).train()
+    found = train(spec, Hooks(progress=callback), started)
+    if found.embeddings is None:  # this is another rank
+        return None
+    return StreamResult(found.embeddings, found.summary, found.progress)
 
 
 def listed(sources: Any) -> list[Any]:

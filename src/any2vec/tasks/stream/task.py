@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from any2vec.cluster.launch.join import joined
 from any2vec.errors import InputError
 from any2vec.sync.options.streams import StreamAgreement
-from any2vec.tasks.stream.settings import memory_bytes
+from any2vec.tasks.stream.settings import memory_bytes, stream_settings
 from any2vec.train.task import HOSTS, Nouns, Task
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
+    from any2vec.train.frame import Program
     from any2vec.train.spec import Hooks, Request, RunSpec
 
 LEAST_MEMORY = 1 << 20
@@ -37,7 +39,7 @@ class Streams(Task):
         "char-lstm": "vectors of any word from its letters, by an LSTM",
     }
     reading: ClassVar = {
-        "sources": "any2vec.sources.base.options:SourceOptions", "text": "any2vec.data.text.options:TextOptions",
+        "sources": "any2vec.sources.base.options:SourceOptions", "text": "any2vec.data.options:TextOptions",
     }  # fmt: skip
     has: ClassVar = {
         "hosts": (*HOSTS, "servers"), "sync": ("sync", "staleness_bound", "credits"), "storage": ("memory",),
@@ -54,14 +56,20 @@ class Streams(Task):
         "cache": _SERVED,
         "cache_rows": _SERVED,
         "dual": "it has no layers on different hosts",
+        "estimate": "a stream takes the memory that --memory says (by default 1GB), however long it is",
+        "plan": "nobody knows beforehand how many words a stream brings and how fast",
         "order": "rows are held in memory; where that is used up the rarest words go",
     }
     help: ClassVar = {
-        "sync": "sync (in step), async, bounded (by --staleness-bound) or dense (whole tables) [default async]",
+        "sync": "sync (in step), a merge rule such as adasum (likewise), async, bounded (by --staleness-bound) or "
+        "dense (whole tables) [default async]",
         "staleness_bound": "batches ahead of the slowest, 0 or more; default 4",
         "memory": "memory for vectors and vocabulary; the rarest words are dropped when it is full [default 1GB]",
     }
     leaves_out: ClassVar = ("column",)
+    ends: ClassVar = False
+    record: ClassVar = "any2vec.tasks.stream.progress:StreamProgress"
+    summary_file: ClassVar = "stream.json"
     input: ClassVar = "paths, - (standard input), or tcp://, unix://, http(s)://, kafka:// or redis:// addresses"
 
     def run_class(self) -> Any:
@@ -79,7 +87,11 @@ class Streams(Task):
         return StreamAgreement.of(spec.hosts, spec.sync)
 
     def check(self, spec: RunSpec, hooks: Hooks) -> None:
-        self.agreement(spec)
+        agreement = self.agreement(spec)
+        if spec.hosts.is_spread or joined():
+            from any2vec.tasks.stream.models import check_model
+
+            check_model(spec.model, agreement)
         if memory_bytes(spec) < LEAST_MEMORY:
             raise InputError(f"memory must be at least 1MiB, got {spec.storage.memory!r}.")
         for name in ("resume", "overwrite", "log_ids"):
@@ -88,16 +100,38 @@ class Streams(Task):
         text = spec.reading["text"]
         if text.column is not None:
             raise InputError("column is for files of columns; of NDJSON say the field.")
+        odd = [one for one in spec.data if not isinstance(one, str) or one == "-"]
+        if odd and spec.hosts.hosts is not None:
+            what = "standard input" if odd[0] == "-" else "an iterable"
+            raise InputError(
+                f"Processes read addresses, and {what} is of this one alone; use logical_hosts, or give them a "
+                "file, a named pipe or a socket."
+            )
         if text.bad_bytes == "error":
             raise InputError("bad_bytes must be replace or skip for a stream, which no bad byte may end, got 'error'.")
+        if spec.run.out is not None:
+            from any2vec.tasks.stream.folder import check_stream_folder
+
+            check_stream_folder(spec.run.out, spec.run.resume, spec.run.overwrite)
 
     def read(self, spec: RunSpec, hooks: Hooks) -> Any:
         """A stream is read while it is trained."""
 
-    def program(self, request: Request, data: Any, transport: Transport) -> Any:
-        from any2vec.tasks.stream.run import StreamRun
+    def settings(self, spec: RunSpec, data: Any, hosts: int) -> dict[str, Any]:
+        return stream_settings(spec)
 
-        return StreamRun(request)
+    def program(self, request: Request, data: Any, transport: Transport) -> Program:
+        from any2vec.tasks.stream.program import StreamProgram
+        from any2vec.tasks.stream.trainer import TrainerProgram
+
+        return StreamProgram(request, transport) if transport.rank == 0 else TrainerProgram(request, transport)
+
+    def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
+        from any2vec.sources.opening import open_sources
+
+        for source in open_sources(spec.data, spec.reading["sources"], spec.run.seed):
+            source.close()  # whatever is wrong with an address is said here, before anything starts
+        return spec
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         return f"To see the words nearest to another:  any2vec nearest {folder} WORD"

@@ -2,7 +2,7 @@
 
 All entities whose rows are there are negatives, or some that are drawn of them. Those of the given entity's own
 partition are there whenever it is, others in few states of the buffer: so each partition's negatives count as much more
-as they come less often (plan/order/noise_shares.py), and over an epoch every entity is the negative of a question about
+as they come less often (plan/order/shares.py), and over an epoch every entity is the negative of a question about
 another as often as with all rows in memory, for questions about tails, and about heads, of each partition. Draws by
 degree are of what the questions of the window are answered with, and count like the others, as answers of the batch do.
 
@@ -22,13 +22,15 @@ import numpy as np
 from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.questions import QuestionBatch, Questions
+from any2vec.models.triples.score import NO_DENSE, Dense
+from any2vec.models.triples.score_worker import ScoreWorker, make_worker
 from any2vec.models.triples.worker import Candidates, Negatives, Range, Shares, TripleWorker
 from any2vec.models.words.rates import linear_rate
 from any2vec.plan.order.bucket_orders import State
 from any2vec.plan.order.buffer import block_rows
 from any2vec.plan.order.buffer_walk import BufferWalk, Place, Turn
-from any2vec.plan.order.noise_shares import meetings, noise_there, noise_weights
 from any2vec.plan.order.shared_walk import SharedWalk
+from any2vec.plan.order.shares import meetings, noise_there, noise_weights
 from any2vec.sampling.triple_windows import Window
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.train.out_of_core.run import Batch
@@ -80,12 +82,14 @@ class WindowLearner:
         parts: of the table. Where all entities would be negatives, batches are smaller as there are fewer in memory: so
             each row is stepped as often in an epoch as if all were, by as many questions at a time.
         walk: that of the run.
+        dense: tables of dense parameters, likewise changed in place.
     """
 
     def __init__(
         self, model: TripleModel, relation_RC: np.ndarray, parts: EntityParts, walk: BufferWalk | SharedWalk,
-        num_relations: int, seed: int,
+        num_relations: int, seed: int, dense: Dense = NO_DENSE,
     ) -> None:  # fmt: skip
+        self.dense = dense
         self.model, self.relation_RC, self.num_relations, self.seed = model, relation_RC, num_relations, seed
         self.parts, self.walk = parts, walk
         self.num_negatives = model.negatives_of(parts.num_entities)
@@ -162,11 +166,11 @@ class WindowLearner:
         there = sum(stop - start for start, stop in resident.slots)
         return max(1, self.model.batch_size * there // self.parts.num_entities)
 
-    def _worker(self, table_SC: np.ndarray) -> TripleWorker:
+    def _worker(self, table_SC: np.ndarray) -> TripleWorker | ScoreWorker:
         """Of this thread."""
         if getattr(self._own, "worker", None) is None:
-            self._own.worker = TripleWorker(self.model, table_SC, self.relation_RC)
-        found: TripleWorker = self._own.worker
+            self._own.worker = make_worker(self.model, table_SC, self.relation_RC, self.dense)
+        found: TripleWorker | ScoreWorker = self._own.worker
         return found
 
 

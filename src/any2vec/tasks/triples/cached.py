@@ -28,8 +28,8 @@ from any2vec.sync.options.row_cache import CachedRows
 from any2vec.tables.cache.cached_table import CachedTable
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.row_table import ChangedTable
-from any2vec.tasks.triples.host import TripleProgram, fresh_relations, start_entities, try_kernels
 from any2vec.tasks.triples.prepare import PreparedTriples
+from any2vec.tasks.triples.program import TripleProgram, fresh_relations, start_entities, try_kernels
 from any2vec.train.checkpoint import FILE
 from any2vec.train.in_memory.hosts import gather_numbers
 from any2vec.train.in_memory.program import InMemoryProgram

@@ -10,7 +10,7 @@ from any2vec.errors import InputError
 from any2vec.types import Stage
 
 if TYPE_CHECKING:
-    from any2vec.data.triples.options import TripleOptions
+    from any2vec.data.options import TripleOptions
     from any2vec.data.triples.triples import Triples
 
 

@@ -18,6 +18,7 @@ from any2vec.data.triples.triples import Triples
 from any2vec.formats.native import write_native
 from any2vec.formats.table import Table, check_writable
 from any2vec.models.triples.config import TripleModel
+from any2vec.models.triples.score import Dense
 from any2vec.models.triples.scorer import parts_of
 from any2vec.tables.disk.partition_exchange import AllPartitions
 from any2vec.tables.disk.partition_store import PartitionStore
@@ -33,6 +34,7 @@ class StoredTriples:
     store: PartitionStore | AllPartitions
     entities: EntityParts
     relation_RP: np.ndarray
+    dense: Dense
     num_bytes: int
     """of memory that the vectors may have meanwhile"""
 
@@ -51,7 +53,8 @@ class StoredTriples:
     def parts(self) -> Mapping[str, Any]:
         """What stands beside them: file name -> something with `write(path)`."""
         given = self.triples
-        return parts_of(self.model, given.relations, self.relation_RP, (given.head, given.relation, given.tail))
+        column_3M = given.head, given.relation, given.tail
+        return parts_of(self.model, given.relations, self.relation_RP, column_3M, self.dense)
 
     def _counts(self) -> np.ndarray:
         count_V = np.zeros(len(self.triples.entities), np.int64)

@@ -14,6 +14,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.data.triples.buckets import Blocks, TripleBuckets, blocks_of
 from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.embeddings import Embeddings
+from any2vec.models.triples.score_worker import dense_shapes, dense_values, fresh_dense
 from any2vec.models.triples.scorer import TripleScorer
 from any2vec.models.triples.worker import relation_optimiser
 from any2vec.plan.order.buffer import BufferPlan
@@ -24,8 +25,8 @@ from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.triples.batches import WindowLearner
 from any2vec.tasks.triples.budget import WINDOW, known_triples, plan_triples, share_triples
 from any2vec.tasks.triples.cached import CachedTriples
-from any2vec.tasks.triples.host import TripleProgram, fresh_relations, start_entities, try_kernels
 from any2vec.tasks.triples.prepare import PreparedTriples
+from any2vec.tasks.triples.program import TripleProgram, fresh_relations, start_entities, try_kernels
 from any2vec.tasks.triples.stored_triples import StoredTriples
 from any2vec.train.frame import Program
 from any2vec.train.out_of_core.pipeline import bound_of
@@ -65,6 +66,7 @@ class TripleTableProgram(TableProgram):
         num_entities, num_relations = len(self.triples.entities), len(self.triples.relations)
         super().__init__(request, transport, plan, num_entities, prepared.metadata)
         self.relation_RC = fresh_relations(request.spec.model, num_relations, request.spec.run.seed)
+        self.dense_tables = fresh_dense(request.spec.model, request.spec.run.seed)
         seed = host_seed(request.spec.run.seed, transport.rank)
         self.rank, self.rounds = transport.rank, None
         if transport.hosts > 1:
@@ -73,7 +75,9 @@ class TripleTableProgram(TableProgram):
                 epochs=request.spec.run.epochs, seed=request.spec.run.seed,
             )  # fmt: skip
             self.rounds = self.walk.rounds
-        self.learner = WindowLearner(request.spec.model, self.relation_RC, self.parts, self.walk, num_relations, seed)
+        self.learner = WindowLearner(
+            request.spec.model, self.relation_RC, self.parts, self.walk, num_relations, seed, self.dense_tables
+        )
 
     def compile(self) -> None:
         try_kernels(replace(self.request.spec.model, num_negatives=2))
@@ -104,10 +108,11 @@ class TripleTableProgram(TableProgram):
         )  # fmt: skip
 
     def dense(self) -> dict[str, np.ndarray]:
-        return {"relations": self.relation_RC}
+        return {"relations": self.relation_RC} | self.dense_tables
 
     def recall(self, dense: Mapping[str, np.ndarray]) -> None:
-        self.relation_RC[:] = dense["relations"]
+        for name, table in self.dense().items():
+            table[:] = dense[name]
 
     def model_metrics(self) -> dict[str, Any]:
         resident = self.parts.num_entities * self.plan.capacity // self.plan.partitions
@@ -117,9 +122,10 @@ class TripleTableProgram(TableProgram):
         }
 
     def result(self, store: PartitionStore | AllPartitions) -> StoredTriples:
-        width = relation_optimiser(self.request.spec.model).width
-        relation_RP = np.ascontiguousarray(self.relation_RC[:, :width])
-        return StoredTriples(self.request.spec.model, self.triples, store, self.parts, relation_RP, self.spare_bytes)
+        model = self.request.spec.model
+        relation_RP = np.ascontiguousarray(self.relation_RC[:, : relation_optimiser(model).width])
+        dense = dense_values(self.dense_tables, dense_shapes(model))
+        return StoredTriples(model, self.triples, store, self.parts, relation_RP, dense, self.spare_bytes)
 
     def load(self, stored: StoredResult) -> Result:
         embeddings = Embeddings.load(self.out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,20 +11,38 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from any2vec.cluster.launch.join import joined
 from any2vec.errors import InputError
 from any2vec.models.triples.config import TRIPLE_MODELS
+from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
 from any2vec.sync.options.names import MERGES, Frequent, Server, ServerMean
+from any2vec.sync.options.replica_names import FixedBmuf, ShadowBmuf
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.options.row_cache import CachedRows, check_no_cache_rows
+from any2vec.train.spec import Hooks
 from any2vec.train.task import HOSTS, RUN, Nouns, Task
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
+    from any2vec.options.planning import ItemShape
+    from any2vec.plan.cost.size import Forecast, Size
     from any2vec.tasks.triples.prepare import PreparedTriples
-    from any2vec.train.spec import Hooks, Request, RunSpec
+    from any2vec.train.spec import Request, RunSpec
+    from any2vec.types import Stage
 
 _ROUNDS = ("sync", "scheme", "rounds_per_epoch", "bits", "overlap")
 _CACHE = ("cache", "cache_rows")
-_SYNCS = (*MERGES, "leader", "elastic", "gaia", "ds-sync")
+_SYNCS = (
+    *MERGES,
+    "leader",
+    "elastic",
+    "gaia",
+    "ds-sync",
+    "shadow-ma",
+    "shadow-easgd",
+    "shadow-RULE",
+    "fr-ma",
+    "fr-easgd",
+    "fr-RULE",
+)
 _PLAN = "hosts exchange partitions of one table as a plan says, and agree on relations after each round"
 
 
@@ -34,7 +52,7 @@ class Triples(Task):
     name = "triples"
     title = "triples"
     rank = 20
-    models: ClassVar = {name: f"any2vec.models.triples.{name}:{kind}" for name, kind in TRIPLE_MODELS.items()}
+    models: ClassVar = TRIPLE_MODELS
     about: ClassVar = {
         "complex": "vectors of entities and relations by ComplEx",
         "distmult": "vectors of entities and relations by DistMult",
@@ -42,10 +60,10 @@ class Triples(Task):
         "rotate": "vectors of entities and relations by RotatE",
         "dot": "vectors of entities by dot products, relations left out",
     }
-    reading: ClassVar = {"triples": "any2vec.data.triples.options:TripleOptions"}
     has: ClassVar = {
         "run": RUN, "hosts": HOSTS, "sync": (*_ROUNDS, *_CACHE, "staleness_bound"), "storage": ("memory", "order"),
     }  # fmt: skip
+    reading: ClassVar = {"triples": "any2vec.data.options:TripleOptions"}
     lacks: ClassVar = {
         "init": "its rows have optimizer states, which other vectors lack",
         "cache_dir": "triples are read anew by each run",
@@ -57,8 +75,9 @@ class Triples(Task):
         "credits": "hosts take their own buckets and are dealt none",
     }
     help: ClassVar = {
-        "sync": "blend, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD] or "
-        "ds-sync[:random|butterfly|topology][:SIZE]; not with --memory [default blend]",
+        "sync": "at rounds: blend, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD] or "
+        "ds-sync[:random|butterfly|topology][:SIZE]; behind the training: shadow-ma, shadow-easgd or shadow-RULE; "
+        "every so many batches: fr-ma, fr-easgd or fr-RULE, like fr-adasum:100; not with --memory [default blend]",
         "scheme": "rows that hosts send in a round, rep-base, rep-opt or pull-opt; by default rep-opt, with --overlap "
         "pull-opt",
         "cache": "het:BOUND[:POLICY]: hosts own blocks of the rows, and train through caches",
@@ -66,6 +85,7 @@ class Triples(Task):
         "thread, else 2 per thread",
         "order": "order of partitions [default comet]",
     }
+    planning: ClassVar = ("any2vec.options.planning:ItemShape",)
     input: ClassVar = "triples (TSV, CSV, N-Triples, Parquet): one file, or - for standard input"
 
     def nouns(self, model: Any) -> Nouns:
@@ -98,9 +118,14 @@ class Triples(Task):
             return CachedRows.of(spec.sync)
         check_no_cache_rows(spec.sync)
         default = "pull-opt" if spec.sync.overlap else "rep-opt"
-        found = RoundAgreement.of(spec.hosts, spec.sync)
+        found = RoundAgreement.of(spec.hosts, spec.sync, has_replicas=True)
         if isinstance(found.agreement, Server | ServerMean | Frequent):
             raise InputError(f"sync {found.sync} is for words and nodes; triples have {', '.join(_SYNCS)}.")
+        if isinstance(found.agreement, ShadowBmuf | FixedBmuf):
+            raise InputError(
+                f"sync {found.sync} is for dense layers: its momentum would take the squares of gradients that rows "
+                "have with them below zero; take shadow-ma or fr-ma."
+            )
         if found.scheme == "pull-base":
             raise InputError(
                 "scheme pull-base tracks the rows of a word in two tables together, and entities and relations are no "
@@ -126,6 +151,35 @@ class Triples(Task):
         from any2vec.models.triples.scorer import TripleScorer
 
         return TripleScorer.load(folder)
+
+    def score(self, folder: Path, data: Path) -> Iterator[str]:
+        from any2vec.evaluate.triples import score_triple_file
+
+        return score_triple_file(self.scorer(folder), data)
+
+    def size(self, spec: RunSpec, metadata: Mapping[str, Any]) -> Size:
+        from any2vec.tasks.triples.budget import size_of_triples
+
+        return size_of_triples(spec.model, metadata)
+
+    def metadata_of(self, spec: RunSpec, shape: ItemShape) -> Mapping[str, Any]:
+        from any2vec.tasks.triples.budget import NAME_BYTES
+
+        rows = shape.num_rows
+        return {
+            "num_triples": shape.num_items(20), "num_entities": rows, "num_relations": 1,
+            "unread_bytes": NAME_BYTES * rows,
+        }  # fmt: skip
+
+    def plan(self, spec: RunSpec, shape: ItemShape, machines: None, stage: Stage) -> Forecast:
+        from any2vec.tasks.triples.budget import forecast
+
+        self.check(spec, Hooks())
+        metadata = self.known(spec, shape, Hooks(stage=stage))
+        is_alone = (spec.hosts.trainers or 1) == 1
+        return forecast(
+            self.sized(spec if is_alone else replace(spec, storage=StorageOptions()), metadata), spec, metadata
+        )
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         command = ["any2vec", "evaluate", str(folder), "--task", "triples", "--data", "TEST.tsv"]

@@ -1,4 +1,4 @@
-"""How a run of skip-gram is laid out within a budget: all rows in memory, or partitions of them, and sweeps.
+"""What a run of skip-gram needs, and how often partitions of its rows come and go where they lie on disk.
 
 A sweep is a part of an epoch's stream, whose pairs are sorted into buckets and trained by all states of the buffer.
 Within a sweep a row meets the items of one partition after another; the more sweeps, the more this is as in memory,
@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from any2vec.data.triples.buckets import BLOCK
 from any2vec.models.words.config import SequenceModel
+from any2vec.plan.cost.size import Size, TableSize
 from any2vec.plan.order.bucket_orders import beta_swaps
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.sampling.triple_windows import window_bytes
-from any2vec.tasks.words.prepare import Prepared
 from any2vec.tasks.words.swept_pairs import piece_positions
-from any2vec.train.out_of_core.table_budget import known_plan, plan_table, process_bytes
-from any2vec.train.spec import Request
 
 WINDOW = 1 << 19
 """pairs that are shuffled together, and between two moments at which a run can stop"""
@@ -30,41 +28,33 @@ _SORTING = 60
 """bytes of a pair of a block while they are sorted into buckets"""
 _ITEM = 40
 """bytes of an item beside its row: its place, its noise, how likely it is kept"""
+_GRAMS = 30
+"""n-grams of a word, about"""
+_NAME = 16
+"""bytes of a word and of its count"""
 
 
-def known_words(request: Request, prepared: Prepared) -> BufferPlan | None:
-    """`known_plan` of skip-gram."""
-    return known_plan(request, len(prepared.keys), row_bytes(request.spec.model), fixed_bytes(request, prepared))
+def size_of_words(model: SequenceModel, rows: int, kept: float, items: int) -> Size:
+    """Of skip-gram's table, a row of which has an item's input and output vector; n-grams have rows of their own.
+
+    items: of an epoch; kept: of them subsampling keeps so many.
+    """
+    grams = min(getattr(model, "buckets", 0), _GRAMS * rows)
+    step = piece_positions(1, model.window)
+    made = 8 * 2 * model.window * step + 4 * step
+    pairs = 0 if grams else window_bytes(WINDOW) * 8 // 12 + made + _SORTING * BLOCK + _ITEM * rows
+    tables = [TableSize(name="input and output", rows=rows, columns=2 * model.dim)]
+    if grams:
+        tables.append(TableSize(name="n-grams", rows=grams, columns=model.dim))
+    return Size(
+        tables=tuple(tables), resident={"pairs": pairs, "n-grams of words": 4 * _GRAMS * rows if grams else 0},
+        whole_bytes=-pairs, items=items, items_bytes=round(8 * kept * (model.window + 1)),
+        result_bytes=(2 * 4 * model.dim + _NAME) * rows + 4 * model.dim * grams,
+    )  # fmt: skip
 
 
-def plan_words(request: Request, prepared: Prepared) -> BufferPlan | None:
-    """`plan_table` of skip-gram."""
-    fixed = fixed_bytes(request, prepared)
-    return plan_table(
-        request, len(prepared.keys), row_bytes(request.spec.model), fixed, -_pair_bytes(request, prepared)
-    )
-
-
-def row_bytes(model: SequenceModel) -> int:
-    """Of an item's two vectors."""
-    return 2 * 4 * model.dim
-
-
-def fixed_bytes(request: Request, prepared: Prepared) -> int:
-    """What the process needs beside the rows: what it has now, and what pairs take."""
-    return process_bytes() + _pair_bytes(request, prepared)
-
-
-def sweeps_of(model: SequenceModel, prepared: Prepared, plan: BufferPlan, epochs: int) -> int:
+def sweeps_of(model: SequenceModel, kept: float, plan: BufferPlan, epochs: int) -> int:
     """Sweeps of an epoch: as many as the disk keeps up with, from what a run needs up to what is of use."""
-    pairs = float((prepared.keep * prepared.counts).sum()) * (model.window + 1)
     moved = 2 * plan.partition_bytes * max(1, beta_swaps(plan.partitions, plan.capacity))
-    cheap = int(_BYTES_PER_PAIR * model.dim * pairs / moved)
+    cheap = int(_BYTES_PER_PAIR * model.dim * kept * (model.window + 1) / moved)
     return max(-(-FEWEST_SWEEPS // epochs), min(cheap, MOST_SWEEPS))
-
-
-def _pair_bytes(request: Request, prepared: Prepared) -> int:
-    """Windows of pairs, pairs that are made and sorted, items."""
-    step = piece_positions(prepared.source.unit, request.spec.model.window)
-    made = 8 * 2 * request.spec.model.window * step + 4 * step
-    return window_bytes(WINDOW) * 8 // 12 + made + _SORTING * BLOCK + _ITEM * len(prepared.keys)

@@ -22,8 +22,8 @@ from any2vec.models.words.rates import linear_rate
 from any2vec.plan.cost.occupancy import NOISE_POWER
 from any2vec.plan.order.buffer import block_rows
 from any2vec.plan.order.buffer_walk import BufferWalk, Turn
-from any2vec.plan.order.noise_shares import meetings, noise_there, noise_weights
 from any2vec.plan.order.shared_walk import SharedWalk
+from any2vec.plan.order.shares import meetings, noise_there, noise_weights
 from any2vec.sampling.triple_windows import Window
 from any2vec.train.out_of_core.run import Batch
 from any2vec.types import Stats

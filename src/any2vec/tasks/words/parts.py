@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.data.options import TextOptions
 from any2vec.data.text.corpus import Corpus
 from any2vec.data.text.normalise import check_bad_bytes
-from any2vec.data.text.options import TextOptions
 from any2vec.data.text.shards import TextParts, cut_text, encode_part
 from any2vec.data.text.shared_vocabulary import PHASE, count_together, renamed_tokens
 from any2vec.errors import DataError, InputError, JobError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from any2vec.data.graph.opening import open_graph
+from any2vec.data.graph.reader import open_graph
 from any2vec.data.io.files import fingerprint
 from any2vec.data.text.corpus import Corpus, is_corpus
 from any2vec.data.text.text import TextOptions, encode_text
@@ -23,7 +23,7 @@ from any2vec.types import Stage
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
     from any2vec.data.graph.graph import Graph
-    from any2vec.data.graph.options import GraphOptions
+    from any2vec.data.options import GraphOptions
     from any2vec.sampling.walks import WalkOptions
 
 

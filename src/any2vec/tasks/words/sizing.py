@@ -1,32 +1,120 @@
-"""What a run will need: its sizes are read off the input, this machine's pace is measured, `plan` adds them up."""
+"""What a run will need: its sizes are read off the input, its pace is measured on a sample, `plan` adds them up."""
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 import time
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from any2vec.data.graph.opening import open_graph
+from any2vec.data.graph.reader import open_graph
 from any2vec.data.text.corpus import Corpus, is_corpus
 from any2vec.data.text.text import TextOptions, count_text
 from any2vec.data.vocab.vocabulary import keep_probabilities
-from any2vec.errors import InputError
-from any2vec.machine import usable_cores
+from any2vec.errors import DataError, InputError
+from any2vec.kernels.skipgram.cbow import MAX_CENTRES as CBOW_CENTRES
+from any2vec.kernels.skipgram.skipgram import MAX_CENTRES as SKIPGRAM_CENTRES
+from any2vec.machine import process_bytes, usable_cores
 from any2vec.models.words.config import SequenceModel, WalkModel
-from any2vec.models.words.learner import block_positions
-from any2vec.models.words.source import StoredTokens, WalkedTokens
+from any2vec.models.words.learner import SequenceLearner, block_positions, shared_negatives
+from any2vec.models.words.source import StoredTokens, TokenSource, WalkedTokens
 from any2vec.plan.cost.estimate import GRAPH_START_SECONDS, Rates, RunEstimate, RunShape
 from any2vec.plan.cost.hosts import plan_run
-from any2vec.plan.cost.occupancy import TEXT_CLUMP, Frequencies, Reading, of_counts, zipf
+from any2vec.plan.cost.occupancy import TEXT_CLUMP, Frequencies, Reading, blocks_per_kept, of_counts, zipf
+from any2vec.plan.order.epochs import piece_positions
 from any2vec.sampling.walks import Walker
-from any2vec.tasks.words.calibrate import fold, measure_pace, row_limit
-from any2vec.tasks.words.foresight import reading_of
+from any2vec.tasks.words.budget import size_of_words, sweeps_of
 from any2vec.tasks.words.prepare import check_vocabulary, walk_options
-from any2vec.types import Stage
+from any2vec.types import ProgressLine, Round, Span, Stage, Work
+
+if TYPE_CHECKING:
+    from any2vec.options.planning import ItemShape
+    from any2vec.train.spec import RunSpec
+
+TABLE_BYTES = 1 << 28
+"""both tables together: far beyond every cache, far below what a large run needs"""
+WARM_SECONDS = 0.3
+"""until the rows are touched and the cores are at their pace"""
+PIECES = 4
+"""pieces of a thread in one work: short, so that slow settings end in time too"""
+
+
+def measure_pace(
+    model: SequenceModel,
+    source: TokenSource,
+    counts: np.ndarray,
+    keep: np.ndarray,
+    block: int,
+    *,
+    threads: int,
+    seed: int = 1,
+    seconds: float = 1.0,
+) -> float:
+    """Train on `source` again and again for `seconds` and throw the result away.
+
+    Returns in-vocabulary items, before subsampling, per second of wall time.
+
+    counts, keep: int64 and float64 (V,), V at most `row_limit(model.dim)`; block as for the learner.
+    Memory: TABLE_BYTES at most. Not deterministic: it is a measurement. DataError when `source` holds no item of the
+    vocabulary.
+    """
+    rng = np.random.default_rng(seed)
+    shape = (len(counts), model.dim)
+    tables: dict[str, np.ndarray] = {
+        "input": (rng.random(shape, dtype=np.float32) - 0.5) / model.dim,
+        "output": np.full(shape, 1e-3, np.float32),
+    }
+    piece = piece_positions(source.unit, model.cost)
+    learner = SequenceLearner(model, counts, keep, source, tables, block=block, piece=piece, threads=threads, seed=seed)
+    try:
+        learner.compile()
+        return _run(learner, source, seconds)
+    finally:
+        learner.close()
+
+
+def row_limit(dim: int) -> int:
+    """How many rows of `dim` numbers the two tables of a measurement may have."""
+    return max(1000, TABLE_BYTES // (8 * dim))
+
+
+def fold(tokens: np.ndarray, num_rows: int) -> np.ndarray:
+    """int32 tokens with the ids at and above `num_rows` mapped into its upper half, as rare as they were; -1 stays."""
+    half = num_rows // 2
+    return np.where(tokens < num_rows, tokens, half + tokens % (num_rows - half)).astype(np.int32)
+
+
+def _run(learner: SequenceLearner, source: TokenSource, seconds: float) -> float:
+    """Items per second between the end of warming and the end; at least one piece of work is measured."""
+    began = time.perf_counter()
+    start, items, seen = None, 0, 0
+    for work in _works(source.num_positions, learner.piece * learner.threads * PIECES):
+        stats = learner.run(work)
+        now, seen = time.perf_counter(), seen + stats.items
+        if work.epoch > 0 and not seen:
+            raise DataError("The sample of the input holds no item of the vocabulary, so the pace cannot be measured.")
+        if start is not None:
+            items += stats.items
+            if now - start >= seconds and items:
+                return items / (now - start)
+        elif now - began >= min(WARM_SECONDS, seconds / 3):
+            start = now
+    raise AssertionError("an endless schedule has ended")
+
+
+def _works(num_positions: int, size: int) -> Iterator[Work[Span]]:
+    """Pieces of work over the source, again and again."""
+    line = ProgressLine(0, num_positions, 0.0, 0.0)
+    for epoch in itertools.count():
+        for start in range(0, num_positions, size):
+            stop = min(start + size, num_positions)
+            yield Work(Span(start, stop, line), epoch, Round(epoch), 0.0)
+
 
 WRITE_FACTOR = 1.5
 """encoding against counting: the tokens are also written, renamed by rank and synced"""
@@ -42,6 +130,10 @@ class RunSettings:
     threads: int = 0
     seed: int = 1
     cache_dir: Path | None = None
+
+
+def settings_of(spec: RunSpec) -> RunSettings:
+    return RunSettings(**{item.name: getattr(spec.run, item.name) for item in fields(RunSettings)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +154,19 @@ class Sized:
         """JSON-ready."""
         shape = asdict(self.shape)
         return self.estimate.as_dict() | {"items_per_s": self.rates.items_per_s, "shape": shape}
+
+
+def reading_of(model: SequenceModel, block: int, keep_rate: float, clump: float = 1.0) -> Reading:
+    """What a model's kernel reads: block, its positions; keep_rate, the share of positions that hold a kept token."""
+    is_skipgram = model.architecture == "skipgram"
+    if model.objective == "hierarchical":
+        return Reading(subsample=model.subsample, draws=0.0, is_hierarchical=True, clump=clump)
+    if model.kernel == "classic":  # windows are uniform on 1..window, on either side
+        draws = float((model.window + 1 if is_skipgram else 1) * model.num_negatives)
+    else:
+        most = SKIPGRAM_CENTRES if is_skipgram else CBOW_CENTRES
+        draws = shared_negatives(model) * blocks_per_kept(block, keep_rate, most)
+    return Reading(subsample=model.subsample, draws=draws, clump=clump)
 
 
 def size_of_input(
@@ -186,6 +291,37 @@ def _walking(walker: Walker) -> tuple[float, float]:
         walker.sample(start, stop, 0, out[: (stop - start) * walker.stride])
         done += stop - start
     return done / seconds, float((out[: (stop - start) * walker.stride] >= 0).sum()) / (stop - start)
+
+
+def estimate_words(spec: RunSpec, shape: ItemShape, stage: Stage | None) -> dict[str, Any]:
+    """What a run on one host needs, JSON-ready; within a budget too small for all rows without the time.
+
+    Raises:
+        InputError, DataError: as `size_of_input`; the budget is too small: it says the smallest one that works.
+    """
+    model, run = spec.model, settings_of(spec)
+    if shape.rows is not None:
+        sized = size_of_plan(model, shape.num_rows, shape.num_items(100), run)
+    else:
+        text, graph = spec.reading.get("text"), spec.reading.get("graph")
+        sized = size_of_input(model, spec.data, run, text=text, graph=graph, stage=stage)
+    rows, items, epochs = sized.shape.rows, sized.shape.items, sized.shape.epochs
+    kept = sized.found.keep_rate(model.subsample) * items
+    size = size_of_words(model, rows, kept, items)
+    found = sized.as_dict() | {
+        "tables": {table.name: {"rows": table.rows, "columns": table.columns} for table in size.tables},
+        "items": items, "epochs": epochs,
+    }  # fmt: skip
+    process = process_bytes()
+    fixed = process + size.fixed_bytes(run.threads)
+    plan = size.within(spec.storage.memory_bytes, fixed)
+    if plan is None:
+        return found
+    laid_out = size.as_dict(
+        plan, spec.storage.order_of(model), process_bytes=process, threads=run.threads,
+        sweeps=sweeps_of(model, kept, plan, epochs),
+    )  # fmt: skip
+    return laid_out | {"dim": model.dim, "epochs": epochs}
 
 
 def size_of_plan(

@@ -26,16 +26,17 @@ from any2vec.models.words.config import SequenceModel
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tables.disk.partition_exchange import AllPartitions
 from any2vec.tables.disk.partition_store import PartitionStore
-from any2vec.tasks.words.budget import WINDOW, known_words, plan_words, sweeps_of
-from any2vec.tasks.words.host import SequenceProgram
+from any2vec.tasks.words.budget import WINDOW, size_of_words, sweeps_of
 from any2vec.tasks.words.pair_batches import BATCH, PairLearner
 from any2vec.tasks.words.prepare import Prepared
+from any2vec.tasks.words.program import SequenceProgram
 from any2vec.tasks.words.swept_pairs import SweptPairs
 from any2vec.train.frame import Program
 from any2vec.train.out_of_core.pipeline import bound_of
 from any2vec.train.out_of_core.program import TableProgram
 from any2vec.train.out_of_core.run import OutOfCoreOptions
 from any2vec.train.out_of_core.stored_vectors import StoredVectors
+from any2vec.train.out_of_core.table_budget import known_plan, plan_table
 from any2vec.train.result import Result, StoredResult
 from any2vec.train.spec import Request
 
@@ -47,7 +48,8 @@ def sequence_program(request: Request, prepared: Prepared, init: Embeddings | No
         InputError: the budget is too small, or the run in the folder had other settings.
     """
     if request.spec.storage.memory is not None:
-        plan = known_words(request, prepared) or plan_words(request, prepared)
+        size = size_of_words(request.spec.model, len(prepared.keys), 0, 0)
+        plan = known_plan(request, size) or plan_table(request, size)
         if plan is not None:
             return WordTableProgram(request, prepared, plan, transport)
     return SequenceProgram(request, prepared, init, transport)
@@ -59,7 +61,8 @@ class WordTableProgram(TableProgram):
     learner: PairLearner
 
     def __init__(self, request: Request, prepared: Prepared, plan: BufferPlan, transport: Transport) -> None:
-        self.sweeps = sweeps_of(request.spec.model, prepared, plan, request.spec.run.epochs)
+        kept = float((prepared.keep * prepared.counts).sum())
+        self.sweeps = sweeps_of(request.spec.model, kept, plan, request.spec.run.epochs)
         super().__init__(request, transport, plan, len(prepared.keys), prepared.metadata)
         self.prepared = prepared
         self.learner = PairLearner(

@@ -12,14 +12,18 @@ from any2vec.cluster.launch.join import joined
 from any2vec.errors import InputError
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.options.row_cache import CachedRows, check_no_cache_rows
+from any2vec.train.spec import Hooks
 from any2vec.train.task import HOSTS, RUN, Nouns, Task, file_names
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
     from any2vec.data.graph.graph import Graph
     from any2vec.embeddings import Embeddings
+    from any2vec.options.planning import HostMachines, ItemShape, TokenShape
+    from any2vec.plan.cost.size import Forecast, Size
     from any2vec.tasks.words.prepare import Prepared
-    from any2vec.train.spec import Hooks, Request, RunSpec
+    from any2vec.train.spec import Request, RunSpec
+    from any2vec.types import Stage
 
 TEXT_MODELS = ("skipgram", "cbow", "ngram")
 _ROUNDS = ("sync", "scheme", "rounds_per_epoch", "bits", "overlap", "cache", "cache_rows")
@@ -62,7 +66,7 @@ class Words(Task):
         "node2vec": "vectors of graph nodes by second-order random walks",
     }
     reading: ClassVar = {
-        "text": "any2vec.data.text.options:TextOptions", "graph": "any2vec.data.graph.options:GraphOptions",
+        "text": "any2vec.data.options:TextOptions", "graph": "any2vec.data.options:GraphOptions",
     }  # fmt: skip
     has: ClassVar = {"run": (*RUN, "init", "cache_dir"), "hosts": HOSTS, "sync": _ROUNDS, "storage": _DISK}
     lacks: ClassVar = {
@@ -81,6 +85,8 @@ class Words(Task):
         "thread, else 2 per thread",
         "order": "order of partitions [default beta]",
     }
+
+    planning = ("any2vec.options.planning:TokenShape", "any2vec.options.planning:HostMachines")
 
     def reading_of(self, model: str) -> tuple[str, ...]:
         return ("text",) if model in TEXT_MODELS else ("graph",)
@@ -153,7 +159,7 @@ class Words(Task):
         return CachedRows.of(spec.sync, _CACHED_ROUNDS)
 
     def read(self, spec: RunSpec, hooks: Hooks) -> SequenceData | None:
-        from any2vec.data.graph.opening import open_graph
+        from any2vec.data.graph.reader import open_graph
         from any2vec.embeddings import Embeddings
         from any2vec.machine import usable_cores
         from any2vec.tasks.words.prepare import graph_facts, prepare
@@ -192,8 +198,8 @@ class Words(Task):
         return spec.settings(data.metadata) | {"init": None if data.init is None else start_digest(data.init)}
 
     def program(self, request: Request, data: Any, transport: Transport) -> Any:
-        from any2vec.tasks.words.host import SequenceProgram
         from any2vec.tasks.words.prepare import prepare_travelling
+        from any2vec.tasks.words.program import SequenceProgram
         from any2vec.tasks.words.table import sequence_program
 
         if data.graph is None:
@@ -207,8 +213,12 @@ class Words(Task):
         return SequenceProgram(request, prepared, data.init, transport)
 
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
-        from any2vec.data.graph.opening import open_graph
+        from any2vec.data.graph.reader import open_graph
+        from any2vec.embeddings import Embeddings
 
+        if isinstance(spec.run.start, Embeddings):
+            spec.run.start.save(folder / "init")
+            spec = replace(spec, run=replace(spec.run, init=folder / "init"))
         try:
             return replace(spec, data=file_names(spec.data))
         except InputError:
@@ -216,6 +226,32 @@ class Words(Task):
                 raise
         open_graph(spec.data, spec.reading.get("graph"), None, hooks.stage).save(folder / "graph")
         return replace(spec, data=str(folder / "graph"), reading={})  # the options have done their work
+
+    def can(self, command: str, model: str) -> bool:
+        return command == "estimate" or model != "ngram"
+
+    def size(self, spec: RunSpec, metadata: Mapping[str, Any]) -> Size:
+        from any2vec.tasks.words.budget import size_of_words
+
+        rows = metadata["vocabulary"] if "vocabulary" in metadata else metadata["num_nodes"]
+        items = metadata.get("tokens_in_vocabulary", metadata.get("visits_per_epoch", 0))
+        return size_of_words(spec.model, rows, metadata.get("kept_per_epoch", items), items)
+
+    def metadata_of(self, spec: RunSpec, shape: ItemShape) -> Mapping[str, Any]:
+        return {"vocabulary": shape.num_rows, "tokens_in_vocabulary": shape.num_items(100)}
+
+    def estimate(self, spec: RunSpec, shape: ItemShape, hooks: Hooks) -> dict[str, Any]:
+        from any2vec.tasks.words.sizing import estimate_words
+
+        if spec.model.name == "ngram":  # nobody has measured what it takes
+            return super().estimate(spec, shape, hooks)
+        return estimate_words(spec, shape, hooks.stage)
+
+    def plan(self, spec: RunSpec, shape: TokenShape, machines: HostMachines, stage: Stage) -> Forecast:
+        from any2vec.tasks.words.planning import plan_words
+
+        self.check(spec, Hooks())
+        return plan_words(spec, shape, machines, stage)
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         key = str(keys[min(len(keys) - 1, 300)]) if len(keys) else "KEY"  # neither the most frequent nor rare

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.sync.drivers.replicas import TableReplicas
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.options.row_cache import CachedRows
@@ -21,7 +22,9 @@ def gather_numbers(transport: Transport, own: dict[str, Any]) -> list[dict[str, 
     return [json.loads(text_of(parts[0])) for parts in found.values()]
 
 
-def metrics_of_rounds(request: Request, transport: Transport, driver: Rounds, seconds: float) -> dict[str, Any]:
+def metrics_of_rounds(
+    request: Request, transport: Transport, driver: Rounds | TableReplicas, seconds: float
+) -> dict[str, Any]:
     """Bytes and times of all hosts, at rank 0; all call it together. seconds: of training."""
     agree = request.agreement
     assert isinstance(agree, RoundAgreement | CachedRows)

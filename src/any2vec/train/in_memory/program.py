@@ -14,10 +14,10 @@ from any2vec.cluster.state_message import pack_state, unpack_state
 from any2vec.cluster.transport import Transport, first_other
 from any2vec.errors import JobError
 from any2vec.plan.order.epochs import EpochSchedule
-from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint, run_needs
+from any2vec.train.checkpoint import Checkpoint, run_needs
 from any2vec.train.frame import Program
-from any2vec.train.in_memory.keeper import Keeper, Keeping
 from any2vec.train.loop import WORK_SECONDS, Driver, Learner, LoopParts, paced
+from any2vec.train.monitor import Monitor
 from any2vec.train.progress import Recorder
 from any2vec.train.result import Result
 from any2vec.train.spec import Request
@@ -41,7 +41,7 @@ class InMemoryProgram(Program):
 
     def __init__(self, request: Request, transport: Transport) -> None:
         super().__init__(request, transport)
-        self.checkpoint = self._checkpoint()
+        self.checkpoint = self.find_checkpoint(run_needs)
         _check_alike(self.checkpoint, transport)
         self._agreed: dict[str, np.ndarray] | None = None
         """at rank 0, behind the last work"""
@@ -53,16 +53,10 @@ class InMemoryProgram(Program):
 
     @contextmanager
     def working(self, recorder: Recorder) -> Iterator[LoopParts]:
-        request = self.request
-        keeping = Keeping(
-            None if request.spec.run.out is None else request.spec.run.out / FILE, request.settings,
-            request.spec.run.checkpoint_seconds, self.schedule, self.state,
-            self._end_epoch, request.hooks.on_epoch is not None,
-        )  # fmt: skip
-        keeper = Keeper(keeping, self.driver, recorder, self.transport, self)
+        monitor = Monitor(self, recorder)
         try:
-            works = paced(self.schedule, WORK_SECONDS, max(1, request.threads))
-            yield LoopParts(works, self.learner, self.driver, keeper.heard)
+            works = paced(self.schedule, WORK_SECONDS, max(1, self.request.threads))
+            yield LoopParts(works, self.learner, self.driver, monitor.on_work)
             self.end()
             self._agreed = self.agreed()
             self.metrics = self.gather_metrics(recorder)
@@ -113,20 +107,13 @@ class InMemoryProgram(Program):
         error: that ends the run (a `HostError`: another host is lost).
         """
 
-    def _checkpoint(self) -> Checkpoint | None:
-        """The checkpoint to go on from: every host reads the one that rank 0 has written."""
-        file = None if self.request.spec.run.out is None else self.request.spec.run.out / FILE
-        if not self.request.spec.run.resume or file is None or not file.exists():
-            return None
-        return load_checkpoint(file, self.request.settings, run_needs)
-
     def _resumed(self, schedule: EpochSchedule, hosts: int) -> EpochSchedule:
         """The schedule, behind what a checkpoint has done; hosts: that train."""
         if self.checkpoint is not None:
             schedule.load_state_dict(self.checkpoint.place, hosts)
         return schedule
 
-    def _end_epoch(self, epoch: int) -> None:
+    def end_epoch(self, epoch: int) -> None:
         """Show what there is so far to whom it interests, at rank 0."""
         agreed, hear = self.agreed(), self.request.hooks.on_epoch
         if agreed is not None and hear is not None:

@@ -24,11 +24,11 @@ from any2vec.plan.order.buffer import BufferPlan
 from any2vec.plan.order.buffer_walk import BufferWalk
 from any2vec.plan.order.shared_walk import SharedWalk
 from any2vec.sampling.triple_windows import Window
-from any2vec.signals import name_of
 from any2vec.tables.disk.partition_exchange import AllPartitions
 from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.train.frame import Program
 from any2vec.train.loop import LoopParts
+from any2vec.train.monitor import Decisions, stopped
 from any2vec.train.out_of_core.run import Batch, OutOfCoreOptions, OutOfCoreReport, OutOfCoreRun
 from any2vec.train.progress import Recorder
 from any2vec.train.result import StoredResult
@@ -98,9 +98,11 @@ class TableProgram(Program):
         def dense() -> dict[str, np.ndarray]:
             return self.dense() | {"totals": np.array([self.learner.items, recorder.seconds], np.float64)}
 
+        decisions = Decisions(recorder, self, self.request.spec.run.checkpoint_seconds)
+
         def report(work: Work[Window], results: list[Stats]) -> None:
-            recorder.add(work, sum(results, Stats(0, 0.0, 0)))
-            if self.stop_signal and work.progress < 1.0:
+            decisions.add(sum(results, Stats(0, 0.0, 0)))
+            if decisions.decide(work, [decisions.report()])[1]:
                 raise self._interrupted(f"at {work.progress:.1%}")
 
         training = OutOfCoreRun(
@@ -216,7 +218,5 @@ class TableProgram(Program):
             self._moment = ""
 
     def _interrupted(self, moment: str) -> Interrupted:
-        kept = f"{self.out / TABLE} holds the work so far, --resume goes on from it"
-        if not has_table(self.out):
-            kept = "nothing was left half-written"
-        return Interrupted(f"Stopped by {name_of(self.stop_signal)} {moment}; {kept}.")
+        kept = self.out / TABLE if has_table(self.out) else None
+        return Interrupted(stopped(self.stop_signal, moment, kept, "nothing was left half-written"))

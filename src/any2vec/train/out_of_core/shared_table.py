@@ -10,7 +10,6 @@ they are, and perhaps commit: each its own store, all at the same round.
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,19 +21,18 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.counters import Counters
 from any2vec.cluster.transport import LONG_WORK, control, text_of, text_part
 from any2vec.errors import Interrupted, JobError
 from any2vec.plan.cost.shared_plan import host_moves, round_bytes
 from any2vec.plan.order.buffer_walk import START, Position
 from any2vec.plan.order.shared_walk import SharedWalk
 from any2vec.sampling.triple_windows import Window
-from any2vec.signals import name_of
 from any2vec.sync.rules.changed_mean import PHASE, ChangedMean
 from any2vec.tables.disk.partition_exchange import ASK, GIVE, TAKEN, AllPartitions, Holding, PartitionExchange
 from any2vec.tables.disk.partition_store import PartitionStore, next_note, read_index
 from any2vec.train.frame import Program
 from any2vec.train.loop import LoopParts
+from any2vec.train.monitor import NUMBERS, Decisions, stopped
 from any2vec.train.out_of_core.program import TableProgram
 from any2vec.train.out_of_core.run import OutOfCoreReport, OutOfCoreRun
 from any2vec.train.progress import Recorder
@@ -42,8 +40,8 @@ from any2vec.train.result import Result, StoredResult, summed
 from any2vec.train.run_folder import TABLE, host_folder, is_table, remove_table
 from any2vec.types import ProgressLine, Round, Span, Stats, Work
 
-_NUMBERS, _ANSWERS = 5, 2
-"""what hosts tell at the end of a round: items, loss, examples, seconds, signal; and what they hear: save, stop"""
+_ANSWERS = 2
+"""of rank 0 to what hosts report at the end of a round: whether to commit, and the signal that ends the run"""
 
 
 class SharedTable(Program):
@@ -56,7 +54,7 @@ class SharedTable(Program):
     def __init__(self, table: TableProgram) -> None:
         super().__init__(table.request, table.transport)
         self.table, self.learner, self.data_facts = table, table.learner, table.data_facts
-        self.folder = host_folder(table.out, self.transport.rank)
+        self.place = host_folder(table.out, self.transport.rank)
         self.seconds_idle = 0.0
         """that this host has waited for others at the ends of rounds"""
 
@@ -75,7 +73,7 @@ class SharedTable(Program):
     @contextmanager
     def opened(self) -> Iterator[tuple[int, float]]:
         table, rank = self.table, self.transport.rank
-        store, self._buckets = table.open_store(self.folder, self._walk(None).rounds.owned(0, rank), self._takes_next)
+        store, self._buckets = table.open_store(self.place, self._walk(None).rounds.owned(0, rank), self._takes_next)
         store.together = lambda: self.transport.barrier("commit", timeout=LONG_WORK)
         try:
             totals = table.recall_totals(store)
@@ -110,10 +108,10 @@ class SharedTable(Program):
 
     def _remove(self) -> None:
         """What this host has kept; its folders where they stay empty, as on machines that do not see the result."""
-        remove_table(self.folder)
+        remove_table(self.place)
         with suppress(OSError):
-            self.folder.rmdir()
-            self.folder.parent.rmdir()
+            self.place.rmdir()
+            self.place.parent.rmdir()
 
     def _agreed_round(self) -> tuple[bool, int]:
         """(whether a commit that is ready counts, the round that all hosts go on with).
@@ -123,9 +121,9 @@ class SharedTable(Program):
         """
         walk = self._walk(None)
         settled, ready = 0, -1
-        if is_table(self.folder):
-            settled = _round_of(walk, read_index(self.folder / TABLE)["note"])
-            note = next_note(self.folder / TABLE)
+        if is_table(self.place):
+            settled = _round_of(walk, read_index(self.place / TABLE)["note"])
+            note = next_note(self.place / TABLE)
             ready = -1 if note is None else _round_of(walk, note)
         own = control(settled, ready)
         found = [parts[0].array for parts in self.transport.gather([own], "resume", timeout=LONG_WORK).values()]
@@ -146,33 +144,39 @@ class SharedTable(Program):
     def _training(self, recorder: Recorder) -> OutOfCoreRun:
         table, exchange, walk = self.table, self._exchange, self._exchange.walk
         mean = ChangedMean(self.transport, table.dense())
-        meeting = _Meeting(table, recorder, walk, self.request.spec.run.checkpoint_seconds, self.transport.counters)
+        decisions = Decisions(recorder, table, self.request.spec.run.checkpoint_seconds)
+        ended, stop = walk.round_after.get(walk.start, 0), 0
+        """rounds; the signal that ends the run here"""
 
         def dense() -> dict[str, np.ndarray]:
             return table.dense() | {"totals": np.array([recorder.items, recorder.seconds], np.float64)}
 
         def report(work: Work[Window], results: list[Stats]) -> None:
-            if meeting.stop:
-                raise Interrupted(
-                    f"Stopped by {name_of(meeting.stop)} at the end of a round; {table.out} holds the work so far, "
-                    "--resume goes on from it."
-                )
+            if stop:
+                raise Interrupted(stopped(stop, "at the end of a round", table.out, ""))
+
+        def decide(reports: Sequence[np.ndarray]) -> Sequence[float]:
+            is_due, number = decisions.decide(_work_of(walk, ended), reports)
+            if is_due:
+                decisions.saves.done()
+            return is_due, number
 
         def is_due(position: Position) -> bool:
+            nonlocal ended, stop
             number = walk.round_after.get(position)
             if number is None:
                 return False
             began = time.monotonic()
-            save, meeting.stop = map(int, mean.meet(meeting.told(), meeting.decide))
+            save, stop = map(int, mean.meet(decisions.report(), decide))
             self.seconds_idle += time.monotonic() - began
             exchange.check()
             exchange.drop_given(number - 1)
-            meeting.ended = number
-            return bool(save) and not meeting.stop and number < walk.rounds.number
+            ended = number
+            return bool(save) and not stop and number < walk.rounds.number
 
         def step(batch: Any) -> Stats:
             stats = table.learner.step(batch)
-            meeting.add(stats)
+            decisions.add(stats)
             return stats
 
         return OutOfCoreRun(
@@ -197,7 +201,7 @@ class SharedTable(Program):
         for one in every:
             sent.update(one["phases"])
         shapes = [array.shape for array in self.table.dense().values()]
-        agreeing = round_bytes(shapes, transport.hosts, _NUMBERS, _ANSWERS) * rounds
+        agreeing = round_bytes(shapes, transport.hosts, NUMBERS, _ANSWERS) * rounds
         holdings = [(Holding(*held), rank) for rank, one in enumerate(every) for held in one["held"]]
         return every[0]["moved"] | {
             "hosts": transport.hosts,
@@ -216,47 +220,6 @@ class SharedTable(Program):
             "held_twice": held_twice(holdings),
             "seconds_idle": [round(one["idle"], 3) for one in every],
         }
-
-
-class _Meeting:
-    """What hosts tell each other at the ends of rounds."""
-
-    def __init__(
-        self, table: TableProgram, recorder: Recorder, walk: SharedWalk, commit_seconds: float, counters: Counters
-    ) -> None:
-        self.stop = 0
-        """the signal that ends the run here"""
-        self.ended = walk.round_after.get(walk.start, 0)
-        """rounds"""
-        self._table, self._recorder, self._walk, self._commit_seconds = table, recorder, walk, commit_seconds
-        self._counters = counters
-        self._own = Stats(0, 0.0, 0)
-        self._lock = threading.Lock()
-        self._committed = time.monotonic()
-
-    def add(self, stats: Stats) -> None:
-        """Of a batch."""
-        with self._lock:
-            self._own += stats
-
-    def told(self) -> Sequence[float]:
-        """What this host says."""
-        own, self._own = self._own, Stats(0, 0.0, 0)
-        return own.items, own.loss_sum, own.loss_examples, own.cpu_seconds, self._table.stop_signal
-
-    def decide(self, every: Sequence[np.ndarray]) -> Sequence[float]:
-        """What rank 0 says: whether to commit, and the signal that ends the run."""
-        total = Stats(0, 0.0, 0)
-        for items, loss_sum, examples, cpu, _ in every:
-            total += Stats(int(items), float(loss_sum), int(examples), float(cpu))
-        work = _work_of(self._walk, self.ended)
-        self._recorder.add(work, total, self._counters.bytes_sent(), self._counters.bytes_received())
-        stop = 0 if work.progress >= 1.0 else int(max(numbers[4] for numbers in every))
-        now = time.monotonic()
-        is_due = now - self._committed >= self._commit_seconds
-        if is_due:
-            self._committed = now
-        return is_due, stop
 
 
 def held_twice(holdings: Sequence[tuple[Holding, int]]) -> int:

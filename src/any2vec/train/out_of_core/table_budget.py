@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from any2vec import machine
 from any2vec.cluster.transport import LONG_WORK, Transport, control
 from any2vec.errors import InputError, JobError
-from any2vec.machine import resident_bytes
 from any2vec.plan.cost.shared_plan import plan_shared
-from any2vec.plan.order.buffer import BufferPlan, plan_buffer
+from any2vec.plan.cost.size import Size
+from any2vec.plan.order.buffer import BufferPlan
 from any2vec.tables.disk.partition_store import read_index
 from any2vec.train.checkpoint import FILE, check_settings
 from any2vec.train.run_folder import TABLE, has_table, host_folder, is_shared, is_table
 from any2vec.train.spec import Request
 
-_COMPILER = 100 << 20
-"""bytes of what kernels, libraries and threads will yet take"""
-_LIBRARIES = 150 << 20
-"""bytes of mapped files that are code, at most"""
 
-
-def known_plan(request: Request, num_rows: int, row_bytes: int, fixed_bytes: int) -> BufferPlan | None:
+def known_plan(request: Request, size: Size) -> BufferPlan | None:
     """The plan of the unfinished run that this one goes on with; None where there is none with a table on disk.
 
     Raises:
@@ -36,10 +33,10 @@ def known_plan(request: Request, num_rows: int, row_bytes: int, fixed_bytes: int
             f"{request.spec.run.out} holds an unfinished run of several hosts; go on with as many, or start again with "
             "--overwrite (overwrite=True)."
         )
-    return _known(request, request.spec.run.out, num_rows, row_bytes, fixed_bytes)
+    return _known(request, request.spec.run.out, size)
 
 
-def agreed_plan(request: Request, transport: Transport, num_rows: int, row_bytes: int, fixed_bytes: int) -> BufferPlan:
+def agreed_plan(request: Request, transport: Transport, size: Size) -> BufferPlan:
     """The plan of several hosts: of the unfinished run that they go on with, or one for the fullest of them. All hosts
     call it together.
 
@@ -48,12 +45,12 @@ def agreed_plan(request: Request, transport: Transport, num_rows: int, row_bytes
         FormatError: this host's store is damaged.
         JobError: hosts find several unfinished runs.
     """
-    out = request.spec.run.out
+    out, num_rows, row_bytes = request.spec.run.out, size.tables[0].rows, size.tables[0].row_bytes
     folder = None if out is None else host_folder(out, transport.rank)
     known = None
     if folder is not None and request.spec.run.resume and is_table(folder):
-        known = _known(request, folder, num_rows, row_bytes, fixed_bytes)
-    own = control(fixed_bytes, *((known.partitions, known.capacity) if known else (0, 0)))
+        known = _known(request, folder, size)
+    own = control(fixed_of(request, size), *((known.partitions, known.capacity) if known else (0, 0)))
     gathered = transport.gather([own], "plan", timeout=LONG_WORK)
     answer = []
     if gathered:
@@ -69,15 +66,16 @@ def agreed_plan(request: Request, transport: Transport, num_rows: int, row_bytes
             "(overwrite=True)."
         )
     if partitions:  # a host without a part begins as the others did, unless they have gone on
-        return BufferPlan(num_rows, row_bytes, partitions, capacity, fixed_bytes, 0)
+        return BufferPlan(num_rows, row_bytes, partitions, capacity, fixed_of(request, size), 0)
     return plan_shared(num_rows, row_bytes, request.spec.storage.memory_bytes, fixed, transport.hosts)
 
 
-def _known(request: Request, folder: Path, num_rows: int, row_bytes: int, fixed_bytes: int) -> BufferPlan:
+def _known(request: Request, folder: Path, size: Size) -> BufferPlan:
     index = read_index(folder / TABLE)
     note, partitions = index["note"], len(index["bounds"]) - 1
     check_settings(folder / TABLE, note["run"], request.settings)
-    plan = BufferPlan(num_rows, row_bytes, partitions, note["capacity"], fixed_bytes, 0)
+    whole = size.whole(fixed_of(request, size))
+    plan = replace(whole, partitions=partitions, capacity=note["capacity"])
     budget, threads, out = request.spec.storage.memory_bytes, note["threads"], request.spec.run.out
     if request.threads > threads and plan.memory_bytes > budget:
         raise InputError(
@@ -87,35 +85,18 @@ def _known(request: Request, folder: Path, num_rows: int, row_bytes: int, fixed_
     return plan
 
 
-def plan_table(request: Request, num_rows: int, row_bytes: int, fixed_bytes: int, more: int) -> BufferPlan | None:
+def plan_table(request: Request, size: Size) -> BufferPlan | None:
     """Partitions of a table that does not fit; None: all rows are in memory, as they are without a budget.
-
-    Args:
-        fixed_bytes: what the process needs beside the rows.
-        more: what it needs besides where all rows are in memory.
 
     Raises:
         InputError: the budget is too small; it says the smallest one that works.
     """
-    has_checkpoint = (
-        request.spec.run.resume and request.spec.run.out is not None and (request.spec.run.out / FILE).exists()
-    )
-    return (
-        None
-        if has_checkpoint
-        else plan_budget(request.spec.storage.memory_bytes, num_rows, row_bytes, fixed_bytes, more)
-    )
-
-
-def plan_budget(budget: int, num_rows: int, row_bytes: int, fixed_bytes: int, more: int) -> BufferPlan | None:
-    """`plan_table` of a budget in bytes, 0: there is none."""
-    if not budget:
+    out = request.spec.run.out
+    if request.spec.run.resume and out is not None and (out / FILE).exists():
         return None
-    plan = plan_buffer(num_rows, row_bytes, budget, fixed_bytes, more)
-    return None if plan.is_in_memory else plan
+    return size.within(request.spec.storage.memory_bytes, fixed_of(request, size))
 
 
-def process_bytes() -> int:
-    """What the process has now, and what compiling and libraries will yet take."""
-    anonymous, mapped = resident_bytes()
-    return anonymous + min(mapped, _LIBRARIES) + _COMPILER  # mapped data go when their room is wanted
+def fixed_of(request: Request, size: Size) -> int:
+    """What the process needs beside the rows that may lie on disk."""
+    return machine.process_bytes() + size.fixed_bytes(request.threads)

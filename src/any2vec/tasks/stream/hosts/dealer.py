@@ -8,23 +8,29 @@ Legend: V rows of the tables, D dim.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from any2vec.cluster.dealer import Dealer, Done
-from any2vec.cluster.transport import control
+from any2vec.cluster.transport import LONG_WORK, Transport, control, text_of, text_part
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError
 from any2vec.models.stream.learner import StreamLearner
 from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.plan.order.roles import StreamRoles
 from any2vec.sync.drivers.stream_tables import StreamTables
+from any2vec.sync.options.rules import rule_class
+from any2vec.sync.options.streams import StreamAgreement
 from any2vec.tables.server.request import ANY_TIME
 from any2vec.tasks.stream.hosts.wire import Piece, Sender, put_parts, stats_of
-from any2vec.types import State, Stats
+from any2vec.train.result import summed
+from any2vec.types import State, Stats, Work
 
 
 class DealtLearner:
@@ -57,30 +63,38 @@ class DealtLearner:
         self._num_rows = max((len(table) for table in getattr(own, "tables", {}).values()), default=0)
         """V; 0: batches bring what their rows stand for, and nothing is kept by row"""
 
+    @classmethod
+    def of(cls, own: StreamLearner, agreement: StreamAgreement, transport: Transport) -> DealtLearner:
+        """That of a run, once all hosts are ready."""
+        roles = StreamRoles.of(transport.hosts, agreement.servers)
+        tables = make_tables(transport, roles, agreement, own)
+        transport.barrier("ready", timeout=LONG_WORK)
+        return cls(own, Dealer(transport, roles.training, agreement.credits), tables, agreement.in_rounds)
+
     def compile(self) -> None:
         self.own.compile()
 
     def prepare(self, tokens: np.ndarray, vocabulary: StreamVocabulary) -> Any:
         return self.own.prepare(tokens, vocabulary)
 
-    def run(self, work: TokenBatch) -> Stats:
+    def run(self, work: Work[TokenBatch]) -> Stats:
         """Deal a batch, once somebody has credit; what trainers have told since the last call.
 
         Raises:
             HostError: a host is lost, or a trainer told nothing for too long.
         """
-        if not work.is_idle:
+        if not work.payload.is_idle:
             self._is_settled = False
-            self._round.append(work)
+            self._round.append(work.payload)
             if not self.in_rounds or len(self._round) == len(self.dealer.peers):
                 self._deal_round()
         self._hear(self.dealer.done())
-        if work.is_replayed:  # nobody counts what comes with it
+        if work.payload.is_replayed:  # nobody counts what comes with it
             return Stats(0, 0.0, 0)
         heard, self._heard = self._heard, Stats(0, 0.0, 0)
         return heard
 
-    def learning_rate(self, words: int) -> float:
+    def learning_rate(self, words: float) -> float:
         return self.own.learning_rate(words)
 
     def state_dict(self) -> State:
@@ -149,12 +163,18 @@ class DealtLearner:
         self.settle()
         self.dealer.close()
 
-    def is_settled(self, work: TokenBatch) -> bool:
+    def before(self, work: Work[TokenBatch]) -> None:
+        """Others train."""
+
+    def after(self, work: Work[TokenBatch], stats: Stats) -> None:
+        """They agree among themselves."""
+
+    def is_settled(self, work: Work[TokenBatch]) -> bool:
         """Whether no round waits for more batches: where a state is kept anyway, it is dealt as it is."""
         return not self._round
 
-    def facts(self) -> dict[str, Any]:
-        """What is told of the trainers: "batches" by rank, and what the owners of rows tell (`StreamTables.facts`).
+    def metrics(self) -> dict[str, Any]:
+        """Batches by rank, and what the owners of rows say (`StreamTables.facts`).
 
         Raises:
             HostError: a host is lost.
@@ -202,6 +222,25 @@ class DealtLearner:
                 self._replayed.discard(done.number)
             else:
                 self._heard += stats_of(done.parts[0])
+
+
+def make_tables(transport: Transport, roles: StreamRoles, agreement: StreamAgreement, own: Any) -> StreamTables | None:
+    """This rank's way to the rows; None where every trainer has the whole state."""
+    if agreement.sync == "dense" or hasattr(own, "step"):
+        return None
+    start = {name: partial(own.start_values, name) for name in own.tables}
+    rows, dim = next(iter(own.tables.values())).shape
+    rule = None if agreement.rule is None else rule_class(agreement.rule)
+    return StreamTables(transport, roles, start, (rows, dim), agreement.bound, rule)
+
+
+def sent_by_all(transport: Transport) -> dict[str, Any]:
+    """Bytes that all hosts have sent, at rank 0; all call it together."""
+    counters = transport.counters
+    own = {"bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase()}
+    found = transport.gather([text_part(json.dumps(own))], "facts", timeout=LONG_WORK)
+    every = [json.loads(text_of(parts[0])) for parts in found.values()]
+    return {name: summed([one[name] for one in every]) for name in own}
 
 
 def without_lost_rows(batches: list[TokenBatch], num_rows: int) -> list[TokenBatch]:

@@ -1,4 +1,4 @@
-"""A trainer of a stream: it takes batches as they are dealt, trains them, and tells what came of each.
+"""A trainer of a stream: it takes batches as they are dealt, trains them, and says what came of each.
 
 The loop is that of all training (loop.py); its schedule is what rank 0 deals.
 """
@@ -19,10 +19,10 @@ from any2vec.sync.drivers.dense_batches import DenseBatches
 from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.summed_batches import SummedBatches
 from any2vec.tasks.stream.hosts.wire import Receiver, is_put, stats_part
-from any2vec.train.loop import run
-from any2vec.types import Stats
+from any2vec.train.loop import LoopParts
+from any2vec.types import Stats, Work
 
-TrainerDriver = ServedBatches[TokenBatch] | DenseBatches | SummedBatches
+TrainerDriver = ServedBatches | DenseBatches | SummedBatches
 
 
 class DealtBatches:
@@ -38,7 +38,7 @@ class DealtBatches:
         self.driver = driver
         self.tells_state = tells_state
 
-    def __iter__(self) -> Iterator[TokenBatch]:
+    def __iter__(self) -> Iterator[Work[TokenBatch]]:
         receiver, driver, learner = Receiver(), self.driver, self.learner
         while True:
             phase, parts = self.hand.take()
@@ -47,11 +47,12 @@ class DealtBatches:
             if phase == REST:
                 if isinstance(driver, ServedBatches):
                     driver.quiesce(int(parts[0].array[0]))
-                told = learner.state_dict().values() if self.tells_state else ()
-                self.hand.tell([Part("dense", array.copy()) for array in told])
+                state = learner.state_dict().values() if self.tells_state else ()
+                self.hand.tell([Part("dense", array.copy()) for array in state])
             elif is_put(parts):
-                state = dict(zip(learner.state_dict(), (part.array for part in parts[1:]), strict=True))
-                learner.load_state_dict(state)
+                learner.load_state_dict(
+                    dict(zip(learner.state_dict(), (part.array for part in parts[1:]), strict=True))
+                )
                 self.hand.tell([stats_part(Stats(0, 0.0, 0))])
             else:
                 piece = receiver.piece(parts)
@@ -59,18 +60,14 @@ class DealtBatches:
                     driver.birth = piece.birth
                 elif isinstance(driver, DenseBatches):
                     learner.start(piece.batch.born)
-                yield replace(piece.batch, born=np.zeros(0, np.int64))  # where the rows are they have begun
+                yield replace(piece.batch, born=np.zeros(0, np.int64)).work  # where the rows are they have begun
 
-    def told(self, work: TokenBatch, stats: Stats) -> None:
+    def on_work(self, work: Work[TokenBatch], stats: Stats) -> None:
         """A batch has ended."""
         self.hand.tell([stats_part(stats)])
 
 
-def train_dealt(hand: Hand, learner: StreamLearner, driver: TrainerDriver, tells_state: bool) -> None:
-    """Train what is dealt until no batch follows.
-
-    Raises:
-        HostError: a host is lost.
-    """
+def dealt_parts(hand: Hand, learner: StreamLearner, driver: TrainerDriver, tells_state: bool) -> LoopParts:
+    """What the loop of a trainer takes."""
     batches = DealtBatches(hand, learner, driver, tells_state)
-    run(batches, learner, driver, batches.told)
+    return LoopParts(batches, learner, driver, batches.on_work)

@@ -1,0 +1,35 @@
+"""Bytes of a whole run of an agreement, exactly, from its rounds: to hold what the transport counted against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from any2vec.cluster.codec import rows_size
+from any2vec.cluster.message import overhead
+from any2vec.plan.cost.volume import TABLES, Volume, added, block_sizes, report_bytes
+
+
+def gather_bytes(scheme: str, num_rows: int, hosts: int, dim: int, bits: int) -> dict[str, int]:
+    """Bytes by kind of bringing the agreed rows to rank 0: at the end, and for each checkpoint."""
+    if scheme.startswith("rep") and bits == 32:
+        return {}  # rank 0 has them
+    rows = int(block_sizes(num_rows, hosts)[1:].sum())
+    return {"rows": len(TABLES) * rows_size(rows, dim), "control": (hosts - 1) * overhead(len(TABLES))}
+
+
+def run_bytes(
+    rounds: Sequence[Volume], unfinished: Sequence[int], gathered: Sequence[dict[str, int]]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """(bytes by phase, bytes by kind) that all hosts send in a run.
+
+    unfinished: of each round, as `report_bytes` has it; gathered: what came to rank 0, as `gather_bytes` says,
+    once for each time.
+    """
+    hosts = rounds[0].hosts
+    reports = sum(report_bytes(hosts, left) for left in unfinished)
+    gather = added(gathered)
+    phases = added(
+        [*(volume.bytes_by_phase() for volume in rounds), {"report": reports, "gather": sum(gather.values())}]
+    )
+    kinds = added([*(volume.bytes_by_kind() for volume in rounds), {"control": reports}, gather])
+    return phases, kinds

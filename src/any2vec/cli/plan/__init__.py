@@ -1,1 +1,0 @@
-"""Commands that say beforehand what a run needs."""

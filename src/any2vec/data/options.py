@@ -1,0 +1,152 @@
+"""How data are read, by kind. Light: no NumPy, for flags are made of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from any2vec.checks import MAX_SEED, check_number, check_whole
+from any2vec.errors import InputError
+
+BAD_BYTES = ("error", "replace", "skip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions:
+    """How text becomes words.
+
+    The matches of a token pattern (or of its one group) are the words, instead of splitting at white space. It sees one
+    line at a time, after lower-casing (`str.lower`), and a line of more than 1 MiB in pieces cut at white space; white
+    space inside a match still splits it. Sentences that are split into words already do not use it. Bad bytes are
+    replaced by U+FFFD, as `bytes.decode` does. A column holds strings, lists of strings or lists of integers.
+    """
+
+    lowercase: bool = False
+    """convert to lower case"""
+    token_pattern: str | None = None
+    """regular expression of a word; by default \\S+"""
+    bad_bytes: str = "replace"
+    """invalid UTF-8: error, replace or skip"""
+    column: str | None = None
+    """column of Parquet or Arrow; by default the only one"""
+
+    def __post_init__(self) -> None:
+        if self.bad_bytes not in BAD_BYTES:
+            raise InputError(f"bad_bytes must be one of {', '.join(BAD_BYTES)}, got {self.bad_bytes!r}.")
+        if self.token_pattern is not None and self.compiled().groups > 1:
+            raise InputError(
+                f"token_pattern may have one group at most, got {self.compiled().groups} in {self.token_pattern!r}; "
+                "write (?:...) for the others."
+            )
+
+    def compiled(self) -> re.Pattern[str]:
+        """The token pattern, compiled."""
+        try:
+            return re.compile(self.token_pattern or r"\S+")
+        except (re.error, OverflowError, RecursionError) as error:
+            raise InputError(f"token_pattern {self.token_pattern!r} is not a regular expression: {error}.") from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairOptions:
+    """What a trainer of skip-gram counts as a pair: its window, its subsampling, its vocabulary."""
+
+    window: int = 5
+    """furthest context on either side, in kept words, 1..100; nearer ones weigh more, as each centre of training draws
+    its own from 1..window"""
+    subsample: float = 1e-4
+    """frequency above which words are dropped at random (word2vec's t), in [0, 1]; 0 keeps all"""
+    min_count: int = 5
+    """words seen less often are left out, 1 or more"""
+    max_vocab: int | None = None
+    """keep only the most frequent words, 2 or more"""
+    seed: int = 1
+    """seed of the training whose subsampling is followed"""
+    passes: int = 1
+    """epochs of that training whose subsampling is followed, each with draws of its own, 1..1,000"""
+
+    def __post_init__(self) -> None:
+        check_whole("window", self.window, 1, 100)
+        check_number("subsample", self.subsample, 0, 1)
+        check_whole("min_count", self.min_count, 1, 2**62)
+        if self.max_vocab is not None:
+            check_whole("max_vocab", self.max_vocab, 2, 2**28)
+        check_whole("seed", self.seed, 0, MAX_SEED)
+        check_whole("passes", self.passes, 1, 1000)
+
+
+DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
+ProgressCall = Callable[[int, int | None], None]
+"""is told how far reading is: (bytes done, bytes in all or None)"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphOptions:
+    """How a graph is read.
+
+    Edges of a directed graph go from the first to the second node only. delimiter space: any run of spaces and tabs. No
+    comment characters: for ids such as #tag.
+    """
+
+    directed: bool = False
+    """edges have a direction"""
+    weighted: bool | None = None
+    """the third column is a weight; by default if present"""
+    delimiter: str | None = None
+    """tab, comma, semicolon, space or one character; by default guessed"""
+    header: bool | None = None
+    """the first line names the columns; by default guessed"""
+    comment: str = "#%"
+    """characters that start a comment line"""
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("directed", (True, False)), ("weighted", (True, False, None))):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
+        if self.delimiter is not None:
+            mark = DELIMITERS.get(self.delimiter, self.delimiter)
+            if len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '"\r\n\0':
+                raise InputError(
+                    f"delimiter must be {', '.join(DELIMITERS)} or one character (no letter, digit, quote or line end)"
+                    f", got {self.delimiter!r}."
+                )
+        if not self.comment.isascii() or any(mark in self.comment for mark in " \t\r\n\0"):
+            raise InputError(f"comment must hold ASCII characters other than white space, got {self.comment!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeOptions:
+    """Features and classes of nodes: files, or what is in memory.
+
+    In Python features are also an array (N, D), a SciPy sparse one (.npz holds one, too), or `Embeddings`; labels also
+    int (N,), -1 where a node has no class; split also a dict of name -> rows. The linear model has the same augmented
+    features, its penalty chosen on the val nodes.
+    """
+
+    features: str | Path | None = None
+    """node features: .npy, .npz, or vectors by node id"""
+    labels: str | Path | None = None
+    """file of lines `node class`"""
+    split: str | Path | None = None
+    """file of lines `node train|val|test`; default train"""
+    linear_probe: bool = False
+    """report the accuracy of a linear model, too"""
+    psi: Callable[..., Any] | None = field(default=None, metadata={"flag": False})
+    """in Python: what stands beside a node's features instead of the model's psi, see `data.graph.augment.UserPsi`"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TripleOptions:
+    """How triples are read. A first line with names such as head and tail is taken as a header."""
+
+    delimiter: str | None = None
+    """tab, comma, semicolon, space or one character; by default guessed"""
+    header: bool | None = None
+    """the first line names the columns; by default guessed"""
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None and len(DELIMITERS.get(self.delimiter, self.delimiter)) != 1:
+            raise InputError(f"delimiter must be {', '.join(DELIMITERS)} or one character, got {self.delimiter!r}.")

@@ -1,0 +1,247 @@
+"""What the host of a stream does that reads it: it trains, or deals batches to those that do (trainer.py)."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any2vec.cluster.transport import Transport
+from any2vec.data.stream.vocabulary import StreamVocabulary
+from any2vec.embeddings import Embeddings
+from any2vec.errors import DataError
+from any2vec.machine import peak_resident_bytes
+from any2vec.models.stream.learner import StreamLearner
+from any2vec.sampling.replay import ReplayBuffer
+from any2vec.sources.apart import open_apart
+from any2vec.sources.base.inflow import Inflow
+from any2vec.sources.base.options import MOST_LINE
+from any2vec.sources.base.records import SeenLines
+from any2vec.sources.base.source import Source
+from any2vec.sources.opening import open_source
+from any2vec.tasks.stream import progress
+from any2vec.tasks.stream.batches import Limits, Replay, TokenBatches
+from any2vec.tasks.stream.folder import IDS, TrainedIds, forget_stream, stream_folder, write_stream
+from any2vec.tasks.stream.hosts.dealer import DealtLearner, sent_by_all
+from any2vec.tasks.stream.models import budget, make_learner
+from any2vec.tasks.stream.monitor import BATCHES, StreamMonitor
+from any2vec.tasks.stream.options import StreamOptions
+from any2vec.tasks.stream.progress import LOG, StreamCounts, StreamProgress
+from any2vec.tasks.stream.settings import memory_bytes
+from any2vec.train.checkpoint import Checkpoint
+from any2vec.train.frame import Program
+from any2vec.train.loop import Alone, Driver, LoopParts
+from any2vec.train.progress import Recorder, mean_loss
+from any2vec.train.result import Result, StoredResult
+from any2vec.train.spec import Request
+from any2vec.types import Stats, Work
+
+REPLAY_WORDS = 1_000_000
+_DELIVERIES = ("exactly once", "at least once", "at most once")
+"""the weaker the later"""
+
+
+class StreamProgram(Program):
+    """Rank 0. It ends where the sources end, at a limit, or where it is asked to stop: then all is kept."""
+
+    learner: StreamLearner
+    ids: TrainedIds | None = None
+
+    def __init__(self, request: Request, transport: Transport) -> None:
+        super().__init__(request, transport)
+        self.sources = _opened(request)
+        self.names = [source.name for source in self.sources]
+        request.settings["sources"] = dict(enumerate(self.names))
+        self.room = budget(request.spec.model, memory_bytes(request.spec))
+        self.learner = make_learner(request, self.room)
+        self.driver: Driver = Alone()
+        self.dealt: DealtLearner | None = None
+        """trains in its place, where other hosts do"""
+        started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self._about: dict[str, Any] = {"settings": request.settings, "sources": self.names, "started": started}
+
+    def compile(self) -> None:
+        self.learner.compile()
+        vocabulary = StreamVocabulary(max_types=8, max_rows=8, min_count=1)
+        vocabulary.encode(np.frombuffer(b"a b\n", np.uint8), np.array([4], np.int64))
+        vocabulary.noise()
+        vocabulary.keys(vocabulary.rows())
+        SeenLines(4).fresh(np.zeros(1, np.uint64))
+        if self.request.agreement is not None:
+            self.dealt = DealtLearner.of(self.learner, self.request.agreement, self.transport)
+            self.learner = self.driver = self.dealt
+
+    @contextmanager
+    def folder(self, out: Path | None) -> Iterator[Path | None]:
+        with (
+            closing(self.learner),
+            stream_folder(out, self._about, lambda: self.find_checkpoint(_needs)) as self.checkpoint,
+        ):
+            yield None if out is None else out / LOG
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[int, float]]:
+        options = self.request.spec.run
+        totals = {} if self.checkpoint is None else self.checkpoint.totals
+        self.counts = StreamCounts(self.names, totals)
+        self.batches = self._batches()
+        with ExitStack() as stack:
+            stack.enter_context(self.batches.inflow)
+            if options.log_ids and options.out is not None:
+                self.ids = TrainedIds(options.out / IDS, totals.get("ids_bytes", 0))
+                stack.enter_context(closing(self.ids))
+            yield int(totals.get("words", 0)), float(totals.get("seconds", 0.0))
+
+    def recorder(
+        self, log: Path | None, callback: Callable[[Any], None] | None, items: int, seconds: float
+    ) -> Recorder:
+        found = Recorder(
+            self.record, log, callback, items, seconds, every=progress.RECORD_SECONDS, counted="words",
+            log_bytes=progress.LOG_BYTES, most=StreamProgress.most,
+        )  # fmt: skip
+        if self.checkpoint is not None:
+            found.epoch = Stats(0, *self.checkpoint.totals["loss"])
+        return found
+
+    def record(self, work: Work[Any], measured: dict[str, Any]) -> StreamProgress:
+        inflow, vocabulary, monitor = self.batches.inflow, self.batches.vocabulary, self.monitor
+        names, found = ("waiting", "bad", "reconnects", "state"), inflow.facts()
+        sources = {
+            name: counted | {key: found[name][key] for key in names} for name, counted in self.counts.look().items()
+        }
+        return StreamProgress(
+            words=measured["items"], words_per_s=measured["items_per_s"], steps=self.counts.steps,
+            learning_rate=self.learner.learning_rate(measured["items"]), vocabulary=vocabulary.num_rows,
+            types=vocabulary.num_types, delivery=self.delivery, sources=sources,
+            checkpoint_age=monitor.checkpoints.age if monitor.checkpoints.count else None,
+            queue_bytes=inflow.waiting_bytes + self.batches.lines.num_bytes, drift=monitor.drift,
+            snapshot=monitor.snapshot, staleness=None if self.dealt is None else self.dealt.metrics()["staleness"],
+            **{name: measured[name] for name in ("seconds", "loss", "busy_cores", "rss_bytes")},
+        )  # fmt: skip
+
+    @contextmanager
+    def working(self, recorder: Recorder) -> Iterator[LoopParts]:
+        monitor = self.monitor = StreamMonitor(self, recorder)
+        yield LoopParts(self.batches, self.learner, self.driver, monitor.on_work)
+        idle = self.batches.idle()
+        if self.dealt is not None:
+            self.dealt.settle()
+            monitor.on_work(idle, self.dealt.run(idle))  # what trainers have reported of the last batches
+        self.metrics["words_per_s"] = recorder.items_here / max(recorder.seconds_here, 1e-9)
+        monitor.save()
+        embeddings = monitor.publish()
+        recorder.record(idle)
+        if embeddings is None:
+            if not recorder.items:  # another source may take the folder
+                forget_stream(self.request.spec.run.out)
+            raise DataError(self._nothing(recorder.items))
+        self.embeddings: Embeddings = embeddings
+        if self.dealt is not None:
+            self.metrics |= self._end_hosts(self.dealt)
+
+    def stored(self) -> Result:
+        return Result(self.embeddings)
+
+    def summary(self, stored: StoredResult, recorder: Recorder, compile_seconds: float) -> dict[str, Any]:
+        request, monitor, batches, last = self.request, self.monitor, self.batches, recorder.records[-1]
+        found = batches.inflow.facts()
+        ended = "seconds" if monitor.is_late else "words or steps" if batches.has_enough else "sources"
+        if self.stop_signal:
+            ended = signal.Signals(self.stop_signal).name
+        return {
+            "model": request.spec.model.name, "dim": request.spec.model.dim, "words": recorder.items,
+            "steps": self.counts.steps, "loss": mean_loss(recorder.epoch), "vocabulary": last.vocabulary,
+            "types": last.types, "delivery": last.delivery,
+            "sources": {name: counted | {"bad_by": found[name]["bad_by"]} for name, counted in last.sources.items()},
+            "bad_bytes": batches.vocabulary.bad_bytes, "staleness": last.staleness,
+            "snapshots": monitor.snapshots.count, "snapshot": monitor.snapshot,
+            "checkpoints": monitor.checkpoints.count, "ended_by": ended, "threads": request.threads,
+            "seed": request.spec.run.seed, "train_seconds": recorder.seconds, "compile_seconds": compile_seconds,
+            "seconds": time.perf_counter() - request.started, "peak_rss_bytes": peak_resident_bytes(),
+            "warnings": [f"{name}: {one['trouble']}" for name, one in found.items() if one["trouble"]],
+        } | self.metrics  # fmt: skip
+
+    def write(self, out: Path, stored: StoredResult, summary: dict[str, Any]) -> None:
+        """The vectors have been published."""
+        write_stream(out, self._about | {"summary": summary})
+
+    @property
+    def delivery(self) -> str:
+        """The weakest of the sources'."""
+        return max((source.delivery for source in self.sources), key=_DELIVERIES.index)
+
+    def _batches(self) -> TokenBatches:
+        spec, checkpoint = self.request.spec, self.checkpoint
+        options, reading = spec.run, spec.reading["sources"]
+        # A row that changes its word does so between two batches; no batch has more words than this.
+        rest = (options.batch_bytes + MOST_LINE) // 2
+        vocabulary = StreamVocabulary(
+            max_types=self.room.max_types, max_rows=self.room.max_rows, min_count=options.min_count,
+            half_life=options.half_life, rest=rest, text=spec.reading["text"],
+        )  # fmt: skip
+        positions = None if checkpoint is None else checkpoint.place["positions"]
+        batches = TokenBatches(
+            Inflow(self.sources, positions, in_step=self.dealt is not None and self.dealt.in_rounds),
+            None if reading.dedup == "none" else SeenLines(options.window_lines),
+            vocabulary, subsample=spec.model.subsample, batch_bytes=options.batch_bytes,
+            linger=options.linger, limits=Limits(words=options.words, steps=options.steps),
+            keeps_ids=options.log_ids, prepare=self.learner.prepare, replay=_replay(options),
+        )  # fmt: skip
+        if checkpoint is not None:
+            state = {name: array for name, array in checkpoint.state.items() if not name.startswith(BATCHES)}
+            self.learner.load_state_dict(state)
+            batches.load_state_dict(
+                {name.removeprefix(BATCHES): array for name, array in checkpoint.state.items() if name not in state}
+            )
+        return batches
+
+    def _end_hosts(self, dealt: DealtLearner) -> dict[str, Any]:
+        """Trainers and servers end in good order; what the summary says of them."""
+        agreement, found = self.request.agreement, dealt.metrics()
+        dealt.end()
+        if dealt.tables is not None:
+            dealt.tables.close()
+        return {
+            "hosts": len(dealt.dealer.peers), "servers": agreement.servers, "sync": agreement.sync,
+            "batches_of_hosts": found["batches"], "dropped_rows": found["dropped"], **sent_by_all(self.transport),
+        }  # fmt: skip
+
+    def _nothing(self, words: int) -> str:
+        """Why there is no vector."""
+        troubles = [found["trouble"] for found in self.batches.inflow.facts().values() if found["trouble"]]
+        if not words:
+            return f"No words came: {troubles[0] if troubles else 'the sources held none.'}"
+        return (
+            f"No word came {self.request.spec.run.min_count} times among {words:,}, so none has a "
+            "vector; give more text or a lower --min-count."
+        )
+
+
+def _needs(found: Checkpoint) -> None:
+    """What a stream needs of a checkpoint, for `load_checkpoint`."""
+    found.place["positions"]
+    int(found.totals["words"])
+    int(found.totals["ids_bytes"])
+
+
+def _opened(request: Request) -> list[Source]:
+    """The sources, by number; what is a source already stays what it is."""
+    seed = request.spec.run.seed
+    if request.spec.run.readers == "processes":
+        return open_apart(request.spec.data, request.spec.reading["sources"], seed)
+    return [
+        one if hasattr(one, "batches") else open_source(one, number, request.spec.reading["sources"], seed)
+        for number, one in enumerate(request.spec.data)
+    ]
+
+
+def _replay(options: StreamOptions) -> Replay | None:
+    if not options.replay:
+        return None
+    buffer = ReplayBuffer(max_tokens=options.replay_words or REPLAY_WORDS, seed=options.seed)
+    return Replay(buffer, options.replay)

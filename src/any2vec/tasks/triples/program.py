@@ -1,0 +1,206 @@
+"""The program of a model of triples: its tables, its learner, its schedule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from any2vec.cluster.transport import Transport
+from any2vec.embeddings import Embeddings
+from any2vec.errors import FormatError
+from any2vec.kernels.clicks.row_start import start_rows
+from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
+from any2vec.models.triples.config import TripleModel
+from any2vec.models.triples.learner import TripleLearner
+from any2vec.models.triples.questions import Questions, ways_of
+from any2vec.models.triples.score_worker import dense_shapes, dense_values, fresh_dense
+from any2vec.models.triples.scorer import TripleScorer
+from any2vec.models.triples.worker import relation_optimiser
+from any2vec.plan.order.epochs import EpochSchedule
+from any2vec.plan.order.shares import chunk_bounds
+from any2vec.sync.base.states import apart, together
+from any2vec.sync.drivers.replicas import TableReplicas
+from any2vec.sync.drivers.rounds import Agreement, Rounds
+from any2vec.sync.make import make_agreement
+from any2vec.sync.options.replica_names import Fixed, Shadow
+from any2vec.sync.options.rounds import RoundAgreement
+from any2vec.sync.rules.block import compile_copies, compile_merges
+from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tasks.triples.inspector import TripleInspector
+from any2vec.tasks.triples.prepare import PreparedTriples
+from any2vec.train.checkpoint import FILE
+from any2vec.train.in_memory.hosts import metrics_of_rounds
+from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
+from any2vec.train.loop import Alone
+from any2vec.train.progress import Recorder
+from any2vec.train.result import Result
+from any2vec.train.spec import Request
+from any2vec.types import State
+
+_RELATIONS = 1
+"""number of the stream from which relations start; that of entities is 0"""
+_TRIED = 8
+"""entities of the made-up batch that compiles the kernels"""
+
+
+class TripleProgram(InMemoryProgram):
+    """One host, with all rows in memory."""
+
+    learner: TripleLearner
+
+    def __init__(self, request: Request, prepared: PreparedTriples, transport: Transport) -> None:
+        super().__init__(request, transport)
+        self.triples, self.data_facts = prepared.triples, prepared.metadata
+        model: TripleModel = request.spec.model
+        num_entities, num_relations = len(self.triples.entities), len(self.triples.relations)
+        self.tables = fresh_tables(model, num_entities, num_relations, request.spec.run.seed)
+        if self.checkpoint is not None:
+            for name, table in self.tables.items():
+                stored = self.checkpoint.state.get(name)
+                if stored is None or stored.shape != table.shape:
+                    raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
+                table[:] = stored
+        self.driver: Alone | Rounds | TableReplicas = Alone()
+        if request.agreement is not None and isinstance(request.agreement.agreement, Shadow | Fixed):
+            how = request.agreement.agreement
+            self.driver = TableReplicas(how, transport, self.tables, self._widths(), self._occurrences())
+            self.tables = self.driver.tables
+            if self.checkpoint is not None:
+                self.driver.load_state_dict(states_by_rank(self.checkpoint.state))
+        questions = Questions(model, self.triples.rows(), num_relations, request.spec.run.seed)
+        self.learner = TripleLearner(
+            model, self.tables["entities"], self.tables["relations"], questions, [(0, num_entities)], request.threads,
+            request.spec.run.seed, self.tables,
+        )  # fmt: skip
+        self.schedule = self._schedule(questions.num_questions)
+        if isinstance(self.driver, TableReplicas):
+            self.learner.on_batch = self.driver.moved
+        elif request.agreement is not None:
+            self.driver = Rounds(self._agreement(request.agreement))
+
+    def _widths(self) -> dict[str, int]:
+        """Columns of values, before those of states."""
+        model = self.request.spec.model
+        return {"entities": model.dim, "relations": relation_optimiser(model).width}
+
+    def _agreement(self, options: RoundAgreement) -> Agreement:
+        """That of the hosts on rows and on their optimizer states."""
+        found = make_agreement(
+            options, self.transport, apart(self.tables, self._widths()), TripleInspector(self.learner),
+            self._occurrences(), self.schedule.rounds_ahead(), self.request.threads,
+        )  # fmt: skip
+        if self.checkpoint is not None:
+            found.load_state_dict(states_by_rank(self.checkpoint.state))
+        return found
+
+    def _occurrences(self) -> dict[str, np.ndarray]:
+        """Questions of an epoch in which rows occur, as what is given or asked for; negatives do not count."""
+        given = self.triples
+        degree_V = np.bincount(np.concatenate([given.head, given.tail]), minlength=len(given.entities))
+        ways, _ = ways_of(self.request.spec.model, len(given.relations))
+        count_R = np.zeros(len(self.tables["relations"]), np.int64)
+        np.add.at(count_R, ways, np.tile(np.bincount(given.relation, minlength=len(given.relations)), 2))
+        return {"entities": 2 * degree_V, "relations": count_R}
+
+    def _schedule(self, num_questions: int) -> EpochSchedule:
+        """This host's part of the batches; where a run goes on, what is left of them."""
+        batch, hosts, options = self.request.spec.model.batch_size, self.transport.hosts, self.request.agreement
+
+        def boundary(at: int) -> int:
+            return min(-(-at // batch) * batch, num_questions)
+
+        schedule = EpochSchedule(
+            bounds=chunk_bounds(num_questions, hosts, boundary), rank=self.transport.rank,
+            epochs=self.request.spec.run.epochs, unit=batch, piece=batch,
+            rounds=1 if options is None else options.rounds(hosts),
+            parts=1 if options is None else options.agreement.steps, boundary=boundary,
+        )  # fmt: skip
+        return self._resumed(schedule, hosts)
+
+    def compile(self) -> None:
+        """A batch of a few made-up triples goes through every kernel of the run."""
+        model = self.request.spec.model
+        try_kernels(replace(model, num_negatives=2) if model.negatives_of(len(self.triples.entities)) else model)
+        if isinstance(self.driver, TableReplicas):
+            self.driver.start()
+        elif self.request.agreement is not None:
+            compile_merges(model.dim, self.request.agreement.bits)
+            compile_copies(np.zeros((1, model.dim + 1), np.float32)[:, : model.dim], self.request.agreement.bits)
+
+    def agreed(self) -> dict[str, np.ndarray] | None:
+        if isinstance(self.driver, Alone):
+            return self.tables
+        if isinstance(self.driver, TableReplicas):
+            return self.driver.gather_result()
+        found = self.driver.agreement.gather_result()
+        return None if found is None else together(found)
+
+    def end(self) -> None:
+        if isinstance(self.driver, TableReplicas):
+            self.driver.finish()
+
+    @property
+    def memory(self) -> State:
+        if isinstance(self.driver, TableReplicas):
+            return self.driver.state_dict()
+        return {} if isinstance(self.driver, Alone) else self.driver.agreement.state_dict()
+
+    def result(self, agreed: dict[str, np.ndarray]) -> Result:
+        model, triples = self.request.spec.model, self.triples
+        entity_VW = np.ascontiguousarray(agreed["entities"][:, : model.dim])
+        relation_RP = np.ascontiguousarray(agreed["relations"][:, : relation_optimiser(model).width])
+        counts = np.bincount(np.concatenate([triples.head, triples.tail]), minlength=len(triples.entities))
+        embeddings = Embeddings(triples.entities, entity_VW, None, counts, meta={"model": model.as_dict()})
+        scorer = TripleScorer(
+            model, triples.entities, triples.relations, entity_VW, relation_RP, triples.rows(),
+            dense_values(agreed, dense_shapes(model)),
+        )  # fmt: skip
+        return Result(embeddings, scorer=scorer, parts=scorer.parts())
+
+    def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
+        num_entities = len(self.triples.entities)
+        own = {
+            "relations": len(self.triples.relations),
+            "num_negatives": self.request.spec.model.negatives_of(num_entities) or num_entities,
+        }
+        if isinstance(self.driver, Alone):
+            return own | dict(self.request.spec.storage.metrics_of_whole())
+        return own | metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds)
+
+    def close(self, error: BaseException | None = None) -> None:
+        if isinstance(self.driver, TableReplicas) or (error is None and isinstance(self.driver, Rounds)):
+            self.driver.close(error)
+
+
+def try_kernels(model: TripleModel) -> None:
+    """Compile what a batch needs, by one of a few made-up triples."""
+    triple_M3 = np.array([[row, 0, (row + 1) % _TRIED] for row in range(_TRIED)])
+    tables = fresh_tables(model, _TRIED, 1, 1)
+    questions = Questions(model, triple_M3, 1, 1)
+    questions.begin(0)
+    learner = TripleLearner(model, tables["entities"], tables["relations"], questions, [(0, _TRIED)], 1, 1, tables)
+    batch = questions.batch(0, questions.num_questions)
+    learner.workers[0].step(batch, learner.negatives.of(batch, 0, 0), model.learning_rate)
+
+
+def start_entities(model: TripleModel, entity_M: np.ndarray, table_MC: np.ndarray, seed: int) -> None:
+    """Rows of these entities (int64) as they start, wherever they stand."""
+    start_rows(table_MC, entity_M, model.dim, stream_key(seed, PURPOSE_INIT, 0), model.start_spread)
+
+
+def fresh_relations(model: TripleModel, num_relations: int, seed: int) -> np.ndarray:
+    """The table of relations as it starts; angles all around."""
+    optimiser, size = relation_optimiser(model), model.num_relation_rows(num_relations)
+    table_RC = np.empty((size, optimiser.num_columns), np.float32)
+    spread = np.pi if model.has_angles else model.start_spread
+    start_rows(table_RC, np.arange(size), optimiser.width, stream_key(seed, PURPOSE_INIT, _RELATIONS), spread)
+    return table_RC
+
+
+def fresh_tables(model: TripleModel, num_entities: int, num_relations: int, seed: int) -> dict[str, np.ndarray]:
+    """Tables as they start, values uniform within the model's spread, state 0; angles of relations all around."""
+    entity_VC = np.empty((num_entities, RowOptimiser(model.dim).num_columns), np.float32)
+    start_entities(model, np.arange(num_entities), entity_VC, seed)
+    return {"entities": entity_VC, "relations": fresh_relations(model, num_relations, seed)} | fresh_dense(model, seed)

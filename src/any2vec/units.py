@@ -1,0 +1,82 @@
+"""Numbers as people read them: bytes, seconds, counts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from any2vec.errors import InputError
+
+_HUGE = 1e12
+"""from here on a number is shown by its power of ten"""
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?(?:e\d+)?)\s*([kKMGT]?)")
+_UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def parts(values: Mapping[str, Any], spelled: Callable[[Any], str]) -> str:
+    """What a sum is made of, in one line; zeros are left out."""
+    return ", ".join(f"{name} {spelled(value)}" for name, value in values.items() if value)
+
+
+def size(num_bytes: float | None) -> str:
+    """Bytes in the unit that reads best, powers of 1 000: `1.23 GB`."""
+    if num_bytes is None:
+        return "unknown"
+    for unit in ("B", "kB", "MB", "GB"):
+        if abs(num_bytes) < 1000:
+            return f"{num_bytes:.0f} {unit}" if unit == "B" else f"{num_bytes:.3g} {unit}"
+        num_bytes /= 1000
+    return f"{num_bytes:,.3g} TB"
+
+
+def duration(seconds: float | None) -> str:
+    """`0.8 s`, `42 s`, `3:05 min`, `2:03:05 h`."""
+    if seconds is None or not math.isfinite(seconds):
+        return "unknown"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d} h" if hours else f"{minutes}:{rest:02d} min"
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """`1.23 M`, `17 k`, `1.85e34`: three digits are enough to read."""
+    if value is None or not math.isfinite(value):
+        return "unknown"
+    if abs(value) >= _HUGE:
+        return f"{_power(value)} {unit}".rstrip()
+    for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(value) >= scale:
+            return f"{value / scale:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}".rstrip()
+
+
+def fraction(value: float) -> str:
+    """A measurement: `0.1234`, `12,345`, `1.85e34`."""
+    if not abs(value) < _HUGE:
+        return _power(value)
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4f}"
+
+
+def _power(value: float) -> str:
+    return f"{value:.3g}".replace("e+", "e")
+
+
+def quantity(flag: str, text: str, low: int, high: int) -> int:
+    """The whole number that a flag says, like 399000, 399k, 2.5G or 1e9.
+
+    Raises:
+        InputError: it is not written like that, or not from low to high.
+    """
+    found = _QUANTITY.fullmatch(text.strip().replace(",", "").replace("_", ""))
+    value = round(float(found[1]) * _UNITS[found[2]]) if found and len(found[1]) < 20 and float(found[1]) < 1e18 else -1
+    if not low <= value <= high:
+        raise InputError(
+            f"{flag} must be a number from {low} to {high:.0e}, with k, M, G or T for thousands, got {text!r}."
+        )
+    return value
