@@ -10,7 +10,7 @@ import pytest
 from any2vec.plan.sharding.nodes import NodeSharding
 from any2vec.plan.sharding.sharding import Contiguous, Sharding, Striped
 from any2vec.sync.options.rules import rule_class, rule_names
-from any2vec.sync.rules.merge_rule import MergeRule, SquaresSum
+from any2vec.sync.rules.merge_rule import MergeRule, StateMean
 from any2vec.tables.residency.registry import RESIDENCIES
 from any2vec.tables.row_optimiser import RowOptimiser
 from any2vec.tables.row_table import MemoryRows, RowTable
@@ -33,7 +33,7 @@ class TestRules(MergeRuleTests):
 
 class TestStates(MergeRuleTests):
     def rule(self, occurrence_B: np.ndarray) -> MergeRule:
-        return SquaresSum(occurrence_B)
+        return StateMean(occurrence_B)
 
 
 class TestContiguous(ShardingTests):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from any2vec.plan.sharding.graph import contiguous_bounds
+from any2vec.plan.sharding.sharding import contiguous_bounds
 
 
 class Piece(NamedTuple):

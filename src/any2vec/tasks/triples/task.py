@@ -79,11 +79,10 @@ class Triples(Task):
     help: ClassVar = {
         "sync": "at rounds: blend, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD] or "
         "ds-sync[:random|butterfly|topology][:SIZE]; behind the training: shadow-ma, shadow-easgd or shadow-RULE; "
-        "every so many batches: fr-ma, fr-easgd or fr-RULE, like fr-adasum:100; not with --memory [default "
-        "adasum-symmetric]",
-        "scheme": "rows that hosts send in a round, rep-base, rep-opt or pull-opt; by default rep-opt, with --overlap "
-        "pull-opt",
-        "cache": "het:BOUND[:POLICY]: hosts own blocks of the rows, and train through caches",
+        "every so many batches: fr-ma, fr-easgd or fr-RULE, like fr-adasum:100; not with --memory [default adasum-symmetric]",
+        "scheme": "rows that hosts send in a round; by default rep-opt, with --overlap pull-opt",
+        "rounds_per_epoch": "rounds per epoch, 1..1,000,000; default 1.5 per host",
+        "cache": "het:BOUND[:POLICY]: rows lie on all hosts, with caches",
         "staleness_bound": "batches by which rows may be stale with --memory, 1 or more; by default 1 with one "
         "thread, else 2 per thread",
         "order": "order of partitions [default comet]",
