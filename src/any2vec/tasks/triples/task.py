@@ -79,7 +79,8 @@ class Triples(Task):
     help: ClassVar = {
         "sync": "at rounds: blend, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD] or "
         "ds-sync[:random|butterfly|topology][:SIZE]; behind the training: shadow-ma, shadow-easgd or shadow-RULE; "
-        "every so many batches: fr-ma, fr-easgd or fr-RULE, like fr-adasum:100; not with --memory [default adasum-symmetric]",
+        "every so many batches: fr-ma, fr-easgd or fr-RULE, like fr-adasum:100; not with --memory "
+        "[default adasum-symmetric]",
         "scheme": "rows that hosts send in a round; by default rep-opt, with --overlap pull-opt",
         "rounds_per_epoch": "rounds per epoch, 1..1,000,000; default 1.5 per host",
         "cache": "het:BOUND[:POLICY]: rows lie on all hosts, with caches",
