@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 from any2vec.cluster.transport import Transport, text_of, text_part
-from any2vec.sync.drivers.replicas import TableReplicas
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.options.row_cache import CachedRows
+from any2vec.sync.table_replicas import TableReplicas
 from any2vec.train.result import histogram, summed
 from any2vec.train.spec import Request
 
