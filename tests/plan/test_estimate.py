@@ -202,4 +202,4 @@ def test_hosts_that_share_a_table_are_planned() -> None:
     sent = found["bytes_per_epoch"]["rows"]
     assert found["host"]["bytes_sent_per_epoch"] <= sent <= 4 * found["host"]["bytes_sent_per_epoch"]
     refused = CliRunner().invoke(app, ["plan", *SHAPE_OF_TRIPLES, "--hosts", "4"])
-    assert refused.exit_code == 2 and "say how much memory each may have" in refused.stderr
+    assert refused.exit_code == 2 and "give --memory, or plan one host" in refused.stderr

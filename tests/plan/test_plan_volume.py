@@ -39,11 +39,11 @@ class Seen:
         self._first: dict[int, int] = {}
         inspect, compare = SequenceLearner.inspect, replicated.changed_rows
 
-        def watched_inspect(learner: Any, epoch: int, start: int, stop: int, into: np.ndarray, out: np.ndarray) -> None:
-            inspect(learner, epoch, start, stop, into, out)
+        def watched_inspect(learner: Any, epoch: int, start: int, stop: int, marked: dict[str, np.ndarray]) -> None:
+            inspect(learner, epoch, start, stop, marked)
             marks = self.found.setdefault(self._first.setdefault(id(learner), start), [])
-            if not marks or marks[-1][0] is not into:
-                marks.append((into, out))
+            if not marks or marks[-1][0] is not marked["input"]:
+                marks.append((marked["input"], marked["output"]))
 
         def watched_compare(now: np.ndarray, start: np.ndarray, flags: np.ndarray) -> None:
             compare(now, start, flags)

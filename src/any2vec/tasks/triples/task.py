@@ -182,6 +182,11 @@ class Triples(Task):
         from any2vec.tasks.triples.budget import forecast
 
         self.check(spec, Hooks())
+        if (spec.hosts.trainers or 1) > 1 and spec.storage.memory is None:
+            raise InputError(
+                "What hosts that hold all rows send follows from the rows that their rounds change, which is not known "
+                "before: give --memory, or plan one host."
+            )
         metadata = self.known(spec, shape, Hooks(stage=stage))
         is_alone = (spec.hosts.trainers or 1) == 1
         return forecast(
