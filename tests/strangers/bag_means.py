@@ -13,6 +13,7 @@ import numpy as np
 from any2vec.checks import check_number, check_whole
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError
+from any2vec.plan.cost.size import Size, TableSize
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.shares import chunk_bounds
 from any2vec.sync.options.rounds import RoundAgreement
@@ -90,6 +91,14 @@ class BagTask(Task):
         metadata = {"kind": "bags", "bags": len(lines), "items": counts.total(), "distinct": len(keys)}
         return Bags(keys, np.array([counts[key] for key in keys]), rows, metadata)
 
+    def size(self, spec: Any, metadata: Mapping[str, Any]) -> Size:
+        """Two tables, and the bags as arrays of rows."""
+        tables = [
+            TableSize(name=name, rows=metadata["distinct"], columns=spec.model.dim) for name in ("input", "output")
+        ]
+        bags, result = 150 * metadata["bags"] + 8 * metadata["items"], sum(table.num_bytes for table in tables)
+        return Size(tables=tuple(tables), resident={"bags": bags}, items=metadata["bags"], result_bytes=result)
+
     def program(self, request: Any, data: Bags, transport: Any) -> BagProgram:
         return BagProgram(request, data, transport)
 
@@ -149,9 +158,9 @@ class BagLearner:
         np.subtract.at(inputs, row_B, np.float32(rate) * of_item_BD)
         return loss
 
-    def inspect(self, epoch: int, start: int, stop: int, *marks: np.ndarray) -> None:
+    def inspect(self, epoch: int, start: int, stop: int, marks: Mapping[str, np.ndarray]) -> None:
         """Any row may be read: negatives are of all items."""
-        for mark_V in marks:
+        for mark_V in marks.values():
             mark_V[:] = 1
 
     def close(self) -> None:
@@ -206,7 +215,11 @@ class BagProgram(InMemoryProgram):
         return Result(Embeddings(self.data.keys, agreed["input"], agreed["output"], self.data.counts, about))
 
     def gather_metrics(self, recorder: Any) -> dict[str, Any]:
-        return {} if isinstance(self.driver, Alone) else {"hosts": self.transport.hosts, "rounds": self.driver.rounds}
+        if isinstance(self.driver, Alone):
+            return {}
+        from any2vec.train.in_memory.hosts import metrics_of_rounds
+
+        return metrics_of_rounds(self.request, self.transport, self.driver, recorder.seconds)
 
     def close(self, error: BaseException | None = None) -> None:
         if error is None and not isinstance(self.driver, Alone):

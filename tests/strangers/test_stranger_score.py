@@ -16,7 +16,7 @@ from stranger_packages import STRANGERS, install, run
 from stranger_scores import NUM_TEST, NUM_TRAIN, PLANTED, check_differences, check_learned, check_resumed, package_of
 
 import any2vec
-from any2vec.errors import FormatError
+from any2vec.errors import FormatError, InputError
 from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.models.triples.distmult import DistMult
 from any2vec.models.triples.questions import Questions
@@ -150,6 +150,12 @@ def test_it_trains_by_command(package: Path) -> None:
     assert refused.returncode == 2 and "reciprocal must be true" in refused.stderr
 
 
+def test_the_size_of_its_core_is_estimated(package: Path) -> None:
+    words = ["train.tsv", "--dim", "64", "--relation-dim", "32", "--json"]
+    told = json.loads(stranger_packages.any2vec(package, "estimate", "tucker", *words))
+    assert told["memory"]["dense"] > 4 * 32 * 64 * 64
+
+
 def test_bad_names_to_score_are_told(package: Path) -> None:
     any2vec.fit(model(**SMALL), package / "train.tsv", epochs=1, threads=1, out=package / "named")
     (package / "odd.tsv").write_text("e1\tr1\te2\ne1\tr1\tnobody\n")
@@ -191,6 +197,26 @@ def test_from_the_disk(hosts: int | None, package: Path, tmp_path: Path, monkeyp
     found = any2vec.fit(model(**options), package / "train.tsv", epochs=10, threads=1, out=tmp_path / "out", **where)
     assert found.summary["partitions"] == 8
     check_learned(found, package, 0.6)
+
+
+@pytest.mark.parametrize("sync", ["blend", "adasum", "fr-mean:5", "shadow-easgd"])
+@pytest.mark.parametrize("scheme", ["rep-opt", "pull-opt"])
+def test_hosts_that_hold_all_rows(sync: str, scheme: str, package: Path) -> None:
+    """The core is agreed on as rows are."""
+    if sync.startswith(("fr", "shadow")) and scheme != "rep-opt":
+        return
+    options: dict[str, Any] = {"dim": 16, "relation_dim": 8, "batch_size": 100}
+    chosen = {} if sync.startswith(("fr", "shadow")) else {"scheme": scheme}
+    found = any2vec.fit(
+        model(**options), package / "train.tsv", epochs=10, threads=1, **spread(logical_hosts=2, sync=sync, **chosen)
+    )
+    assert found.summary["hosts"] == 2 and found.scorer.dense["core"].shape == (8, 16, 16)
+    check_learned(found, package, 0.5)
+
+
+def test_a_cache_is_refused_with_the_reason(package: Path) -> None:
+    with pytest.raises(InputError, match="parameters beside its rows, which no cache holds"):
+        any2vec.fit(model(**SMALL), package / "train.tsv", **spread(logical_hosts=2, cache="het:4"))
 
 
 # ---- packages that are not sound

@@ -83,6 +83,13 @@ def test_it_trains_and_is_tested_by_command(words: list[str], package: Path, tmp
     assert "i" in near
 
 
+def test_its_size_is_estimated(package: Path) -> None:
+    told = json.loads(stranger_packages.any2vec(package, "estimate", "bag-means", "train.txt", "--dim", "16", "--json"))
+    assert told["table_bytes"] == GROUPS * SIZE * 16 * 4 and told["memory"]["bags"] > 0 and told["items"] == 2000
+    refused = run(package, "-m", "any2vec", "estimate", "bag-means", "--rows", "100", "--items", "100")
+    assert refused.returncode == 2 and "give an INPUT" in refused.stderr
+
+
 @pytest.mark.parametrize("hosts", [None, 2])
 def test_who_goes_on_ends_as_if_never_stopped(hosts: int | None, package: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {} if hosts is None else {"logical_hosts": hosts, "sync": "mean"}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 from any2vec.cluster.transport import Transport
 from any2vec.models.triples.config import TripleModel
+from any2vec.models.triples.score_worker import dense_shapes
 from any2vec.models.triples.worker import relation_optimiser
 from any2vec.plan.cost.shared_plan import host_moves, plan_shared, round_bytes
 from any2vec.plan.cost.size import Forecast, Size, TableSize
@@ -61,6 +63,9 @@ def size_of_triples(model: TripleModel, metadata: Mapping[str, Any]) -> Size:
         "windows": window_bytes(WINDOW) + 2 * _QUERIES * WINDOW, "relations": 4 * relations,
         "names": metadata.get("unread_bytes", 0),
     }  # fmt: skip
+    shapes = dense_shapes(model).values()
+    if shapes:  # a table with its state, its gradients, and copies of both
+        resident["dense"] = 4 * sum(4 * (prod(shape) + shape[0]) for shape in shapes)
     return Size(
         tables=(TableSize(name="entities", rows=entities, columns=RowOptimiser(model.dim).num_columns),),
         resident=resident, thread_bytes=scores + rows,

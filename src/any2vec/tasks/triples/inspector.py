@@ -25,6 +25,8 @@ class TripleInspector:
         entity_V, relation_R = marks["entities"], marks["relations"]
         if self._model.relation_weight:
             relation_R[:] = 1
+        for name in marks.keys() - {"entities", "relations"}:  # dense parameters
+            marks[name][:] = 1
         self._questions.begin(epoch)
         for at in range(start, stop, self._model.batch_size):
             batch = self._questions.batch(at, min(at + self._model.batch_size, stop))

@@ -82,8 +82,7 @@ class TripleProgram(InMemoryProgram):
 
     def _widths(self) -> dict[str, int]:
         """Columns of values, before those of states."""
-        model = self.request.spec.model
-        return {"entities": model.dim, "relations": relation_optimiser(model).width}
+        return {name: table.shape[1] - 1 for name, table in self.tables.items()}
 
     def _agreement(self, options: RoundAgreement) -> Agreement:
         """That of the hosts on rows and on their optimizer states."""
@@ -102,7 +101,8 @@ class TripleProgram(InMemoryProgram):
         ways, _ = ways_of(self.request.spec.model, len(given.relations))
         count_R = np.zeros(len(self.tables["relations"]), np.int64)
         np.add.at(count_R, ways, np.tile(np.bincount(given.relation, minlength=len(given.relations)), 2))
-        return {"entities": 2 * degree_V, "relations": count_R}
+        dense = {name: np.full(len(self.tables[name]), 2 * len(given.head)) for name in self.tables}
+        return dense | {"entities": 2 * degree_V, "relations": count_R}
 
     def _schedule(self, num_questions: int) -> EpochSchedule:
         """This host's part of the batches; where a run goes on, what is left of them."""

@@ -115,6 +115,10 @@ class Triples(Task):
         if spec.storage.memory is not None:
             return None
         if spec.sync.cache != "none":
+            if not spec.model.query:
+                raise InputError(
+                    f"{spec.model.name} has parameters beside its rows, which no cache holds; leave cache out."
+                )
             return CachedRows.of(spec.sync)
         if spec.sync.cache_rows != SyncOptions.cache_rows:
             raise InputError("cache_rows is for cache het; leave it out with cache none.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,8 @@ class TransportTests(ABC):
             counters = transport.counters
             return dict(counters.sent), dict(counters.received)
 
-        sent, received = {}, {}
+        sent: dict[tuple[Any, ...], int] = {}
+        received: dict[tuple[Any, ...], int] = {}
         for rank, (out, into) in enumerate(self.run(4, work)):
             sent |= {(rank, peer, kind, phase): size for (kind, peer, phase), size in out.items()}
             received |= {(peer, rank, kind, phase): size for (kind, peer, phase), size in into.items()}
@@ -139,4 +141,9 @@ class TransportTests(ABC):
     def test_nobody_sends_to_nowhere(self) -> None:
         for peer in (0, 2, -1):
             with pytest.raises(ValueError, match="cannot send"):
-                self.run(2, lambda transport, peer=peer: transport.send(peer if transport.rank == 0 else 0, (), "x"))
+                self.run(2, partial(_send, peer))
+
+
+def _send(peer: int, transport: Transport) -> None:
+    """From rank 0; the other host sends to it."""
+    transport.send(0 if transport.rank else peer, (), "x")
