@@ -53,8 +53,8 @@ def _similarity(target: Path) -> None:
 
 def _analogies(target: Path) -> None:
     words = _words()[:40]
-    questions = (" ".join(words[at : at + 4]) for at in range(0, 36, 2))
-    target.write_text(": planted\n" + "".join(f"{question}\n" for question in questions))
+    queries = (" ".join(words[at : at + 4]) for at in range(0, 36, 2))
+    target.write_text(": planted\n" + "".join(f"{query}\n" for query in queries))
 
 
 def _edges(target: Path) -> None:

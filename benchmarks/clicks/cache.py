@@ -50,9 +50,9 @@ EXACT_STREAM = {"columns": 8, "rows": 2000, "dense": 4, "zipf": 1.1, "multi_valu
 EXACT_EXAMPLES = 12_000
 EXACT_OPTIONS = {"dim": 8, "batch_size": 64, "bottom": "32", "top": "32"}
 LOOK_AHEAD = (1, 3, 10, 200)
-OPTIMISERS = ("sgd", "adagrad", "adam")
+OPTIMIZERS = ("sgd", "adagrad", "adam")
 PROCESSES = (("sgd", 2, 1), ("adagrad", 2, 1), ("adam", 2, 1), ("adagrad", 3, 0))
-"""optimiser, trainers and servers of the runs as real processes, with a look-ahead of 10"""
+"""optimizer, trainers and servers of the runs as real processes, with a look-ahead of 10"""
 
 
 def het_bytes(bench: Bench) -> list[Reading]:
@@ -66,8 +66,8 @@ def het_bytes(bench: Bench) -> list[Reading]:
     bench.runs["targets"] = {str(zipf): share for zipf, share in ZIPFS.items()}
     bench.runs["bytes over those of the ideal cache"] = {str(zipf): ratio for zipf, ratio in over.items()}
     worst = max(losses, key=lambda zipf: abs(losses[zipf]["auc"]))
-    told = "; ".join(
-        f"Zipf {zipf}: AUC {loss['auc']:+.5f} ± {loss['error']:.5f} (seeds {loss['by_seed']}), normalised entropy "
+    reported = "; ".join(
+        f"Zipf {zipf}: AUC {loss['auc']:+.5f} ± {loss['error']:.5f} (seeds {loss['by_seed']}), normalized entropy "
         f"{loss['entropy']:+.4f}"
         for zipf, loss in losses.items()
     )
@@ -75,10 +75,10 @@ def het_bytes(bench: Bench) -> list[Reading]:
         f"Zipf {zipf}: " + ", ".join(f"{bound}: {100 * point['saved']:.1f} %" for bound, point in curve.items())
         for zipf, curve in curves.items()
     )
-    beside = "; ".join(f"Zipf {zipf}: {_told(bench, zipf, found)}" for zipf, found in old_reads.items())
+    beside = "; ".join(f"Zipf {zipf}: {_warned(bench, zipf, found)}" for zipf, found in old_reads.items())
     return [
         *readings,
-        Reading(value=abs(losses[worst]["auc"]), text=told),
+        Reading(value=abs(losses[worst]["auc"]), text=reported),
         Reading(value=max(over.values()), text=", ".join(f"Zipf {zipf}: {of:.3f}×" for zipf, of in over.items())),
         Reading(value=curves[1.3][BOUND]["saved"], text=shown),
         Reading(value=_saved(bench, 1.3, old_reads[1.3]), text=beside),
@@ -90,7 +90,7 @@ def bagpipe_exact(bench: Bench) -> list[Reading]:
     quick = bench.quick
     asked = (
         "--stream", json.dumps(EXACT_STREAM), "--examples", EXACT_EXAMPLES // 6 if quick else EXACT_EXAMPLES,
-        "--options", json.dumps(EXACT_OPTIONS), "--optimisers", *(OPTIMISERS[:1] if quick else OPTIMISERS),
+        "--options", json.dumps(EXACT_OPTIONS), "--optimizers", *(OPTIMIZERS[:1] if quick else OPTIMIZERS),
         "--trainers", *((2,) if quick else (1, 2, 3)), "--servers", *((1,) if quick else (0, 1)),
         "--look-ahead", *(LOOK_AHEAD[:1] if quick else LOOK_AHEAD),
     )  # fmt: skip
@@ -99,14 +99,14 @@ def bagpipe_exact(bench: Bench) -> list[Reading]:
     differ = sum(sum(one["differ"].values()) for one in runs)
     compared = sum(sum(one["of"].values()) for one in runs)
     apart = {
-        f"{optimiser}, {trainers} trainers, {servers} servers": _as_processes(bench, optimiser, trainers, servers)
-        for optimiser, trainers, servers in (PROCESSES[:1] if quick else PROCESSES)
+        f"{optimizer}, {trainers} trainers, {servers} servers": _as_processes(bench, optimizer, trainers, servers)
+        for optimizer, trainers, servers in (PROCESSES[:1] if quick else PROCESSES)
     }
     bench.runs |= {"logical hosts": runs, "processes": apart}
     return [
         Reading(
             value=differ,
-            text=f"{differ} of {compared:,} numbers differ in {len(runs)} runs (tables with the optimisers' state, and "
+            text=f"{differ} of {compared:,} numbers differ in {len(runs)} runs (tables with the optimizers' state, and "
             f"dense weights; look-ahead {', '.join(sorted({str(one['look_ahead']) for one in runs}, key=int))})",
         ),
         Reading(
@@ -122,7 +122,7 @@ def _saving(bench: Bench, zipf: float) -> Reading:
     bench.runs[f"Zipf {zipf}, saved by steps"] = {
         str(number): _saved(bench, zipf, run) for number, run in found.items()
     }
-    text = "; ".join(f"{number} batches {_told(bench, zipf, run)}" for number, run in found.items())
+    text = "; ".join(f"{number} batches {_warned(bench, zipf, run)}" for number, run in found.items())
     return Reading(value=min(_saved(bench, zipf, run) for run in found.values()), text=text)
 
 
@@ -168,11 +168,11 @@ def _run(
     return one
 
 
-def _told(bench: Bench, zipf: float, found: Mapping[str, Any]) -> str:
-    facts = found["rows_of_hosts"]
-    rows = facts["rows_up"] + facts["rows_down"]
+def _warned(bench: Bench, zipf: float, found: Mapping[str, Any]) -> str:
+    metrics = found["rows_of_hosts"]
+    rows = metrics["rows_up"] + metrics["rows_down"]
     return (
-        f"−{100 * _saved(bench, zipf, found):.1f} %: {_travelled(found) / 1e6:.0f} MB, of them metadata "
+        f"−{100 * _saved(bench, zipf, found):.1f} %: {_corpus(found) / 1e6:.0f} MB, of them metadata "
         f"{100 * (1 - rows / _counted(found)):.0f} %; AUC {found['auc']:.4f}"
     )
 
@@ -183,12 +183,12 @@ def _saved(bench: Bench, zipf: float, found: Mapping[str, Any]) -> float:
     phases = short["bytes_by_phase"]
     each = (phases["pull"] + phases["push"]) / short["rows_of_hosts"]["rows_pulled"]
     bench.runs[f"Zipf {zipf}, bytes of a row without a cache"] = each
-    facts = found["rows_of_hosts"]
-    reads = sum(facts.get(name, 0) for name in ("hits", "refreshes", "misses", "passed", "shared"))
-    return 1 - _travelled(found) / (each * reads)
+    metrics = found["rows_of_hosts"]
+    reads = sum(metrics.get(name, 0) for name in ("hits", "refreshes", "misses", "passed", "shared"))
+    return 1 - _corpus(found) / (each * reads)
 
 
-def _travelled(found: Mapping[str, Any]) -> int:
+def _corpus(found: Mapping[str, Any]) -> int:
     """Bytes of the cache's messages, their heads included."""
     size: int = found["bytes_by_phase"]["call"]
     return size
@@ -225,7 +225,7 @@ def _ideal(bench: Bench, zipf: float) -> int:
     return int(found["num_bytes"])
 
 
-def _as_processes(bench: Bench, optimiser: str, trainers: int, servers: int) -> int:
+def _as_processes(bench: Bench, optimizer: str, trainers: int, servers: int) -> int:
     """Bytes of vectors and dense layers that differ, each host a process."""
     clicks = bench.made("clicks-exact.tsv", _write_clicks)
     folders = []
@@ -234,7 +234,7 @@ def _as_processes(bench: Bench, optimiser: str, trainers: int, servers: int) -> 
         command = [
             sys.executable, "-m", "any2vec", "train", "dlrm", clicks, "--schema", clicks.with_suffix(".toml"),
             "--hosts", trainers, "--servers", servers, "--sync", "bsp", "--cache", cache,
-            "--threads", 1, "--optimiser", optimiser, "--out", out, "--overwrite", "--json", "--quiet",
+            "--threads", 1, "--optimizer", optimizer, "--out", out, "--overwrite", "--json", "--quiet",
             *(word for name, value in EXACT_OPTIONS.items() for word in (f"--{name.replace('_', '-')}", value)),
         ]  # fmt: skip
         run([str(word) for word in command], os.environ | ONE_BLAS_THREAD | {"ANY2VEC_CACHE": str(bench.cache)})
@@ -306,7 +306,7 @@ ROWS = (
         measures=(
             Measure(
                 name="bagpipe against bsp without a cache: 1, 2, 3 trainers, trainers or a server own the rows, three "
-                "optimisers, logical hosts",
+                "optimizers, logical hosts",
                 relation="<=", wording="identical bits",
             ),
             Measure(name="the same as processes", relation="<=", wording="identical bits"),

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks.results import has_failed, load
 
-COLOURS = {"easgd": "C0", "ma": "C1", "bmuf": "C2"}
+COLORS = {"easgd": "C0", "ma": "C1", "bmuf": "C2"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def draw_quality(runs: Mapping[str, Any], target: Path) -> None:
-    """Normalised entropy on held-out examples by number of trainers; bars are the range over seeds."""
+    """Normalized entropy on held-out examples by number of trainers; bars are the range over seeds."""
     figure, axes = _axes()
     entropy = dict(runs["entropy"])
     floor, alone = (statistics.fmean(entropy.pop(name)["1"]) for name in ("Bayes floor", "one trainer"))
@@ -44,7 +44,7 @@ def draw_quality(runs: Mapping[str, Any], target: Path) -> None:
         low, high = ([abs(pick(values) - mean) for values, mean in zip(by_count.values(), means, strict=True)]
                      for pick in (min, max))  # fmt: skip
         axes.errorbar(
-            counts, means, (low, high), label=name, color=COLOURS[name.split(":")[0].split("-")[1]],
+            counts, means, (low, high), label=name, color=COLORS[name.split(":")[0].split("-")[1]],
             linestyle="-" if is_shadow else "--", marker="o" if is_shadow else "x", markersize=4, linewidth=1.3,
             elinewidth=0.8,
         )  # fmt: skip
@@ -53,7 +53,7 @@ def draw_quality(runs: Mapping[str, Any], target: Path) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
     axes.minorticks_off()
-    axes.set(xlabel="logical trainers, each with its part of one pass", ylabel="normalised entropy, held out")
+    axes.set(xlabel="logical trainers, each with its part of one pass", ylabel="normalized entropy, held out")
     axes.legend(fontsize=8, ncol=2, loc="center")  # between the floor and the rest
     figure.savefig(target, dpi=130)
 
@@ -61,11 +61,11 @@ def draw_quality(runs: Mapping[str, Any], target: Path) -> None:
 def draw_bytes(runs: Mapping[str, Any], target: Path) -> None:
     """Bytes of rows by bound, in per cent of those without a cache."""
     figure, axes = _axes()
-    for colour, zipf in enumerate(("1.1", "1.3")):
+    for color, zipf in enumerate(("1.1", "1.3")):
         curve = runs[f"Zipf {zipf}, by bound"]
         bounds = list(range(len(curve)))
         shares = [100 * (1 - point["saved"]) for point in curve.values()]
-        axes.plot(bounds, shares, marker="o", markersize=4, color=f"C{colour}", label=f"Zipf {zipf}")
+        axes.plot(bounds, shares, marker="o", markersize=4, color=f"C{color}", label=f"Zipf {zipf}")
         side = {"ha": "right", "xytext": (-2, -11)} if zipf == "1.3" else {"xytext": (1, 6)}  # beside the lines
         for bound, share in zip(bounds, shares, strict=True):
             axes.annotate(
@@ -73,7 +73,7 @@ def draw_bytes(runs: Mapping[str, Any], target: Path) -> None:
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3}, **side,
             )  # fmt: skip
         axes.axhline(
-            100 * (1 - runs["targets"][zipf]), color=f"C{colour}", linewidth=0.8, linestyle=":",
+            100 * (1 - runs["targets"][zipf]), color=f"C{color}", linewidth=0.8, linestyle=":",
             label=f"target at Zipf {zipf}",
         )  # fmt: skip
         axes.set_xticks(bounds, list(curve))

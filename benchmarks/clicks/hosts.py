@@ -24,8 +24,8 @@ def run_hosts(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """What each host of a run has measured, by rank. wrap: as `Network.run`."""
     command = [sys.executable, script_of("any2vec_click_host.py"), *arguments]
-    told = net.run(command, {"ANY2VEC_CACHE": str(bench.cache)}, 900, wrap)
-    return [json.loads(text) for text in told]
+    reported = net.run(command, {"ANY2VEC_CACHE": str(bench.cache)}, 900, wrap)
+    return [json.loads(text) for text in reported]
 
 
 def pool_of(bench: Bench, num_examples: int) -> Path:

@@ -67,7 +67,7 @@ def ideal_traffic(
     Args:
         trace: for each step the batches of the T trainers, who take turns; a batch is its distinct rows, int64 (U,)
             ascending.
-        num_columns: float32 numbers of a row that travels, state of the optimiser included.
+        num_columns: float32 numbers of a row that travels, state of the optimizer included.
         pull_bound, push_bound: as `HetCache` has them.
         makes_fresh: rows that nobody has changed are not sent, as with its fresh_rows.
         is_even: the bounds hold for young rows as they are (`allowed_updates`): fewer bytes than a cache sends.
@@ -87,12 +87,12 @@ def ideal_traffic(
             sent = row_U[is_sent_U]
             cache.read(row_U, row_U[is_unknown_U | is_sent_U], version_V)
             reads, pulled, pushed = reads + len(row_U), pulled + len(sent), pushed + len(push)
-            metadata += _question_size(push, updates, row_U, known_U) + -(-len(row_U) // 8)
+            metadata += _query_size(push, updates, row_U, known_U) + -(-len(row_U) // 8)
             metadata += varint_size(version_V[sent])
     for cache in caches:
         push, updates = cache.take(np.flatnonzero(cache.updates_V))
         pushed += len(push)
-        metadata += _question_size(push, updates, push[:0], push[:0]) if len(push) else 0
+        metadata += _query_size(push, updates, push[:0], push[:0]) if len(push) else 0
     return Traffic(reads, pulled, pushed, 4 * num_columns * (pulled + pushed), metadata)
 
 
@@ -127,7 +127,7 @@ class _Cache:
         self._last = row_U
 
 
-def _question_size(push: np.ndarray, updates: np.ndarray, asked: np.ndarray, known: np.ndarray) -> int:
+def _query_size(push: np.ndarray, updates: np.ndarray, asked: np.ndarray, known: np.ndarray) -> int:
     """Bytes of metadata of a question, as het_message packs it for one owner."""
     numbers = [np.diff(push, prepend=0), updates, np.diff(asked, prepend=0), known + 1]
     return _SIZES + int(varint_size(np.concatenate(numbers)))

@@ -1,4 +1,4 @@
-"""Rows about click models whose hosts have links of their own: what synchronisation and rows cost during training.
+"""Rows about click models whose hosts have links of their own: what synchronization and rows cost during training.
 
 Hosts are processes in network namespaces on one machine.
 """
@@ -34,7 +34,7 @@ LAYERS = ("--bottom", "512-256-64", "--top", "512-256")
 
 
 def isolation(bench: Bench) -> list[Reading]:
-    """Examples/s with synchronisation behind the workers over none, where only the sync server's link is capped."""
+    """Examples/s with synchronization behind the workers over none, where only the sync server's link is capped."""
     pool = pool_of(bench, 2 * SYNC_BATCH * SYNC_BATCHES)
     caps = CAPS[:1] if bench.quick else CAPS
     speed: dict[str, list[float]] = {}
@@ -112,8 +112,8 @@ def bagpipe_speed(bench: Bench) -> list[Reading]:
         def run(cache: str | None, warm: int) -> float:
             """Seconds a step; cache None: rows of one's own."""
             way = ("--local-rows", "--servers", 1) if cache is None else ("--servers", 1, "--cache", cache)
-            told = run_hosts(bench, net, *common, *way, "--warm", warm)
-            found.setdefault(cache or "local", []).append(steps_of(told[:2]))
+            reported = run_hosts(bench, net, *common, *way, "--warm", warm)
+            found.setdefault(cache or "local", []).append(steps_of(reported[:2]))
             return float(found[cache or "local"][-1]["step"])
 
         short = min(warm, 20)

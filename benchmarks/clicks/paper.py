@@ -26,7 +26,7 @@ SYNC_GAP = 5.0
 def scale(bench: Bench) -> list[Reading]:
     """The plan, in words, and how even the servers' loads are: as planned, and on unseen batches."""
     one_id, bags = (_planned(bench, pooled) for pooled in (0, BAGS))
-    rows = f"{ROWS_IN_ALL:.0e} rows × {DIM}, {TRAINERS} trainers, {SERVERS} servers, {LINK}, modelled"
+    rows = f"{ROWS_IN_ALL:.0e} rows × {DIM}, {TRAINERS} trainers, {SERVERS} servers, {LINK}, modeled"
     return [
         Reading(value=one_id["planned"], text=f"{one_id['planned']:.4f}; {rows}: {one_id['text']}"),
         Reading(value=one_id["fresh"], text=f"{one_id['fresh']:.3f}"),
@@ -57,7 +57,7 @@ def _planned(bench: Bench, pooled: int) -> dict[str, Any]:
     bench.runs[f"bags in {pooled} columns"] = {
         name: value for name, value in found.items() if name != "placement"
     } | {"balance": balance, "balance on fresh batches": fresh, "shards": len(plan.placement.shards)}  # fmt: skip
-    return {"planned": max(balance["cost"], balance["rows"]), "fresh": fresh, "text": _told(found, plan)}
+    return {"planned": max(balance["cost"], balance["rows"]), "fresh": fresh, "text": _warned(found, plan)}
 
 
 class Sizes:
@@ -121,7 +121,7 @@ def dense_parameters() -> int:
     return sum(parameter.numel() for parameter in net.parameters())
 
 
-def _told(found: dict[str, Any], plan: Any) -> str:
+def _warned(found: dict[str, Any], plan: Any) -> str:
     """Memory, bytes and balance of a plan in one line."""
     server, trainer = sum(found["server_memory"].values()), sum(found["trainer_memory"].values())
     balance = found["placement"]["balance"]

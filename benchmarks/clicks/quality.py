@@ -1,4 +1,4 @@
-"""The row about what synchronisation behind the workers costs in quality: many logical trainers, one pass, held out.
+"""The row about what synchronization behind the workers costs in quality: many logical trainers, one pass, held out.
 
 Every trainer sees 1/N of the examples once, so a model of more trainers is worse, however they agree; what is judged is
 whether the shadow is worse than the same rule carried out by the workers themselves, every 5 iterations.
@@ -35,7 +35,7 @@ CODE = (
 
 @dataclass(frozen=True)
 class Lead:
-    """Normalised entropy of the shadow less that of its twin at a fixed rate: below 0 the shadow is better."""
+    """Normalized entropy of the shadow less that of its twin at a fixed rate: below 0 the shadow is better."""
 
     mean: float
     """over seeds and numbers of trainers"""
@@ -50,7 +50,7 @@ class Lead:
 def lead(shadow: Mapping[int, Sequence[float]], fixed: Mapping[int, Sequence[float]]) -> Lead:
     """Paired: both sides of a difference have the seed, the slices and the number of trainers in common.
 
-    Args: {trainers: normalised entropies in the order of seeds}. What differs between numbers of trainers is no error,
+    Args: {trainers: normalized entropies in the order of seeds}. What differs between numbers of trainers is no error,
     and is not counted as one: the variance of the mean is that of each number's mean, added up. Three seeds alone say
     little about a single number of trainers, so for those the variance is pooled over all that are more than one (one
     trainer agrees with nobody, and hardly differs).
@@ -76,7 +76,7 @@ def chance(one: Mapping[int, Sequence[float]], other: Mapping[int, Sequence[floa
 
 
 def shadow_quality(bench: Bench) -> list[Reading]:
-    """Normalised entropy of three rules, behind the workers and every 5 iterations."""
+    """Normalized entropy of three rules, behind the workers and every 5 iterations."""
     seeds, trainers = (SEEDS[:1], TRAINERS[:2]) if bench.quick else (SEEDS, TRAINERS)
     found = {(seed, count): _runs(bench, seed, count) for count in trainers for seed in seeds}
     entropies = {
@@ -120,12 +120,12 @@ def _reading(rule: str, entropies: Any, found: Any) -> Reading:
     gaps = {count: [] for count in ours}
     for (_, count), run in found.items():
         gaps[count].append(run["syncs"][shadow(rule)]["gap"])
-    told = ", ".join(f"{statistics.fmean(values):.1f}" for values in gaps.values())
+    reported = ", ".join(f"{statistics.fmean(values):.1f}" for values in gaps.values())
     return Reading(
         value=known.mean,
         target=2 * known.error,
         text=f"{means[0]:.4f} / FR-{EVERY} {means[1]:.4f}: {known.mean:+.5f} ± {known.error:.5f}; "
-        f"by trainers {by_count} (each ± {known.error_of_one:.4f}); measured gaps {told}",
+        f"by trainers {by_count} (each ± {known.error_of_one:.4f}); measured gaps {reported}",
     )
 
 
@@ -150,9 +150,13 @@ def _runs(bench: Bench, seed: int, count: int) -> dict[str, Any]:
     }
 
 
-def _syncs(facts: Mapping[str, Any], count: int) -> dict[str, float]:
+def _syncs(metrics: Mapping[str, Any], count: int) -> dict[str, float]:
     """What was measured of syncs, a trainer."""
-    return {"gap": facts["sync_gap_mean"], "syncs": facts["syncs"] / count, "iterations": facts["iterations"] / count}
+    return {
+        "gap": metrics["sync_gap_mean"],
+        "syncs": metrics["syncs"] / count,
+        "iterations": metrics["iterations"] / count,
+    }
 
 
 ROWS = (
@@ -162,7 +166,7 @@ ROWS = (
             *(
                 Measure(
                     name=f"one pass of {TRAIN:,} planted examples, 1 to 16 logical trainers, 3 seeds, held-out "
-                    f"normalised entropy: {shadow(rule)} less {fixed(rule)}",
+                    f"normalized entropy: {shadow(rule)} less {fixed(rule)}",
                     relation="<=", wording="≤ 2 standard errors",
                 )
                 for rule in RULES

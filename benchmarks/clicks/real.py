@@ -15,7 +15,7 @@ from benchmarks.bench import Bench
 from benchmarks.table import Measure, Reading, Row
 
 SEEDS = (1, 2, 3, 4, 5)
-MODELS = {"logistic": "LogisticRegression", "fm": "FactorisationMachine", "deepfm": "DeepFM", "dlrm": "DLRM"}
+MODELS = {"logistic": "LogisticRegression", "fm": "FactorizationMachine", "deepfm": "DeepFM", "dlrm": "DLRM"}
 PEERS = ("logistic regression", "LightGBM")
 TEST_SHARE = 0.2
 QUICK_LINES = 3000
@@ -94,8 +94,8 @@ def real_data(bench: Bench) -> list[Reading]:
         for score, digits in (("auc", 4), ("log_loss", 4)):
             values = {name: [split[name][score] for split in found] for name in (*MODELS, *PEERS)}
             best = (max if score == "auc" else min)(MODELS, key=lambda name: statistics.fmean(values[name]))
-            told = ", ".join(f"{name} {_mean(of, digits)}" for name, of in values.items())
-            readings.append(Reading(value=statistics.fmean(values[best]), text=told))
+            reported = ", ".join(f"{name} {_mean(of, digits)}" for name, of in values.items())
+            readings.append(Reading(value=statistics.fmean(values[best]), text=reported))
     return readings
 
 

@@ -90,7 +90,7 @@ def _losses(runs: dict[int, Any], peers: Sequence[str]) -> Reading:
 
     Both sides start their dense layers alike, and read the same batches in the same order.
     """
-    told, worst = [], []
+    reported, worst = [], []
     for threads in THREADS:
         learnt = [run for run in runs[threads] if "test_log_loss" in run["any2vec"]]
         losses = {name: [run[name]["test_log_loss"] for run in learnt] for name in ("any2vec", *peers)}
@@ -99,11 +99,11 @@ def _losses(runs: dict[int, Any], peers: Sequence[str]) -> Reading:
             error = standard_error(losses["any2vec"], losses[peer])
             worst.append(means["any2vec"] - means[peer] - max(EQUAL, 2 * error))
         seeds = f"{len(learnt)} seed{'s' * (len(learnt) > 1)}"
-        told.append(
+        reported.append(
             f"{threads} thread{'s' * (threads > 1)} ({seeds}): "
             + ", ".join(f"{name} {mean:.4f}" for name, mean in means.items())
         )
-    return Reading(value=max(worst), text=f"{'; '.join(told)}; Bayes {runs[0]:.4f}")
+    return Reading(value=max(worst), text=f"{'; '.join(reported)}; Bayes {runs[0]:.4f}")
 
 
 def _runs(bench: Bench, peers: dict[str, tuple[str, str]]) -> dict[int, Any]:

@@ -34,11 +34,11 @@ def m_of_n(bench: Bench) -> list[Reading]:
         """Seconds a step of the fast ones."""
         shares = [*SHARES[:count], None]
         with network(count + 1) as net, quotas(shares) as groups:
-            told = run_hosts(
+            reported = run_hosts(
                 bench, net, "--pool", pool, "--batch", batch, "--batches", steps + warm, "--sync", sync,
                 "--servers", 1, "--warm", warm, "--steps", steps, "--held-out", held_out, wrap=groups.wrap,
             )  # fmt: skip
-        found.setdefault(f"{sync} of {count}", []).append(steps_of(told[:count]))
+        found.setdefault(f"{sync} of {count}", []).append(steps_of(reported[:count]))
         return float(found[f"{sync} of {count}"][-1]["step"])
 
     warm_up(bench, lambda: run("m-of-n:3", 3))

@@ -1,4 +1,4 @@
-"""The table of click models: rows on servers, dense replicas, and training that goes on while they synchronise."""
+"""The table of click models: rows on servers, dense replicas, and training that goes on while they synchronize."""
 
 from __future__ import annotations
 

@@ -59,15 +59,15 @@ def num_bytes(bench: Bench) -> list[Reading]:
     rows = 4_096 if bench.quick else ROWS_OF_TABLE
     found, kernel = {}, {}
     for partitions, capacity in SHAPES[:1] if bench.quick else SHAPES:
-        told = bench.ours(
+        reported = bench.ours(
             "any2vec_buffer.py", "--folder", bench.scratch("partitions"), "--orders", "beta", *names, "--rows", rows,
             "--columns", COLUMNS, "--partitions", partitions, "--capacity", capacity,
         ).result  # fmt: skip
         shape = f"p = {partitions}, c = {capacity}"
-        bench.runs[shape] = told
-        found[shape] = {name: one["bytes_read"] + one["bytes_written"] for name, one in told.items()}
+        bench.runs[shape] = reported
+        found[shape] = {name: one["bytes_read"] + one["bytes_written"] for name, one in reported.items()}
         kernel[shape] = max(
-            (one["kernel_read"] + one["kernel_written"]) / found[shape][name] for name, one in told.items()
+            (one["kernel_read"] + one["kernel_written"]) / found[shape][name] for name, one in reported.items()
         )
     least = {shape: min(size for name, size in one.items() if name != "beta") for shape, one in found.items()}
     return [
@@ -86,9 +86,9 @@ def num_bytes(bench: Bench) -> list[Reading]:
 def kill(bench: Bench) -> list[Reading]:
     """A table of 8 partitions, 3 in memory, a commit at every third window, three orders in turn."""
     points = 6 if bench.quick else POINTS
-    told = bench.ours("any2vec_killed.py", "--folder", bench.scratch("killed"), "--points", points).result
-    bench.runs |= told
-    runs = told["runs"]
+    reported = bench.ours("any2vec_killed.py", "--folder", bench.scratch("killed"), "--points", points).result
+    bench.runs |= reported
+    runs = reported["runs"]
     killed = [run for run in runs if run["was_killed"]]
     sound = [run for run in killed if not run["problems"]]
     same = [run for run in killed if run["is_same"]]
@@ -115,17 +115,17 @@ def skip_gram(bench: Bench) -> list[Reading]:
         name: [side.scores for side in sides]
         for name, sides in zip(("a quarter", "all"), zip(*found, strict=True), strict=True)
     }
-    told = [parts.result for parts, _ in found]
-    bench.runs["a quarter"] = told
+    reported = [parts.result for parts, _ in found]
+    bench.runs["a quarter"] = reported
     differences = {name: [parts.scores[name] - whole.scores[name] for parts, whole in found] for name in words.SCORES}
     means = [fmean(one[place] for one in differences.values()) for place in range(len(found))]
     levels = {name: fmean(whole.scores[name] for _, whole in found) for name in words.SCORES}
-    moved = fmean(one["bytes_read"] + one["bytes_written"] for one in told)
-    pairs = fmean(one["triple_bytes_read"] for one in told)
+    moved = fmean(one["bytes_read"] + one["bytes_written"] for one in reported)
+    pairs = fmean(one["triple_bytes_read"] for one in reported)
     rates = [(parts.items_per_s, whole.items_per_s) for parts, whole in found]
     bench.runs["words_per_s"] = rates
     speed = fmean(parts / whole for parts, whole in rates)
-    shape = f"p = {told[0]['partitions']}, c = {told[0]['capacity']}, {told[0]['sweeps']} sweeps an epoch"
+    shape = f"p = {reported[0]['partitions']}, c = {reported[0]['capacity']}, {reported[0]['sweeps']} sweeps an epoch"
     return [
         Reading(value=fmean(means), text=f"{_signed(means)}; in memory {fmean(levels.values()):.2f}"),
         *(
@@ -133,9 +133,9 @@ def skip_gram(bench: Bench) -> list[Reading]:
             for name in words.SCORES
         ),
         Reading(
-            value=moved / told[0]["table_bytes"],
-            text=f"{moved / 1e9:.2f} GB of a table of {told[0]['table_bytes'] / 1e6:.0f} MB, and {pairs / 1e9:.2f} GB "
-            f"of pairs read ({shape}; {epochs} epochs)",
+            value=moved / reported[0]["table_bytes"],
+            text=f"{moved / 1e9:.2f} GB of a table of {reported[0]['table_bytes'] / 1e6:.0f} MB, and "
+            f"{pairs / 1e9:.2f} GB of pairs read ({shape}; {epochs} epochs)",
         ),
         Reading(
             value=speed,

@@ -24,8 +24,8 @@ def two_hosts(bench: Bench) -> list[Reading]:
     for _ in range(1 if bench.quick else PAIRS):
         for hosts, found in runs.items():
             flags = [text for name, value in shape.items() for text in ("--" + name.replace("_", "-"), value)]
-            told = bench.ours("any2vec_two_hosts.py", "--folder", folder, "--hosts", hosts, *flags).result
-            found.append(told)
+            reported = bench.ours("any2vec_two_hosts.py", "--folder", folder, "--hosts", hosts, *flags).result
+            found.append(reported)
     bench.runs["runs"] = runs
     ratios = [two["items_per_s"] / one["items_per_s"] for one, two in zip(runs[1], runs[2], strict=True)]
     twice = sum(two["held_twice"] for two in runs[2])

@@ -62,12 +62,12 @@ def _ranks(bench: Bench, graph: Graph) -> list[Reading]:
     found = bench.any2vec("evaluate", out, "--task", "triples", "--data", test, "--known", valid).result
     bench.runs["runs"] = {"train": run, "evaluate": found}
     minutes = run["train_seconds"] / 60
-    told = ", ".join(f"Hits@{most} {100 * found[f'hits_at_{most}']:.1f} %" for most in (1, 3, 10))
-    text = f"{found['mrr']:.4f} ({told}; {run['epochs']} epochs, {found['num_unknown']} triples with unknown names)"
+    reported = ", ".join(f"Hits@{most} {100 * found[f'hits_at_{most}']:.1f} %" for most in (1, 3, 10))
+    text = f"{found['mrr']:.4f} ({reported}; {run['epochs']} epochs, {found['num_unknown']} triples with unknown names)"
     return [
         Reading(value=found["mrr"], text=text),
         Reading(value=minutes, text=f"{minutes:.1f} minutes, {run['items_per_s']:,.0f} triples/s"),
-        Reading(value=run["dim"] + 1, text=f"{run['dim']} values and 1 of the optimiser"),
+        Reading(value=run["dim"] + 1, text=f"{run['dim']} values and 1 of the optimizer"),
     ]
 
 

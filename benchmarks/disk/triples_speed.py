@@ -24,7 +24,7 @@ class Peer:
     """that the questions of our batch share; 0: all entities"""
     own_negatives: int
     """the peer's: shared by a batch (PyTorch-BigGraph), or drawn for each question (PyKEEN); 0: all entities"""
-    questions: int
+    queries: int
     """of our step, two a triple"""
     batch: int
     """of a step, as the peer counts it"""
@@ -61,7 +61,7 @@ def _beside(bench: Bench, peer: Peer) -> Reading:
     for _ in range(1 if bench.quick else PAIRS):
         ours = bench.any2vec(
             "train", "complex", train, *shape, "--num-negatives", peer.negatives, "--batch-size",
-            peer.questions, "--epochs", 1 if bench.quick else peer.our_epochs, "--out", out, "--overwrite",
+            peer.queries, "--epochs", 1 if bench.quick else peer.our_epochs, "--out", out, "--overwrite",
         )  # fmt: skip
         theirs = bench.peer(
             peer.environment, peer.script, "--triples", train, *shape, "--num-negatives", peer.own_negatives,

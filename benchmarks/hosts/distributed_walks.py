@@ -1,4 +1,4 @@
-"""Row about travelling walkers: the walks of one host by four that hold a part each, and what goes between them."""
+"""Row about traveling walkers: the walks of one host by four that hold a part each, and what goes between them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WAYS = {"first order": (1.0, 1.0), "p = q = 0.25": (0.25, 0.25)}
 SEED = 1
 
 
-def travelling_walkers(bench: Bench) -> list[Reading]:
+def distributed_walkers(bench: Bench) -> list[Reading]:
     """Every host asks for a fourth of all walks; equal to one host's, slot by slot, or the first reading is 0."""
     from any2vec.data.graph.reader import read_graph
     from any2vec.sampling.walks import WalkOptions
@@ -34,25 +34,25 @@ def travelling_walkers(bench: Bench) -> list[Reading]:
                 "identical": is_equal, "seconds": seconds, "steps": cost.steps, **cost.as_dict(),
                 "partition": cost.partition.as_dict(),
             }  # fmt: skip
-    told = Reading(value=float(all(equal)), text=f"{sum(equal)} of {len(equal)} identical")
-    return [told, *(_reading(cost) for cost in costs)]
+    reported = Reading(value=float(all(equal)), text=f"{sum(equal)} of {len(equal)} identical")
+    return [reported, *(_reading(cost) for cost in costs)]
 
 
 def _travel(graph: Any, options: Any, method: str) -> tuple[bool, Any, float]:
-    """(whether the walks are those of one host, what they cost, seconds of the travelling)."""
+    """(whether the walks are those of one host, what they cost, seconds of the traveling)."""
     from any2vec.cluster.threads import run_logical
     from any2vec.plan.sharding.graph import report_partition
     from any2vec.plan.sharding.nodes import NodeSharding
+    from any2vec.sampling.distributed_walks import DistributedWalker
     from any2vec.sampling.parts import split_graph
-    from any2vec.sampling.travel import TravellingWalker
-    from any2vec.sampling.travelled import share_of, summary
+    from any2vec.sampling.walk_corpus import share_of, summary
     from any2vec.sampling.walks import Walker
 
     sharding = NodeSharding.make(graph.csr, HOSTS, method)
     parts = split_graph(graph, sharding)
 
-    def host(transport: Any) -> tuple[np.ndarray, TravellingWalker]:
-        walker = TravellingWalker(parts[transport.rank], transport, options, SEED)
+    def host(transport: Any) -> tuple[np.ndarray, DistributedWalker]:
+        walker = DistributedWalker(parts[transport.rank], transport, options, SEED)
         return walker.sample(*share_of(0, walker.num_walks, transport.rank, HOSTS), 0), walker
 
     started = time.perf_counter()
@@ -92,7 +92,7 @@ ROWS = (
                 for way in WAYS
             ),
         ),
-        run=travelling_walkers,
+        run=distributed_walkers,
         minutes=1,
     ),
 )

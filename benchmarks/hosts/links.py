@@ -54,17 +54,17 @@ def link_bound(bench: Bench) -> list[Reading]:
 
 
 def delaying_link(bench: Bench) -> list[Reading]:
-    """The worst |measured / modelled - 1| of the agreements of logical hosts over an emulated link."""
+    """The worst |measured / modeled - 1| of the agreements of logical hosts over an emulated link."""
     text = _part(bench)
     warm_up(bench, "skipgram")
     worst, shown = [], []
     for scheme in SCHEMES[:1] if bench.quick else SCHEMES:
         run = bench.ours("any2vec_link.py", "--text", text, "--hosts", HOSTS, "--link", LINK, "--scheme", scheme).result
         bench.runs[scheme] = run
-        # Modelled: bytes by the link's model, and what the same agreements take without a link.
-        ratio = run["measured"] / run["modelled"]
+        # Modeled: bytes by the link's model, and what the same agreements take without a link.
+        ratio = run["measured"] / run["modeled"]
         worst.append(abs(ratio - 1))
-        shown.append(f"{scheme} {ratio - 1:+.1%} ({run['measured']:.2f} / {run['modelled']:.2f} s a round)")
+        shown.append(f"{scheme} {ratio - 1:+.1%} ({run['measured']:.2f} / {run['modeled']:.2f} s a round)")
     return [Reading(value=max(worst), text="; ".join(shown))]
 
 
@@ -173,7 +173,7 @@ ROWS = (
         name="link-bound",
         measures=(
             Measure(
-                name="4 hosts in network namespaces, 50 Mbit/s: worst ratio of neighbours in the order of time",
+                name="4 hosts in network namespaces, 50 Mbit/s: worst ratio of neighbors in the order of time",
                 relation="<=", target=1, unit="x", wording="Pull-Opt < Rep-Opt < Base",
             ),
             Measure(
@@ -188,7 +188,7 @@ ROWS = (
         name="delaying-link",
         measures=(
             Measure(
-                name=f"agreement of {HOSTS} logical hosts over an emulated {LINK}: time off the modelled",
+                name=f"agreement of {HOSTS} logical hosts over an emulated {LINK}: time off the modeled",
                 relation="<=", target=0.1, wording="±10 %",
             ),
         ),

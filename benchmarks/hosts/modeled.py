@@ -1,8 +1,8 @@
-"""Rows about many hosts that are modelled: the order of volumes, and the speed-up of 32 hosts of 48 cores.
+"""Rows about many hosts that are modeled: the order of volumes, and the speed-up of 32 hosts of 48 cores.
 
 What is counted: the rows that each host of a round reads, by the inspection pass over the very tokens; the bytes that
 follow are those of the wire, to the byte. What is measured: the kernel's words/s on one thread of this machine, what
-agreeing costs a host (`plan-check`). What is modelled: more threads, the link, and that rounds are alike.
+agreeing costs a host (`plan-check`). What is modeled: more threads, the link, and that rounds are alike.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LINK = "100Gbit,2us"
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """A setting of the agreement for the modelled speed-up."""
+    """A setting of the agreement for the modeled speed-up."""
 
     scheme: str = "pull-opt"
     rounds: int = 48
@@ -73,8 +73,8 @@ BESIDE = tuple(
 """shown beside it"""
 
 
-def modelled_speedup(bench: Bench) -> list[Reading]:
-    """32 hosts over one such host, and words/s of all hosts; bytes counted on a planted text, the link modelled."""
+def modeled_speedup(bench: Bench) -> list[Reading]:
+    """32 hosts over one such host, and words/s of all hosts; bytes counted on a planted text, the link modeled."""
     pace = one_thread_pace(bench)
     found = {scenario: speedup(bench, scenario, pace) for scenario in dict.fromkeys((SCENARIO, *BESIDE))}
     bench.runs["one_thread_words_per_s"] = pace
@@ -82,8 +82,8 @@ def modelled_speedup(bench: Bench) -> list[Reading]:
     plan = found[SCENARIO]
     beside = "; ".join(f"{other.words()} {one.speedup:.3g}×" for other, one in found.items() if other != SCENARIO)
     parts = ", ".join(f"{name} {seconds * 1e3:.1f} ms" for name, seconds in plan.round_seconds.items())
-    text = f"{plan.speedup:.3g}× ({SCENARIO.words()}; a round {parts}; modelled); beside it {beside}"
-    words = f"{number(plan.items_per_s)} words/s modelled, one host {number(plan.items_per_s / plan.speedup)}, "
+    text = f"{plan.speedup:.3g}× ({SCENARIO.words()}; a round {parts}; modeled); beside it {beside}"
+    words = f"{number(plan.items_per_s)} words/s modeled, one host {number(plan.items_per_s / plan.speedup)}, "
     words += f"one thread {number(pace)} measured; {plan.bytes_per_host / 1e6:,.0f} MB a host and round counted"
     return [Reading(value=plan.speedup, text=text), Reading(value=plan.items_per_s, text=words)]
 
@@ -92,7 +92,7 @@ def speedup(bench: Bench, scenario: Scenario, pace: float, costs: Costs | None =
     """One scenario; pace: words/s of one thread."""
     from any2vec.cluster.link import parse_link
     from any2vec.plan.cost.estimate import Rates, RunShape
-    from any2vec.plan.cost.hosts import Costs, Pace, Spread, plan_scheme, touched_bytes
+    from any2vec.plan.cost.hosts import Costs, Pace, Spread, accessed_bytes, plan_scheme
     from any2vec.plan.cost.occupancy import of_counts
     from any2vec.tasks.words.sizing import reading_of
 
@@ -102,7 +102,7 @@ def speedup(bench: Bench, scenario: Scenario, pace: float, costs: Costs | None =
     draws = reading_of(setting.model, block_of(setting), keep_rate * WORDS / setting.positions).draws
     host = Pace(
         thread_items_per_s=pace, efficiency=EFFICIENCY, memory_bandwidth=MEMORY_BANDWIDTH,
-        bytes_per_item=touched_bytes(DIM, keep_rate, draws),
+        bytes_per_item=accessed_bytes(DIM, keep_rate, draws),
     )  # fmt: skip
     shape = RunShape(rows=NUM_ROWS, dim=DIM, items=WORDS, epochs=EPOCHS, threads=THREADS, tokens=setting.positions)
     rates = Rates(items_per_s=host.items_per_s(THREADS), read_bytes_per_s=1e9)
@@ -229,21 +229,21 @@ ROWS = (
         name="modelled-speedup",
         measures=(
             Measure(
-                name="32 hosts of 48 cores, 100 Gbit/s, over one such host, 1-billion-word settings, modelled",
+                name="32 hosts of 48 cores, 100 Gbit/s, over one such host, 1-billion-word settings, modeled",
                 relation=">=",
                 target=12,
                 unit="x",
             ),
-            Measure(name="words/s of all hosts, modelled", relation="", wording="reported"),
+            Measure(name="words/s of all hosts, modeled", relation="", wording="reported"),
         ),
-        run=modelled_speedup,
+        run=modeled_speedup,
         minutes=2,
     ),
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print a row's readings alone: `python benchmarks/hosts/modeled.py modelled-speedup [--quick]`."""
+    """Print a row's readings alone: `python benchmarks/hosts/modeled.py modeled-speedup [--quick]`."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("row", choices=[row.name for row in ROWS])
     parser.add_argument("--quick", action="store_true")

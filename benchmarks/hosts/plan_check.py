@@ -55,7 +55,7 @@ def plan_check(bench: Bench) -> list[Reading]:
     times, sizes = [], []
     for how in UNSEEN[:QUICK] if bench.quick else UNSEEN:
         seen = _run(bench, *how)
-        seconds, num_bytes = foretell(sized, found, seen.spread)
+        seconds, num_bytes = predict(sized, found, seen.spread)
         name = f"{seen.spread.scheme} {seen.spread.rounds_per_epoch} rounds"
         times.append((seconds / seen.seconds - 1, name))
         sizes.append((num_bytes / seen.num_bytes - 1, name))
@@ -83,7 +83,7 @@ def fit(sized: Sized, runs: Sequence[Seen]) -> Fit:
     return Fit(items_per_s=items / spent, costs=costs)
 
 
-def foretell(sized: Sized, found: Fit, spread: Spread) -> tuple[float, int]:
+def predict(sized: Sized, found: Fit, spread: Spread) -> tuple[float, int]:
     """(seconds of training, bytes of its rounds) of a run, on this machine's cores."""
     from any2vec.plan.cost.hosts import plan_scheme
 

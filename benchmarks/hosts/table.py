@@ -8,7 +8,7 @@ from benchmarks.hosts import distributed_walks as travel
 from benchmarks.hosts import exact as hosts_exact
 from benchmarks.hosts import faults as hosts_faults
 from benchmarks.hosts import links as hosts_links
-from benchmarks.hosts import modeled as modelled
+from benchmarks.hosts import modeled as modeled
 from benchmarks.hosts import triples as hosts_triples
 from benchmarks.table import Table
 
@@ -19,7 +19,7 @@ TABLE = Table(
         *hosts_exact.ROWS,
         *hosts_accuracy.ROWS,
         *hosts_links.ROWS,
-        *modelled.ROWS,
+        *modeled.ROWS,
         *hosts_agreements.ROWS,
         *hosts_triples.ROWS,
         *travel.ROWS,

@@ -1,4 +1,4 @@
-"""Rows about what GA-MLP learns: citation graphs beside a linear model and four optimisers, and trained vectors."""
+"""Rows about what GA-MLP learns: citation graphs beside a linear model and four optimizers, and trained vectors."""
 
 from __future__ import annotations
 
@@ -113,13 +113,16 @@ def from_vectors(bench: Bench) -> list[Reading]:
             "--hops", hops, "--linear-probe", *(("--epochs", 6) if bench.quick else ()),
         ).result for hops in (0, 3)
     }  # fmt: skip
-    told = {hops: {name: one[f"{name}test_accuracy"] for name in ("", "linear_")} for hops, one in found.items()}
-    bench.runs |= {"GA-MLP": told[3][""], "linear": {"vectors": told[0]["linear_"], "augmented": told[3]["linear_"]}}
+    reported = {hops: {name: one[f"{name}test_accuracy"] for name in ("", "linear_")} for hops, one in found.items()}
+    bench.runs |= {
+        "GA-MLP": reported[3][""],
+        "linear": {"vectors": reported[0]["linear_"], "augmented": reported[3]["linear_"]},
+    }
     text = (
-        f"{told[3]['']:.3f}; logistic regression on the same vectors {told[0]['linear_']:.3f}, with their neighbours' "
-        f"beside them {told[3]['linear_']:.3f}; GA-MLP on the vectors alone {told[0]['']:.3f}"
+        f"{reported[3]['']:.3f}; logistic regression on the same vectors {reported[0]['linear_']:.3f}, with their "
+        f"neighbors' beside them {reported[3]['linear_']:.3f}; GA-MLP on the vectors alone {reported[0]['']:.3f}"
     )
-    return [Reading(value=told[3][""], text=text)]
+    return [Reading(value=reported[3][""], text=text)]
 
 
 def _unpacked(bench: Bench, name: str) -> Any:

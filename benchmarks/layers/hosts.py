@@ -40,8 +40,8 @@ def theory(bench: Bench) -> list[Reading]:
         cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     passed = float(done.returncode == 0)
-    told = "every iteration, ReLU and tanh" if passed else (done.stdout.splitlines() or ["no output"])[-1]
-    return [Reading(value=passed, text=told)]
+    reported = "every iteration, ReLU and tanh" if passed else (done.stdout.splitlines() or ["no output"])[-1]
+    return [Reading(value=passed, text=reported)]
 
 
 def exactness(bench: Bench) -> list[Reading]:
@@ -147,13 +147,13 @@ def layers_run(hosts: int, *flags: object) -> dict[str, Any]:
         environment = os.environ | ONE_BLAS_THREAD | more
         processes.append(subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, cwd=ROOT))
     try:
-        told = [process.communicate(timeout=600)[0] for process in processes]
+        reported = [process.communicate(timeout=600)[0] for process in processes]
     finally:
         for process in processes:
             process.kill()
     if any(process.returncode for process in processes):
         raise RowError("a host of peers/any2vec_layers.py failed")
-    found: dict[str, Any] = json.loads(told[0].splitlines()[-1])
+    found: dict[str, Any] = json.loads(reported[0].splitlines()[-1])
     return found
 
 
@@ -177,7 +177,7 @@ def path(bench: Bench) -> list[Reading]:
             seconds = sum(costs) / pipeline_path(costs, hosts, micros)
             piped[depth] = max(piped.get(depth, (0.0, 0.0, 0)), (whole / seconds, seconds, micros))
     bench.runs |= {"sum over max": found, "hidden layers, of their number": balanced, "pipeline": piped}
-    told = ", ".join(f"{depth} layers {value:.1f}× ({1e3 * most:.0f} ms)" for depth, (value, most) in found.items())
+    reported = ", ".join(f"{depth} layers {value:.1f}× ({1e3 * most:.0f} ms)" for depth, (value, most) in found.items())
     beside = ", ".join(
         f"{depth} layers {value:.1f}× ({1e3 * seconds:.0f} ms, {micros} micro-batches)"
         for depth, (value, seconds, micros) in piped.items()
@@ -186,9 +186,9 @@ def path(bench: Bench) -> list[Reading]:
     return [
         Reading(
             value=min(value for value, _ in found.values()),
-            text=f"{told}; one layer a host, the first has 5,732 inputs; modelled from measured layers",
+            text=f"{reported}; one layer a host, the first has 5,732 inputs; modeled from measured layers",
         ),
-        Reading(value=min(value for value, _, _ in piped.values()), text=f"{beside}; modelled, over one process"),
+        Reading(value=min(value for value, _, _ in piped.values()), text=f"{beside}; modeled, over one process"),
         Reading(value=least, text=f"{least:.2f} of linear at the least; {', '.join(map(str, balanced))} layers"),
     ]
 
@@ -214,7 +214,7 @@ def link_bound(bench: Bench) -> list[Reading]:
             command = [sys.executable, script_of("any2vec_layers.py"), *flags, "--quantize", bits]
             found[bits] = json.loads(net.run(command, {}, 600)[0].splitlines()[-1])
     bench.runs |= {"tbf": {"rate": RATE, "burst": BURST, "queue": QUEUE, "goodput": goodput}, "runs": found}
-    return [Reading(value=_worst(found), text=_told(found, goodput))]
+    return [Reading(value=_worst(found), text=_warned(found, goodput))]
 
 
 def _worst(found: dict[str, dict[str, Any]]) -> float:
@@ -230,7 +230,7 @@ def _most(counts: Sequence[float]) -> float:
     return max(counts)
 
 
-def _told(found: dict[str, dict[str, Any]], goodput: float) -> str:
+def _warned(found: dict[str, dict[str, Any]], goodput: float) -> str:
     full = found["none"]
     each = ", ".join(
         f"{32 if bits == 'none' else bits} bits {1e3 * one['seconds']:.0f} ms and {sum(one['bytes']) / 1e3:.0f} kB "

@@ -84,8 +84,8 @@ class Network:
         """Bytes that each host has sent over its link, headers included, as the kernel counts them."""
         found = []
         for host in range(self.hosts):
-            told = json.loads(_do("ip", "-n", self.name(host), "-s", "-j", "link", "show", "eth0"))
-            found.append(int(told[0]["stats64"]["tx"]["bytes"]))
+            reported = json.loads(_do("ip", "-n", self.name(host), "-s", "-j", "link", "show", "eth0"))
+            found.append(int(reported[0]["stats64"]["tx"]["bytes"]))
         return found
 
     def goodput(self) -> float:

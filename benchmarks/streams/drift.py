@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.bench import Bench
 from benchmarks.table import Measure, Reading, Row
 
-DRIFTERS, TOPICS, NEIGHBOURS = 10, 40, 10
+DRIFTERS, TOPICS, NEIGHBORS = 10, 40, 10
 WORDS_PER_LINE = 20
 SEEDS = (1, 2, 3)
 
@@ -38,7 +38,7 @@ FULL, QUICK = _Size(1_000_000, 25_000, 2_000_000), _Size(100_000, 20_000, 160_00
 
 
 def drift(bench: Bench) -> list[Reading]:
-    """Words behind the change until more of a drifter's neighbours are its new topic's words than its old one's."""
+    """Words behind the change until more of a drifter's neighbors are its new topic's words than its old one's."""
     size, seeds = (QUICK, SEEDS[:1]) if bench.quick else (FULL, SEEDS)
     found: dict[str, list[dict[str, Any]]] = {"kept": [], "fading": []}
     for seed in seeds:
@@ -46,13 +46,13 @@ def drift(bench: Bench) -> list[Reading]:
             found[name].append(_followed(size, half_life, seed))
     bench.runs["followed"] = found
     return [
-        _told([run[side] for run in found[name]], size, side)
+        _warned([run[side] for run in found[name]], size, side)
         for side in ("vectors", "pairs")
         for name in ("kept", "fading")
     ]
 
 
-def _told(runs: list[dict[str, Any]], size: _Size, side: str) -> Reading:
+def _warned(runs: list[dict[str, Any]], size: _Size, side: str) -> Reading:
     values = [run["words"] for run in runs]
     if any(value is None for value in values):
         return Reading(value=float("nan"), text=f"more than {size.most:,} words")
@@ -63,12 +63,12 @@ def _told(runs: list[dict[str, Any]], size: _Size, side: str) -> Reading:
 
 @dataclass
 class _Watch:
-    """Which share of the neighbours follows, look by look."""
+    """Which share of the neighbors follows, look by look."""
 
     words: int | None = None
     """behind the change, at the first look at which most follow"""
     curve: list[tuple[int, float, float]] = field(default_factory=list)
-    """(words behind the change, share of neighbours that are the old topic's words, the new one's)"""
+    """(words behind the change, share of neighbors that are the old topic's words, the new one's)"""
 
     def look(self, words: int, shares: tuple[float, float]) -> None:
         self.curve.append((words, *shares))
@@ -129,15 +129,15 @@ def _followed(size: _Size, half_life: int | None, seed: int) -> dict[str, Any]:
 def _shares(
     stream: Any, row_of: dict[str, int], lines: int, nearness: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> tuple[float, float]:
-    """Shares of the drifters' neighbours, among all topics' words, that are words of their (old, new) topics."""
+    """Shares of the drifters' neighbors, among all topics' words, that are words of their (old, new) topics."""
     topic_words = [[row_of[word] for word in stream.topic_words(topic) if word in row_of] for topic in range(TOPICS)]
     row_N = np.concatenate([np.array(words, np.int64) for words in topic_words])
     topic_N = np.repeat(np.arange(TOPICS), [len(words) for words in topic_words])
     numbers = [number for number in range(DRIFTERS) if stream.drifter(number) in row_of]
-    if not numbers or len(row_N) < NEIGHBOURS:
+    if not numbers or len(row_N) < NEIGHBORS:
         return 0.0, 0.0
     near_XN = nearness(np.array([row_of[stream.drifter(number)] for number in numbers]), row_N)
-    nearest = topic_N[np.argsort(-near_XN, axis=1, kind="stable")[:, :NEIGHBOURS]]
+    nearest = topic_N[np.argsort(-near_XN, axis=1, kind="stable")[:, :NEIGHBORS]]
     old, new = (
         float(
             np.mean(
@@ -161,7 +161,7 @@ def _information(pairs: Any, row_X: np.ndarray, row_N: np.ndarray) -> np.ndarray
         return np.log(weight_XN) - np.log(np.maximum(pairs.sum_V[row_N], 1e-300))
 
 
-_WORDS = "words of the stream until most neighbours follow: "
+_WORDS = "words of the stream until most neighbors follow: "
 ROWS = (
     Row(
         name="drift",

@@ -143,8 +143,8 @@ def _choice(dim: int, even: int, most: int, by_dim: dict[str, dict[int, Judged]]
         for name in SETS
     }
     limit = f"{most} or more" if even == most else str(even)
-    told = ", ".join(f"{name} {of}" for name, of in best.items())
-    return Reading(value=float(dim), text=f"{dim}, {limit} for even noise; best: {told}")
+    reported = ", ".join(f"{name} {of}" for name, of in best.items())
+    return Reading(value=float(dim), text=f"{dim}, {limit} for even noise; best: {reported}")
 
 
 _TARGET = "SPPMI, text-enwiki2015, first 4 M words, 10,000 words, k = 5"

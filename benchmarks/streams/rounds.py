@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from any2vec.cluster.counters import Counters
-from any2vec.cluster.dealer import Dealer, Hand
 from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.cluster.work_queue import QueueWorker, WorkQueue
 from any2vec.kernels.common.alias import build_alias
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.models.stream.skipgram import StreamedSkipGram
@@ -34,8 +34,8 @@ from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.rules.block import compile_merges
 from any2vec.sync.rules.merges import Sum
-from any2vec.tasks.stream.hosts.dealer import DealtLearner
-from any2vec.tasks.stream.hosts.dealt import dealt_parts
+from any2vec.tasks.stream.hosts.dealt import assigned_parts
+from any2vec.tasks.stream.hosts.work_queue import QueueLearner
 from any2vec.train.loop import run
 from any2vec.types import Stats, Work
 from benchmarks.streams.traffic_formula import dense_bytes, sparse_bytes
@@ -65,7 +65,7 @@ class Watched(ServedBatches):
     """Adds up what the formula says of its batches."""
 
     said: Counter[str]
-    touched = 0
+    accessed = 0
 
     def after(self, work: Work[TokenBatch], stats: Stats) -> None:
         bounds, transport = np.array(self.tables.bounds), self.tables.client.transport
@@ -74,7 +74,7 @@ class Watched(ServedBatches):
             is_changed = (self.here[name][rows] != self._start[name]).any(axis=1)
             asked.append(np.diff(np.searchsorted(self._places[name], bounds)).tolist())
             changed.append(np.diff(np.searchsorted(self._places[name][is_changed], bounds)).tolist())
-            self.touched += len(rows)
+            self.accessed += len(rows)
         sizes = np.diff(bounds).tolist()
         self.said.update(sparse_bytes(asked, changed, sizes, self.tables.shape[1], transport.hosts, transport.rank))
         super().after(work, stats)
@@ -113,48 +113,48 @@ def host(shape: Shape, transport: Transport) -> dict[str, Any] | None:
         if tables is None:
             driver = DenseBatches(transport, list(roles.training), own.tables)
         else:
-            driver = Watched(tables, own.tables, own.touch)
+            driver = Watched(tables, own.tables, own.trace)
             driver.said = Counter()
     transport.barrier("ready")
     transport.counters = Counters()
     seconds: list[float] = []
     if driver is not None:
-        run(*dealt_parts(Hand(transport, 0), own, driver, False))
+        run(*assigned_parts(QueueWorker(transport, 0), own, driver, False))
     elif transport.rank == 0:
-        seconds = _deal(shape, transport, DealtLearner(own, Dealer(transport, roles.training, 1), tables, True))
+        seconds = _stripes(shape, transport, QueueLearner(own, WorkQueue(transport, roles.training, 1), tables, True))
     if tables is not None:
         tables.close()
-    own_facts = {
+    own_metrics = {
         "bytes": transport.counters.bytes_by_phase(), "said": getattr(driver, "said", {}),
-        "touched": getattr(driver, "touched", 0),
+        "touched": getattr(driver, "accessed", 0),
     }  # fmt: skip
-    gathered = transport.gather([text_part(json.dumps(own_facts))], "facts")
-    told = [json.loads(text_of(parts[0])) for parts in gathered.values()]
+    gathered = transport.gather([text_part(json.dumps(own_metrics))], "facts")
+    reported = [json.loads(text_of(parts[0])) for parts in gathered.values()]
     transport.barrier("next")  # all servers have ended before another asks
-    return _result(shape, roles, seconds, told) if transport.rank == 0 else None
+    return _result(shape, roles, seconds, reported) if transport.rank == 0 else None
 
 
-def _deal(shape: Shape, transport: Transport, learner: DealtLearner) -> list[float]:
+def _stripes(shape: Shape, transport: Transport, learner: QueueLearner) -> list[float]:
     """Seconds of each round: the first is not counted, for kernels are compiled and memory is touched in it."""
-    trainers = len(learner.dealer.peers)
+    trainers = len(learner.work_queue.peers)
     made = batches(shape, trainers * (shape.rounds + 1))
     moments = []
     for at in range(0, len(made), trainers):
         for batch in made[at : at + trainers]:
             learner.run(batch.work)
-        while learner.dealer.under_way:
+        while learner.work_queue.under_way:
             time.sleep(0.0005)
             learner.run(TokenBatch(0, np.zeros(0, np.int32), 0).work)
         moments.append(time.perf_counter())
-    learner.dealer.close()
+    learner.work_queue.close()
     return [after - before for before, after in itertools.pairwise(moments)]
 
 
-def _result(shape: Shape, roles: StreamRoles, seconds: list[float], told: list[dict[str, Any]]) -> dict[str, Any]:
+def _result(shape: Shape, roles: StreamRoles, seconds: list[float], reported: list[dict[str, Any]]) -> dict[str, Any]:
     count = roles.trainers * (shape.rounds + 1)
     counted: Counter[str] = Counter()
     said: Counter[str] = Counter()
-    for one in told:
+    for one in reported:
         counted.update({phase: size for phase, size in one["bytes"].items() if phase in TRAINING})
         said.update(one["said"])
     if shape.sync == "dense":
@@ -163,7 +163,8 @@ def _result(shape: Shape, roles: StreamRoles, seconds: list[float], told: list[d
     block = np.diff(contiguous_bounds(shape.rows, max(1, len(roles.row_owners)))).tolist()
     return asdict(shape) | {
         "trainers": roles.trainers, "seconds": seconds, "counted": dict(counted), "said": dict(said),
-        "bytes_per_batch": sum(counted.values()) / count, "rows_per_batch": sum(one["touched"] for one in told) / count,
+        "bytes_per_batch": sum(counted.values()) / count,
+        "rows_per_batch": sum(one["touched"] for one in reported) / count,
         "block_rows": block, "is_equal": +counted == +said,
     }  # fmt: skip
 

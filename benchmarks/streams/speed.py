@@ -70,16 +70,16 @@ def speed(bench: Bench) -> list[Reading]:
 def memory(bench: Bench) -> list[Reading]:
     """Of one process, looked at each second."""
     early, late = (EARLY // 100, LATE // 100) if bench.quick else (EARLY, LATE)
-    told = bench.ours("any2vec_stream_memory.py", "--early", early, "--late", late).result
-    bench.runs["memory"] = told
-    resident = [told["resident_bytes"][when] / 1e6 for when in ("early", "late")]
-    words = f"{told['types_seen'] / told['max_types']:.0f} times as many words as are counted"
-    repeats = f"{told['repeats']:,} lines came again, {told['duplicates']:,} of them within the window"
+    reported = bench.ours("any2vec_stream_memory.py", "--early", early, "--late", late).result
+    bench.runs["memory"] = reported
+    resident = [reported["resident_bytes"][when] / 1e6 for when in ("early", "late")]
+    words = f"{reported['types_seen'] / reported['max_types']:.0f} times as many words as are counted"
+    repeats = f"{reported['repeats']:,} lines came again, {reported['duplicates']:,} of them within the window"
     return [
         Reading(
             value=resident[1] / resident[0],
             text=f"{resident[1] / resident[0]:.3f}×; {resident[1]:.0f} / {resident[0]:.0f} MB, {words}; {repeats}; "
-            f"{number(told['words_per_s'])} words/s",
+            f"{number(reported['words_per_s'])} words/s",
         ),
     ]
 
@@ -136,22 +136,22 @@ def _stream(bench: Bench, seed: int, threads: int, words: int | None = None) -> 
     """(folder, words of the text a second)."""
     out = bench.scratch(f"stream-{seed}")
     limit = () if words is None else ("--words", words)
-    told = bench.any2vec(
+    reported = bench.any2vec(
         "stream", "skipgram", bench.words(), "--out", out, *STREAM_MODEL, "--seed", seed,
         "--threads", threads, *limit,
     ).result  # fmt: skip
-    return out, float(told["words_per_s"])
+    return out, float(reported["words_per_s"])
 
 
 def _batch(bench: Bench, seed: int, threads: int, rate: tuple[object, ...]) -> tuple[Path, float]:
     """(folder, words of the text a second: those that are too rare for a vector, too)."""
     out = bench.scratch(f"batch-{seed}-{rate[1]}")
-    told: dict[str, Any] = bench.any2vec(
+    reported: dict[str, Any] = bench.any2vec(
         "train", "skipgram", bench.words(), "--out", out, *MODEL, *rate, "--epochs", 1, "--seed", seed,
         "--threads", threads, "--overwrite",
     ).result  # fmt: skip
     words = bench.once("words of the text", lambda: len(bench.words().read_bytes().split()))
-    return out, words * told["items_per_s"] / told["items"]
+    return out, words * reported["items_per_s"] / reported["items"]
 
 
 def _seeds(bench: Bench) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ TRAINERS = 4
 RATE_BITS = 100_000_000
 V_2018 = 8113
 SMALL, LARGE = 175, 1400
-"""tokens of a batch: about 1024 and 8192 pairs at window 5, whose centres have 6 contexts on average"""
+"""tokens of a batch: about 1024 and 8192 pairs at window 5, whose centers have 6 contexts on average"""
 WIDE = 65_000
 """rows of a table of which a batch touches few"""
 
@@ -52,11 +52,11 @@ def table_traffic(bench: Bench) -> list[Reading]:
     ]
     for rows, dim, size in ((table, 200, LARGE), (table, 200, SMALL), (wide, 100, SMALL)):
         sparse, whole = seconds(rows, dim, size, "sync"), seconds(rows, dim, size, "dense")
-        touched = timed[rows, dim, size, "sync"]["rows_per_batch"] / (2 * rows)
+        accessed = timed[rows, dim, size, "sync"]["rows_per_batch"] / (2 * rows)
         readings.append(
             Reading(
                 value=whole / sparse,
-                text=f"{whole / sparse:.1f}× ({sparse:.3f} s over {whole:.2f} s a round; {touched:.1%} of all rows)",
+                text=f"{whole / sparse:.1f}× ({sparse:.3f} s over {whole:.2f} s a round; {accessed:.1%} of all rows)",
             )
         )
     return readings
@@ -98,8 +98,8 @@ def _timed(bench: Bench) -> dict[tuple[int, int, int, str], dict[str, Any]]:
     with network(1 + TRAINERS, f"{RATE_BITS // 1_000_000}mbit") as net:
         goodput = net.goodput()
         command = [sys.executable, "-m", "benchmarks.streams.rounds", json.dumps(shapes)]
-        told = net.run(command, {"ANY2VEC_CACHE": str(bench.cache)}, 1500)[0]
-    found = [json.loads(line) for line in told.splitlines() if line.startswith("{")]
+        reported = net.run(command, {"ANY2VEC_CACHE": str(bench.cache)}, 1500)[0]
+    found = [json.loads(line) for line in reported.splitlines() if line.startswith("{")]
     bench.runs["tbf"] = {"rate": RATE_BITS, "burst": BURST, "goodput": goodput, "ends": "both of each veth"}
     bench.runs["timed"] = found
     return {(one["rows"], one["dim"], one["tokens"], one["sync"]): one for one in found}

@@ -58,10 +58,10 @@ def dense_bytes(num_rows: int, dim: int, trainers: int, tables: int = 2) -> dict
     return {"reduce": once, "broadcast": once}
 
 
-def deal_bytes(num_tokens: int, num_born: int = 0, news: int = 0) -> int:
+def assign_bytes(num_tokens: int, num_born: int = 0, changes: int = 0) -> int:
     """Bytes of a batch on its way to a trainer, and of the answer at its end.
 
     news: bytes of what the vocabulary says of all rows (noise 8, subsampling 8 a row), where it comes along.
     """
-    parts = 8 if news else 5
-    return overhead(parts) + 8 + 64 + 8 + 4 * num_tokens + 8 * num_born + news + overhead(2) + 8 + 32
+    parts = 8 if changes else 5
+    return overhead(parts) + 8 + 64 + 8 + 4 * num_tokens + 8 * num_born + changes + overhead(2) + 8 + 32

@@ -126,7 +126,7 @@ def _two_threads_walks(bench: Bench) -> Reading:
 
 
 def _micro_f1(bench: Bench, graph: str, vectors: Any, fractions: Sequence[float]) -> dict[float, float]:
-    """Mean micro-F1 of the shuffles in points, by share of labelled nodes; the same splits for every embedding."""
+    """Mean micro-F1 of the shuffles in points, by share of labeled nodes; the same splits for every embedding."""
     from any2vec.embeddings import Embeddings
     from any2vec.evaluate.graph.nodes import evaluate_nodes
 

@@ -62,8 +62,8 @@ def count_work(
         seen += int((keep >= 0).sum())
         places = np.flatnonzero(random.random(keep.size) < keep)
         reach = 1 + random.integers(0, window, places.size)
-        centre = np.arange(places.size)
-        left, right = np.maximum(0, centre - reach), np.minimum(places.size, centre + reach + 1)
+        center = np.arange(places.size)
+        left, right = np.maximum(0, center - reach), np.minimum(places.size, center + reach + 1)
         pairs += int((right - left - 1).sum())
         for at, low, high in zip((position + places) // block, first + left, first + right, strict=True):
             known = blocks.get(int(at), (low, high))

@@ -123,9 +123,9 @@ def scores(bench: Bench, embeddings: Any) -> dict[str, float]:
     from any2vec.evaluate.words.similarity import evaluate_similarity
 
     files = {name: bench.data(f"wordeval/{file}") for name, file in SIMILARITY.items()}
-    questions = bench.data("wordeval/questions-words.txt")
+    queries = bench.data("wordeval/questions-words.txt")
     found = {name: evaluate_similarity(embeddings, file).mean for name, file in files.items()}
-    found[ANALOGY] = evaluate_analogy(embeddings, questions, max_vocab=MAX_VOCAB).total.accuracy
+    found[ANALOGY] = evaluate_analogy(embeddings, queries, max_vocab=MAX_VOCAB).total.accuracy
     return {name: math.nan if score is None else 100 * score for name, score in found.items()}
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from any2vec.estimators import GAMLPClassifier, NodeEmbedder, WordEmbedder
     from any2vec.models.clicks.deepfm import DeepFM
     from any2vec.models.clicks.dlrm import DLRM
-    from any2vec.models.clicks.fm import FactorisationMachine
+    from any2vec.models.clicks.fm import FactorizationMachine
     from any2vec.models.clicks.logistic import LogisticRegression
     from any2vec.models.clicks.scorer import ClickScorer
     from any2vec.models.layers.classifier import NodeClassifier
@@ -77,7 +77,7 @@ _NAMES = {
     "estimators": ["GAMLPClassifier", "NodeEmbedder", "WordEmbedder"],
     "models.clicks.deepfm": ["DeepFM"],
     "models.clicks.dlrm": ["DLRM"],
-    "models.clicks.fm": ["FactorisationMachine"],
+    "models.clicks.fm": ["FactorizationMachine"],
     "models.clicks.logistic": ["LogisticRegression"],
     "models.clicks.scorer": ["ClickScorer"],
     "models.layers.classifier": ["NodeClassifier"],

@@ -12,7 +12,7 @@ class Background:
     """What `PartitionBuffer`, `Pipeline` and others that read, write or compute behind their owner are made of.
 
     A context: the threads begin and end with it. The first error of a thread ends them all, and is raised where the
-    owner waits next. What they share changes with `_news` held, and its change is told; `_news` may be taken twice.
+    owner waits next. What they share changes with `_condition` held, which is then notified; it may be taken twice.
     The owner waits for news of its own: each thread that is woken for nothing takes the interpreter from those at work.
 
     Args:
@@ -23,7 +23,7 @@ class Background:
     def __init__(self, works: Sequence[tuple[str, Callable[[], None]]], patience: float) -> None:
         self._patience = patience
         lock = threading.RLock()
-        self._news, self._of_owner = threading.Condition(lock), threading.Condition(lock)
+        self._condition, self._of_owner = threading.Condition(lock), threading.Condition(lock)
         self._error: BaseException | None = None
         self._is_over = False
         self._moves = 0
@@ -48,9 +48,9 @@ class Background:
 
     def stop(self) -> None:
         """Ask the threads to end, and whoever waits for them; what they have not begun stays undone."""
-        with self._news:
+        with self._condition:
             self._is_over = True
-            self._news.notify_all()
+            self._condition.notify_all()
             self._of_owner.notify_all()
 
     def close(self, error: BaseException | None = None, *, patience: float | None = None) -> None:
@@ -71,7 +71,7 @@ class Background:
         Raises:
             what has ended a thread; what `stalled` makes, where nothing has moved for too long, or will any more.
         """
-        with self._news:
+        with self._condition:
             while not is_so() and self._error is None:
                 moves = self._moved()
                 self._of_owner.wait_for(lambda: is_so() or self._error or self._is_over, self._patience)
@@ -85,15 +85,15 @@ class Background:
 
     def _awaits_work(self, is_there: Callable[[], bool]) -> bool:
         """For a thread: wait until there is work; False where it is to end."""
-        with self._news:
-            self._news.wait_for(lambda: is_there() or self._is_over or self._error)
+        with self._condition:
+            self._condition.wait_for(lambda: is_there() or self._is_over or self._error)
             return not (self._is_over or self._error)
 
     def _progress(self) -> None:
         """Something has moved: whoever waits looks, and waits on."""
-        with self._news:
+        with self._condition:
             self._moves += 1
-            self._news.notify_all()
+            self._condition.notify_all()
             self._of_owner.notify_all()
 
     def _guarded(self, work: Callable[[], None]) -> None:
@@ -101,7 +101,7 @@ class Background:
         try:
             work()
         except BaseException as error:
-            with self._news:
+            with self._condition:
                 self._error = self._error or error
-                self._news.notify_all()
+                self._condition.notify_all()
                 self._of_owner.notify_all()

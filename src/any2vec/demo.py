@@ -8,36 +8,36 @@ from pathlib import Path
 from typing import TypeVar
 
 import any2vec
-from any2vec.data.catalogue.catalogue import demo_text, import_graph
+from any2vec.data.catalog.catalog import demo_text, import_graph
 from any2vec.data.io.storage import atomic_file
 from any2vec.report import write_report
 from any2vec.types import Progress, Stage
 
-NEIGHBOURS = 5
-"""how many neighbours of an item are shown, and among how many the named ones must be"""
+NEIGHBORS = 5
+"""how many neighbors of an item are shown, and among how many the named ones must be"""
 T = TypeVar("T")
 Callback = Callable[[Progress], None] | None
 WORDS = {"true": "false", "left": "right", "global": "nonlocal", "list": "tuple", "break": "continue"}
-"""words that are shown, each with a neighbour that any good training on this text finds"""
+"""words that are shown, each with a neighbor that any good training on this text finds"""
 MODULES = {"bz2": "lzma", "decimal": "fractions", "random": "statistics", "ssl": "socket", "datetime": "calendar"}
 """the same of modules"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoPart:
-    """One of the two runs: what it was, neighbours of chosen items, speed and seconds of training, its page."""
+    """One of the two runs: what it was, neighbors of chosen items, speed and seconds of training, its page."""
 
     title: str
     expected: dict[str, str]
-    neighbours: dict[str, list[tuple[str, float]]]
+    neighbors: dict[str, list[tuple[str, float]]]
     items_per_s: float
     seconds: float
     page: Path
 
     @property
     def found(self) -> list[str]:
-        """Shown items whose named neighbour is among the nearest."""
-        return [item for item, near in self.neighbours.items() if self.expected[item] in {key for key, _ in near}]
+        """Shown items whose named neighbor is among the nearest."""
+        return [item for item, near in self.neighbors.items() if self.expected[item] in {key for key, _ in near}]
 
 
 def train_words(
@@ -67,7 +67,7 @@ def train_modules(
     Args are those of `fit`; what an earlier demo left in these places is replaced.
     """
     out = Path(out)
-    edges = _told(stage, "reading the imports of the standard library", import_graph)
+    edges = _warned(stage, "reading the imports of the standard library", import_graph)
     data = _write(out / "imports.txt", [f"{module} {imported}" for module, imported in edges])
     model = any2vec.Node2Vec(dim=32, window=5, walks_per_node=20, walk_length=20, p=1.0, q=0.5)
     result = any2vec.fit(
@@ -83,31 +83,31 @@ PARTS = {"words": train_words, "modules": train_modules}
 
 
 def _shown(title: str, result: any2vec.FitResult, expected: dict[str, str], seed: int, stage: Stage | None) -> DemoPart:
-    """Look up the neighbours and write the page of one run."""
+    """Look up the neighbors and write the page of one run."""
     path = result.path
     assert path is not None
     embeddings = result.embeddings
     expected = {item: near for item, near in expected.items() if item in embeddings}
     heading = title.partition(":")[0]
-    page = _told(
+    page = _warned(
         stage, "drawing the report", lambda: write_report(path, items=list(expected), title=heading, seed=seed)
     )
     return DemoPart(
         title=title,
         expected=expected,
-        neighbours={item: embeddings.nearest(item, NEIGHBOURS) for item in expected},
+        neighbors={item: embeddings.nearest(item, NEIGHBORS) for item in expected},
         items_per_s=float(result.summary["items_per_s"]),
         seconds=float(result.summary["train_seconds"]),
         page=page,
     )
 
 
-def _told(stage: Stage | None, name: str, work: Callable[[], T]) -> T:
+def _warned(stage: Stage | None, name: str, work: Callable[[], T]) -> T:
     """Do the work, and say when it starts and ends."""
-    tell = stage or (lambda name, done, total: None)
-    tell(name, 0, 1)
+    announce = stage or (lambda name, done, total: None)
+    announce(name, 0, 1)
     result = work()
-    tell(name, 1, 1)
+    announce(name, 1, 1)
     return result
 
 

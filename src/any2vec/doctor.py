@@ -28,7 +28,7 @@ def diagnose() -> dict[str, Any]:
     JSON-ready; takes about a second, most of it the import of numba. Optional packages are looked up, never imported.
     """
     cache = machine.cache_root()
-    facts: dict[str, Any] = {
+    details: dict[str, Any] = {
         "any2vec": __version__,
         "python": sys.version.split()[0],
         "versions": machine.versions(),
@@ -42,16 +42,16 @@ def diagnose() -> dict[str, Any]:
         "temporary_free_bytes": machine.free_disk_bytes(Path(tempfile.gettempdir())),
         "environment": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
     }
-    facts["warnings"] = _warnings(facts)
-    return facts
+    details["warnings"] = _warnings(details)
+    return details
 
 
 def _hardware() -> dict[str, Any]:
-    facts = machine.describe()
-    facts.pop("versions")
-    facts.pop("python")
+    details = machine.describe()
+    details.pop("versions")
+    details.pop("python")
     affinity = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    return facts | {
+    return details | {
         "affinity": affinity,
         "cpu_quota": machine.cpu_quota(),
         "available_bytes": machine.available_bytes(),
@@ -98,11 +98,11 @@ def _is_writable(folder: Path) -> bool:
     return False
 
 
-def _warnings(facts: dict[str, Any]) -> list[str]:
-    hardware, cache, kernels = facts["machine"], facts["cache"], facts["kernels"]
-    missing = [name for name, version in facts["versions"].items() if version is None]
-    threads = [name for name in _THREAD_VARIABLES if name in facts["environment"]]
-    data = facts["data_folder"]
+def _warnings(details: dict[str, Any]) -> list[str]:
+    hardware, cache, kernels = details["machine"], details["cache"], details["kernels"]
+    missing = [name for name, version in details["versions"].items() if version is None]
+    threads = [name for name in _THREAD_VARIABLES if name in details["environment"]]
+    data = details["data_folder"]
     checks = [
         (missing, f"Missing packages: {', '.join(missing)}; install any2vec again with pip."),
         (not cache["writable"], "The cache folder cannot be written; set ANY2VEC_CACHE to a folder that can."),
@@ -113,7 +113,7 @@ def _warnings(facts: dict[str, Any]) -> list[str]:
         (hardware["usable_cores"] < hardware["cores"],
          f"This process may use {hardware['usable_cores']} of {hardware['cores']} cores (affinity or quota)."),
         (threads, f"{', '.join(threads)} is set: it limits NumPy's threads, not those of training (--threads)."),
-        (_CORE_VARIABLE in facts["environment"],
+        (_CORE_VARIABLE in details["environment"],
          f"{_CORE_VARIABLE} is set: it holds NumPy's matrix products to the kernels of one kind of processor; on a "
          "newer one, models of triples take up to twice as long."),
         (data is not None and not Path(data).is_dir(), f"ANY2VEC_DATA names {data}, which is not a folder."),

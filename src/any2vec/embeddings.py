@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from any2vec import formats, neighbours
+from any2vec import formats, neighbors
+from any2vec.encoders.encoder import SubwordEncoder, metadata_of, read_encoder
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.table import Table, check_contents, check_sizes, check_writable
-from any2vec.makers.maker import WordMaker, facts_of, read_maker
 
 if TYPE_CHECKING:
     from gensim.models import KeyedVectors
 
-Neighbours = list[tuple[str, float]]
+Neighbors = list[tuple[str, float]]
 """(key, cosine), best first"""
 _SPELLING_KEYS = 30_000
 
@@ -32,7 +32,7 @@ class Embeddings:
         output: (N, D), the context rows of the model, where it has them.
         counts: (N,) how often each key came, for "the most frequent" in evaluation and spelling help.
         meta: JSON-ready facts to keep with the rows (model, options).
-        maker: makes vectors of words that have no row (`makers`); None: such words are unknown.
+        maker: makes vectors of words that have no row (`encoders`); None: such words are unknown.
 
     Raises:
         InputError: sizes that do not belong together, or keys that are not strings.
@@ -45,7 +45,7 @@ class Embeddings:
         output: np.ndarray | None = None,
         counts: np.ndarray | None = None,
         meta: dict[str, Any] | None = None,
-        maker: WordMaker | None = None,
+        encoder: SubwordEncoder | None = None,
     ) -> None:
         if isinstance(keys, list | tuple) and not all(isinstance(key, str) for key in keys):
             raise InputError("keys must be strings; write integer ids as str(id).")
@@ -54,25 +54,25 @@ class Embeddings:
         self.output = None if output is None else np.asarray(output, dtype=np.float32)
         self.counts = None if counts is None else np.asarray(counts, dtype=np.int64)
         self.meta = dict(meta or {})
-        self.maker = maker
+        self.encoder = encoder
         self._rows: dict[str, int] | None = None
         self._norms: np.ndarray | None = None
         self._index: Any = None
         check_sizes(self._table(), "embeddings", InputError)
 
     def _table(self) -> Table:
-        if self.maker is None:
+        if self.encoder is None:
             return Table(self.keys, self.vectors, self.output, self.counts, self.meta)
-        meta, arrays = self.meta | {"maker": facts_of(self.maker)}, self.maker.arrays()
+        meta, arrays = self.meta | {"maker": metadata_of(self.encoder)}, self.encoder.arrays()
         return Table(self.keys, self.vectors, self.output, self.counts, meta, arrays)
 
     @classmethod
     def _of(cls, table: Table) -> Embeddings:
-        maker = None
-        if table.maker is not None:
-            maker = read_maker(table.meta.get("maker"), table.maker, table.vectors.shape[1])
+        encoder = None
+        if table.encoder is not None:
+            encoder = read_encoder(table.meta.get("maker"), table.encoder, table.vectors.shape[1])
         meta = {name: value for name, value in table.meta.items() if name != "maker"}
-        return cls(table.keys, table.vectors, table.output, table.counts, meta, maker)
+        return cls(table.keys, table.vectors, table.output, table.counts, meta, encoder)
 
     # ---- looking up
 
@@ -85,7 +85,7 @@ class Embeddings:
 
     def __repr__(self) -> str:
         beside = ", with output rows" if self.output is not None else ""
-        beside += "" if self.maker is None else f", and other words by {self.maker.kind}"
+        beside += "" if self.encoder is None else f", and other words by {self.encoder.kind}"
         return f"Embeddings({len(self):,} rows, dim {self.dim}{beside})"
 
     def _row_of(self) -> dict[str, int]:
@@ -125,17 +125,17 @@ class Embeddings:
         made = [n for n, one in enumerate(key) if self._is_made(one)]
         if not made:
             return self.vectors[[self.row(one) for one in key]]
-        assert self.maker is not None
+        assert self.encoder is not None
         rows, is_made = self.rows(key), np.zeros(len(key), bool)
         is_made[made] = True
         found = np.empty((len(key), self.dim), np.float32)
         found[~is_made] = self.vectors[rows[~is_made]]
-        found[is_made] = self.maker.make([key[n] for n in made])
+        found[is_made] = self.encoder.make([key[n] for n in made])
         return found
 
     def _is_made(self, key: object) -> bool:
         """Whether a key has no row but a vector that is made."""
-        return self.maker is not None and isinstance(key, str) and key not in self
+        return self.encoder is not None and isinstance(key, str) and key not in self
 
     def frequent_rows(self, limit: int | None) -> np.ndarray:
         """Rows of the `limit` most frequent keys (all: None), by falling count, ties and missing counts by row."""
@@ -161,26 +161,26 @@ class Embeddings:
         alike = difflib.get_close_matches(key, [one for one in near if abs(len(one) - len(key)) <= 2], n=3)
         return list(dict.fromkeys(variants + alike))[:3]
 
-    # ---- neighbours
+    # ---- neighbors
 
     @property
     def norms(self) -> np.ndarray:
         """Euclidean norms of the rows, float32 (N,), 1 for a zero row; computed once. FormatError for NaN rows."""
         if self._norms is None:
-            self._norms = neighbours.row_norms(self.vectors)
+            self._norms = neighbors.row_norms(self.vectors)
         return self._norms
 
-    def nearest(self, query: str | np.ndarray, k: int = 10, approximate: bool = False) -> Neighbours:
+    def nearest(self, query: str | np.ndarray, k: int = 10, approximate: bool = False) -> Neighbors:
         """The k rows of highest cosine with a key (itself left out; its vector may be made) or with a vector (D,).
 
-        approximate: through `index()`; about 99 % of the true neighbours, in microseconds instead of O(N D).
+        approximate: through `index()`; about 99 % of the true neighbors, in microseconds instead of O(N D).
         Raises InputError for an unknown key, k < 1 or a vector of another length.
         """
         return self.nearest_batch([query] if isinstance(query, str) else np.asarray(query)[None], k, approximate)[0]
 
     def nearest_batch(
         self, queries: Sequence[str] | np.ndarray, k: int = 10, approximate: bool = False
-    ) -> list[Neighbours]:
+    ) -> list[Neighbors]:
         """`nearest` for many keys, or for the rows of a matrix (Q, D), together. Memory O(block), never N x N."""
         if isinstance(queries, np.ndarray):
             vectors = self._checked(queries)
@@ -192,9 +192,9 @@ class Embeddings:
         if len(vectors) == 0:
             return []
         if approximate:
-            return self._named(*neighbours.search_index(self.index(), self.vectors, self.norms, vectors, k, banned))
+            return self._named(*neighbors.search_index(self.index(), self.vectors, self.norms, vectors, k, banned))
         return self._named(
-            *neighbours.top_rows(self.vectors, self.norms, [(neighbours.unit_rows(vectors), 1)], k, banned)
+            *neighbors.top_rows(self.vectors, self.norms, [(neighbors.unit_rows(vectors), 1)], k, banned)
         )
 
     def analogy(
@@ -203,7 +203,7 @@ class Embeddings:
         negative: Sequence[str] = (),
         k: int = 10,
         method: Literal["add", "mul"] = "add",
-    ) -> Neighbours:
+    ) -> Neighbors:
         """Keys that are to `positive` what they are not to `negative`: b - a + c is positive [b, c], negative [a].
 
         method: "add", cosine with the sum of the unit vectors (3CosAdd, Mikolov et al. 2013); "mul", the product of
@@ -218,19 +218,19 @@ class Embeddings:
         signs = [1] * len(positive) + [-1] * len(negative)
         keys = [*positive, *negative]
         rows = [self.row(key) for key in keys if not self._is_made(key)]
-        units = neighbours.unit_rows(self[keys])
+        units = neighbors.unit_rows(self[keys])
         if method == "add":
             total = np.asarray(signs, np.float32) @ units
-            groups = [(neighbours.unit_rows(total[None]), 1)]
+            groups = [(neighbors.unit_rows(total[None]), 1)]
         else:
             groups = [(units[i : i + 1], sign) for i, sign in enumerate(signs)]
-        return self._named(*neighbours.top_rows(self.vectors, self.norms, groups, k, [rows]))[0]
+        return self._named(*neighbors.top_rows(self.vectors, self.norms, groups, k, [rows]))[0]
 
     def index(self, threads: int = 0) -> Any:
         """The approximate index (usearch, HNSW by cosine, float16), built once: O(N log N) time, memory about one half
         of the vectors more."""
         if self._index is None:
-            self._index = neighbours.build_index(self.vectors, threads)
+            self._index = neighbors.build_index(self.vectors, threads)
         return self._index
 
     def _checked(self, vectors: np.ndarray) -> np.ndarray:
@@ -239,7 +239,7 @@ class Embeddings:
             raise InputError(f"a query vector must be {self.dim} finite numbers; got shape {vectors.shape[1:]}.")
         return vectors
 
-    def _named(self, scores: Iterable[np.ndarray], rows: Iterable[np.ndarray]) -> list[Neighbours]:
+    def _named(self, scores: Iterable[np.ndarray], rows: Iterable[np.ndarray]) -> list[Neighbors]:
         return [
             [(self.keys[int(r)], float(s)) for s, r in zip(line_s, line_r, strict=True) if s != -np.inf]
             for line_s, line_r in zip(scores, rows, strict=True)

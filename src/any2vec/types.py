@@ -18,7 +18,7 @@ LEFT_OUT = 1 << 62
 
 
 class Csr(NamedTuple):
-    """A graph in compressed sparse rows: the neighbours of node v are `indices[indptr[v]:indptr[v + 1]]`, ascending.
+    """A graph in compressed sparse rows: the neighbors of node v are `indices[indptr[v]:indptr[v + 1]]`, ascending.
 
     An undirected edge is stored in both directions, a self-loop once. `weights` is empty when every weight is 1.
     """

@@ -35,7 +35,7 @@ def check(folder: Path, *flags: str) -> tuple[int, str]:
     return done.exit_code, done.stdout + done.stderr
 
 
-def told(folder: Path) -> tuple[int, dict[str, str]]:
+def reported(folder: Path) -> tuple[int, dict[str, str]]:
     """Exit code, and the problem of each file that has one."""
     code, text = check(folder, "--json")
     result = json.loads(text)
@@ -53,12 +53,12 @@ def flip(path: Path) -> None:
 
 def test_sound_folders_are_called_sound(run: Path) -> None:
     for folder in (run, run / "table", run / "triples"):
-        assert told(folder) == (0, {})
+        assert reported(folder) == (0, {})
     code, text = check(run)
     assert code == 0 and re.findall(r"(\d+) files .* sound", text) == ["6", "4"] and "All is as it was written." in text
 
 
-def test_each_file_is_told(run: Path) -> None:
+def test_each_file_is_reported(run: Path) -> None:
     parts = {path.name.split(".")[0]: path for path in (run / "table").glob("part-*")}
     flip(parts["part-00000"])
     os.truncate(parts["part-00001"], 0)
@@ -67,7 +67,7 @@ def test_each_file_is_told(run: Path) -> None:
     flip(run / "triples" / "triples.bin")
     (run / "table" / "part-00002.99").write_bytes(b"left")
     before = sorted((path, path.read_bytes()) for path in run.rglob("*") if path.is_file())
-    code, found = told(run)
+    code, found = reported(run)
     assert code == 2 and {name.split(".")[0] for name in found} == {
         "part-00000", "part-00001", "part-00003", "dense", "triples",
     }  # fmt: skip
@@ -90,14 +90,14 @@ def test_each_file_is_told(run: Path) -> None:
         ("triples/counts.npy", Path.unlink, "damaged"),
     ],
 )
-def test_a_store_that_does_not_open_is_told(name: str, how: Callable[[Path], object], said: str, run: Path) -> None:
+def test_a_store_that_does_not_open_is_reported(name: str, how: Callable[[Path], object], said: str, run: Path) -> None:
     how(run / name)
-    code, found = told((run / name).parent)
+    code, found = reported((run / name).parent)
     assert code == 2 and list(found) == ["meta.json"] and said in found["meta.json"]
-    assert told(run)[0] == 2
+    assert reported(run)[0] == 2
 
 
-def test_what_is_no_store_is_told(tmp_path: Path) -> None:
+def test_what_is_no_store_is_reported(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for folder in (tmp_path / "empty", tmp_path / "nothing"):
         code, text = check(folder)
@@ -121,5 +121,5 @@ def test_a_store_that_may_only_be_read(run: Path, monkeypatch: pytest.MonkeyPatc
         return open_(path, flags, *more)
 
     monkeypatch.setattr(os, "open", read_only)
-    assert told(run) == (0, {})
+    assert reported(run) == (0, {})
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before

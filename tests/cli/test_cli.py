@@ -18,7 +18,7 @@ from any2vec.cli.app import COMMANDS, app
 from any2vec.embeddings import Embeddings
 
 HELPS = [*COMMANDS, "data show", "data get"]
-COLOURS, ANIMALS = ["red", "green", "blue", "pink"], ["cat", "dog", "cow", "hen"]
+COLORS, ANIMALS = ["red", "green", "blue", "pink"], ["cat", "dog", "cow", "hen"]
 
 
 def invoke(*arguments: str, code: int = 0, columns: int = 80) -> Any:
@@ -37,7 +37,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Text of two topics, a graph of two cliques, labels, pairs and questions; a run on each."""
     folder = tmp_path_factory.mktemp("cli")
     rng = random.Random(1)
-    lines = [" ".join(rng.choices(rng.choice([COLOURS, ANIMALS]), k=10)) for _ in range(2000)]
+    lines = [" ".join(rng.choices(rng.choice([COLORS, ANIMALS]), k=10)) for _ in range(2000)]
     (folder / "text.txt").write_text("\n".join(lines))
     nodes = {side: [f"{side}{number}" for number in range(8)] for side in "lr"}
     edges = [pair for side in "lr" for pair in combinations(nodes[side], 2)] + [("l0", "r0")]
@@ -83,8 +83,8 @@ def test_train_json(place: Path) -> None:
 
 def test_nearest_and_analogy(place: Path) -> None:
     near = run("nearest", str(place / "words"), "red", "-k", "3")
-    assert near["key"] == "red" and {one["key"] for one in near["neighbours"]} == {"green", "blue", "pink"}
-    assert -1 <= near["neighbours"][2]["score"] <= near["neighbours"][0]["score"] <= 1.0001
+    assert near["key"] == "red" and {one["key"] for one in near["neighbors"]} == {"green", "blue", "pink"}
+    assert -1 <= near["neighbors"][2]["score"] <= near["neighbors"][0]["score"] <= 1.0001
     assert len(run("nearest", str(place / "nodes"), "l1", "r1", "-k", "2")["queries"]) == 2
     assert len(run("analogy", str(place / "words"), "red", "blue", "cat", "-k", "4")["answers"]) == 4
     shown = invoke("nearest", str(place / "words"), "red", "-k", "2").stdout
@@ -151,13 +151,13 @@ def test_init_carries_on(place: Path, tmp_path: Path) -> None:
     (tmp_path / "new.txt").write_text("red mauve blue mauve green mauve\n" * 30)
     summary = train("more", tmp_path, "skipgram", "new.txt", "--dim", "12", "--init", str(place / "words"))
     assert summary["rows"] == 9
-    near = run("nearest", str(tmp_path / "more"), "cat", "-k", "3")["neighbours"]
+    near = run("nearest", str(tmp_path / "more"), "cat", "-k", "3")["neighbors"]
     assert {one["key"] for one in near} == {"dog", "cow", "hen"}
 
 
 def test_data_and_doctor() -> None:
     names = [one["name"] for one in run("data")["sets"]]
-    assert "wordeval" in names and run("data", "show", "wordeval")["licence"]
+    assert "wordeval" in names and run("data", "show", "wordeval")["license"]
     assert invoke("data").stdout.count("\n") > len(names)
     assert run("doctor")["any2vec"] == __version__
     assert "python" in invoke("doctor").stdout

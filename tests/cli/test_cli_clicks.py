@@ -59,10 +59,12 @@ def test_a_planted_stream_from_file_to_scores(here: Path) -> None:
     summary = json.loads(done("train", "dlrm", "clicks.tsv", *PLANTED, "--out", "out", "--json"))
     assert (summary["model"], summary["items"], summary["out"]) == ("dlrm", 600, "out")
     assert 0.5 < summary["normalised_entropy"] < 2
-    told = json.loads(done("score", "out", "rows.tsv", "--json"))
-    assert {"mean", "log_loss", "auc", "normalised_entropy", "calibration"} <= set(told) and told["num_examples"] == 300
+    reported = json.loads(done("score", "out", "rows.tsv", "--json"))
+    assert {"mean", "log_loss", "auc", "normalised_entropy", "calibration"} <= set(reported) and reported[
+        "num_examples"
+    ] == 300
     lines = done("score", "out", "rows.tsv").splitlines()
-    assert len(lines) == 300 and np.mean([float(line) for line in lines]) == pytest.approx(told["mean"], abs=1e-4)
+    assert len(lines) == 300 and np.mean([float(line) for line in lines]) == pytest.approx(reported["mean"], abs=1e-4)
     shown = done("score", "out", "rows.tsv", "rows.tsv", "--out", "p.txt")
     assert Path("p.txt").read_text().splitlines() == [*lines, *lines]
     assert "600" in shown and "auc" in shown
@@ -74,11 +76,11 @@ def test_a_planted_stream_from_file_to_scores(here: Path) -> None:
 def test_a_run_that_has_diverged_says_so(here: Path) -> None:
     """On standard error, whatever standard output is asked for."""
     fm = ["train", "fm", "clicks.tsv", "--dim", "4", "--schema", "clicks.toml", "--threads", "1", "--quiet"]
-    high = ["--optimiser", "sgd", "--learning-rate", "10", "--batch-size", "10"]
+    high = ["--optimizer", "sgd", "--learning-rate", "10", "--batch-size", "10"]
     found = run(*fm, *high, "--out", "high", "--json")
     (said,) = json.loads(found.stdout)["warnings"]
     assert found.exit_code == 0 and said in found.stderr
-    assert re.search(r"share of clicks alone \(normalised entropy [\d,]+\): .* diverged; lower learning_rate\.$", said)
+    assert re.search(r"share of clicks alone \(normalized entropy [\d,]+\): .* diverged; lower learning_rate\.$", said)
     shown = run(*fm, *high, "--out", "shown")
     assert "has diverged" in " ".join(shown.stdout.split()) and said in shown.stderr
     assert "worse" not in run(*fm, "--out", "low").output
@@ -98,7 +100,7 @@ def test_rows_that_no_example_had_are_in_no_list(here: Path) -> None:
     counts = dict(zip(embeddings.keys, embeddings.counts, strict=True))
     unseen = {key for key, count in counts.items() if count == 0}
     assert "C1=<rare>" in unseen and counts["C1=3"] > 0
-    near = json.loads(done("nearest", "run", "C1=3", "-k", "1000", "--json"))["neighbours"]
+    near = json.loads(done("nearest", "run", "C1=3", "-k", "1000", "--json"))["neighbors"]
     assert {one["key"] for one in near} == {*counts} - unseen - {"C1=3"}
     assert "<rare>" not in refused("nearest", "run", "C1=<rar>") and "not among" in refused(
         "nearest", "run", "C1=<rare>"
@@ -116,10 +118,14 @@ def test_labels_that_are_all_alike(label: int, here: Path) -> None:
     (said,) = json.loads(found.stdout)["warnings"]
     assert found.exit_code == 0 and said in found.stderr
     assert f"All 600 examples have the label {label}: nothing can be learned from them; give" in said
-    told = json.loads(done("score", "run", alike, "--json"))
-    assert told["auc"] is None and told["normalised_entropy"] is None and told["log_loss"] > 0
-    assert (told["calibration"] is None) == (label == 0)
-    assert told["rate"] == label and told["num_examples"] == 600 and f"All 600 labels are {label}: auc" in told["note"]
+    reported = json.loads(done("score", "run", alike, "--json"))
+    assert reported["auc"] is None and reported["normalised_entropy"] is None and reported["log_loss"] > 0
+    assert (reported["calibration"] is None) == (label == 0)
+    assert (
+        reported["rate"] == label
+        and reported["num_examples"] == 600
+        and f"All 600 labels are {label}: auc" in reported["note"]
+    )
     assert "need both" in done("score", "run", alike, "--out", "p.txt")
 
 
@@ -129,7 +135,7 @@ def test_rows_without_labels_are_scored_alike(here: Path) -> None:
     assert set(json.loads(done("score", "run", "none.tsv", "--json"))) == {"model", "num_examples", "mean"}
 
 
-def test_what_is_told_of_one_host_and_of_several(here: Path) -> None:
+def test_what_is_reported_of_one_host_and_of_several(here: Path) -> None:
     one = done("train", "dlrm", "clicks.tsv", *PLANTED, "--out", "one")
     assert "each example before it is learned from" in " ".join(one.split()) and "trainers" not in one
     twice = done("train", "dlrm", "clicks.tsv", *PLANTED, "--out", "twice", "--epochs", "2")
@@ -210,7 +216,7 @@ OPTIONS: list[tuple[list[str], str]] = [
     (["train", "cbow", "clicks.tsv", "--out", "out", "--servers", "1"],
      "cbow has no --servers (servers): rows lie on the hosts themselves, with sync server:... too; leave it out"),
     ([*TRAIN, "--top", "8-x"], "top must be up to 16 layer sizes from 1 to 65,536 like 512-256-64, got '8-x'"),
-    ([*TRAIN, "--optimiser", "rmsprop"], "--optimiser must be one of adagrad, adam, sgd"),
+    ([*TRAIN, "--optimizer", "rmsprop"], "--optimizer must be one of adagrad, adam, sgd"),
     ([*TRAIN, "--batch-size", "0"], "batch_size must be a whole number from 1 to 1,048,576, got 0"),
     ([*TRAIN, "--init", "run"], "dlrm has no --init (init): its rows belong to categories of a schema"),
     ([*TRAIN, "--servers", "1"], "--servers (servers = 1) is for several hosts; say how many, --hosts N or"),
@@ -222,7 +228,7 @@ OPTIONS: list[tuple[list[str], str]] = [
     ([*TRAIN, *HOSTS, "--cache", "het:5", "--sync", "m-of-n"], "use cache none"),
     ([*TRAIN, *HOSTS, "--sync", "m-of-n:3"], "takes 3 gradients a step, of 2 trainers; ask for fewer"),
     ([*TRAIN, "--hosts", "2", "--sync", "m-of-n:3"], "Error: sync m-of-n:3 takes 3 gradients a step, of 2 trainers"),
-    ([*TRAIN, "--hosts", "2", "--cache", "het:9", "--optimiser", "adam"], "Error: cache het:9 adds up what trainers"),
+    ([*TRAIN, "--hosts", "2", "--cache", "het:9", "--optimizer", "adam"], "Error: cache het:9 adds up what trainers"),
     ([*TRAIN, *HOSTS, "--sync", "bsp", "--threads", "2"], "goes step by step, with one thread a trainer, got threads"),
     ([*TRAIN, *HOSTS, "--sync", "fr-ma", "--sync-servers", "1"], "m-of-n; leave it out with sync fr-ma."),
     ([*TRAIN, *HOSTS, "--cache-rows", "0.2"], "cache_rows is for cache het; leave it out with cache none."),

@@ -114,7 +114,7 @@ def test_bar_in_a_log_prints_few_plain_lines(monkeypatch: pytest.MonkeyPatch) ->
     assert lines[1:] == ["epoch 2/2  100 %  1.5 M items/s  loss 2.5000  1:40 min"]
 
 
-def test_a_step_is_told_once_and_a_quick_one_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_is_reported_once_and_a_quick_one_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a log and on a terminal; also where it began long after the last line, and where hosts start again."""
     now = [0.0]
     monkeypatch.setattr("any2vec.cli.bar.time.monotonic", lambda: now[0])
@@ -133,7 +133,7 @@ def test_a_step_is_told_once_and_a_quick_one_not_at_all(monkeypatch: pytest.Monk
             assert file.getvalue() == "slow  9.0 s\n"
 
 
-def test_what_hosts_that_start_again_find_done_is_not_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_hosts_that_start_again_find_done_is_not_reported_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor with the time from its first begin on."""
     now, file = [0.0], io.StringIO()
     monkeypatch.setattr("any2vec.cli.bar.time.monotonic", lambda: now[0])

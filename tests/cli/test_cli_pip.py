@@ -15,7 +15,7 @@ from any2vec.embeddings import Embeddings
 from cli_runs import done, refused, run
 
 
-def told(*arguments: object) -> dict[str, Any]:
+def reported(*arguments: object) -> dict[str, Any]:
     return json.loads(done(*map(str, arguments), "--json"))  # type: ignore[no-any-return]
 
 
@@ -30,7 +30,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = ["--dim", 8, "--window", 3, "--num-negatives", 1, "--subsample", 0.01]
     for seed in (1, 2):
         out = folder / f"run{seed}"
-        told(
+        reported(
             "train",
             "skipgram",
             folder / "text.txt",
@@ -48,7 +48,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_pip_against_the_text_of_training(place: Path) -> None:
-    found = told("evaluate", place / "run2", "--task", "pip", "--data", place / "text.txt")
+    found = reported("evaluate", place / "run2", "--task", "pip", "--data", place / "text.txt")
     assert found["task"] == "pip" and found["against"] == "corpus" and found["words"] == 36
     expected = {"window": 3, "num_negatives": 1, "subsample": 0.01, "seed": 2, "passes": 1, "noise_power": 0.75}
     assert expected.items() <= found["options"].items()
@@ -57,14 +57,14 @@ def test_pip_against_the_text_of_training(place: Path) -> None:
     assert found["relative_scaled"] <= found["relative"]
     kept = [json.loads(line) for line in (place / "run2" / "evaluation.jsonl").read_text().splitlines()]
     assert [one["task"] for one in kept] == ["pip"]
-    page = Path(told("report", place / "run2")["page"]).read_text()
+    page = Path(reported("report", place / "run2")["page"]).read_text()
     assert "relative scaled" in page and "optimum" in page
 
 
 def test_options_win_over_those_of_training(place: Path) -> None:
     base = ["evaluate", place / "run1", "--task", "pip", "--data", place / "text.txt", "--no-references"]
     given = ["--window", 2, "--num-negatives", 2, "--noise-power", 1, "--seed", 7, "--max-vocab", 20, "--passes", 2]
-    found = told(*base, *given)
+    found = reported(*base, *given)
     assert found["words"] == 20 and found["optimum"] is None and found["svd"] is None
     assert found["options"] == {
         "window": 2, "num_negatives": 2, "noise_power": 1, "seed": 7, "max_vocab": 20, "passes": 2, "min_count": 5,
@@ -74,10 +74,10 @@ def test_options_win_over_those_of_training(place: Path) -> None:
 
 
 def test_pip_between_two_runs(place: Path) -> None:
-    found = told("evaluate", place / "run1", "--task", "pip", "--data", place / "run2")
+    found = reported("evaluate", place / "run1", "--task", "pip", "--data", place / "run2")
     assert found["against"] == "vectors" and found["words"] == 36 and found["dim"] == found["other_dim"] == 8
     assert 0 < found["relative"] < 1
-    assert told("evaluate", place / "run1", "--task", "pip", "--data", place / "run1")["relative"] < 1e-3
+    assert reported("evaluate", place / "run1", "--task", "pip", "--data", place / "run1")["relative"] < 1e-3
 
 
 def test_people_read_it(place: Path) -> None:
@@ -90,7 +90,7 @@ def test_people_read_it(place: Path) -> None:
 def test_the_dimension_of_three_topics_and_its_picture(place: Path, tmp_path: Path) -> None:
     picture = tmp_path / "dimension.png"
     options = ["--num-negatives", 1, "--subsample", 0]
-    found = told("dimension", place / "text.txt", *options, "--out", picture)
+    found = reported("dimension", place / "text.txt", *options, "--out", picture)
     assert found["dim"] == 3 and found["words"] == 36 and found["picture"] == str(picture)
     assert len(found["curve"]) == len(found["spectrum"]) + 1 and found["curve"][3] == min(found["curve"])
     assert found["edge"] == pytest.approx(2 * found["noise"] * 36**0.5)
@@ -99,8 +99,8 @@ def test_the_dimension_of_three_topics_and_its_picture(place: Path, tmp_path: Pa
     before = picture.read_bytes()
     assert "--overwrite" in refused("dimension", str(place / "text.txt"), "--out", str(picture))
     assert picture.read_bytes() == before
-    told("dimension", place / "text.txt", *options, "--out", picture, "--overwrite")
-    two = told("dimension", place / "text.txt", place / "text.txt", *options)
+    reported("dimension", place / "text.txt", *options, "--out", picture, "--overwrite")
+    two = reported("dimension", place / "text.txt", place / "text.txt", *options)
     assert two["words"] == 36 and two["noise"] < found["noise"]
 
 

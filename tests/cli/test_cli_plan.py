@@ -41,7 +41,7 @@ def test_a_shape_is_planned_without_data() -> None:
     assert found["bottleneck"] == found["schemes"]["pull-opt"]["bottleneck"]
 
 
-def test_all_threads_train_and_agree_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_threads_train_and_agree_unless_reported_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "usable_cores", lambda: 6)
     shape = (*SHAPE, "--hosts", "8")
     assert planned(*shape) == planned(*shape, "--threads", "6") == planned(*shape, "--agree-threads", "6")
@@ -84,8 +84,8 @@ def test_hosts_that_hold_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert entries / 4 <= parted["part"]["edges"] < entries / 3 and parted["part"]["reading_bytes"] >= 48 * entries
     assert parted["host"]["memory"]["part of the graph"] == parted["part"]["memory"]["part of the graph"] < 4 * entries
     assert parted["part"]["memory"]["walks of a round"] == 4 * -(-500 * 10 * 11 // (4 * 6))
-    told = run(*asked, "--partition", "hash", model="deepwalk")
-    assert "hash: " in told.stdout and "walkers travel" in told.stderr
+    reported = run(*asked, "--partition", "hash", model="deepwalk")
+    assert "hash: " in reported.stdout and "walkers travel" in reported.stderr
     Path("text.txt").write_text("a b c a b\n" * 50)
     text = ("text.txt", "--min-count", "1", "--items-per-s", "1M", "--dim", "8", "--hosts", "2", "--cache-dir", "cache")
     assert planned(*text, "--read", "parts")["part"] == {
@@ -102,7 +102,7 @@ def test_hosts_that_hold_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_people_read_a_table() -> None:
     result = run(*SHAPE, "--hosts", "8", "--threads", "4", "--bits", "16")
     assert result.exit_code == 0
-    for word in ("modelled", "pull-opt *", "busiest line", "bottleneck", "16 bits", "500 k words/s, given"):
+    for word in ("modeled", "pull-opt *", "busiest line", "bottleneck", "16 bits", "500 k words/s, given"):
         assert word in result.stdout, word
     assert "No --link" in result.stderr
     assert "copies and messages" in result.stdout and "handle" not in result.stdout

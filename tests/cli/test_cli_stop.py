@@ -187,11 +187,11 @@ def test_a_stop_at_the_first_work_can_be_resumed_and_overwritten(
     """Before any record of progress is written."""
     words, real = ["train", "skipgram", str(text), "--out", str(tmp_path / "out"), *SETTINGS], Monitor.on_work
 
-    def heard(self: Any, *arguments: Any) -> None:
+    def received(self: Any, *arguments: Any) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         real(self, *arguments)
 
-    monkeypatch.setattr(Monitor, "on_work", heard)
+    monkeypatch.setattr(Monitor, "on_work", received)
     assert CliRunner().invoke(app, words).exit_code == 130
     assert (tmp_path / "out" / FILE).is_file() and not (tmp_path / "out" / "progress.jsonl").exists()
     again = CliRunner().invoke(app, [*words, "--overwrite"])
@@ -252,12 +252,12 @@ def test_overwrite_that_is_stopped_leaves_the_old_result_and_resume_replaces_it(
     real, before = Monitor.on_work, contents(old)
     works = iter(range(1 << 30))
 
-    def heard(self: Any, *arguments: Any) -> None:
+    def received(self: Any, *arguments: Any) -> None:
         if next(works) == 100:
             os.kill(os.getpid(), signal.SIGINT)
         real(self, *arguments)
 
-    monkeypatch.setattr(Monitor, "on_work", heard)
+    monkeypatch.setattr(Monitor, "on_work", received)
     words = ["train", "skipgram", str(text), "--out", str(old), *SETTINGS]
     assert CliRunner().invoke(app, [*words, "--overwrite"]).exit_code == 130
     monkeypatch.undo()

@@ -48,8 +48,8 @@ def scores(*arguments: str) -> dict[str, float]:
 
 def test_from_a_file_to_ranks(here: Path) -> None:
     summary = json.loads(done(*TRAIN, "--out", "out", "--json"))
-    told = [summary[name] for name in ("model", "items", "rows", "relations", "epochs", "out")]
-    assert told == ["complex", 24 * 1500, 100, 2, 24, "out"]
+    reported = [summary[name] for name in ("model", "items", "rows", "relations", "epochs", "out")]
+    assert reported == ["complex", 24 * 1500, 100, 2, 24, "out"]
     found = scores("--data", "test.tsv")
     assert found["mrr"] > 0.4 and found["num_triples"] == 100 and found["num_unknown"] == 0
     assert scores("--data", "test.tsv", "--known", "valid.tsv")["mean_rank"] <= found["mean_rank"]
@@ -59,7 +59,7 @@ def test_from_a_file_to_ranks(here: Path) -> None:
     done("report", "out")
 
 
-def test_what_is_told_of_a_run(here: Path) -> None:
+def test_what_is_reported_of_a_run(here: Path) -> None:
     found = run(*TRAIN[:-1], "--out", "out", "--epochs", "2")
     shown = " ".join(found.output.split())
     assert "100 entities × 16" in shown and "triples/s" in shown
@@ -86,8 +86,8 @@ def test_names_that_have_no_vector(here: Path) -> None:
     assert (skipped["num_triples"], skipped["num_unknown"]) == (9, 0)
     expected = (9 * skipped["mean_rank"] + 50.5) / 10
     assert middle["mean_rank"] == pytest.approx(expected)
-    told = run("evaluate", "out", "--task", "triples", "--data", "odd.tsv").stderr
-    assert "1 of 10 triples have names that the model was not trained on" in " ".join(told.split())
+    reported = run("evaluate", "out", "--task", "triples", "--data", "odd.tsv").stderr
+    assert "1 of 10 triples have names that the model was not trained on" in " ".join(reported.split())
     assert "1 of the 10 triples of odd.tsv have an entity or relation" in refused(
         "evaluate", "out", "--task", "triples", "--data", "odd.tsv", "--unknown", "error"
     )
@@ -164,7 +164,7 @@ LARGE = [*TRAIN, "--memory", "2GB", "--epochs", "2", "--out", "out"]
 
 
 @pytest.mark.parametrize("place", [0, 3, 12, 30])
-def test_a_disk_that_fills_is_told_and_nothing_is_lost(
+def test_a_disk_that_fills_is_reported_and_nothing_is_lost(
     place: int, here: Path, monkeypatch: pytest.MonkeyPatch, is_large: None
 ) -> None:
     """While the table is made, and at a write of a partition; with room, the run ends as one that was not disturbed."""

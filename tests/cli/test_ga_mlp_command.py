@@ -48,7 +48,7 @@ NAN[4, 1] = np.nan
 BAD = {
     "a NaN": ("features", NAN, "holds NaN"),
     "numbers beyond float32": ("features", np.full((90, 3), 1e300), "infinite number (in float32)"),
-    "nothing but 0": ("features", np.zeros((90, 3)), "nodes and of their neighbours are 0"),
+    "nothing but 0": ("features", np.zeros((90, 3)), "nodes and of their neighbors are 0"),
     "text as .npz": ("features", ("x.npz", "hello"), "x.npz cannot be read as features: it holds no numbers"),
     "two arrays": ("features", {"a": np.ones((90, 3)), "b": np.ones(3)}, "bad.npz holds 2 arrays"),
     "a table": ("features", "1,2\n3,4\n", "Features are a .npy or .npz file, or vectors"),
@@ -130,15 +130,19 @@ def test_labels_and_splits_in_memory(planted: dict[str, Any]) -> None:
 # ---- the command
 
 
-def test_the_command_tells_accuracy_bytes_and_the_lagrangian(planted: dict[str, Any], tmp_path: Path) -> None:
+def test_the_command_announces_accuracy_bytes_and_the_lagrangian(planted: dict[str, Any], tmp_path: Path) -> None:
     inputs = ["train", "ga-mlp", str(planted["edges"])]
     inputs += [f"--{name}={planted[name]}" for name in ("features", "labels", "split")]
     shape = ["--layers", "4", "--width", "8", "--growth", "2", "--hops", "2", "--epochs", "30", "--seed", "2"]
     more = ["--json", "--logical-hosts", "2", "--quantize", "8", "--out", str(tmp_path / "run")]
     done = CliRunner().invoke(app, [*inputs, *shape, *more])
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert told["test_accuracy"] > 0.7 and len(told["lagrangian"]) == 30 and told["bytes_by_kind"]["p"] == 30 * 23 * 8
+    reported = json.loads(done.stdout)
+    assert (
+        reported["test_accuracy"] > 0.7
+        and len(reported["lagrangian"]) == 30
+        and reported["bytes_by_kind"]["p"] == 30 * 23 * 8
+    )
     report = CliRunner().invoke(app, ["report", str(tmp_path / "run")])
     assert report.exit_code == 0 and (tmp_path / "run" / "report-monitors.png").stat().st_size > 5000
     classifier = any2vec.NodeClassifier.load(tmp_path / "run")
@@ -164,8 +168,8 @@ def test_the_command_tells_accuracy_bytes_and_the_lagrangian(planted: dict[str, 
 def test_a_plan_says_the_bytes_that_hosts_send(planted: dict[str, Any]) -> None:
     command = ["plan", "ga-mlp", str(planted["edges"]), "--layers=4", "--width=8", "--growth=", "--hops=1"]
     command += [f"--{name}={planted[name]}" for name in ("features", "labels", "split")]
-    told = CliRunner().invoke(app, [*command, "--hosts=2", "--quantize=8", "--dual=computed", "--json", "--quiet"])
-    found = json.loads(told.stdout)
+    reported = CliRunner().invoke(app, [*command, "--hosts=2", "--quantize=8", "--dual=computed", "--json", "--quiet"])
+    found = json.loads(reported.stdout)
     model = any2vec.GAMLP(layers=4, width=8, growth="", hops=1, quantize="8")
     ran = trained(planted, 25, model.__dict__, **spread(logical_hosts=2, dual="computed"))
     sent = ran.summary["bytes_by_kind"]

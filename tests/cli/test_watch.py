@@ -110,8 +110,8 @@ def test_the_terminal_shows_sources_staleness_and_drift(run: Path) -> None:
     assert found.exit_code == 0
     for text in ("ended", "3.2500", "a.log", "75.0%", "virus", "new", "words/s"):
         assert text in found.output
-    told = json.loads(CliRunner().invoke(app, ["watch", str(run), "--json"]).stdout)
-    assert told["record"]["words"] == 20 and told["state"] == "ended"
+    reported = json.loads(CliRunner().invoke(app, ["watch", str(run), "--json"]).stdout)
+    assert reported["record"]["words"] == 20 and reported["state"] == "ended"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_options_that_would_do_nothing_are_refused(run: Path, arguments: list[st
     assert found.exit_code == 2 and found.stdout == ""
 
 
-def test_a_port_that_is_taken_is_told(run: Path) -> None:
+def test_a_port_that_is_taken_is_reported(run: Path) -> None:
     with served(run) as server, pytest.raises(InputError, match="choose another"):
         LiveServer(LiveRun(run), "127.0.0.1", server.port)
 
@@ -142,13 +142,13 @@ def test_other_machines_need_the_token(run: Path) -> None:
         assert asked(own + f"state?token={server.token}")[0] == 200
 
 
-def test_neighbours_come_from_the_newest_snapshot(run: Path) -> None:
+def test_neighbors_come_from_the_newest_snapshot(run: Path) -> None:
     with served(run) as server:
         assert b"error" in asked(server.address + "nearest?word=a")[1]
         rows = np.array([[1, 0], [1, 0.1], [0, 1]], np.float32)
         Embeddings(["a", "b", "c"], rows).save_into(run)
         found = json.loads(asked(server.address + "nearest?word=a")[1])
-        assert [key for key, _ in found["neighbours"]] == ["b", "c"]
+        assert [key for key, _ in found["neighbors"]] == ["b", "c"]
         assert "nearest spellings" in json.loads(asked(server.address + "nearest?word=A")[1])["error"]
 
 

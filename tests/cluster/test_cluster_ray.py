@@ -253,10 +253,10 @@ def assert_ended(pids: Path) -> None:
 @needs_ray
 def test_hosts_that_failed_can_be_started_again(address: str, tmp_path: Path) -> None:
     """A line that was only begun when a host failed is not told; who starts them again is `train.launch`."""
-    told: list[str] = []
+    reported: list[str] = []
     with pytest.raises(HostError, match="Rank 1"):
-        run(address, "again", tries=str(tmp_path), on_line=told.append)
-    assert told == ["round 0", "round 0"]
+        run(address, "again", tries=str(tmp_path), on_line=reported.append)
+    assert reported == ["round 0", "round 0"]
     assert run(address, "again", tries=str(tmp_path)) == ["round 0", "round 0", "round 1", "round 0"]
 
 

@@ -53,8 +53,8 @@ def fail(notes: Path, hosts: int, **settings: Any) -> tuple[str, dict[int, tuple
     """(the launcher's error, rank -> what the survivor there was told) of a program that fails."""
     with pytest.raises(HostError) as caught:
         run(hosts, program="fault", **settings)
-    told = [json.loads(line) for line in notes.read_text().splitlines()]
-    return str(caught.value), {rank: (kind, text) for rank, kind, text in told}
+    reported = [json.loads(line) for line in notes.read_text().splitlines()]
+    return str(caught.value), {rank: (kind, text) for rank, kind, text in reported}
 
 
 def test_processes_and_logical_hosts_compute_the_same_with_the_same_bytes(notes: Path) -> None:
@@ -68,28 +68,28 @@ def test_a_long_message_travels_array_by_array_and_in_chunks(size: int, notes: P
 
 
 def test_kill_9(notes: Path) -> None:
-    error, told = fail(notes, 4, fault="kill")
+    error, reported = fail(notes, 4, fault="kill")
     assert error == "Rank 3 was killed by SIGKILL, perhaps for memory."
-    assert told.keys() == {0, 1, 2}
-    assert all(text.startswith("Rank 3 is gone") for _, text in told.values())
+    assert reported.keys() == {0, 1, 2}
+    assert all(text.startswith("Rank 3 is gone") for _, text in reported.values())
 
 
 def test_sigstop(notes: Path) -> None:
-    error, told = fail(notes, 3, fault="stop", silence=2)
+    error, reported = fail(notes, 3, fault="stop", silence=2)
     assert error.startswith("Rank 2 has been silent for ") and "its process is stopped" in error
-    assert told.keys() == {0, 1}
-    assert all(text.startswith("Rank 2 has been silent") for _, text in told.values())
+    assert reported.keys() == {0, 1}
+    assert all(text.startswith("Rank 2 has been silent") for _, text in reported.values())
 
 
 def test_a_host_that_raises(notes: Path) -> None:
-    error, told = fail(notes, 3, fault="raise")
+    error, reported = fail(notes, 3, fault="raise")
     assert error == "Rank 2 failed: ZeroDivisionError: no more rows"
-    assert told == dict.fromkeys((0, 1), ("HostError", error))
+    assert reported == dict.fromkeys((0, 1), ("HostError", error))
 
 
 def test_a_host_that_leaves_without_a_word(notes: Path) -> None:
-    error, told = fail(notes, 2, fault="leave")
-    assert error.startswith("Rank 1 is gone") and told.keys() == {0}
+    error, reported = fail(notes, 2, fault="leave")
+    assert error.startswith("Rank 1 is gone") and reported.keys() == {0}
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,10 @@ def test_a_host_that_leaves_without_a_word(notes: Path) -> None:
 )
 def test_a_damaged_message(notes: Path, hosts: int, fault: str, sentence: str) -> None:
     """MessageError where it arrived; every host learns of it, also the sender."""
-    error, told = fail(notes, hosts, fault=fault)
-    assert sentence in error and told.keys() == set(range(hosts))
-    assert "MessageError" in {kind for kind, _ in told.values()}
-    assert all(sentence in text for _, text in told.values())
+    error, reported = fail(notes, hosts, fault=fault)
+    assert sentence in error and reported.keys() == set(range(hosts))
+    assert "MessageError" in {kind for kind, _ in reported.values()}
+    assert all(sentence in text for _, text in reported.values())
 
 
 @pytest.mark.parametrize(
@@ -111,9 +111,9 @@ def test_a_damaged_message(notes: Path, hosts: int, fault: str, sentence: str) -
     ids=["job", "version"],
 )
 def test_hosts_that_disagree(notes: Path, hosts: int, fault: str, sentence: str) -> None:
-    error, told = fail(notes, hosts, fault=fault)
+    error, reported = fail(notes, hosts, fault=fault)
     assert error.startswith(sentence)
-    assert told == dict.fromkeys(range(hosts), ("JobError", error))
+    assert reported == dict.fromkeys(range(hosts), ("JobError", error))
 
 
 def test_a_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def test_a_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     place(monkeypatch, RANK="0", WORLD_SIZE="1")
     with launch.join("job") as transport:
         transport.barrier()
-        assert transport.exchange({}, "x") == {} and transport.last_heard() == {}
+        assert transport.exchange({}, "x") == {} and transport.last_received() == {}
 
 
 @pytest.mark.parametrize(

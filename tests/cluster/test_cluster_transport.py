@@ -270,14 +270,14 @@ def test_logical_hosts_compute_the_same_whatever_the_scheduling() -> None:
     assert run_logical(6, jittered) == run_logical(6, lambda transport: summary(transport, bsp(transport)))
 
 
-def test_a_delaying_link_takes_the_modelled_time() -> None:
+def test_a_delaying_link_takes_the_modeled_time() -> None:
     """The one test that holds a clock against a model: an exchange of four hosts.
 
-    Never faster than modelled; within 10 % once in five tries.
+    Never faster than modeled; within 10 % once in five tries.
     """
     link = LinkModel(bandwidth=20e6, latency=0.01)
     parts = (Part("rows", np.zeros(250_000, np.uint8)),)
-    modelled = 3 * 8 * size_of(parts) / link.bandwidth + link.latency
+    modeled = 3 * 8 * size_of(parts) / link.bandwidth + link.latency
     together = threading.Barrier(4)
 
     def work(transport: Transport) -> float:
@@ -288,7 +288,7 @@ def test_a_delaying_link_takes_the_modelled_time() -> None:
 
     for _ in range(5):
         took = max(run_logical(4, work, link))
-        assert took > 0.9 * modelled
-        if took < 1.1 * modelled:
+        assert took > 0.9 * modeled
+        if took < 1.1 * modeled:
             return
-    pytest.fail(f"an exchange modelled at {modelled:.3f} s took {took:.3f} s")
+    pytest.fail(f"an exchange modeled at {modeled:.3f} s took {took:.3f} s")

@@ -261,8 +261,11 @@ def test_kept_runs_keep_the_commit_at_which_they_ran(tmp_path: Path, monkeypatch
 def test_results_name_no_folder_and_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.node", lambda: "box-7")
     out = tmp_path / "runs" / "out" / "vectors"
-    told = {"out": str(out), str(out): [f"“{out}” on box-7 at https://a.example/b/c, 3/4 of /proc/self/status, box-71"]}
-    results.save("planted", {"table": "planted", "rows": {"a": [{"runs": told}]}}, tmp_path)
+    reported = {
+        "out": str(out),
+        str(out): [f"“{out}” on box-7 at https://a.example/b/c, 3/4 of /proc/self/status, box-71"],
+    }
+    results.save("planted", {"table": "planted", "rows": {"a": [{"runs": reported}]}}, tmp_path)
     (entry,) = results.load("planted", tmp_path)["rows"]["a"]
     assert entry["runs"] == {
         "out": "vectors",
@@ -293,8 +296,8 @@ def test_json_is_one_object(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
 def test_work_of_the_block_kernel_is_counted() -> None:
     # Everything is kept, window 1: one sentence of 8 words, blocks of 4 positions with 2 shared negatives.
     work = count_work([[1.0] * 8], window=1, dim=10, block=4, num_shared=2)
-    assert work.positives == 3 * 10 * 14 / 8  # 7 neighbouring pairs, both ways
-    assert work.negatives == 3 * 10 * (5 + 5) * 2 / 8  # each block meets its 4 centres and one word beyond
+    assert work.positives == 3 * 10 * 14 / 8  # 7 neighboring pairs, both ways
+    assert work.negatives == 3 * 10 * (5 + 5) * 2 / 8  # each block meets its 4 centers and one word beyond
     dropped = count_work([[0.0] * 8, [-1.0] * 4], window=1, dim=10, block=4, num_shared=2)
     assert dropped.total == 0
 

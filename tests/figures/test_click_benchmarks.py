@@ -49,7 +49,7 @@ def test_the_use_of_a_link_is_that_of_its_lesser_direction() -> None:
     assert kernel == pytest.approx(8 * 250_000 / 8e6)
 
 
-def test_shadows_of_both_trainers_are_told_together() -> None:
+def test_shadows_of_both_trainers_are_reported_together() -> None:
     def one(gaps: dict[str, int], cpu: float) -> dict[str, Any]:
         return trainer(dense={"sync_gap": gaps, "shadow_cpu_seconds": cpu, "syncs": sum(gaps.values())})
 
@@ -61,13 +61,13 @@ def test_shadows_of_both_trainers_are_told_together() -> None:
 
 
 def test_what_is_lost_is_a_share_of_all_that_was_to_be_done() -> None:
-    told = [
-        trainer(facts={"accepted": {"0": 60}, "dropped": {"0": 0}, "left_out": {"0": 0}}),
-        trainer(facts={"accepted": {"1": 20}, "dropped": {"1": 10}, "left_out": {"1": 30}}, seconds=30.0),
+    reported = [
+        trainer(metrics={"accepted": {"0": 60}, "dropped": {"0": 0}, "left_out": {"0": 0}}),
+        trainer(metrics={"accepted": {"1": 20}, "dropped": {"1": 10}, "left_out": {"1": 30}}, seconds=30.0),
     ]
-    lost = clicks_slow._lost([steps_of(told)])
+    lost = clicks_slow._lost([steps_of(reported)])
     assert lost == {"dropped": 10 / 90, "left_out": 30 / 120, "examples": 40 / 120}
-    assert steps_of(told)["step"] == 1.0 and steps_of(told)["of_trainers"] == [0.5, 1.5]
+    assert steps_of(reported)["step"] == 1.0 and steps_of(reported)["of_trainers"] == [0.5, 1.5]
 
 
 def test_quotas_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,8 +76,8 @@ def test_quotas_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(quotas, "_JANITOR", quotas._JANITOR.replace("rmdir", "rm -r"))
     with pytest.raises(ZeroDivisionError), quotas.quotas([0.25, None]) as groups:
         (folder,) = tmp_path.iterdir()
-        told = {file.name: int(file.read_text()) for file in folder.iterdir()}
-        assert told["cpu.cfs_quota_us"] == 0.25 * told["cpu.cfs_period_us"]
+        reported = {file.name: int(file.read_text()) for file in folder.iterdir()}
+        assert reported["cpu.cfs_quota_us"] == 0.25 * reported["cpu.cfs_period_us"]
         assert groups.wrap(1, ["true"]) == ["true"]
         assert groups.wrap(0, ["true"])[-2:] == [str(folder), "true"]
         raise ZeroDivisionError

@@ -273,16 +273,16 @@ def click_run(name: str, model: Any, **options: Any) -> None:
 
 
 click_run("dlrm/one", DLRM)
-click_run("dlrm/one-adam", a2v.DLRM(dim=4, bottom="8", top="8", batch_size=32, optimiser="adam"))
+click_run("dlrm/one-adam", a2v.DLRM(dim=4, bottom="8", top="8", batch_size=32, optimizer="adam"))
 click_run("deepfm/one", a2v.DeepFM(dim=4, layers="8", batch_size=32))
-click_run("fm/one", a2v.FactorisationMachine(dim=4, batch_size=32))
-click_run("logistic/one", a2v.LogisticRegression(batch_size=32, optimiser="sgd"))
+click_run("fm/one", a2v.FactorizationMachine(dim=4, batch_size=32))
+click_run("logistic/one", a2v.LogisticRegression(batch_size=32, optimizer="sgd"))
 click_run("dlrm/logical-1", DLRM, logical_hosts=1, sync="bsp")
 click_run("dlrm/logical-bsp", DLRM, logical_hosts=2, sync="bsp")
 click_run("dlrm/logical-bsp-servers", DLRM, logical_hosts=2, servers=2, sync="bsp")
-click_run("deepfm/logical-bsp-adam", a2v.DeepFM(dim=4, layers="8", batch_size=32, optimiser="adam"), logical_hosts=3,
+click_run("deepfm/logical-bsp-adam", a2v.DeepFM(dim=4, layers="8", batch_size=32, optimizer="adam"), logical_hosts=3,
           sync="bsp")  # fmt: skip
-click_run("fm/logical-bsp", a2v.FactorisationMachine(dim=4, batch_size=32), logical_hosts=2, sync="bsp")
+click_run("fm/logical-bsp", a2v.FactorizationMachine(dim=4, batch_size=32), logical_hosts=2, sync="bsp")
 click_run("dlrm/logical-bagpipe", DLRM, logical_hosts=2, sync="bsp", cache="bagpipe:5")
 click_run("deepfm/logical-bagpipe-servers", a2v.DeepFM(dim=4, layers="8", batch_size=32), logical_hosts=2, servers=1,
           sync="bsp", cache="bagpipe:20")  # fmt: skip
@@ -330,7 +330,7 @@ def classified(model: Any, place: Place, run: Callable[..., Outcome] | None = No
 
 
 layer_run("ga-mlp/one", a2v.GAMLP(**GA_MLP))
-layer_run("ga-mlp/one-pagerank", a2v.GAMLP(psi="pagerank", activation="tanh", normalise="row", **GA_MLP))
+layer_run("ga-mlp/one-pagerank", a2v.GAMLP(psi="pagerank", activation="tanh", normalize="row", **GA_MLP))
 layer_run("ga-mlp/one-8-bits", a2v.GAMLP(quantize="8", **GA_MLP))
 layer_run("ga-mlp/one-grid", a2v.GAMLP(quantize="grid", quantized="p", **GA_MLP))
 layer_run("ga-mlp/one-adam", a2v.GAMLP(trainer="adam", **GA_MLP))

@@ -75,12 +75,12 @@ def same(one: any2vec.FitResult, other: any2vec.FitResult) -> bool:
 
 def stop_at(progress: float, patch: pytest.MonkeyPatch) -> None:
     """Let a signal ask for a stop when so much of a run is done; works are one batch long."""
-    hear = monitor.Monitor.on_work
+    on_work = monitor.Monitor.on_work
 
-    def heard(self: monitor.Monitor, work: Work[Span], stats: Stats) -> None:
+    def received(self: monitor.Monitor, work: Work[Span], stats: Stats) -> None:
         if self.transport.rank == 0 and work.progress > progress:
             self.program.stop_signal = signal.SIGINT
-        hear(self, work, stats)
+        on_work(self, work, stats)
 
-    patch.setattr(monitor.Monitor, "on_work", heard)
+    patch.setattr(monitor.Monitor, "on_work", received)
     patch.setattr(program, "WORK_SECONDS", 0.0)

@@ -31,11 +31,11 @@ def fails_at(learner: Any, call: int) -> Iterator[None]:
 
 def stops_after(records: int) -> Callable[[Any], None]:
     """A callback of `fit`: at so many progress records SIGTERM asks the run to stop."""
-    heard: list[Any] = []
+    received: list[Any] = []
 
-    def hear(record: Any) -> None:
-        heard.append(record)
-        if len(heard) == records:
+    def on_work(record: Any) -> None:
+        received.append(record)
+        if len(received) == records:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    return hear
+    return on_work

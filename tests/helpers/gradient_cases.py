@@ -70,19 +70,19 @@ def bsp(transport: Transport, trainers: int, kind: Any = "sgd") -> SummedGradien
 
 def served(
     transport: Transport, trainers: int, servers: Sequence[int], how: str, number: int | None = None, kind: Any = "sgd",
-    told: Any = None, **options: Any,
+    reported: Any = None, **options: Any,
 ) -> ServedGradients:  # fmt: skip
     """Only the first trainer's replica has the values to start from."""
     replica = Replica(start_values() if transport.rank == 0 else np.zeros(SIZE, np.float32), kind, RATE)
     names = list(range(trainers))
-    rule = first_of(names, number or trainers, told) if how == "m-of-n" else as_they_come(names, number)
+    rule = first_of(names, number or trainers, reported) if how == "m-of-n" else as_they_come(names, number)
     return ServedGradients(transport, replica, names, servers, rule, how != "async", **options)
 
 
-def merged(facts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def merged(metrics: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Facts of all hosts, added up."""
     total: dict[str, Any] = {}
-    for found in facts:
+    for found in metrics:
         for name, value in found.items():
             if isinstance(value, dict):
                 total[name] = {**total.get(name, {}), **value}

@@ -15,7 +15,7 @@ SMALL: dict[str, Any] = {"layers": 4, "width": 8, "growth": "2", "hops": 2}
 
 
 def plant(folder: Path) -> dict[str, Any]:
-    """Three communities of 30 nodes as files; features tell little of a node and, with its neighbours', all."""
+    """Three communities of 30 nodes as files; features tell little of a node and, with its neighbors', all."""
     random = np.random.default_rng(0)
     label = np.repeat(np.arange(3), 30)
     edges = [

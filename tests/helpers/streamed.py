@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.dealer import Dealer, Hand
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
+from any2vec.cluster.work_queue import QueueWorker, WorkQueue
 from any2vec.kernels.common.alias import build_alias
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.models.stream.skipgram import StreamedSkipGram
@@ -22,8 +22,8 @@ from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.drivers.summed_batches import SummedBatches
 from any2vec.sync.rules.merges import Sum
-from any2vec.tasks.stream.hosts.dealer import DealtLearner
-from any2vec.tasks.stream.hosts.dealt import dealt_parts
+from any2vec.tasks.stream.hosts.dealt import assigned_parts
+from any2vec.tasks.stream.hosts.work_queue import QueueLearner
 from any2vec.train.loop import run
 from any2vec.types import Stats, Work
 
@@ -71,8 +71,8 @@ def alone(batches: Sequence[TokenBatch]) -> dict[str, np.ndarray]:
 
 def over_hosts(
     batches: Sequence[TokenBatch], trainers: int, servers: int, sync: str,
-    more: Callable[[DealtLearner, Stats], Any] = lambda learner, stats: None,
-    before: Callable[[DealtLearner], Any] = lambda learner: None, watch: Any = None,
+    more: Callable[[QueueLearner, Stats], Any] = lambda learner, stats: None,
+    before: Callable[[QueueLearner], Any] = lambda learner: None, watch: Any = None,
     make: Callable[[], Any] | None = None,
 ) -> tuple[dict[str, np.ndarray], Any, dict[str, int]]:  # fmt: skip
     """(the tables, what `more` gives of the learner and all that was told, bytes that all sent by phase).
@@ -91,8 +91,8 @@ def over_hosts(
             driver = SummedBatches(transport, roles.training, own.values(), own.step)
             own.agree, own.share = driver.agree, 1.0 / trainers
             driver.start()
-            return run(*dealt_parts(Hand(transport, 0), own, driver, transport.rank == 1))
-        learner = DealtLearner(own, Dealer(transport, roles.training), None, True)
+            return run(*assigned_parts(QueueWorker(transport, 0), own, driver, transport.rank == 1))
+        learner = QueueLearner(own, WorkQueue(transport, roles.training), None, True)
         before(learner)
         for batch in batches:
             learner.run(batch.work)
@@ -116,14 +116,14 @@ def over_hosts(
         if transport.rank in roles.training:
             driver = (
                 DenseBatches(transport, roles.training, own.tables) if tables is None
-                else Watched(tables, own.tables, own.touch)
+                else Watched(tables, own.tables, own.trace)
             )  # fmt: skip
             if isinstance(driver, Watched):
                 driver.seen = [] if watch is None else watch
             own.compile()
-            run(*dealt_parts(Hand(transport, 0), own, driver, tables is None and transport.rank == 1))
+            run(*assigned_parts(QueueWorker(transport, 0), own, driver, tables is None and transport.rank == 1))
         elif transport.rank == 0:
-            learner = DealtLearner(own, Dealer(transport, roles.training), tables, sync in ("sync", "dense"))
+            learner = QueueLearner(own, WorkQueue(transport, roles.training), tables, sync in ("sync", "dense"))
             learner.compile()
             before(learner)
             stats = Stats(0, 0.0, 0)

@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from any2vec import machine
-from any2vec.data.catalogue.catalogue import demo_text, import_graph
+from any2vec.data.catalog.catalog import demo_text, import_graph
 from any2vec.doctor import diagnose
 from any2vec.kernels.common.jit import cache_folder
 
@@ -48,9 +48,9 @@ def test_machine() -> None:
 def test_doctor_is_json_and_imports_no_optional_package() -> None:
     code = "import json, sys; from any2vec import doctor; print(json.dumps([doctor.diagnose(), sorted(sys.modules)]))"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
-    facts, modules = json.loads(done.stdout)
-    assert facts["versions"]["numba"] and facts["machine"]["usable_cores"] >= 1
-    assert {"torch", "ray", "pymetis"} <= facts["extras"].keys()
+    metrics, modules = json.loads(done.stdout)
+    assert metrics["versions"]["numba"] and metrics["machine"]["usable_cores"] >= 1
+    assert {"torch", "ray", "pymetis"} <= metrics["extras"].keys()
     assert not {"torch", "ray", "pymetis", "gensim", "matplotlib", "sklearn"} & set(modules)
 
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = re.compile(r"(?<![\w.])/(?:work|root|srv|mnt|home/\w[\w.-]*|Users/\w[\w.-]*|tmp/\w[\w.-]*|var/folders)/")
 
 
-def tells(text: str) -> list[str]:
+def announces(text: str) -> list[str]:
     """What in a text is of a machine: absolute paths below its folders, this checkout's folder, this host's name."""
     found = FOLDERS.findall(text)
     found += [str(ROOT)] if str(ROOT.parent) != "/" and str(ROOT) in text else []
@@ -30,11 +30,11 @@ def test_committed_files_name_no_machine() -> None:
     names = [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
     assert len(names) > 100
     texts = {name: (ROOT / name).read_bytes() for name in names}
-    found = {name: tells(text.decode(errors="replace")) for name, text in texts.items() if b"\0" not in text}
-    assert {name: told for name, told in found.items() if told} == {}
+    found = {name: announces(text.decode(errors="replace")) for name, text in texts.items() if b"\0" not in text}
+    assert {name: reported for name, reported in found.items() if reported} == {}
 
 
 @pytest.mark.parametrize("folder", ["work", "root", "home/somebody", "Users/somebody", "tmp/x"])
 def test_folders_are_seen(folder: str) -> None:
-    assert tells(f'"out": "/{folder}/runs/out"')
-    assert tells(f"in {ROOT}/runs") and not tells("a /tmp of its own, and https://example.org/home/page")
+    assert announces(f'"out": "/{folder}/runs/out"')
+    assert announces(f"in {ROOT}/runs") and not announces("a /tmp of its own, and https://example.org/home/page")

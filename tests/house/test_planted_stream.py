@@ -125,8 +125,8 @@ def test_a_source_of_it_stalls_flows_and_goes_on_at_a_position() -> None:
     assert first is not None
     source.stall()
     assert next(batches) is None
-    assert source.facts()["state"] == "waiting"
+    assert source.metrics()["state"] == "waiting"
     source.flow()
     rest = [batch for batch in source.batches(first.position) if batch is not None]
     assert b"".join(batch.text_B.tobytes() for batch in [first, *rest]) == stream.text(0, 1000)
-    assert source.facts()["state"] == "ended"
+    assert source.metrics()["state"] == "ended"

@@ -55,7 +55,7 @@ def test_popular_entities_come_more_often() -> None:
         assert np.allclose(shares, np.array([6, 3, 2]) / 11, atol=4 * 0.5 / np.sqrt(len(triples)))
 
 
-def test_illegal_numbers_are_told() -> None:
+def test_illegal_numbers_are_reported() -> None:
     with pytest.raises(InputError, match="multiple of group = 20, got 30"):
         PlantedTriples(entities=30)
     with pytest.raises(InputError, match="noise"):

@@ -15,7 +15,7 @@ NAMES = {
     "Embeddings", "WordEmbedder", "NodeEmbedder",
     "Corpus", "TextOptions", "encode_text",
     "Graph", "GraphOptions", "read_graph",
-    "DLRM", "DeepFM", "FactorisationMachine", "LogisticRegression",
+    "DLRM", "DeepFM", "FactorizationMachine", "LogisticRegression",
     "ComplEx", "DistMult", "TransE", "RotatE", "DotProduct",
     "Triples", "TripleOptions", "TripleScorer", "read_triples",
     "Clicks", "ClickSchema", "ClickScorer", "read_clicks",

@@ -205,7 +205,7 @@ def test_loss_is_a_deterministic_sample(case: Case) -> None:
 @compiled_only
 @cases
 def test_two_planted_topics_come_apart(case: Case) -> None:
-    """Sentences use ten words of one topic only: every word's neighbours in space are of its own topic."""
+    """Sentences use ten words of one topic only: every word's neighbors in space are of its own topic."""
     random = np.random.default_rng(8)
     sentences = [np.append(random.integers(0, 10, 12) + 10 * (i % 2), -1) for i in range(400)]
     tokens = np.concatenate(sentences).astype(np.int32)
@@ -226,7 +226,7 @@ def test_two_planted_topics_come_apart(case: Case) -> None:
 
 @with_twin
 def test_steps_are_the_gradient_of_the_loss(case: Case) -> None:
-    """One centre, learning rate 1: the rows move by minus the central difference of the twin's loss."""
+    """One center, learning rate 1: the rows move by minus the central difference of the twin's loss."""
     problem = random_problem(12, num_rows=40, dim=3, lr_from=1e-3, lr_to=1e-3, num_negatives=3)
     problem.tokens = np.array([7, 21, 3], np.int32)
     problem.start, problem.stop, problem.window = 1, 2, 1

@@ -49,14 +49,14 @@ def gathered(
 def test_any_cut_gives_the_same_windows(tokens, keep, cuts, offset, seed, window) -> None:
     token_P, keep_V = np.array(tokens, np.int32), np.array(keep, np.uint64)
     key = stream_key(seed, PURPOSE_TOKEN, 0)
-    expected, items = naive.centres(tokens, 0, len(tokens), offset, keep, int(key), window)
+    expected, items = naive.centers(tokens, 0, len(tokens), offset, keep, int(key), window)
     edges = [0, *sorted(cut for cut in cuts if cut < len(tokens)), len(tokens)]
     found, counted = [], 0
     for start, stop in itertools.pairwise(edges):
         piece, more = gathered(token_P, start, stop, offset, keep_V, key, window)
         found += piece
         counted += more
-    assert found == [(centre.position, centre.row, centre.contexts) for centre in expected]
+    assert found == [(center.position, center.row, center.contexts) for center in expected]
     assert counted == items == sum(0 <= token < len(keep) for token in tokens)
 
 
@@ -115,5 +115,5 @@ def test_what_is_too_far_is_no_context_wherever_the_stream_is_cut() -> None:
         for start, stop in itertools.pairwise(edges):
             found += gathered(token_P, start, stop, 0, keep_V, key, 2)[0]
         assert {position: contexts for position, _, contexts in found} == seen
-    expected, _ = naive.centres(token_P, 0, len(token_P), 0, keep_V, int(key), 2)
-    assert {centre.position: centre.contexts for centre in expected} == seen
+    expected, _ = naive.centers(token_P, 0, len(token_P), 0, keep_V, int(key), 2)
+    assert {center.position: center.contexts for center in expected} == seen

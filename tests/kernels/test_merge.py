@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from any2vec.kernels.rows.merge import changed_rows
 from any2vec.plan.sharding.sharding import contiguous_bounds
-from any2vec.sync.base.crew import Crew
+from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.options.rules import rule_class, rule_names
 from any2vec.sync.rules.block import Block, Rules
 from any2vec.sync.rules.merges import COMMON, Blend
@@ -106,7 +106,7 @@ def test_blend_sums_rare_rows_and_merges_frequent_ones_by_adasum() -> None:
     for merge_all in (False, True):
         block = rules.block("input", start, np.arange(4))
         if merge_all:
-            block.merge_all([(np.arange(4), first), (np.arange(4), second)], False, Crew(2))
+            block.merge_all([(np.arange(4), first), (np.arange(4), second)], False, ThreadPool(2))
         else:
             for values in (first, second):
                 block.merge(np.arange(4), values, False)
@@ -134,16 +134,16 @@ def test_the_sum_stays_within_the_bound_of_the_kernels() -> None:
 def test_the_number_of_threads_changes_no_bit(rule: str) -> None:
     random = np.random.default_rng(4)
     start = random.normal(0, 1, (50, DIM)).astype(np.float32)
-    told = []
+    reported = []
     for _ in range(5):
         slots = np.flatnonzero(random.random(50) < 0.5)
-        told.append((slots, start[slots] + random.normal(0, 1, (len(slots), DIM)).astype(np.float32)))
+        reported.append((slots, start[slots] + random.normal(0, 1, (len(slots), DIM)).astype(np.float32)))
     found = []
     for threads in (1, 3, 64):
         block = Block(start, rule_class(rule)())
-        found.append((block.merge_all(told, False, Crew(threads)), block.rows))
+        found.append((block.merge_all(reported, False, ThreadPool(threads)), block.rows))
     one_by_one = Block(start, rule_class(rule)())
-    for slots, values in told:
+    for slots, values in reported:
         one_by_one.merge(slots, values, False)
     found.append((one_by_one.finish(False), one_by_one.rows))
     assert all((rows == found[0][1]).all() and (slots == found[0][0]).all() for slots, rows in found)

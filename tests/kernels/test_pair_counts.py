@@ -139,10 +139,10 @@ def test_a_count_is_the_mean_of_what_a_trainer_meets(window: int) -> None:
             token_P, 0, len(token_P), 0, keep_V, stream_key(1, PURPOSE_TOKEN, epoch), window, row_M, left_M, right_M,
             position_M,
         )  # fmt: skip
-        for centre in range(first, last):
-            for context in range(left_M[centre], right_M[centre]):
-                if context != centre:
-                    met[row_M[context], row_M[centre]] += 1
+        for center in range(first, last):
+            for context in range(left_M[center], right_M[center]):
+                if context != center:
+                    met[row_M[context], row_M[center]] += 1
     if window == 1:
         np.testing.assert_array_equal(met, epochs * expected)
     # a cell is a sum of at most 600 * 8 draws of 0 or 1 each epoch: its standard error is below sqrt(expected)
@@ -160,10 +160,10 @@ def test_subsampling_keeps_the_tokens_that_training_keeps() -> None:
         token_P, 0, len(token_P), 0, keep_V, key, window, row_M, left_M, right_M, np.empty(room, np.int64)
     )
     met = Counter(
-        (int(row_M[context]), int(row_M[centre]))
-        for centre in range(first, last)
-        for context in range(left_M[centre], right_M[centre])
-        if context != centre
+        (int(row_M[context]), int(row_M[center]))
+        for center in range(first, last)
+        for context in range(left_M[center], right_M[center])
+        if context != center
     )
     both = counted(list(counts.blocks()))
     assert both[0] + both[1] == met

@@ -38,7 +38,7 @@ def test_bits(n: int) -> None:
 
 @pytest.mark.parametrize("n", [1000, 100_003, 1 << 17])
 def test_no_pattern_is_left(n: int) -> None:
-    """Neither of place (correlation of ranks, neighbours) nor of the low bit; keys differ in nearly all places."""
+    """Neither of place (correlation of ranks, neighbors) nor of the low bit; keys differ in nearly all places."""
     found_N = all_of(n, 5)
     share = 5 / np.sqrt(n)
     assert abs(np.corrcoef(np.arange(n), found_N)[0, 1]) < share

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.data.text import encoder
-from any2vec.data.text.normalise import Normaliser, TextOptions
+from any2vec.data.text.normalize import Normalizer, TextOptions
 from any2vec.data.text.sequences import exact_piece
 from any2vec.errors import DataError
 from naive.text import tokens as naive
@@ -38,7 +38,7 @@ class MemoryWriter:
 
 def encode(blocks: list[bytes], **options: Any) -> tuple[Any, int]:
     words = encoder.WordEncoder(MemoryWriter(), encoder.text_classes())  # type: ignore[arg-type]
-    text = Normaliser("The text", TextOptions(**options))
+    text = Normalizer("The text", TextOptions(**options))
     for piece in text.pieces(blocks):
         words.feed(piece)
     return words.finish({}), text.bad_bytes

@@ -17,9 +17,9 @@ import any2vec
 from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.data.vocab.vocabulary import Keys
+from any2vec.encoders.char_lstm import CharLstmEncoder
+from any2vec.encoders.spelling import END, MOST_BYTES, READINGS, backwards, prefixes, spell, tries
 from any2vec.errors import FormatError, InputError
-from any2vec.makers.char_lstm import CharLstmMaker
-from any2vec.makers.spelling import END, MOST_BYTES, READINGS, backwards, prefixes, spell, tries
 from any2vec.models.stream.char_generator import CharGenerator
 from any2vec.models.stream.char_lstm import StreamedCharLstm, step_loss
 from any2vec.models.stream.char_step import BatchWords, make_step
@@ -77,8 +77,8 @@ def test_vectors_equal_those_of_torchs_own_lstm_and_of_the_maker(reading: str) -
         ours = net(tries_of(WORDS, reading), len(WORDS)).numpy()
         theirs = torch.stack([Reader(weights_of(net), reading).read(word) for word in WORDS]).numpy()
     np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(net.maker().make(WORDS), theirs, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(net.maker().make(WORDS[3:4])[0], theirs[3], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(net.encoder().make(WORDS), theirs, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(net.encoder().make(WORDS[3:4])[0], theirs[3], rtol=1e-4, atol=1e-6)
 
 
 def words_of_batch(negatives: np.ndarray) -> BatchWords:
@@ -91,21 +91,21 @@ def test_loss_and_gradients_equal_those_of_every_occurrence_read_alone(seed: int
     random = np.random.default_rng(seed)
     pair_M2 = random.integers(0, len(WORDS), (25, 2)).astype(np.int32)
     negative_S, share = random.integers(0, len(WORDS), 8), 0.625
-    centre, context = (CharGenerator(6, 9, 4, reading, seed=number) for number in (1, 2))
+    center, context = (CharGenerator(6, 9, 4, reading, seed=number) for number in (1, 2))
     step = make_step(pair_M2, negative_S, share)
     words = words_of_batch(negative_S)
     loss = step_loss(
-        centre(words.tries(step.row_X, reading), len(step.row_X)),
+        center(words.tries(step.row_X, reading), len(step.row_X)),
         context(words.tries(step.row_Y, reading), len(step.row_Y)),
         step,
     )
     loss.backward()
-    readers = Reader(weights_of(centre), reading), Reader(weights_of(context), reading)
+    readers = Reader(weights_of(center), reading), Reader(weights_of(context), reading)
     pairs = [(WORDS[other], WORDS[own]) for other, own in pair_M2]
     plain = loss_of_pairs(*readers, pairs, [WORDS[row] for row in negative_S], share)
     plain.backward()
     assert float(loss.detach()) == pytest.approx(float(plain.detach()), rel=1e-5)
-    for net, reader in zip((centre, context), readers, strict=True):
+    for net, reader in zip((center, context), readers, strict=True):
         for name, gradient in reader.gradients().items():
             ours, theirs = getattr(net, name).grad.numpy(), gradient.numpy()
             assert np.abs(theirs).max() > 1e-6
@@ -224,27 +224,27 @@ def streamed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_command_leaves_what_makes_any_word(streamed: Path) -> None:
     embeddings = any2vec.Embeddings.load(streamed / "out")
-    assert isinstance(embeddings.maker, CharLstmMaker) and len(embeddings) > 5
+    assert isinstance(embeddings.encoder, CharLstmEncoder) and len(embeddings) > 5
     words = list(embeddings.keys)
-    np.testing.assert_allclose(embeddings.maker.make(words), embeddings.vectors, rtol=1e-4, atol=1e-5)
-    told = json.loads(done("nearest", str(streamed / "out"), "unheard", "tree", "--json"))
-    assert [one["seen"] for one in told["queries"]] == [False, True]
-    assert all(len(one["neighbours"]) >= 5 for one in told["queries"])
+    np.testing.assert_allclose(embeddings.encoder.make(words), embeddings.vectors, rtol=1e-4, atol=1e-5)
+    reported = json.loads(done("nearest", str(streamed / "out"), "unheard", "tree", "--json"))
+    assert [one["seen"] for one in reported["queries"]] == [False, True]
+    assert all(len(one["neighbors"]) >= 5 for one in reported["queries"])
     embeddings.save(streamed / "copy")
     np.testing.assert_array_equal(any2vec.Embeddings.load(streamed / "copy")["unheard"], embeddings["unheard"])
 
 
 def test_weights_that_do_not_fit_are_a_format_error(streamed: Path, tmp_path: Path) -> None:
     embeddings = any2vec.Embeddings.load(streamed / "out")
-    assert embeddings.maker is not None
-    arrays = dict(embeddings.maker.arrays())
+    assert embeddings.encoder is not None
+    arrays = dict(embeddings.encoder.arrays())
     for name, wrong in (
         ("bias", arrays["bias"][:-4]),
         ("symbols", arrays["symbols"][:50]),
         ("output", arrays["output"][:3]),
     ):
         broken = any2vec.Embeddings(
-            list(embeddings.keys), embeddings.vectors, maker=CharLstmMaker("both", arrays | {name: wrong})
+            list(embeddings.keys), embeddings.vectors, encoder=CharLstmEncoder("both", arrays | {name: wrong})
         )
         broken.save(tmp_path / name)
         with pytest.raises(FormatError, match="damaged"):
@@ -268,14 +268,14 @@ def test_options_are_checked(options: dict[str, Any], message: str) -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
 def test_a_gpu_that_is_not_there_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a b\n")
-    told = refused(
+    reported = refused(
         "stream", "char-lstm", str(tmp_path / "text.txt"), "--device", "cuda", "--out", str(tmp_path / "out")
     )
-    assert "finds no GPU" in told and not (tmp_path / "out").exists()
+    assert "finds no GPU" in reported and not (tmp_path / "out").exists()
 
 
 def test_options_of_one_model_are_refused_by_another(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a b\n")
     for model, flag, owner in (("skipgram", "--hidden", "char-lstm"), ("skipgram", "--min-n", "ngram")):
-        told = refused("stream", model, str(tmp_path / "text.txt"), flag, "5", "--out", str(tmp_path / "out"))
-        assert f"{model} has no {flag}: it is for {owner}; leave it out" in told
+        reported = refused("stream", model, str(tmp_path / "text.txt"), flag, "5", "--out", str(tmp_path / "out"))
+        assert f"{model} has no {flag}: it is for {owner}; leave it out" in reported

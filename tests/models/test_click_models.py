@@ -15,13 +15,13 @@ from any2vec.kernels.clicks.pair_dots import pair_dots, pair_dots_back
 from any2vec.models.clicks.config import ClickModel, layer_sizes
 from any2vec.models.clicks.learner import chunks_of
 from any2vec.models.clicks.nets import PairDots, make_net, single_thread, start_values
-from any2vec.models.clicks.worker import ClickWorker, foretell
+from any2vec.models.clicks.worker import ClickWorker, predict
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.sync.base.dense import NoAgreement
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_table import MemoryRows
-from any2vec.tasks.clicks.rows import fresh_rows, row_optimiser
+from any2vec.tasks.clicks.rows import fresh_rows, row_optimizer
 from any2vec.types import LEFT_OUT
 from naive.models import clicks as naive
 
@@ -30,7 +30,7 @@ OFFSET_F = np.array([0, 6, 11, 18, 27])
 MEANS = [False, False, False, True]
 """two columns of one value, one whose bags are sums, one whose bags are means"""
 MODELS: dict[str, type[ClickModel]] = {
-    "dlrm": any2vec.DLRM, "deepfm": any2vec.DeepFM, "fm": any2vec.FactorisationMachine,
+    "dlrm": any2vec.DLRM, "deepfm": any2vec.DeepFM, "fm": any2vec.FactorizationMachine,
     "logistic": any2vec.LogisticRegression,
 }  # fmt: skip
 OWN: dict[str, dict[str, Any]] = {
@@ -75,8 +75,8 @@ class Trained:
         self.table[:, : model.width] += np.random.default_rng(4).normal(0, 0.3, (OFFSET_F[-1], model.width))
         table = self.table if place is None else self.table[np.argsort(place(np.arange(OFFSET_F[-1])))]
         self.placed = np.ascontiguousarray(table)
-        self.replica = Replica(self.value, model.optimiser, model.dense_rate)
-        access = MemoryRows(self.placed, row_optimiser(model))
+        self.replica = Replica(self.value, model.optimizer, model.dense_rate)
+        access = MemoryRows(self.placed, row_optimizer(model))
         means = np.array(MEANS)
         self.worker = ClickWorker(0, self.net, self.value, access, NoAgreement(self.replica), means, scale, place)
         dense = {name: parameter.detach().numpy().copy() for name, parameter in self.net.named_parameters()}
@@ -92,11 +92,11 @@ class Trained:
 
 
 @pytest.mark.parametrize("num_dense", [0, 2])
-@pytest.mark.parametrize("optimiser", ["sgd", "adagrad", "adam"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam"])
 @pytest.mark.parametrize("name", MODELS)
-def test_steps_are_those_of_the_plain_twin(name: str, optimiser: Any, num_dense: int) -> None:
-    """Losses, rows with the state of their optimiser, and dense layers, after each of three batches; one of one."""
-    trained = Trained(model_of(name, optimiser=optimiser, dense_learning_rate=0.03), num_dense)
+def test_steps_are_those_of_the_plain_twin(name: str, optimizer: Any, num_dense: int) -> None:
+    """Losses, rows with the state of their optimizer, and dense layers, after each of three batches; one of one."""
+    trained = Trained(model_of(name, optimizer=optimizer, dense_learning_rate=0.03), num_dense)
     before = trained.value.copy()
     for step, size in enumerate((8, 1, 5)):
         data = examples(size, num_dense, seed=step)
@@ -109,7 +109,7 @@ def test_steps_are_those_of_the_plain_twin(name: str, optimiser: Any, num_dense:
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients_are_scaled_for_rows_and_dense_layers_alike(name: str) -> None:
     """One of four trainers of which each brings a quarter: with plain descent a quarter of the step."""
-    whole, quarter = (Trained(model_of(name, optimiser="sgd"), 2, scale) for scale in (1.0, 0.25))
+    whole, quarter = (Trained(model_of(name, optimizer="sgd"), 2, scale) for scale in (1.0, 0.25))
     starts = [(one.value.copy(), one.placed.copy()) for one in (whole, quarter)]
     data = batch_of(*examples(8, 2, 0))
     for one in (whole, quarter):
@@ -132,7 +132,7 @@ def test_rows_that_stand_elsewhere_are_trained_there() -> None:
 
 
 def test_rows_that_do_not_occur_stay_as_they_are() -> None:
-    trained = Trained(model_of("fm", optimiser="adam"), 2)
+    trained = Trained(model_of("fm", optimizer="adam"), 2)
     labels, numbers, bags = examples(4, 2, 0)
     before = trained.placed.copy()
     trained.worker.train(batch_of(labels, numbers, bags), 0)
@@ -165,8 +165,8 @@ def test_what_is_foretold_is_the_plain_twins(name: str, num_dense: int) -> None:
     trained = Trained(model_of(name), num_dense)
     labels, numbers, bags = examples(9, num_dense, 7)
     batch = batch_of(labels, numbers, bags)
-    sums = MemoryRows(trained.placed, row_optimiser(trained.model)).pool(BatchRows.of(batch.id_M, batch.start_P), 0)
-    found = foretell(trained.net, batch, sums, np.array(MEANS))
+    sums = MemoryRows(trained.placed, row_optimizer(trained.model)).pool(BatchRows.of(batch.id_M, batch.start_P), 0)
+    found = predict(trained.net, batch, sums, np.array(MEANS))
     expected = torch.sigmoid(trained.twin.logits(numbers, bags)).detach().numpy()
     assert found.dtype == np.float64 and np.ptp(expected) > 0.01
     np.testing.assert_allclose(found, expected, rtol=1e-5)
@@ -209,8 +209,8 @@ def test_the_gradient_of_dots_is_that_of_differences() -> None:
 
 
 def test_half_of_square_minus_squares_is_the_sum_over_pairs() -> None:
-    """The formula of the factorisation machine against explicit pairs, numbers and weights apart."""
-    net = make_net(any2vec.FactorisationMachine(dim=3), 2, 5)
+    """The formula of the factorization machine against explicit pairs, numbers and weights apart."""
+    net = make_net(any2vec.FactorizationMachine(dim=3), 2, 5)
     random = np.random.default_rng(0)
     pooled = torch.tensor(random.standard_normal((4, 5, 4)), dtype=torch.float32)
     numbers = torch.tensor(random.standard_normal((4, 2)), dtype=torch.float32)
@@ -276,7 +276,7 @@ def test_models_without_hidden_layers_still_have_one() -> None:
     ("model", "columns", "dense", "said"),
     [
         (any2vec.DLRM(), 1, 0, "dlrm needs two columns of categories, or one and numbers"),
-        (any2vec.FactorisationMachine(), 0, 3, "fm needs one column of categories at least"),
+        (any2vec.FactorizationMachine(), 0, 3, "fm needs one column of categories at least"),
     ],
 )
 def test_what_a_model_cannot_learn_from(model: ClickModel, columns: int, dense: int, said: str) -> None:
@@ -291,11 +291,11 @@ def test_what_a_model_cannot_learn_from(model: ClickModel, columns: int, dense: 
         ({"dim": 0}, "dim must be"), ({"dim": 4097}, "dim must be"), ({"learning_rate": 0}, "learning_rate must be"),
         ({"learning_rate": float("nan")}, "learning_rate must be"),
         ({"dense_learning_rate": 11}, "dense_learning_rate must be"), ({"batch_size": 0}, "batch_size must be"),
-        ({"optimiser": "adamw"}, "optimiser must be one of adagrad, adam, sgd"),
+        ({"optimizer": "adamw"}, "optimizer must be one of adagrad, adam, sgd"),
     ],
 )  # fmt: skip
 def test_options_that_are_not_legal(options: dict[str, Any], said: str) -> None:
-    for kind in (any2vec.DLRM, any2vec.DeepFM, any2vec.FactorisationMachine):
+    for kind in (any2vec.DLRM, any2vec.DeepFM, any2vec.FactorizationMachine):
         with pytest.raises(InputError, match=said):
             kind(**options)
 
@@ -303,7 +303,7 @@ def test_options_that_are_not_legal(options: dict[str, Any], said: str) -> None:
 def test_logistic_regression_has_one_number_a_row() -> None:
     with pytest.raises(InputError, match="dim of logistic is 1, the weight of a category, got 8; leave it out"):
         any2vec.LogisticRegression(dim=8)
-    widths = [any2vec.LogisticRegression().width, any2vec.FactorisationMachine(dim=8).width, any2vec.DLRM(dim=8).width]
+    widths = [any2vec.LogisticRegression().width, any2vec.FactorizationMachine(dim=8).width, any2vec.DLRM(dim=8).width]
     assert widths == [1, 9, 8]
 
 

@@ -17,17 +17,17 @@ from any2vec.cluster.grid import Grid, even_grid
 from any2vec.cluster.message import HEAD, PART, Message, encode
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
-from any2vec.data.graph.augment import Own, PageRank, Powers, augment, multiply, normalised_adjacency
+from any2vec.data.graph.augment import Own, PageRank, Powers, augment, multiply, normalized_adjacency
 from any2vec.errors import InputError, MessageError
 from any2vec.models.layers.activation import activation
 from any2vec.models.layers.admm.blocks import Steps
 from any2vec.models.layers.admm.group import AdmmGroup
 from any2vec.models.layers.admm.layer import Penalties
-from any2vec.models.layers.admm.network import Quantised, make_layers
+from any2vec.models.layers.admm.network import Quantized, make_layers
 from any2vec.models.layers.ga_mlp import stage_ends
-from any2vec.models.layers.neighbours import neighbours_of
+from any2vec.models.layers.neighbors import neighbors_of
 from any2vec.models.layers.weights import start_weights
-from any2vec.plan.sharding.layers import boundary_bytes, critical_path, deal_layers
+from any2vec.plan.sharding.layers import boundary_bytes, critical_path, layers_of_hosts
 from any2vec.types import Csr
 from planted_nodes import SMALL, plant, same, trained
 from spreads import spread
@@ -51,7 +51,7 @@ def a_graph(num_nodes: int = 12, num_edges: int = 30) -> tuple[Csr, np.ndarray]:
     return Csr(found.indptr.astype(np.int64), found.indices.astype(np.int32), found.data.astype(np.float32)), dense
 
 
-def naive_normalised(dense: np.ndarray, row_of: np.ndarray, num_rows: int) -> np.ndarray:
+def naive_normalized(dense: np.ndarray, row_of: np.ndarray, num_rows: int) -> np.ndarray:
     found = np.zeros((num_rows, num_rows))
     for u, v in np.ndindex(dense.shape):
         if u != v:
@@ -64,8 +64,8 @@ def naive_normalised(dense: np.ndarray, row_of: np.ndarray, num_rows: int) -> np
 def test_augmentation_equals_dense_powers_in_blocks_of_any_width() -> None:
     csr, dense = a_graph()
     row_of = np.random.default_rng(1).permutation(15)[:12]  # three rows have no edges
-    adjacency = normalised_adjacency(csr, row_of, 15)
-    a = naive_normalised(dense, row_of, 15)
+    adjacency = normalized_adjacency(csr, row_of, 15)
+    a = naive_normalized(dense, row_of, 15)
     np.testing.assert_allclose(adjacency.toarray(), a, rtol=1e-6)
     h = np.random.default_rng(2).standard_normal((15, 7)).astype(np.float32)
     rows, w = np.array([3, 0, 14]), np.random.default_rng(4).standard_normal((28, 5)).astype(np.float32)
@@ -89,16 +89,16 @@ def test_augmentation_equals_dense_powers_in_blocks_of_any_width() -> None:
 
 
 def run_layers(
-    transport: Transport, hosts: int, quantised: Quantised | None, sends_u: bool, bounds: list[int] | None = None
+    transport: Transport, hosts: int, quantized: Quantized | None, sends_u: bool, bounds: list[int] | None = None
 ) -> tuple[list[Any], Counter[tuple[str, str]]]:
     """(blocks of this host's layers after 50 iterations, bytes it has sent by kind and phase)."""
     random = np.random.default_rng(5)
     x, label = random.standard_normal((NODES, 30)).astype(np.float32), random.integers(0, 4, NODES)
     weights = [w._replace(w_IO=4 * w.w_IO) for w in start_weights([30, *[WIDTH] * (LAYERS - 1), 4], 7)]
-    bounds = bounds or deal_layers([1.0] * LAYERS, hosts)
+    bounds = bounds or layers_of_hosts([1.0] * LAYERS, hosts)
     first, stop = bounds[transport.rank], bounds[transport.rank + 1]
-    layers = make_layers(weights, x, label, activation("relu"), Steps(), quantised, first, stop)
-    group = AdmmGroup(layers, transport, neighbours_of(transport.rank, bounds), sends_u)
+    layers = make_layers(weights, x, label, activation("relu"), Steps(), quantized, first, stop)
+    group = AdmmGroup(layers, transport, neighbors_of(transport.rank, bounds), sends_u)
     for number in range(ITERATIONS):
         group.iterate(Penalties(0.01, 0.01 * 1.02**number, 0.1))
     group.quiesce()
@@ -108,18 +108,18 @@ def run_layers(
     return [(layer.w_IO, layer.b_O, layer.p_TI, layer.z_TO, layer.q_TO, layer.left_u_TI) for layer in layers], sent
 
 
-BYTES = {"none": (None, 4, 4), "pq8": (Quantised(True, True, 8), 1, 1), "p16": (Quantised(True, False, 16), 2, 4)}
-BYTES |= {"q grid": (Quantised(False, True, Grid([0.0, 0.1, 0.5, 1.0, 4.0])), 4, 1)}
+BYTES = {"none": (None, 4, 4), "pq8": (Quantized(True, True, 8), 1, 1), "p16": (Quantized(True, False, 16), 2, 4)}
+BYTES |= {"q grid": (Quantized(False, True, Grid([0.0, 0.1, 0.5, 1.0, 4.0])), 4, 1)}
 
 
 @pytest.mark.parametrize("sends_u", [True, False], ids=["u sent", "u computed"])
 @pytest.mark.parametrize("name", BYTES)
 def test_hosts_hold_what_one_host_holds_and_send_what_the_formula_says(name: str, sends_u: bool) -> None:
-    quantised, p_bytes, q_bytes = BYTES[name]
-    ((alone, nothing),) = run_logical(1, lambda transport: run_layers(transport, 1, quantised, sends_u))
+    quantized, p_bytes, q_bytes = BYTES[name]
+    ((alone, nothing),) = run_logical(1, lambda transport: run_layers(transport, 1, quantized, sends_u))
     assert not nothing and np.isfinite(alone[0][0]).all()
     for hosts in (2, 5, 10):
-        found = run_logical(hosts, lambda transport, n=hosts: run_layers(transport, n, quantised, sends_u))
+        found = run_logical(hosts, lambda transport, n=hosts: run_layers(transport, n, quantized, sends_u))
         blocks = [layer for layers, _ in found for layer in layers]
         for one, other in zip(alone, blocks, strict=True):
             for mine, theirs in zip(one, other, strict=True):
@@ -148,7 +148,7 @@ def test_eight_bits_are_one_byte_on_the_wire() -> None:
         Grid([0.0, 1.0, 2.0]).unpack(part, np.float32)
 
 
-def test_neighbours_that_do_not_fit_are_told() -> None:
+def test_neighbors_that_do_not_fit_are_reported() -> None:
     def work(transport: Transport) -> None:
         random = np.random.default_rng(0)
         width = 4 + transport.rank
@@ -157,18 +157,18 @@ def test_neighbours_that_do_not_fit_are_told() -> None:
             weights, random.random((9, 6), np.float32), np.zeros(9, np.int64), activation("relu"), Steps(), None,
             transport.rank, 2 + transport.rank,
         )[:1]  # fmt: skip
-        group = AdmmGroup(layers, transport, neighbours_of(transport.rank, [0, 1, 2]))
+        group = AdmmGroup(layers, transport, neighbors_of(transport.rank, [0, 1, 2]))
         group.iterate(Penalties(0.1, 0.1, 0.0))
 
     with pytest.raises(MessageError, match=r"Rank 1 sent p as float32 \(9, 5\) where float32 \(9, 4\) was due"):
         run_logical(2, work)
 
 
-def test_layers_are_dealt_so_that_the_dearest_host_is_cheapest() -> None:
+def test_layers_are_assigned_so_that_the_dearest_host_is_cheapest() -> None:
     random = np.random.default_rng(0)
     for layers, hosts in itertools.product((1, 4, 7), (1, 2, 3, 6)):
         costs = random.integers(1, 20, layers).astype(float).tolist()
-        bounds = deal_layers(costs, hosts)
+        bounds = layers_of_hosts(costs, hosts)
         busy = min(layers, hosts)
         assert len(bounds) == hosts + 1 and bounds[0] == 0 and bounds[busy:] == [layers] * (hosts - busy + 1)
         cuts = itertools.combinations(range(1, layers), busy - 1)
@@ -176,7 +176,7 @@ def test_layers_are_dealt_so_that_the_dearest_host_is_cheapest() -> None:
         mine = [sum(costs[start:stop]) for start, stop in itertools.pairwise(bounds[: busy + 1])]
         assert max(mine) == best and all(start < stop for start, stop in itertools.pairwise(bounds[: busy + 1]))
         assert critical_path(costs, bounds) == pytest.approx(sum(costs) / best)
-    assert neighbours_of(0, [0, 1, 3, 3]) == (None, 1) and neighbours_of(1, [0, 1, 3, 3]) == (0, None)
+    assert neighbors_of(0, [0, 1, 3, 3]) == (None, 1) and neighbors_of(1, [0, 1, 3, 3]) == (0, None)
 
 
 def test_growth_shares_the_epochs_out() -> None:
@@ -194,13 +194,13 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return plant(tmp_path_factory.mktemp("nodes"))
 
 
-def test_it_learns_what_neighbours_tell(planted: dict[str, Any]) -> None:
+def test_it_learns_what_neighbors_announce(planted: dict[str, Any]) -> None:
     result = trained(planted, 60)
     alone = trained(planted, 60, SMALL | {"hops": 0})
     assert result.summary["test_accuracy"] > 0.85 and alone.summary["test_accuracy"] < 0.75
     assert len(result.summary["lagrangian"]) == len(result.summary["residual"]) == 60
     assert result.embeddings.vectors.shape == (90, 8) and result.summary["bytes_by_kind"]["p"] == 0
-    for psi in ({"psi": "pagerank", "hops": 8}, {"normalise": "row"}, {"normalise": "none"}, {"activation": "tanh"}):
+    for psi in ({"psi": "pagerank", "hops": 8}, {"normalize": "row"}, {"normalize": "none"}, {"activation": "tanh"}):
         assert trained(planted, 60, SMALL | psi).summary["test_accuracy"] > 0.65
 
 
@@ -214,16 +214,16 @@ def test_hosts_of_any_number_make_the_same_model(planted: dict[str, Any], quanti
         assert found.summary["lagrangian"] == alone.summary["lagrangian"]
         wide = {"none": 4, "8": 1, "grid": 1}[quantize]
         boundaries = 6 + 6 * (hosts - 1)  # of two layers in the first six epochs, of four in the others
-        told = boundary_bytes(23, 8, wide, wide, 4 if dual == "sent" else 0)
+        reported = boundary_bytes(23, 8, wide, wide, 4 if dual == "sent" else 0)
         assert {kind: found.summary["bytes_by_kind"][kind] for kind in "pqu"} == {
-            kind: boundaries * told[kind] for kind in "pqu"
+            kind: boundaries * reported[kind] for kind in "pqu"
         }
         assert sum(found.summary["layers_by_host"]) == 4
 
 
 @needs_torch
 def test_a_step_of_gradient_descent_is_the_gradient_of_the_objective(planted: dict[str, Any]) -> None:
-    model: dict[str, Any] = {"layers": 2, "width": 3, "growth": "", "hops": 1, "normalise": "none", "weight_decay": 0.5}
+    model: dict[str, Any] = {"layers": 2, "width": 3, "growth": "", "hops": 1, "normalize": "none", "weight_decay": 0.5}
     model |= {"trainer": "gd", "learning_rate": 0.01, "activation": "tanh"}
     made = trained(planted, 1, model)
     (w0, b0), (w1, b1) = start_weights([24, 3, 3], 2)
@@ -231,7 +231,7 @@ def test_a_step_of_gradient_descent_is_the_gradient_of_the_objective(planted: di
     features = planted["x"].astype(np.float32)
     graph = any2vec.read_graph(planted["edges"])
     row_of = np.array([int(key) for key in graph.keys])
-    x = augment(normalised_adjacency(graph.csr, row_of, 90), features, Powers(1), rows).astype(np.float64)
+    x = augment(normalized_adjacency(graph.csr, row_of, 90), features, Powers(1), rows).astype(np.float64)
 
     def objective(w0: np.ndarray) -> float:
         score = np.tanh(x @ w0 + b0) @ w1 + b1

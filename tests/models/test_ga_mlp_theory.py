@@ -14,8 +14,8 @@ from any2vec.models.layers.admm import blocks
 from any2vec.models.layers.admm.group import AdmmGroup
 from any2vec.models.layers.admm.last import last_objective, last_update, risk, risk_gradient
 from any2vec.models.layers.admm.layer import Penalties, lagrangian
-from any2vec.models.layers.admm.network import Quantised, make_layers
-from any2vec.models.layers.neighbours import Neighbours
+from any2vec.models.layers.admm.network import Quantized, make_layers
+from any2vec.models.layers.neighbors import Neighbors
 from any2vec.models.layers.weights import forward, grow, start_weights
 
 NU, RHO, DECAY = 0.3, 0.7, 0.2
@@ -39,7 +39,7 @@ def slope(function: Any, at: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("start", [None, 20.0, 1e-5])
-def test_p_and_w_step_against_the_gradient_as_far_as_the_majorisation_allows(start: float | None) -> None:
+def test_p_and_w_step_against_the_gradient_as_far_as_the_majorization_allows(start: float | None) -> None:
     p, w, b, z, q, u = arrays((6, 4), (4, 3), (3,), (6, 3), (6, 4), (6, 4))
     steps = blocks.Steps(start)
     of_p = lambda p: blocks.p_objective(p, w, b, z, q, u, NU, RHO)  # noqa: E731
@@ -118,14 +118,14 @@ def test_the_last_z_has_no_gradient_left_and_softmax_does_not_overflow() -> None
     assert np.isfinite(risk(1e4 * a, label)) and np.isfinite(risk_gradient(1e4 * a, label)).all()
 
 
-def layers_of(num_layers: int, steps: blocks.Steps, quantised: Quantised | None = None, f: Any = "relu") -> Any:
+def layers_of(num_layers: int, steps: blocks.Steps, quantized: Quantized | None = None, f: Any = "relu") -> Any:
     """A network of 10 neurons a layer on 30 made-up nodes, float64."""
     random = np.random.default_rng(1)
     x, label = random.standard_normal((30, 25)), random.integers(0, 3, 30)
     weights = start_weights([25, *[10] * (num_layers - 1), 3], 1, np.float64)
     weights = [weight._replace(w_IO=4 * weight.w_IO) for weight in weights]
     return make_layers(
-        weights, x, label, activation(f), steps, quantised, 0, num_layers, fista_steps=2000, tolerance=1e-12
+        weights, x, label, activation(f), steps, quantized, 0, num_layers, fista_steps=2000, tolerance=1e-12
     )
 
 
@@ -140,7 +140,7 @@ def test_in_the_theorys_regime_the_lagrangian_falls_by_lemma_1_and_lemma_4_holds
     c1, c2 = nu / 2 - 2 * nu**2 * f.slope**2 / rho, rho / 2 - 2 * nu**2 / rho - nu / 2
     assert rho > 4 * nu and c1 > 0 and c2 > 0
     layers = layers_of(10, blocks.Steps(), f=name)
-    group = AdmmGroup(layers, LoneTransport(), Neighbours(None, None))
+    group = AdmmGroup(layers, LoneTransport(), Neighbors(None, None))
     now, before, first = Penalties(nu, rho, decay), None, 0.0
     for _ in range(101):
         held = [(layer.p_TI, layer.w_IO, layer.b_O, layer.z_TO, layer.q_TO) for layer in layers]
@@ -159,12 +159,12 @@ def test_in_the_theorys_regime_the_lagrangian_falls_by_lemma_1_and_lemma_4_holds
                 amount += nu / 2 * square(layer.z_TO - z)
         if before is not None:
             assert amount > 0 and before - value >= amount * (1 - 1e-5) - 1e-12 * abs(value)
-            told = sum(
+            reported = sum(
                 layer.monitor[name] * (-1 if name == "rose_u" else 1)
                 for layer in layers
                 for name in ("fell_p", "fell_w", "fell_b", "fell_z", "fell_q", "rose_u")
             )
-            np.testing.assert_allclose(told, before - value, rtol=1e-6, atol=1e-11)
+            np.testing.assert_allclose(reported, before - value, rtol=1e-6, atol=1e-11)
         else:
             first = value
         before = value
@@ -189,8 +189,8 @@ def by_hand(layers: Any, f: Any, now: Penalties) -> float:
 
 
 def test_with_p_on_a_grid_the_lagrangian_still_never_rises() -> None:
-    layers = layers_of(5, blocks.Steps(), Quantised(True, False, 8))
-    group, values = AdmmGroup(layers, LoneTransport(), Neighbours(None, None)), []
+    layers = layers_of(5, blocks.Steps(), Quantized(True, False, 8))
+    group, values = AdmmGroup(layers, LoneTransport(), Neighbors(None, None)), []
     for _ in range(60):
         group.iterate(Penalties(0.01, 1.0, 0.0))
         values.append(lagrangian([layer.monitor for layer in layers]))
@@ -204,7 +204,7 @@ def test_the_printed_step_length_hardly_moves_and_a_searched_one_learns() -> Non
     risks = []
     for steps in (blocks.Steps(20.0, tries=10), blocks.Steps()):
         layers = layers_of(2, steps)
-        group = AdmmGroup(layers, LoneTransport(), Neighbours(None, None))
+        group = AdmmGroup(layers, LoneTransport(), Neighbors(None, None))
         start = layers[0].w_IO
         for _ in range(50):
             group.iterate(Penalties(1e-4, 1e-4, 0.0))

@@ -15,10 +15,10 @@ import any2vec
 from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.data.vocab.vocabulary import Keys
+from any2vec.encoders.ngrams import NGramEncoder, bounds, start_grams, used_buckets
 from any2vec.errors import FormatError, InputError
 from any2vec.kernels.skipgram.skipgram import CHUNK, train_skipgram_block
 from any2vec.kernels.skipgram.subwords import MOST_GRAMS, Subwords, list_buckets
-from any2vec.makers.ngrams import NGramMaker, bounds, start_grams, used_buckets
 from any2vec.models.stream.ngram import StreamedNGram
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.models.stream.word_config import StreamNGram
@@ -110,14 +110,14 @@ def test_rows_stay_finite_at_any_rate() -> None:
         assert np.isfinite(table).all()
 
 
-def maker(dim: int = 4, buckets: int = 1009) -> NGramMaker:
+def encoder(dim: int = 4, buckets: int = 1009) -> NGramEncoder:
     used = used_buckets(Keys.of(WORDS), 3, 6, buckets)
     rows = np.random.default_rng(1).normal(size=(len(used), dim)).astype(np.float32)
-    return NGramMaker(used, rows, min_n=3, max_n=6, buckets=buckets, seed=7, spread=0.5)
+    return NGramEncoder(used, rows, min_n=3, max_n=6, buckets=buckets, seed=7, spread=0.5)
 
 
 def test_an_unseen_word_is_the_mean_of_the_known_ngrams() -> None:
-    made = maker()
+    made = encoder()
     row_of = {int(bucket): row for row, bucket in enumerate(made.bucket_G)}
     for word in ("treeless", "Treedeer", "overused"):
         found = [row_of.get(naive.bucket(gram, 1009)) for gram in naive.grams(word, 3, 6)]
@@ -127,7 +127,7 @@ def test_an_unseen_word_is_the_mean_of_the_known_ngrams() -> None:
 
 
 def test_a_word_without_a_known_ngram_has_the_mean_of_where_they_would_have_started() -> None:
-    made = NGramMaker(
+    made = NGramEncoder(
         np.zeros(0, np.int64), np.zeros((0, 6), np.float32), min_n=3, max_n=4, buckets=50, seed=7, spread=0.5
     )
     own = np.array([naive.bucket(gram, 50) for gram in naive.grams("qz", 3, 4)])
@@ -136,8 +136,8 @@ def test_a_word_without_a_known_ngram_has_the_mean_of_where_they_would_have_star
 
 def test_words_of_which_nothing_can_be_made_are_refused() -> None:
     with pytest.raises(InputError, match="empty word"):
-        maker().make(["tree", ""])
-    long = NGramMaker(
+        encoder().make(["tree", ""])
+    long = NGramEncoder(
         np.zeros(0, np.int64), np.zeros((0, 6), np.float32), min_n=5, max_n=6, buckets=50, seed=7, spread=0.5
     )
     with pytest.raises(InputError, match=r"'ab' .* no n-gram of 5 to 6 characters"):
@@ -175,9 +175,9 @@ def test_a_word_never_seen_is_near_its_kin(trained: Path) -> None:
 def test_vectors_are_means_of_own_rows_and_ngrams(trained: Path) -> None:
     """What training keeps is enough to tell the own row of each word: the mean of the rest is the maker's."""
     embeddings = any2vec.Embeddings.load(trained / "out")
-    assert isinstance(embeddings.maker, NGramMaker)
+    assert isinstance(embeddings.encoder, NGramEncoder)
     words = list(embeddings.keys)
-    rest = embeddings.maker.make(words)
+    rest = embeddings.encoder.make(words)
     cosines = (
         (rest * embeddings.vectors).sum(1) / np.linalg.norm(rest, axis=1) / np.linalg.norm(embeddings.vectors, axis=1)
     )
@@ -192,7 +192,7 @@ def test_the_maker_survives_saving_and_only_the_folder_keeps_it(trained: Path, t
     for name in ("a.vec", "a.safetensors", "a.parquet"):
         embeddings.save(tmp_path / name)
         bare = any2vec.Embeddings.load(tmp_path / name)
-        assert bare.maker is None and "maker" not in bare.meta
+        assert bare.encoder is None and "maker" not in bare.meta
         with pytest.raises(InputError, match="not among"):
             _ = bare["baladorish"]
 
@@ -211,8 +211,8 @@ def test_a_damaged_maker_is_a_format_error(trained: Path, tmp_path: Path, harm: 
     elif harm == "options":
         about["maker"]["buckets"] = 3
     else:
-        model = maker(dim=3)
-        any2vec.Embeddings(["a"], np.ones((1, 3)), maker=model).save(tmp_path / "other")
+        model = encoder(dim=3)
+        any2vec.Embeddings(["a"], np.ones((1, 3)), encoder=model).save(tmp_path / "other")
         file.write_bytes((tmp_path / "other" / "ngrams.safetensors").read_bytes())
         about["maker"]["buckets"] = 1009
     meta.write_text(json.dumps(about))
@@ -302,11 +302,11 @@ def test_a_streams_vectors_are_means_and_its_maker_knows_the_ngrams_met() -> Non
     batch, vocabulary = stream_batch(trained)
     assert trained.run(batch.work).loss_examples > 0
     embeddings = trained.embeddings(vocabulary)
-    assert isinstance(embeddings.maker, NGramMaker)
+    assert isinstance(embeddings.encoder, NGramEncoder)
     words = ["the", "small", "tree", "and", "tea", "teas", "of", "trees"]
     assert sorted(embeddings.keys) == sorted(words)
     met = {naive.bucket(gram, 300) for word in words for gram in naive.grams(word, 3, 6)}
-    assert set(embeddings.maker.bucket_G.tolist()) == met
+    assert set(embeddings.encoder.bucket_G.tolist()) == met
     state = trained.state_dict()
     row = vocabulary.row_of("trees")
     own = [state["grams"][naive.bucket(gram, 300)] for gram in naive.grams("trees", 3, 6)]
@@ -329,20 +329,22 @@ def test_a_stream_goes_on_from_its_state_with_the_same_bits() -> None:
 def test_the_command_streams_words_made_of_ngrams(trained: Path, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text(((trained / "text.txt").read_text() + "\n") * 8)
-    told = json.loads(done(
+    reported = json.loads(done(
         "stream", "ngram", str(text), "--out", str(tmp_path / "out"), "--dim", "16",
         "--buckets", "5000", "--subsample", "0", "--batch-bytes", "16384", "--dedup", "none", "--threads", "1",
         "--quiet", "--json",
     ))  # fmt: skip
-    assert told["vocabulary"] == 14
+    assert reported["vocabulary"] == 14
     near = json.loads(done("nearest", str(tmp_path / "out"), "balador", "-k", "3", "--json"))
-    assert not near["seen"] and "balimex" in [one["key"] for one in near["neighbours"]]
+    assert not near["seen"] and "balimex" in [one["key"] for one in near["neighbors"]]
 
 
 def test_the_budget_holds_the_buckets(tmp_path: Path) -> None:
     plenty = budget(StreamNGram(), 2 << 30).max_rows
     assert plenty > budget(StreamNGram(buckets=1_000_000), 2 << 30).max_rows
     (tmp_path / "text.txt").write_text("a b\n")
-    told = refused("stream", "ngram", str(tmp_path / "text.txt"), "--memory", "100MB", "--out", str(tmp_path / "out"))
-    enough = int(told.split("give it ")[1].split("MB")[0])
+    reported = refused(
+        "stream", "ngram", str(tmp_path / "text.txt"), "--memory", "100MB", "--out", str(tmp_path / "out")
+    )
+    enough = int(reported.split("give it ")[1].split("MB")[0])
     assert budget(StreamNGram(), enough * 1_000_000).max_rows >= 1000

@@ -70,7 +70,7 @@ def test_pairs_are_those_of_the_windows(start: int, stop: int, offset: int) -> N
     row_V = np.random.default_rng(2).permutation(WORDS).astype(np.int32)
     found = np.empty((2 * WINDOW * (stop - start), 2), np.int32)
     size = pairs.list_pairs(*where, row_V, found)
-    expected = [(row_V[context], row_V[centre]) for context, centre in naive.list_pairs(*where)]
+    expected = [(row_V[context], row_V[center]) for context, center in naive.list_pairs(*where)]
     assert [tuple(pair) for pair in found[:size].tolist()] == expected
 
 
@@ -88,7 +88,7 @@ def noise(weight_HH: np.ndarray, rng: np.random.Generator) -> pairs.Noise:
 
 @pytest.mark.parametrize(("dim", "num_shared", "scale"), [(5, 4, 0.5), (12, 12, 0.5), (40, 24, 3.0)])
 def test_training_is_that_of_the_twin(dim: int, num_shared: int, scale: float) -> None:
-    """Few rows, so that pairs repeat rows and negatives meet centres; long ones, so that steps are cut."""
+    """Few rows, so that pairs repeat rows and negatives meet centers; long ones, so that steps are cut."""
     rng = np.random.default_rng(dim)
     there = noise(rng.uniform(0, 2, (2, 2)).astype(np.float32), rng)
     slot_M2 = rng.choice(np.concatenate([np.arange(10), np.arange(32, 41)]), (203, 2)).astype(np.int32)
@@ -131,11 +131,11 @@ def test_every_item_gets_its_share_of_negatives(order: str, partitions: int, cap
     count_PP = rng.integers(1, 1000, (partitions, partitions))
     mass_P = rng.uniform(1, 3, partitions)
     states = make_order(order, partitions, capacity, seed=3).states
-    meeting_PP = meetings(states, count_PP)
+    joint_PP = meetings(states, count_PP)
     found_PP = np.zeros((partitions, partitions))
     for state in states:
         there = noise_there(state.held, mass_P)
-        weight_HH = there * noise_weights(state.held, count_PP.sum(axis=1), meeting_PP)
+        weight_HH = there * noise_weights(state.held, count_PP.sum(axis=1), joint_PP)
         for (i, j), (place, q) in product(state.buckets, enumerate(state.held)):
             restricted = mass_P[q] / mass_P[list(state.held)].sum()
             found_PP[i, q] += count_PP[i, j] * restricted * weight_HH[state.held.index(i), place]
@@ -212,18 +212,18 @@ def test_sweeps_have_each_pair_of_an_epoch_once(partitions: int, sweeps: int, tm
 
 
 def test_a_sweep_is_made_again_only_where_it_is_not_there(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
 
     def tick(done: int, total: int) -> None:
-        told.append((done, total))
+        reported.append((done, total))
 
     first = made(tmp_path / "pairs", 3, tick=tick)
     before = content(first.of(1))
-    size = len(told)
-    assert size > 4 and told[0][0] == 0 and all(done <= total for done, total in told) and first.moves > size
+    size = len(reported)
+    assert size > 4 and reported[0][0] == 0 and all(done <= total for done, total in reported) and first.moves > size
     again = made(tmp_path / "pairs", 3, tick=tick)
-    assert content(again.of(1)) == before and len(told) == size
-    assert content(again.of(2)) != before and len(told) > size
+    assert content(again.of(1)) == before and len(reported) == size
+    assert content(again.of(2)) != before and len(reported) > size
     assert content(made(tmp_path / "pairs", 3).of(1)) == before
 
     def stop(done: int, total: int) -> None:

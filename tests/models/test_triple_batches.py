@@ -147,10 +147,10 @@ def test_what_is_drawn_counts_so_that_it_comes_as_often_too(order: str) -> None:
             assert weight_2HH is not None
             by_block = [part for part, _ in sorted(turn.held, key=lambda place: place.block)]
             chance = 9 / (10 * len(by_block))  # of a row that is there, at each of the draws
-            for q, questions in enumerate(np.diff(batch.first_Q1).tolist()):
+            for q, queries in enumerate(np.diff(batch.first_Q1).tolist()):
                 way, given = int(batch.relation_Q[q] >= RELATIONS), PART_OF[row_of(turn, int(batch.given_Q[q]))]
-                asked_2P[way, given] += questions
-                found_2PP[way, given, by_block] += questions * chance * weight_2HH[way, by_block.index(given)]
+                asked_2P[way, given] += queries
+                found_2PP[way, given, by_block] += queries * chance * weight_2HH[way, by_block.index(given)]
     np.testing.assert_allclose(found_2PP, np.broadcast_to(9 / 60 * asked_2P[..., None], found_2PP.shape), rtol=1e-5)
 
 
@@ -160,8 +160,8 @@ def test_all_count_1_where_all_rows_are_there(model: TripleModel) -> None:
     learner = learner_of(model, "beta", row_M3, 6)
     for window in windows("beta", row_M3, 6):
         assert all(asked.resident.weight_2HH is None for _, asked in learner.arrange(window))
-    for asked_P, meeting_PP in learner_ways(learner):
-        assert (noise_weights(range(6), asked_P, meeting_PP) == 1).all()
+    for asked_P, joint_PP in learner_ways(learner):
+        assert (noise_weights(range(6), asked_P, joint_PP) == 1).all()
 
 
 def learner_ways(learner: WindowLearner) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -217,7 +217,7 @@ def test_a_batch_has_the_loss_of_its_plain_twin(loss: str, num_negatives: int) -
                 for _ in range(first, stop):
                     own, negatives = next(scores)
                     of_others = naive.weights(model, negatives, counts)
-                    expected += naive.question_loss(model, own, negatives, counts, of_others)
+                    expected += naive.query_loss(model, own, negatives, counts, of_others)
             stats = learner.step(Batch(table_SC, window.slot_M3, [], BatchPlace(0, position), asked))
             assert stats.loss_sum == pytest.approx(expected, rel=1e-4)
 
@@ -226,7 +226,7 @@ def test_a_batch_has_the_loss_of_its_plain_twin(loss: str, num_negatives: int) -
 
 
 @pytest.mark.parametrize("model", [ComplEx(dim=4, batch_size=40), DotProduct(dim=4, batch_size=40, degree_share=0.5)])
-def test_an_epoch_asks_each_question_once(model: TripleModel) -> None:
+def test_an_epoch_asks_each_query_once(model: TripleModel) -> None:
     """At positions of its own; both of a triple in the window that has it."""
     row_M3 = rows()
     learner = learner_of(model, "comet", row_M3)

@@ -19,10 +19,10 @@ from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.distmult import DistMult
 from any2vec.models.triples.dot import DotProduct
 from any2vec.models.triples.learner import TripleLearner
-from any2vec.models.triples.questions import Questions, _grouped, _grouped_by_columns, ways_of
+from any2vec.models.triples.queries import Queries, _grouped, _grouped_by_columns, ways_of
 from any2vec.models.triples.rotate import RotatE
 from any2vec.models.triples.transe import TransE
-from any2vec.models.triples.worker import Candidates, Negatives, Shares, TripleWorker, relation_optimiser
+from any2vec.models.triples.worker import Candidates, Negatives, Shares, TripleWorker, relation_optimizer
 from any2vec.models.words.rates import linear_rate
 from any2vec.plan.order.epochs import EpochSchedule
 from naive.models import triples as naive
@@ -51,7 +51,7 @@ def random_tables(model: TripleModel, seed: int) -> tuple[np.ndarray, np.ndarray
 
 
 class Recorder:
-    """In the place of an optimiser: keeps the gradients and changes nothing."""
+    """In the place of an optimizer: keeps the gradients and changes nothing."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.gradient = np.zeros(shape)
@@ -92,9 +92,9 @@ def test_negatives_count_by_partition(kind: type[TripleModel], loss: Any, negati
 
 def test_shares_of_1_change_no_bit() -> None:
     """One partition of them is what a batch has by default; several only add in another order."""
-    questions, kept = Questions(ComplEx(dim=DIM), random_triples(4), RELATIONS, 1), []
-    questions.begin(0)
-    batch = questions.batch(7, 31)
+    queries, kept = Queries(ComplEx(dim=DIM), random_triples(4), RELATIONS, 1), []
+    queries.begin(0)
+    batch = queries.batch(7, 31)
     for shares in (None, Shares(np.array([0, ENTITIES]), np.ones((len(batch.given_Q), 1), np.float32))):
         tables = random_tables(ComplEx(dim=DIM), 3)
         TripleWorker(ComplEx(dim=DIM), *tables).step(batch, some_candidates("all", batch.answer_B), RATE, shares)
@@ -113,9 +113,9 @@ def some_shares(candidates: Candidates, queries: int) -> Shares:
 def check_gradients(model: TripleModel, negatives: str, is_weighed: bool = False) -> None:
     """The loss equals the twin's; the gradients those of its central differences, penalties among them."""
     tables = random_tables(model, 3)
-    questions = Questions(model, random_triples(4), RELATIONS, 1)
-    questions.begin(0)
-    batch = questions.batch(7, 31)
+    queries = Queries(model, random_triples(4), RELATIONS, 1)
+    queries.begin(0)
+    batch = queries.batch(7, 31)
     candidates = some_candidates(negatives, batch.answer_B)
     worker = TripleWorker(model, *tables)
     shapes = [(len(table), table.shape[1] - 1) for table in tables]
@@ -130,9 +130,7 @@ def check_gradients(model: TripleModel, negatives: str, is_weighed: bool = False
 
     def plain(with_penalties: bool) -> float:
         scores = naive.batch_scores(model, *wide, batch, candidates.slot_K.tolist())
-        losses = [
-            naive.question_loss(model, *pair, *more) for pair, *more in zip(scores, counts, of_others, strict=True)
-        ]
+        losses = [naive.query_loss(model, *pair, *more) for pair, *more in zip(scores, counts, of_others, strict=True)]
         if not with_penalties:
             return sum(losses)
         guessing = naive.relation_losses(model, *wide, batch) if model.relation_weight else 0.0
@@ -183,10 +181,10 @@ def test_answers_that_lie_far_apart_have_finite_gradients() -> None:
 
 @each
 @pytest.mark.parametrize("size", [7, 1000])
-def test_each_epoch_asks_each_question_once(kind: type[TripleModel], size: int) -> None:
+def test_each_epoch_asks_each_query_once(kind: type[TripleModel], size: int) -> None:
     """Both of every triple, doubles too, those of one query together, in an order of the epoch's own."""
     triple_M3, model = random_triples(5, 40), kind(dim=DIM)
-    questions = Questions(model, triple_M3, RELATIONS, 1)
+    queries = Queries(model, triple_M3, RELATIONS, 1)
     relation_of_way, is_turned_way = ways_of(model, RELATIONS)
     expected = []
     for head, relation, tail in triple_M3.tolist():
@@ -194,26 +192,26 @@ def test_each_epoch_asks_each_question_once(kind: type[TripleModel], size: int) 
             expected.append((given, int(relation_of_way[way]), bool(is_turned_way[way]), answer))
     orders = []
     for epoch in (0, 1, 0):
-        questions.begin(epoch)
+        queries.begin(epoch)
         asked, runs = [], 0
-        for start in range(0, questions.num_questions, size):
-            batch = questions.batch(start, min(start + size, questions.num_questions))
+        for start in range(0, queries.num_queries, size):
+            batch = queries.batch(start, min(start + size, queries.num_queries))
             runs += len(batch.given_Q)
             for q in range(len(batch.given_Q)):
                 about = (int(batch.given_Q[q]), int(batch.relation_Q[q]), bool(batch.is_turned_Q[q]))
                 asked += [(*about, int(one)) for one in batch.answer_B[batch.first_Q1[q] : batch.first_Q1[q + 1]]]
         assert sorted(asked) == sorted(expected)
-        assert runs <= len({one[:3] for one in expected}) + questions.num_questions // size
+        assert runs <= len({one[:3] for one in expected}) + queries.num_queries // size
         orders.append(asked)
     assert orders[0] == orders[2] != orders[1]
 
 
 def test_relations_are_read_both_ways() -> None:
-    told = {
+    reported = {
         model.name + str(model.reciprocal): [array.tolist() for array in ways_of(model, 2)]
         for model in (ComplEx(), ComplEx(reciprocal=False), DotProduct())
     }
-    assert told == {
+    assert reported == {
         "complexTrue": [[0, 1, 2, 3], [False] * 4],
         "complexFalse": [[0, 1, 0, 1], [False, False, True, True]],
         "dotTrue": [[0, 0, 0, 0], [False] * 4],
@@ -235,21 +233,21 @@ def test_negatives_are_those_of_the_plain_twin() -> None:
 def test_negatives_belong_to_the_batch() -> None:
     """To its place in the epoch, and to the seed; each once; from the ranges that are resident."""
     model = DistMult(dim=DIM, num_negatives=6)
-    questions = Questions(model, random_triples(4), RELATIONS, 1)
-    questions.begin(0)
-    batch = questions.batch(0, 10)
+    queries = Queries(model, random_triples(4), RELATIONS, 1)
+    queries.begin(0)
+    batch = queries.batch(0, 10)
 
     def slots(seed: int, epoch: int, at: int, **more: Any) -> list[int]:
         changed = DistMult(dim=DIM, num_negatives=6, **more)
-        drawn = Negatives(changed, [(8, 12), (0, 3)], questions.answer_N, 6, seed).of(batch, epoch, at)
+        drawn = Negatives(changed, [(8, 12), (0, 3)], queries.answer_N, 6, seed).of(batch, epoch, at)
         assert drawn.slot_K.tolist() == sorted(set(drawn.slot_K.tolist()))
         return drawn.slot_K.tolist()
 
     assert slots(1, 0, 5) == slots(1, 0, 5) and set(slots(1, 0, 5)) <= {0, 1, 2, 8, 9, 10, 11}
     assert len({str(slots(*way)) for way in ((1, 0, 5), (1, 0, 6), (1, 1, 5), (2, 0, 5))}) > 1
     assert set(slots(1, 0, 5, batch_negatives=True)) == {*slots(1, 0, 5), *batch.answer_B.tolist()}
-    assert set(slots(1, 0, 5, degree_share=1.0)) <= set(questions.answer_N.tolist())
-    everything = Negatives(model, [(8, 12), (0, 3)], questions.answer_N, 0, 1).of(batch, 0, 0)
+    assert set(slots(1, 0, 5, degree_share=1.0)) <= set(queries.answer_N.tolist())
+    everything = Negatives(model, [(8, 12), (0, 3)], queries.answer_N, 0, 1).of(batch, 0, 0)
     assert everything.slot_K.tolist() == [0, 1, 2, 8, 9, 10, 11] and everything.whole is None
     assert everything.columns_of(np.array([9, 4, 0])).tolist() == [4, -1, 0]
 
@@ -259,7 +257,7 @@ def test_negatives_belong_to_the_batch() -> None:
 
 def start(model: TripleModel, entities: int, relations: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
     entity_SC = np.empty((entities, model.dim + 1), np.float32)
-    relation_RC = np.empty((model.num_relation_rows(relations), relation_optimiser(model).num_columns), np.float32)
+    relation_RC = np.empty((model.num_relation_rows(relations), relation_optimizer(model).num_columns), np.float32)
     for number, table in enumerate((entity_SC, relation_RC)):
         start_rows(table, np.arange(len(table)), table.shape[1] - 1, stream_key(seed, PURPOSE_INIT, number), 0.1)
     return entity_SC, relation_RC
@@ -271,15 +269,15 @@ def learn(
     """(rows of entities, mean loss of each epoch)."""
     relations = int(triple_M3[:, 1].max()) + 1
     entity_SC, relation_RC = start(model, entities, relations, seed)
-    questions = Questions(model, triple_M3, relations, seed)
-    learner = TripleLearner(model, entity_SC, relation_RC, questions, [(0, entities)], threads, seed)
+    queries = Queries(model, triple_M3, relations, seed)
+    learner = TripleLearner(model, entity_SC, relation_RC, queries, [(0, entities)], threads, seed)
     schedule = EpochSchedule(
-        bounds=(0, questions.num_questions), epochs=epochs, unit=model.batch_size, piece=model.batch_size
+        bounds=(0, queries.num_queries), epochs=epochs, unit=model.batch_size, piece=model.batch_size
     )
     losses, items = [0.0] * epochs, 0
     for work in schedule:
         stats = learner.run(work)
-        losses[work.epoch] += stats.loss_sum / questions.num_questions
+        losses[work.epoch] += stats.loss_sum / queries.num_queries
         items += stats.items
     learner.close()
     assert items == epochs * len(triple_M3)
@@ -306,10 +304,10 @@ def test_every_loss_falls(kind: type[TripleModel], loss: Any, num_negatives: int
 
 def test_the_rate_falls_in_a_line_over_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """120 triples ask 240 questions: 6 batches an epoch, 18 in all."""
-    heard: list[float] = []
-    monkeypatch.setattr(TripleWorker, "step", lambda self, batch, candidates, rate: heard.append(rate) or 0.0)
+    received: list[float] = []
+    monkeypatch.setattr(TripleWorker, "step", lambda self, batch, candidates, rate: received.append(rate) or 0.0)
     learn(ComplEx(dim=4, batch_size=40, learning_rate=0.7, min_learning_rate=0.1), ring(), 60, epochs=3)
-    assert heard == pytest.approx([0.7 - 0.6 * batch / 18 for batch in range(18)])
+    assert received == pytest.approx([0.7 - 0.6 * batch / 18 for batch in range(18)])
     assert linear_rate(ComplEx(learning_rate=0.1, min_learning_rate=0.5), 1.0) == 0.1
 
 
@@ -330,9 +328,9 @@ def test_a_diverged_training_says_so() -> None:
     model = ComplEx(dim=4)
     entity_SC, relation_RC = start(model, 60, 2)
     entity_SC[:, 0] = math.nan
-    questions = Questions(model, ring(), 2, 1)
-    questions.begin(0)
-    batch = questions.batch(0, 10)
+    queries = Queries(model, ring(), 2, 1)
+    queries.begin(0)
+    batch = queries.batch(0, 10)
     with pytest.raises(InputError, match="The loss of a batch is nan: the training has diverged; lower learning_rate"):
         TripleWorker(model, entity_SC, relation_RC).step(batch, Candidates(np.arange(60), (0, 60)), RATE)
 
@@ -368,7 +366,7 @@ def test_how_many_negatives_where_nobody_says() -> None:
 
 
 @pytest.mark.parametrize("num_relations", [0, 1, 7])
-def test_questions_packed_into_numbers_are_those_sorted_by_columns(num_relations: int) -> None:
+def test_queries_packed_into_numbers_are_those_sorted_by_columns(num_relations: int) -> None:
     """Where a key has no room in 64 bits, the columns themselves are sorted: the same then, too."""
     rng = np.random.default_rng(num_relations)
     for size, slots in ((1, 1), (300, 20), (300, 1 << 30), (300, 1 << 60)):

@@ -33,7 +33,7 @@ def random_graph(num_nodes: int, num_edges: int, seed: int, *, weighted: bool = 
     return read_graph((src, dst, *weights), GraphOptions(directed=directed))
 
 
-def neighbours_of(graph: Graph) -> list[list[tuple[int, float]]]:
+def neighbors_of(graph: Graph) -> list[list[tuple[int, float]]]:
     indptr, indices, weights = (array.tolist() for array in graph.csr)
     weights = weights or [1.0] * len(indices)
     return [list(zip(indices[a:b], weights[a:b], strict=True)) for a, b in pairwise(indptr)]
@@ -54,9 +54,9 @@ def test_equal_to_plain_twin(p: float, q: float, weighted: bool, directed: bool)
     options = WalkOptions(walks_per_node=2, walk_length=9, p=p, q=q)
     walks = sampled(Walker(graph.csr, options, seed=5, is_directed=directed), epoch=2)
     keys = [int(stream_key(5, purpose, 2)) for purpose in (PURPOSE_WALK, PURPOSE_ORDER)]
-    neighbours = neighbours_of(graph)
+    neighbors = neighbors_of(graph)
     for number, row in enumerate(walks.tolist()):
-        plain = naive.walk(neighbours, weighted, number, 9, p, q, *keys)
+        plain = naive.walk(neighbors, weighted, number, 9, p, q, *keys)
         assert row == plain + [-1] * (10 - len(plain)), number
 
 
@@ -64,9 +64,9 @@ def test_rows_with_short_bit_sets_equal_plain_twin() -> None:
     graph = random_graph(6000, 20_000, 4)  # 2**13 places: only hubs have exact bit sets
     walker = Walker(graph.csr, WalkOptions(walks_per_node=1, walk_length=12, p=0.5, q=4), seed=1)
     keys = [int(stream_key(1, purpose)) for purpose in (PURPOSE_WALK, PURPOSE_ORDER)]
-    neighbours = neighbours_of(graph)
+    neighbors = neighbors_of(graph)
     for number, row in enumerate(sampled(walker, 100, 700).tolist()):
-        plain = naive.walk(neighbours, False, 100 + number, 12, 0.5, 4, *keys)
+        plain = naive.walk(neighbors, False, 100 + number, 12, 0.5, 4, *keys)
         assert row[: len(plain)] == plain
 
 
@@ -116,16 +116,16 @@ def test_order_is_uniform() -> None:
 
 def chi_square(graph: Graph, walks: np.ndarray, p: float, q: float) -> tuple[float, int]:
     """Of all steps after the first against the enumerated probabilities, by (last, node)."""
-    neighbours = neighbours_of(graph)
-    size = len(neighbours)
+    neighbors = neighbors_of(graph)
+    size = len(neighbors)
     triples = np.concatenate([walks[:, i : i + 3] for i in range(walks.shape[1] - 2)]).astype(np.int64)
     triples = triples[(triples >= 0).all(axis=1)]
     counts = np.bincount(triples @ [size * size, size, 1], minlength=size**3).reshape(size, size, size)
     statistic, freedom = 0.0, 0
     for last in range(size):
-        near = {node for node, _ in neighbours[last]}
+        near = {node for node, _ in neighbors[last]}
         for node in near:
-            row = neighbours[node]
+            row = neighbors[node]
             if not row:
                 continue
             masses = np.array(naive.transition_masses(row, near, last, p, q))
@@ -240,10 +240,10 @@ def test_symmetric() -> None:
 def test_stored_walks(directed: bool, tmp_path: Path) -> None:
     graph = random_graph(100, 300, 2, weighted=True, directed=directed)
     options = WalkOptions(walks_per_node=3, walk_length=8, p=0.5, q=2)
-    told: list[tuple[int, int | None]] = []
+    reported: list[tuple[int, int | None]] = []
     stored = [
         write_walks(
-            graph, options, 4, tmp_path / f"walks{threads}", threads=threads, progress=lambda *at: told.append(at)
+            graph, options, 4, tmp_path / f"walks{threads}", threads=threads, progress=lambda *at: reported.append(at)
         )
         for threads in (1, 2)
     ]
@@ -258,7 +258,7 @@ def test_stored_walks(directed: bool, tmp_path: Path) -> None:
     assert list(corpus.vocabulary.keys) == list(graph.keys)
     assert np.array_equal(corpus.vocabulary.counts, count_visits(walker, 0))
     assert corpus.meta["options"]["walk_length"] == 8
-    assert told[-1] == (walker.num_walks, walker.num_walks)
+    assert reported[-1] == (walker.num_walks, walker.num_walks)
     with pytest.raises(StorageError, match="exists"):
         write_walks(graph, options, 4, tmp_path / "walks1")
     write_walks(graph, options, 4, tmp_path / "walks1", overwrite=True)

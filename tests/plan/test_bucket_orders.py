@@ -88,7 +88,7 @@ def test_comet_spreads_buckets_evenly() -> None:
     assert spread("comet") < 0.75 * spread("beta")
 
 
-def test_hilberts_curve_goes_from_neighbour_to_neighbour() -> None:
+def test_hilberts_curve_goes_from_neighbor_to_neighbor() -> None:
     for before, after in pairwise(_hilbert(16)):
         assert abs(before[0] - after[0]) + abs(before[1] - after[1]) == 1
 

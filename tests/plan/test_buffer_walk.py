@@ -83,6 +83,6 @@ def test_other_names_are_the_same_order() -> None:
     assert sorted(bucket for state in other.states for bucket in state.buckets) == list(product(range(7), repeat=2))
 
 
-def test_a_place_that_no_walk_has_is_told() -> None:
+def test_a_place_that_no_walk_has_is_reported() -> None:
     with pytest.raises(InputError, match="A run of 1 epochs has no state 99 in epoch 0"):
         list(BufferWalk(order="beta", partitions=4, capacity=2, epochs=1, start=Position(0, 99)))

@@ -181,7 +181,7 @@ def test_rows_of_ngrams_count() -> None:
 
 @needs_torch
 def test_rows_of_clicks_count() -> None:
-    found: Any = run("estimate", "dlrm", "--rows", "1M", "--dim", "15", "--optimiser", "adagrad")
+    found: Any = run("estimate", "dlrm", "--rows", "1M", "--dim", "15", "--optimizer", "adagrad")
     assert (
         found["memory"]["rows"] == 1_000_000 * 4 * (15 + 1) and found["disk"]["checkpoint"] == found["memory"]["rows"]
     )

@@ -44,8 +44,8 @@ def test_the_smallest_budget_works(rows: int, row_bytes: int, fixed: int, more: 
 @pytest.mark.parametrize(("more", "named", "beside"), [(-60_000_000, 59, 40), (5_000_000, 109, 100)])
 def test_a_refusal_adds_up(more: int, named: int, beside: int) -> None:
     """A table of 10.24 MB: all of it where that takes less beside it, else four of 64 partitions of 163,840 bytes."""
-    told = rf"needs memory {named}MB at least, of which {beside}MB are .*; got 5 bytes"
-    with pytest.raises(InputError, match=told):
+    reported = rf"needs memory {named}MB at least, of which {beside}MB are .*; got 5 bytes"
+    with pytest.raises(InputError, match=reported):
         plan_buffer(10_000, 1024, 5, 100_000_000, more)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from benchmarks.hosts import modeled as modelled
+from benchmarks.hosts import modeled as modeled
 from benchmarks.hosts import plan_check
 from benchmarks.hosts.inspected import block_of, inspect_round, planted_setting
-from benchmarks.hosts.plan_check import FITTED, UNSEEN, Seen, crowding, fit, foretell
+from benchmarks.hosts.plan_check import FITTED, UNSEEN, Seen, crowding, fit, predict
 
 from any2vec import SkipGram
 from any2vec.cluster.link import parse_link
@@ -35,7 +35,7 @@ def test_a_fit_foretells_runs_that_follow_the_model(monkeypatch: pytest.MonkeyPa
 
     def run(hosts: int, scheme: str, rounds: int) -> Seen:
         spread = Spread(hosts=hosts, rounds_per_epoch=rounds, scheme=scheme)
-        seconds, num_bytes = foretell(sized(), truth, spread)
+        seconds, num_bytes = predict(sized(), truth, spread)
         compute = crowding(hosts) * sized().shape.items / hosts / truth.items_per_s
         return Seen(spread=spread, seconds=seconds, agree_seconds=seconds - compute, num_bytes=num_bytes)
 
@@ -43,7 +43,7 @@ def test_a_fit_foretells_runs_that_follow_the_model(monkeypatch: pytest.MonkeyPa
     assert found.items_per_s == pytest.approx(truth.items_per_s)
     for how in UNSEEN:
         unseen = run(*how)
-        assert foretell(sized(), found, unseen.spread)[0] == pytest.approx(unseen.seconds, rel=1e-6)
+        assert predict(sized(), found, unseen.spread)[0] == pytest.approx(unseen.seconds, rel=1e-6)
 
 
 def test_the_planted_round_is_what_occupancy_expects() -> None:
@@ -68,7 +68,7 @@ def test_the_planted_round_is_what_occupancy_expects() -> None:
 
 def test_scenarios_get_faster_by_what_should_make_them_so() -> None:
     sets = expected_sets(zipf(50_000, 1e7), sized().reading, 32, 48, "pull-opt")
-    spread = Spread(hosts=32, rounds_per_epoch=48, link=parse_link(modelled.LINK))
+    spread = Spread(hosts=32, rounds_per_epoch=48, link=parse_link(modeled.LINK))
     rates = replace(sized().rates, items_per_s=1e7)
     found = [
         plan_scheme(sized().shape, rates, replace(spread, bits=bits), Costs(threads=threads), sets).speedup

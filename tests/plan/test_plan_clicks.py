@@ -19,7 +19,7 @@ from any2vec.plan.cost.hosts import Costs
 from any2vec.plan.sharding.columns import Column
 from any2vec.plan.sharding.placing import place_columns
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.server.blocks.trained_block import TrainedBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.clients.remote_rows import RemoteRows
@@ -48,7 +48,7 @@ def counted(servers: int, tolerance: float) -> dict[str, int]:
 
     def host(transport: Transport) -> dict[str, int]:
         size = bounds[transport.rank + 1] - bounds[transport.rank]
-        block = TrainedBlock(np.zeros((size, WIDTH + 1), np.float32), RowOptimiser(WIDTH))
+        block = TrainedBlock(np.zeros((size, WIDTH + 1), np.float32), RowOptimizer(WIDTH))
         client = RowClient(RowServer(transport, {"rows": block}), bounds)
         client.server.start()
         found: dict[str, int] = {}
@@ -150,7 +150,7 @@ def test_one_trainer_that_owns_all_rows_sends_nothing() -> None:
     [
         ({"trainers": 0}, "trainers must be a whole number from 1"),
         ({"servers": -1}, "servers must be a whole number from 0"),
-        ({"sync": "gossip"}, "sync must be one of centre, mean"),
+        ({"sync": "gossip"}, "sync must be one of center, mean"),
         ({"sync_gap": -1.0}, "sync_gap must be a number"),
         ({"workers": 0}, "workers must be a whole number from 1"),
         ({"server_bytes": 10_000}, "do not fit into 2 servers of 10,000 bytes"),

@@ -16,7 +16,7 @@ from any2vec.kernels.text.huffman import huffman_codes
 from any2vec.models.words.learner import SequenceLearner, block_positions
 from any2vec.models.words.source import StoredTokens
 from any2vec.plan.cost.estimate import Rates, RunShape, estimate_run, part_of_graph, part_of_text
-from any2vec.plan.cost.hosts import Costs, Pace, Spread, agree_seconds, link_seconds, plan_run, touched_bytes
+from any2vec.plan.cost.hosts import Costs, Pace, Spread, accessed_bytes, agree_seconds, link_seconds, plan_run
 from any2vec.plan.cost.occupancy import (
     Frequencies,
     Reading,
@@ -229,7 +229,7 @@ def test_a_pace_has_a_limit_in_memory() -> None:
     assert pace.items_per_s(1) == 1e6 and pace.items_per_s(8) == pytest.approx(7.2e6)
     assert pace.items_per_s(64) == pytest.approx(1e7)
     assert replace(pace, memory_bandwidth=0.0).items_per_s(64) == pytest.approx(57.6e6)
-    assert touched_bytes(200, 0.5, 2.0) == 0.5 * 4 * 200 * 4 * 2
+    assert accessed_bytes(200, 0.5, 2.0) == 0.5 * 4 * 200 * 4 * 2
 
 
 def test_agreeing_shares_its_threads() -> None:

@@ -1,4 +1,4 @@
-"""Least squares with a planted optimum, trained by replicas that synchronise: any rule in a second or two.
+"""Least squares with a planted optimum, trained by replicas that synchronize: any rule in a second or two.
 
 Legend: Q parameters, B examples of a batch.
 """
@@ -16,12 +16,12 @@ import numpy as np
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import LONG_WORK, PATIENCE, Transport
-from any2vec.sync.base.circle import Circle
 from any2vec.sync.base.dense import DenseAgreement, NoAgreement
+from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.drivers.shadow import ShadowSync
 from any2vec.sync.options.replica_names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
-from any2vec.sync.replica_make import make_replicated, needs_centre
-from any2vec.sync.rules.centre import ServedCentre
+from any2vec.sync.replica_make import make_replicated, needs_center
+from any2vec.sync.rules.center import ServedCenter
 from any2vec.tables.replica import Replica
 
 
@@ -58,7 +58,7 @@ class TrainedReplicas:
     model: np.ndarray
     """float32 (Q,)"""
     replicas: list[np.ndarray]
-    facts: list[dict[str, Any]]
+    metrics: list[dict[str, Any]]
     """by trainer"""
 
 
@@ -72,8 +72,8 @@ def train_replicas(
     Args:
         batches: of every trainer, or of each.
         workers: threads of a trainer, which share its replica.
-        servers: logical hosts that own the centre; 0: the trainers do.
-        kind, rate: of the optimiser, as `Replica`.
+        servers: logical hosts that own the center; 0: the trainers do.
+        kind, rate: of the optimizer, as `Replica`.
         link, patience: as `run_logical`.
         longest_gap: iterations that a trainer makes at most before its shadow has synced, so that what is learnt does
             not depend on how busy the machine is; None: it never waits.
@@ -83,30 +83,30 @@ def train_replicas(
     counts = [batches] * trainers if isinstance(batches, int) else list(batches)
 
     def host(transport: Transport) -> tuple[np.ndarray | None, np.ndarray, dict[str, Any]]:
-        centre = None
+        center = None
         if isinstance(how, ShadowEasgd | FixedEasgd):
             owners = range(trainers, trainers + servers) if servers else range(trainers)
-            centre = ServedCentre(transport, problem.size, owners, trainers, how.alpha)
-            centre.start()
+            center = ServedCenter(transport, problem.size, owners, trainers, how.alpha)
+            center.start()
         if transport.rank >= trainers:
-            assert centre is not None
-            centre.close(timeout=LONG_WORK)
+            assert center is not None
+            center.close(timeout=LONG_WORK)
             return None, np.empty(0, np.float32), {}
         replica = Replica(np.zeros(problem.size, np.float32), kind, rate)
         agreement: DenseAgreement = NoAgreement(replica, transport.rank)
         if isinstance(how, Shadow | Fixed):
-            agreement = make_replicated(how, replica, Circle(transport, trainers), centre)
+            agreement = make_replicated(how, replica, ProcessGroup(transport, trainers), center)
         agreement.start()
         _train(problem, replica, agreement, transport.rank, counts[transport.rank], workers, longest_gap)
         agreement.close()
         model = agreement.gather_result()
-        if centre is not None:
-            centre.close()
-        return model, replica.value, agreement.facts()
+        if center is not None:
+            center.close()
+        return model, replica.value, agreement.metrics()
 
-    found = run_logical(trainers + servers * needs_centre(how), host, link, patience)[:trainers]
+    found = run_logical(trainers + servers * needs_center(how), host, link, patience)[:trainers]
     assert found[0][0] is not None
-    return TrainedReplicas(found[0][0], [value for _, value, _ in found], [facts for _, _, facts in found])
+    return TrainedReplicas(found[0][0], [value for _, value, _ in found], [metrics for _, _, metrics in found])
 
 
 def _train(

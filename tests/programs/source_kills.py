@@ -30,8 +30,8 @@ _LIFE = 1.5
 """seconds after which a life ends though it has not got as far as was drawn"""
 
 
-def live(folder: Path, wanted: dict[str, int], told: int) -> None:
-    """One life: from the checkpoint on until everything was taken. Writes a byte to `told` at each step."""
+def live(folder: Path, wanted: dict[str, int], reported: int) -> None:
+    """One life: from the checkpoint on until everything was taken. Writes a byte to `reported` at each step."""
     taken = (folder / "taken").open("ab")
     checkpoint, seen = folder / "checkpoint.json", SeenLines(_WINDOW)
     kept = json.loads(checkpoint.read_text()) if checkpoint.exists() else {"positions": {}, "length": 0, "seen": []}
@@ -41,33 +41,33 @@ def live(folder: Path, wanted: dict[str, int], told: int) -> None:
     for line in (folder / "taken").read_text().splitlines():
         counts[list(wanted)[int(line.split()[0])]] += 1
     with Inflow(open_sources(list(wanted), OPTIONS), kept["positions"], most_bytes=1 << 16) as inflow:
-        told_at = time.monotonic()
+        reported_at = time.monotonic()
         batches, parent = 0, os.getppid()
         while counts != wanted and os.getppid() == parent:
             batch = inflow.take(0.1)
             if batch is None:
-                if time.monotonic() > told_at + 20:
-                    print(counts, inflow.facts(), file=sys.stderr, flush=True)
-                    told_at = time.monotonic()
+                if time.monotonic() > reported_at + 20:
+                    print(counts, inflow.metrics(), file=sys.stderr, flush=True)
+                    reported_at = time.monotonic()
                 continue
             fresh = np.flatnonzero(seen.fresh(batch.key_N)).tolist()
-            os.write(told, b".")
+            os.write(reported, b".")
             taken.write("".join(f"{batch.source} {batch.id_of(line)}\n" for line in fresh).encode())
             taken.flush()
             counts[list(wanted)[batch.source]] += len(fresh)
-            os.write(told, b".")
+            os.write(reported, b".")
             batches += 1
             if batches % 3 == 0 or counts == wanted:
                 state = {
                     "positions": inflow.positions(),
-                    "length": taken.tell(),
+                    "length": taken.announce(),
                     "seen": seen.state_dict()["keys"].tolist(),
                 }
                 part = folder / "checkpoint.part"
                 part.write_text(json.dumps(state))
-                os.write(told, b".")
+                os.write(reported, b".")
                 part.rename(checkpoint)
-                os.write(told, b".")
+                os.write(reported, b".")
 
 
 def warm_up() -> None:
@@ -86,23 +86,23 @@ def main(folder: Path, kills: int, seed: int, wanted: dict[str, int]) -> None:
     warm_up()
     draw = random.Random(seed)
     for life in range(kills + 1):
-        hears, tells = os.pipe()
+        receives, announces = os.pipe()
         child = os.fork()
         if child == 0:
-            os.close(hears)
-            live(folder, wanted, tells)
+            os.close(receives)
+            live(folder, wanted, announces)
             os._exit(0)
-        os.close(tells)
+        os.close(announces)
         if life < kills:
             steps = draw.randrange(1, 10)
-            while steps > 0 and select.select([hears], [], [], _LIFE)[0]:
-                heard = len(os.read(hears, steps))
-                steps -= heard
-                if heard == 0:
+            while steps > 0 and select.select([receives], [], [], _LIFE)[0]:
+                received = len(os.read(receives, steps))
+                steps -= received
+                if received == 0:
                     break
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-        os.close(hears)
+        os.close(receives)
         print(f"{time.monotonic():.1f} life {life}: {os.waitstatus_to_exitcode(status)}", flush=True)
 
 

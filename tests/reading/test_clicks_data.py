@@ -282,10 +282,10 @@ def test_standard_input_and_the_cache(
         raise AssertionError("read again")
 
     monkeypatch.setattr(any2vec.data.clicks.clicks, "read_rows", refuse)
-    told: list[Any] = []
-    again = read(write("renamed.csv", TEXT), schema(), progress=lambda *done: told.append(done))
+    reported: list[Any] = []
+    again = read(write("renamed.csv", TEXT), schema(), progress=lambda *done: reported.append(done))
     assert (again.path, again.digest) == (expected.path, expected.digest)
-    assert told == [(len(TEXT), len(TEXT))]
+    assert reported == [(len(TEXT), len(TEXT))]
     with pytest.raises(AssertionError, match="read again"):
         read(write("plain.csv", TEXT), schema(hash_rows=51))
 
@@ -301,16 +301,16 @@ def test_encoded_clicks_are_opened_as_they_are(write: Write, read: Callable[...,
 
 
 def test_progress_ends_at_the_size(write: Write, read: Callable[..., Clicks]) -> None:
-    told: list[Any] = []
+    reported: list[Any] = []
     path = write("a.csv.gz", gzip.compress(TEXT.encode()))
-    read(path, schema(), progress=lambda *done: told.append(done))
-    assert told[-1] == (path.stat().st_size, path.stat().st_size)
+    read(path, schema(), progress=lambda *done: reported.append(done))
+    assert reported[-1] == (path.stat().st_size, path.stat().st_size)
 
 
 # ---- numbers --------------------------------------------------------------------------------------------------------
 
 
-def test_standardised_numbers(write: Write, read: Callable[..., Clicks]) -> None:
+def test_standardized_numbers(write: Write, read: Callable[..., Clicks]) -> None:
     rows = "y,x,z,c,a\n0,1,1,5,k\n1,,10,5,k\n0,3,100,5,k\n"
     made = schema(
         dense=["x", "z", "c"], categorical=["a"], dense_transform="standard", column={"z": {"transform": "log"}}

@@ -339,10 +339,10 @@ def test_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.write_text("0 1\n1 2\n")
     first = read_graph(path, cache_dir=tmp_path / "cache")
     monkeypatch.setattr("any2vec.data.graph.reader._parse", lambda *_: pytest.fail("was not taken from the cache"))
-    told: list[Any] = []
-    second = read_graph(path, cache_dir=tmp_path / "cache", progress=lambda *at: told.append(at))
+    reported: list[Any] = []
+    second = read_graph(path, cache_dir=tmp_path / "cache", progress=lambda *at: reported.append(at))
     assert cells(first) == cells(second)
-    assert told == [(8, 8)]
+    assert reported == [(8, 8)]
     monkeypatch.undo()
     assert read_graph(path, GraphOptions(directed=True), cache_dir=tmp_path / "cache").is_directed
     path.write_text("0 1\n1 3\n")

@@ -68,8 +68,8 @@ def read_whole(data: Any, model: Any = ALL_WORDS, text: Any = None) -> Prepared:
     return prepare(model, data, threads=1, seed=1, text=text, graph=None, cache_dir=None, stage=None)
 
 
-def origin_free(facts: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in facts.items() if name not in ("corpus", "parts")}
+def origin_free(metrics: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in metrics.items() if name not in ("corpus", "parts")}
 
 
 def check_same(parts: list[Prepared], whole: Prepared) -> None:
@@ -277,15 +277,15 @@ class _StopError(Exception):
 
 
 def stopped(data: Any, out: Path, options: dict[str, Any], after: int) -> None:
-    heard: list[Progress] = []
+    received: list[Progress] = []
 
-    def hear(record: Progress) -> None:
-        heard.append(record)
-        if len(heard) == after:
+    def on_work(record: Progress) -> None:
+        received.append(record)
+        if len(received) == after:
             raise _StopError
 
     with pytest.raises(_StopError):
-        trained(data, options, out=out, checkpoint_seconds=1e-9, callback=hear)
+        trained(data, options, out=out, checkpoint_seconds=1e-9, callback=on_work)
 
 
 def test_resume(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

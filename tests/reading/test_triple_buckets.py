@@ -103,7 +103,7 @@ def test_parts_are_random_samples_of_equal_size() -> None:
         ((1, -1), "Relations are numbered from 0 to 3, got -1"),
     ],
 )
-def test_rows_out_of_range_are_told(change: tuple[int, int], said: str, tmp_path: Path) -> None:
+def test_rows_out_of_range_are_reported(change: tuple[int, int], said: str, tmp_path: Path) -> None:
     triple_M3 = graph(ENTITIES, 100)
     triple_M3[60, change[0]] = change[1]
     with pytest.raises(DataError, match=said):
@@ -111,7 +111,7 @@ def test_rows_out_of_range_are_told(change: tuple[int, int], said: str, tmp_path
     assert not list(tmp_path.iterdir())
 
 
-def test_blocks_that_are_none_are_told(tmp_path: Path) -> None:
+def test_blocks_that_are_none_are_reported(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no triples"):
         create(tmp_path / "b", triple_M3=graph(ENTITIES, 0))
     parts = EntityParts(ENTITIES, 2)

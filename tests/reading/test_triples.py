@@ -74,7 +74,7 @@ def test_tables_and_lists(tmp_path: Path) -> None:
     check(read_triples(FAMILY))
 
 
-def test_what_was_left_out_is_told(tmp_path: Path) -> None:
+def test_what_was_left_out_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "family.nt"
     path.write_text('<a> <r> <b> . # yes\n<a> <name> "A \\"a\\" <x>"^^<string> .\n_:n1 <r> <a> .\n')
     found = read_triples(path)
@@ -122,14 +122,14 @@ def test_a_folder_gives_back_what_was_saved(tmp_path: Path) -> None:
         (b"a\tr\tb\0\n", "NUL byte"),
     ],
 )
-def test_bad_text_is_told(text: bytes, said: str, tmp_path: Path) -> None:
+def test_bad_text_is_reported(text: bytes, said: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.txt"
     path.write_bytes(text)
     with pytest.raises(DataError, match=said):
         read_triples(path)
 
 
-def test_a_file_that_is_cut_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "cut.tsv.gz"
     path.write_bytes(gzip.compress(lines("\t").encode() * 1000)[:-20])
     with pytest.raises(DataError, match=r"cut\.tsv\.gz"):
@@ -145,7 +145,7 @@ def test_a_file_that_is_cut_is_told(tmp_path: Path) -> None:
         ("nowhere.tsv", DataError, "nowhere.tsv"),
     ],
 )
-def test_bad_sources_are_told(source: Any, error: type[Exception], said: str) -> None:
+def test_bad_sources_are_reported(source: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         read_triples(source)
 
@@ -184,7 +184,7 @@ def test_lines_of_later_pieces_are_named(line: str, said: str, tmp_path: Path, m
         read_triples(path)
 
 
-def test_a_full_disk_under_rows_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_under_rows_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -1,4 +1,4 @@
-"""Travelling walkers: the walks of one host, bit for bit, by hosts that hold their part and no more."""
+"""Traveling walkers: the walks of one host, bit for bit, by hosts that hold their part and no more."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from any2vec.kernels.common.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key
 from any2vec.kernels.graph import walk as one_host
 from any2vec.kernels.graph import walk_parts as kernels
 from any2vec.models.words.source import WalkedTokens
-from any2vec.models.words.travelled import TravelledTokens
+from any2vec.models.words.walk_corpus import WalkCorpusTokens
 from any2vec.plan.sharding.nodes import NodeSharding
-from any2vec.sampling import travel, travelled
-from any2vec.sampling.parcel import Parcel, pack_walkers
+from any2vec.sampling import distributed_walks, walk_corpus
+from any2vec.sampling.distributed_walks import DistributedWalker, bytes_in_flight
 from any2vec.sampling.parts import GraphPart, cut_part, split_graph
-from any2vec.sampling.travel import TravellingWalker, bytes_in_flight
-from any2vec.sampling.travelled import count_visits_together, share_of, write_travelled_walks
+from any2vec.sampling.walk_corpus import count_visits_together, share_of, write_distributed_walks
+from any2vec.sampling.walker_messages import Message, pack_walkers
 from any2vec.sampling.walks import Walker, WalkOptions, count_visits, row_sums, write_walks
 from naive.models import walks as naive
 from needs_metis import CUTS, with_metis
@@ -60,22 +60,22 @@ def expected(graph: Graph, options: WalkOptions, epoch: int = EPOCH) -> np.ndarr
 
 
 def together(
-    parts: list[GraphPart], options: WalkOptions, work: Callable[[TravellingWalker], Any], in_flight: int = 1 << 12
+    parts: list[GraphPart], options: WalkOptions, work: Callable[[DistributedWalker], Any], in_flight: int = 1 << 12
 ) -> list[Any]:
     """What `work` returns at each logical host."""
 
     def host(transport: Transport) -> Any:
-        return work(TravellingWalker(parts[transport.rank], transport, options, SEED, in_flight=in_flight))
+        return work(DistributedWalker(parts[transport.rank], transport, options, SEED, in_flight=in_flight))
 
     return run_logical(len(parts), host, patience=SECONDS)
 
 
-def own_share(walker: TravellingWalker) -> tuple[np.ndarray, TravellingWalker]:
+def own_share(walker: DistributedWalker) -> tuple[np.ndarray, DistributedWalker]:
     share = share_of(0, walker.num_walks, walker.transport.rank, walker.transport.hosts)
     return walker.sample(*share, EPOCH), walker
 
 
-def travelling(graph: Graph, options: WalkOptions, hosts: int, method: str, in_flight: int = 1 << 12) -> np.ndarray:
+def distributed(graph: Graph, options: WalkOptions, hosts: int, method: str, in_flight: int = 1 << 12) -> np.ndarray:
     parts = split_graph(graph, NodeSharding.make(graph.csr, hosts, method))
     return np.concatenate([walks for walks, _ in together(parts, options, own_share, in_flight)])
 
@@ -92,13 +92,13 @@ def test_equal_to_one_host_and_to_the_plain_twin(
     keys = [int(stream_key(SEED, purpose, EPOCH)) for purpose in (PURPOSE_WALK, PURPOSE_ORDER)]
     indptr, indices, weights = (array.tolist() for array in graph.csr)
     weights = weights or [1.0] * len(indices)
-    neighbours = [list(zip(indices[a:b], weights[a:b], strict=True)) for a, b in pairwise(indptr)]
-    plain = [naive.walk(neighbours, weighted, number, 9, p, q, *keys) for number in range(2 * len(graph))]
+    neighbors = [list(zip(indices[a:b], weights[a:b], strict=True)) for a, b in pairwise(indptr)]
+    plain = [naive.walk(neighbors, weighted, number, 9, p, q, *keys) for number in range(2 * len(graph))]
     twin = np.concatenate([row + [-1] * (10 - len(row)) for row in plain])
     whole = expected(graph, options)
     assert np.array_equal(whole, twin)
     for hosts, method in cuts:
-        assert np.array_equal(travelling(graph, options, hosts, method), whole), (hosts, method)
+        assert np.array_equal(distributed(graph, options, hosts, method), whole), (hosts, method)
 
 
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
@@ -128,7 +128,7 @@ def test_enumerated_steps_fetch_rows(
 ) -> None:
     """Every rejection is followed by the enumerated step; with little room rows come one at a time."""
     monkeypatch.setattr(one_host, "PATIENCE", -1000)
-    monkeypatch.setattr(travel, "ROW_ROOM", room)
+    monkeypatch.setattr(distributed_walks, "ROW_ROOM", room)
     graph = random_graph(60, 240, 8, weighted=weighted, directed=directed)
     options = WalkOptions(walks_per_node=3, walk_length=10, p=5, q=0.3)
     found = together(split_graph(graph, NodeSharding.make(graph.csr, 3, "hash")), options, own_share)
@@ -141,7 +141,7 @@ def test_dead_ends_and_lone_nodes() -> None:
     for p in (1, 0.5):
         options = WalkOptions(walks_per_node=3, walk_length=6, p=p)
         for hosts, method in ((2, "contiguous"), (5, "contiguous"), (5, "hash"), (8, "contiguous")):
-            assert np.array_equal(travelling(graph, options, hosts, method), expected(graph, options))
+            assert np.array_equal(distributed(graph, options, hosts, method), expected(graph, options))
 
 
 @pytest.mark.parametrize("method", ["hash", with_metis("metis")])
@@ -152,7 +152,7 @@ def test_any_range_of_walks_at_any_host(method: str) -> None:
     whole = expected(graph, options).reshape(-1, 13)
     asked = [(100, 340), (7, 7), (0, 2 * len(graph))]
 
-    def work(walker: TravellingWalker) -> list[np.ndarray]:
+    def work(walker: DistributedWalker) -> list[np.ndarray]:
         rank = walker.transport.rank
         return [walker.sample(*asked[(rank + turn) % 3], EPOCH) for turn in range(3)] + [walker.sample(0, 0, EPOCH)]
 
@@ -239,18 +239,18 @@ def test_owners_and_rows_of_nodes(method: str) -> None:
 
 @pytest.mark.parametrize("hosts", [1, 4])
 def test_counts_and_tokens(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(travelled, "_BLOCK_SLOTS", 1000)  # several collective calls
+    monkeypatch.setattr(walk_corpus, "_BLOCK_SLOTS", 1000)  # several collective calls
     graph = random_graph(120, 500, 2)
     options = WalkOptions(walks_per_node=3, walk_length=9, p=0.5, q=2)
     walker = Walker(graph.csr, options, SEED)
     counts, plain = count_visits(walker, EPOCH), WalkedTokens(walker)
 
-    def work(mine: TravellingWalker) -> int:
+    def work(mine: DistributedWalker) -> int:
         assert np.array_equal(count_visits_together(mine, EPOCH), counts)
         received = mine.transport.counters.received.items()
         dense = [size for (kind, _, _), size in received if kind == "dense"]
         assert sum(dense) <= 2 * counts.nbytes  # one other's counts and the sum: no host holds those of all
-        tokens, rank = TravelledTokens(mine), mine.transport.rank
+        tokens, rank = WalkCorpusTokens(mine), mine.transport.rank
         assert (tokens.unit, tokens.num_positions) == (plain.unit, plain.num_positions)
         assert tokens.piece(0, 0, 0)[0].size == 0
         for epoch in range(2):
@@ -275,7 +275,7 @@ def test_stored_walks_are_the_very_same(method: str, tmp_path: Path) -> None:
     graph = random_graph(100, 300, 2, weighted=True)
     options = WalkOptions(walks_per_node=3, walk_length=8, p=0.5, q=2)
     write_walks(graph, options, 4, tmp_path / "one", threads=1)
-    _, cost = write_travelled_walks(graph, options, 4, tmp_path / "many", hosts=3, method=method)
+    _, cost = write_distributed_walks(graph, options, 4, tmp_path / "many", hosts=3, method=method)
     for name in ("tokens.npy", "counts.npy", "words.npy", "meta.json"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "many" / name).read_bytes(), name
     assert cost.steps == Corpus.open(tmp_path / "one").num_tokens
@@ -298,17 +298,17 @@ def test_illegal_calls() -> None:
         together(parts, options, lambda walker: walker.sample(0, 9, walker.transport.rank))
 
 
-def test_parcels_come_back_whole() -> None:
+def test_messages_come_back_whole() -> None:
     walkers = np.arange(20, dtype=np.int64).reshape(2, 10)
-    parcel = Parcel.empty()._replace(
+    message = Message.empty()._replace(
         walkers=pack_walkers(walkers, (0, 2, 4)), near=np.array([3], np.uint8), is_done=True
     )
-    back = Parcel.of(parcel.parts(), 1)
+    back = Message.of(message.parts(), 1)
     assert back.walkers.tolist() == [[0, 2, 4], [10, 12, 14]] and back.near.tolist() == [3] and back.is_done
-    assert len(parcel.parts()) == 3 and back.trails.size == back.rows.size == 0
-    for wrong in ([], parcel.parts()[:2], [parcel.parts()[0], *parcel.parts()[:0:-1]], [Part("ids", np.zeros(3))]):
+    assert len(message.parts()) == 3 and back.segments.size == back.rows.size == 0
+    for wrong in ([], message.parts()[:2], [message.parts()[0], *message.parts()[:0:-1]], [Part("ids", np.zeros(3))]):
         with pytest.raises(MessageError, match="Rank 1"):
-            Parcel.of(wrong, 1)
+            Message.of(wrong, 1)
     with pytest.raises(OverflowError):
         pack_walkers(walkers << 40, (0, 2, 4))
 
@@ -337,14 +337,14 @@ def test_what_a_faulty_host_sends_is_an_error(
 ) -> None:
     """And not memory that is read or written beyond its end, nor a loop for ever."""
     monkeypatch.setattr(one_host, "PATIENCE", -1000 if field in ("nodes", "rows") else one_host.PATIENCE)
-    true = Parcel.of
+    true = Message.of
 
-    def of(parts: Any, sender: int) -> Parcel:
-        parcel = true(parts, sender)
-        array = getattr(parcel, field)
-        return parcel._replace(**{field: change(array.copy())}) if sender == 1 and len(array) else parcel
+    def of(parts: Any, sender: int) -> Message:
+        message = true(parts, sender)
+        array = getattr(message, field)
+        return message._replace(**{field: change(array.copy())}) if sender == 1 and len(array) else message
 
-    monkeypatch.setattr(Parcel, "of", of)
+    monkeypatch.setattr(Message, "of", of)
     graph = random_graph(60, 240, 8)
     options = WalkOptions(walks_per_node=3, walk_length=10, p=5, q=0.3)
     with pytest.raises(MessageError, match=r"Rank 1|A host told"):
@@ -364,10 +364,10 @@ def test_the_command_writes_the_same_file(method: str, tmp_path: Path) -> None:
         return json.loads(done.stdout)
 
     assert "hosts" not in run("one")
-    told = run(method, "--logical-hosts", "3", "--partition", method)
+    reported = run(method, "--logical-hosts", "3", "--partition", method)
     assert (tmp_path / method / "tokens.npy").read_bytes() == (tmp_path / "one" / "tokens.npy").read_bytes()
-    assert (told["hosts"], told["partition"]) == (3, method)
-    assert told["edge_cut"] > 0 and told["messages"] > 0 and told["largest_part_bytes"] > 0
-    assert told["bytes_per_step"] == pytest.approx(sum(told["bytes_by_kind"].values()) / told["steps"])
+    assert (reported["hosts"], reported["partition"]) == (3, method)
+    assert reported["edge_cut"] > 0 and reported["messages"] > 0 and reported["largest_part_bytes"] > 0
+    assert reported["bytes_per_step"] == pytest.approx(sum(reported["bytes_by_kind"].values()) / reported["steps"])
     done = runner.invoke(app, [*walk, "--out", str(tmp_path / "x"), "--partition", "hash"])
     assert done.exit_code == 2 and "--logical-hosts" in done.output

@@ -1,19 +1,19 @@
-"""The noun: look-up, neighbours and analogies on planted rows whose answers are known."""
+"""The noun: look-up, neighbors and analogies on planted rows whose answers are known."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from any2vec import neighbours
+from any2vec import neighbors
 from any2vec.embeddings import Embeddings
 from any2vec.errors import Any2VecError, FormatError, InputError
 
 
 def clusters(rng: np.random.Generator, groups: int = 40, members: int = 5, dim: int = 32) -> Embeddings:
-    """Each key `g_m` lies next to its group's centre; groups are far apart: its 4 nearest are its own group."""
-    centres = rng.standard_normal((groups, dim)).astype(np.float32)
-    rows = np.repeat(centres, members, axis=0) + 0.05 * rng.standard_normal((groups * members, dim)).astype(np.float32)
+    """Each key `g_m` lies next to its group's center; groups are far apart: its 4 nearest are its own group."""
+    centers = rng.standard_normal((groups, dim)).astype(np.float32)
+    rows = np.repeat(centers, members, axis=0) + 0.05 * rng.standard_normal((groups * members, dim)).astype(np.float32)
     lengths = rng.uniform(0.1, 10.0, (len(rows), 1)).astype(np.float32)  # cosine must not see them
     keys = [f"{group}_{member}" for group in range(groups) for member in range(members)]
     return Embeddings(keys, rows * lengths)
@@ -97,9 +97,9 @@ def test_nearest_agrees_with_the_plain_twin_for_any_block(rng: np.random.Generat
     np.fill_diagonal(cosine, -2)
     expected = np.argsort(-cosine, axis=1)[:, :7]
     whole = embeddings.nearest_batch(embeddings.keys, 7)
-    monkeypatch.setattr(neighbours, "QUERY_BLOCK", 13)
+    monkeypatch.setattr(neighbors, "QUERY_BLOCK", 13)
     monkeypatch.setattr(
-        neighbours, "row_blocks", lambda matrix, block_bytes=0: (slice(i, min(i + 11, 300)) for i in range(0, 300, 11))
+        neighbors, "row_blocks", lambda matrix, block_bytes=0: (slice(i, min(i + 11, 300)) for i in range(0, 300, 11))
     )
     parts = embeddings.nearest_batch(embeddings.keys, 7)
     for row in range(300):
@@ -121,7 +121,7 @@ def test_nearest_of_a_vector_keeps_all_keys_and_asks_for_its_length(rng: np.rand
     assert embeddings.nearest_batch([], 3) == []
 
 
-def test_a_zero_row_is_nobodys_neighbour() -> None:
+def test_a_zero_row_is_nobodys_neighbor() -> None:
     embeddings = Embeddings(["zero", "x", "y"], np.array([[0, 0], [1, 0], [1, 0.1]]))
     assert embeddings.nearest("x", 2)[0][0] == "y"
     assert embeddings.nearest("x", 2)[1] == ("zero", 0.0)

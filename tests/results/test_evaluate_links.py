@@ -74,8 +74,8 @@ def check(split: Split, graph: PlainGraph) -> None:
     for (src, _), partners in zip(split.test, split.ranking, strict=True):
         assert not as_set(np.array([(src, w) for w in partners]), directed) & edges
         assert src not in partners
-    touched = {node for pair in edges for node in pair}
-    assert {node for pair in train for node in pair} == touched
+    accessed = {node for pair in edges for node in pair}
+    assert {node for pair in train for node in pair} == accessed
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -124,7 +124,7 @@ def test_weights_stay_with_their_edges(tmp_path: Path) -> None:
 
 
 def test_hubs_and_dense_graphs(tmp_path: Path) -> None:
-    star = [(0, b) for b in range(1, 20)] + [(a, a + 1) for a in range(1, 19)]  # node 0 is everyone's neighbour
+    star = [(0, b) for b in range(1, 20)] + [(a, a + 1) for a in range(1, 19)]  # node 0 is everyone's neighbor
     graph = graph_of(np.array(star), 20)
     check(split_graph(graph, tmp_path / "s", test_share=0.4, negatives=5), graph)  # type: ignore[arg-type]
     complete = graph_of(np.argwhere(np.triu(np.ones((6, 6)), 1)), 6)

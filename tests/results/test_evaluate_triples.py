@@ -55,7 +55,7 @@ def test_ranks_are_those_of_a_plain_count(
     assert found.num_triples == len(test) and found.num_unknown == 0
 
 
-def test_known_answers_are_each_told_once() -> None:
+def test_known_answers_are_each_reported_once() -> None:
     known = Known(np.array([5, 5, 5, 2]), np.array([1, 1, 1, 0]), np.array([7, 3, 7, 5]), 2)
     place, answer = known.pairs(np.array([2, 5, 4]), np.array([0, 1, 1]))
     assert list(zip(place.tolist(), answer.tolist(), strict=True)) == [(0, 5), (1, 3), (1, 7)]
@@ -79,12 +79,12 @@ def test_what_the_model_does_not_know_ranks_in_the_middle() -> None:
     assert found.num_unknown == 2 and found.mean_rank == pytest.approx((sum(own) + 4 * 5) / 6)
 
 
-def test_a_diverged_model_is_told() -> None:
+def test_a_diverged_model_is_reported() -> None:
     test = np.array([[0, 0, 1]])
     with pytest.raises(DataError, match="no number"):
         evaluate_triples(*[lambda *_: np.full((1, NUM), np.nan, np.float32)] * 2, test, [test], NUM, RELATIONS)
 
 
-def test_nothing_to_test_is_told() -> None:
+def test_nothing_to_test_is_reported() -> None:
     with pytest.raises(InputError, match="no triples to test"):
         evaluate_triples(*[lambda *_: table(0)[0]] * 2, np.empty((0, 3), np.int64), [], NUM, RELATIONS)

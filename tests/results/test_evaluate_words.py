@@ -105,10 +105,10 @@ def test_planted_analogies_are_all_right(tmp_path: Path, method: str) -> None:
     (tmp_path / "q.txt").write_text(text)
     result = evaluate_analogy(embeddings, tmp_path / "q.txt", method=method)  # type: ignore[arg-type]
     capital, gram = result.sections
-    assert (capital.name, capital.questions, capital.covered, capital.correct) == ("capital", 56, 56, 56)
-    assert (gram.questions, gram.covered, gram.correct) == (2, 1, 0)
+    assert (capital.name, capital.queries, capital.covered, capital.correct) == ("capital", 56, 56, 56)
+    assert (gram.queries, gram.covered, gram.correct) == (2, 1, 0)
     assert result.semantic.accuracy == 1.0 and result.syntactic.accuracy == 0.0
-    assert (result.total.correct, result.total.covered, result.total.questions) == (56, 57, 58)
+    assert (result.total.correct, result.total.covered, result.total.queries) == (56, 57, 58)
     parsed = json.loads(json.dumps(result.as_dict()))
     assert parsed["accuracy"] == pytest.approx(56 / 57) and parsed["sections"][0]["accuracy"] == 1.0
 
@@ -153,7 +153,7 @@ def test_illegal_options(tmp_path: Path, options: dict) -> None:
 
 
 @pytest.mark.parametrize("text", ["", ": only\n", "a b c\n", ": s\na b c d e\n"])
-def test_broken_question_files(tmp_path: Path, text: str) -> None:
+def test_broken_query_files(tmp_path: Path, text: str) -> None:
     (tmp_path / "q.txt").write_text(text)
     with pytest.raises(DataError):
         evaluate_analogy(capitals()[0], tmp_path / "q.txt")
@@ -200,8 +200,8 @@ def test_counts_of_the_real_files() -> None:
     keys = sorted(words)
     embeddings = Embeddings(keys, np.random.default_rng(0).standard_normal((len(keys), 10)))
     result = evaluate_analogy(embeddings, folder / "questions-words.txt")
-    assert result.total.questions == result.total.covered == 19544
-    assert len(result.sections) == 14 and result.semantic.questions == 8869 and result.syntactic.questions == 10675
+    assert result.total.queries == result.total.covered == 19544
+    assert len(result.sections) == 14 and result.semantic.queries == 8869 and result.syntactic.queries == 10675
     sets = {one.name: one.pairs for one in evaluate_similarity(embeddings, folder).sets}
     assert sets == {
         "EN-MEN-TR-3k": 3000,
@@ -216,7 +216,7 @@ def test_counts_of_the_real_files() -> None:
 
 
 @pytest.mark.data
-def test_all_questions_against_30000_rows_are_scored_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_queries_against_30000_rows_are_scored_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many products of matrices as blocks of 8 million scores: no loop over questions."""
     blocks: list[int] = []
     put = np.put_along_axis

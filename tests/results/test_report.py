@@ -95,14 +95,14 @@ def test_page_holds_everything_and_fetches_nothing(tmp_path: Path) -> None:
             assert picture.width == 1600 and len(picture.convert("RGB").getcolors(1 << 24)) > 5
 
 
-def test_a_compilation_that_was_none_is_not_told(tmp_path: Path) -> None:
+def test_a_compilation_that_was_none_is_not_reported(tmp_path: Path) -> None:
     """Where all kernels came from the cache; what took seconds is told."""
     run = make_run(tmp_path / "run", ["a", "b", "c"])
     about = json.loads((run / "run.json").read_text())
-    for seconds, is_told in ((0.0001963, False), (9.5, True), (None, False)):
+    for seconds, is_sent in ((0.0001963, False), (9.5, True), (None, False)):
         about["summary"]["compile_seconds"] = seconds
         (run / "run.json").write_text(json.dumps(about))
-        assert ("compile seconds" in write_report(run).read_text()) is is_told
+        assert ("compile seconds" in write_report(run).read_text()) is is_sent
 
 
 def test_another_place_and_the_same_picture_twice(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_layout_is_deterministic_and_finite() -> None:
     assert len(set(clusters(vectors, 3))) <= 7
 
 
-def test_labels_never_touch() -> None:
+def test_labels_never_trace() -> None:
     rng = np.random.default_rng(5)
     points, sizes = rng.random((200, 2)) * [800, 500], np.column_stack([rng.uniform(20, 90, 200), np.full(200, 12.0)])
     placed = place_labels(points, sizes, 4.0, 800, 500)
@@ -196,7 +196,7 @@ def test_words_for_values() -> None:
     assert not re.search(r"e\+", value_text("x", 1234567.0))
 
 
-def test_monitors_are_labelled_with_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_monitors_are_labeled_with_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys such as $x are text, so formulas are switched off: no label may be one."""
     drawn: list[Any] = []
     monkeypatch.setattr(figures, "_png", lambda figure: (figure.canvas.draw(), drawn.append(figure), b"")[-1])

@@ -42,8 +42,8 @@ def test_a_process_gives_what_the_source_gives_and_goes_on_from_a_position(file:
         for name in ("text_B", "stop_N", "key_N", "offset_N"):
             left, right = getattr(one, name), getattr(other, name)
             assert left.dtype == right.dtype and np.array_equal(left, right)
-    facts = source.facts()
-    assert facts["lines"] == LINES and facts["state"] == "ended" and facts["reconnects"] == 0
+    metrics = source.metrics()
+    assert metrics["lines"] == LINES and metrics["state"] == "ended" and metrics["reconnects"] == 0
     again = [batch for batch in ApartSource(str(file), 3, options).batches(here[0].position) if batch is not None]
     assert lines_of(again) == lines_of(here)[len(here[0]) :]
     assert source.name == open_source(str(file), 3, options).name
@@ -65,15 +65,15 @@ def test_a_reader_that_is_killed_or_hangs_is_started_again_and_no_line_comes_twi
         if planned and len(found) >= 2 * (3 - len(planned)) and source.reader is not None and batch is not None:
             os.kill(source.reader, planned.pop(0))
     assert lines_of(found) == file.read_text().splitlines()
-    facts = source.facts()
-    assert facts["reconnects"] == 2 and "started again" in facts["trouble"] and not planned
+    metrics = source.metrics()
+    assert metrics["reconnects"] == 2 and "started again" in metrics["trouble"] and not planned
 
 
 def test_a_reader_that_is_lost_too_often_is_given_up_aloud(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = ApartSource(str(file), 0, SourceOptions(retries=1))
     monkeypatch.setitem(source._order, "number", "none")  # the reader fails, whenever it is started
     assert [batch for batch in source.batches(None) if batch is not None] == []
-    assert source.facts()["state"] == "given up" and "it is given up" in source.facts()["trouble"]
+    assert source.metrics()["state"] == "given up" and "it is given up" in source.metrics()["trouble"]
 
 
 def test_who_is_not_asked_reads_no_further_than_its_pipe_holds(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_who_is_not_asked_reads_no_further_than_its_pipe_holds(tmp_path: Path) -
     first = next(batch for batch in batches if batch is not None)
     time.sleep(0.3)
     second = next(batch for batch in batches if batch is not None)
-    assert source.facts()["bytes"] <= first.text_B.size + second.text_B.size + (8 << 20)
+    assert source.metrics()["bytes"] <= first.text_B.size + second.text_B.size + (8 << 20)
     source.close()
     assert all(batch is None or True for batch in batches)
     assert source.reader is not None
@@ -92,6 +92,6 @@ def test_who_is_not_asked_reads_no_further_than_its_pipe_holds(tmp_path: Path) -
         os.kill(source.reader, 0)
 
 
-def test_what_is_not_there_is_told_before_a_process_starts(tmp_path: Path) -> None:
+def test_what_is_not_there_is_reported_before_a_process_starts(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no file"):
         ApartSource(str(tmp_path / "nothing"), 0, SourceOptions())

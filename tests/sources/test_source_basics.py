@@ -48,8 +48,8 @@ def test_lines_do_not_depend_on_the_pieces_they_come_in(pieces: list[bytes]) -> 
     text = b"".join(pieces)
     found, tally = cut(pieces)
     assert found == naive.cut(text)
-    assert tally.facts()["bytes"] == len(text)
-    assert tally.facts()["bad_by"].get("NUL bytes", 0) == sum(b"\0" in line for line in text.split(b"\n"))
+    assert tally.metrics()["bytes"] == len(text)
+    assert tally.metrics()["bad_by"].get("NUL bytes", 0) == sum(b"\0" in line for line in text.split(b"\n"))
 
 
 @settings(max_examples=100, deadline=None)
@@ -61,7 +61,7 @@ def test_what_is_not_utf8_is_what_python_says(line: bytes) -> None:
     except UnicodeDecodeError:
         is_right = False
     _, tally = cut([line + b"\n"])
-    assert tally.facts()["bad_by"] == ({} if is_right else {"not UTF-8": 1})
+    assert tally.metrics()["bad_by"] == ({} if is_right else {"not UTF-8": 1})
 
 
 def test_a_line_that_does_not_end_is_skipped_in_bounded_memory() -> None:
@@ -76,7 +76,7 @@ def test_a_line_that_does_not_end_is_skipped_in_bounded_memory() -> None:
     assert batch is not None
     assert texts_of(batch) == [b"next"]
     assert batch.offset_N.tolist() == [200 * BLOCK + 5]
-    assert tally.facts()["bad_by"] == {"line too long": 1}
+    assert tally.metrics()["bad_by"] == {"line too long": 1}
     assert tally.bytes == 200 * BLOCK + 10
 
 

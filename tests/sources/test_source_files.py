@@ -157,7 +157,7 @@ def test_a_job_that_was_down_over_two_rotations_reads_the_files_between(tmp_path
     assert [text for _, text in reader.lines] == log.expected
 
 
-def test_a_file_that_is_cut_short_or_rewritten_is_read_from_its_beginning_and_told(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_short_or_rewritten_is_read_from_its_beginning_and_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"one\ntwo\n")
     source = open_source(str(path), 0, SourceOptions(follow=True))
@@ -167,9 +167,9 @@ def test_a_file_that_is_cut_short_or_rewritten_is_read_from_its_beginning_and_to
     second = read_lines(batches, 1)
     assert all_texts(second) == [b"three, longer than what was there"]
     assert all_ids(second) == ["8"]
-    facts = source.facts()
-    assert facts["bad_by"] == {"file cut short": 1}
-    assert "cut short" in facts["trouble"]
+    metrics = source.metrics()
+    assert metrics["bad_by"] == {"file cut short": 1}
+    assert "cut short" in metrics["trouble"]
     batches.close()
     path.write_bytes(b"four\n")
     again = open_source(str(path), 0, SourceOptions(follow=True)).batches(first[-1].position)
@@ -177,7 +177,7 @@ def test_a_file_that_is_cut_short_or_rewritten_is_read_from_its_beginning_and_to
     again.close()
 
 
-def test_a_file_that_is_gone_is_told_and_the_next_one_read(tmp_path: Path) -> None:
+def test_a_file_that_is_gone_is_reported_and_the_next_one_read(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"one\n")
     batches = open_source(str(path), 0, SourceOptions(follow=True)).batches(None)
@@ -190,7 +190,7 @@ def test_a_file_that_is_gone_is_told_and_the_next_one_read(tmp_path: Path) -> No
     source = open_source(str(path), 0, SourceOptions(follow=True))
     batches = source.batches(position)
     assert all_texts(read_lines(batches, 1)) == [b"two"]
-    assert source.facts()["bad_by"] == {"file gone": 1}
+    assert source.metrics()["bad_by"] == {"file gone": 1}
     batches.close()
     held.close()
 
@@ -216,9 +216,9 @@ def test_a_whole_file_ends_with_its_last_line(tmp_path: Path) -> None:
     found = read_all(source.batches(None))
     assert all_texts(found) == [b"no", b" caf\xe9", b"last"]
     assert {batch.source for batch in found} == {3}
-    facts = source.facts()
-    assert facts["bad_by"] == {"NUL bytes": 1, "not UTF-8": 1}
-    assert (facts["state"], facts["lines"], facts["bytes"]) == ("ended", 3, path.stat().st_size)
+    metrics = source.metrics()
+    assert metrics["bad_by"] == {"NUL bytes": 1, "not UTF-8": 1}
+    assert (metrics["state"], metrics["lines"], metrics["bytes"]) == ("ended", 3, path.stat().st_size)
     assert source.delivery == "exactly once"
     assert read_all(open_source(str(path), 0, WHOLE).batches(found[-1].position)) == []
 
@@ -236,10 +236,10 @@ def test_json_lines_of_a_file(tmp_path: Path) -> None:
     assert all_ids(found)[:2] == ["x", "7"]
     assert all_ids(found)[-1] == "a\\x20b\\n"
     assert all_ids(found)[2] == str(path.read_bytes().index(b'{"text": "no id"'))
-    assert source.facts()["bad_by"] == {"not JSON": 2, "no JSON object": 1, "no text text": 1, "NUL bytes": 1}
+    assert source.metrics()["bad_by"] == {"not JSON": 2, "no JSON object": 1, "no text text": 1, "NUL bytes": 1}
 
 
-def test_keys_tell_what_dedup_says(tmp_path: Path) -> None:
+def test_keys_announce_what_dedup_says(tmp_path: Path) -> None:
     path = tmp_path / "a.ndjson"
     path.write_bytes(b'{"id": 1, "text": "a"}\n{"id": 1, "text": "b"}\n{"id": 2, "text": "a"}\n{"text": "a"}\n')
 
@@ -276,8 +276,8 @@ def test_packed_files_go_on_at_a_position(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:20_000])
     source = open_source(str(path), 0, WHOLE)
     assert all_texts(read_all(source.batches(None)))[:5] == lines[:5]
-    assert source.facts()["bad_by"] == {"damaged file": 1}
-    assert "truncated" in source.facts()["trouble"]
+    assert source.metrics()["bad_by"] == {"damaged file": 1}
+    assert "truncated" in source.metrics()["trouble"]
 
 
 def test_a_named_pipe_is_followed_from_writer_to_writer(tmp_path: Path) -> None:

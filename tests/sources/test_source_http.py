@@ -42,7 +42,7 @@ def read_once(body: bytes, kind: str, options: SourceOptions = ONCE, **headers: 
 
     with serving(script) as server:
         source = source_of(server, options=options)
-        return read_all(source.batches(None)), source.facts()
+        return read_all(source.batches(None)), source.metrics()
 
 
 def ndjson(*numbers: int) -> bytes:
@@ -53,20 +53,20 @@ def ndjson(*numbers: int) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["application/x-ndjson", "application/json; charset=utf-8", "text/plain", ""])
-def test_json_lines_are_told_by_type_or_look(kind: str) -> None:
-    found, facts = read_once(b"  \n" * (kind == "text/plain") + ndjson(1, 2) + b'{"id": 3, "te', kind)
+def test_json_lines_are_reported_by_type_or_look(kind: str) -> None:
+    found, metrics = read_once(b"  \n" * (kind == "text/plain") + ndjson(1, 2) + b'{"id": 3, "te', kind)
     assert all_texts(found) == [b"text 1", b"text 2"]
     assert all_ids(found) == ["1", "2"]
-    assert facts["bad_by"] == {"not JSON": 1}
-    assert facts["state"] == "ended"
-    assert facts["delivery"] == "at least once"
+    assert metrics["bad_by"] == {"not JSON": 1}
+    assert metrics["state"] == "ended"
+    assert metrics["delivery"] == "at least once"
 
 
 def test_plain_lines_and_gzip() -> None:
     body = gzip.compress(b"one\n" + b"two three\n" * 20_000)
-    found, facts = read_once(body, "text/plain", Content_Encoding="gzip")
+    found, metrics = read_once(body, "text/plain", Content_Encoding="gzip")
     assert all_texts(found) == [b"one"] + [b"two three"] * 20_000
-    assert facts["bytes"] == 4 + 10 * 20_000
+    assert metrics["bytes"] == 4 + 10 * 20_000
     keys = {key for batch in found for key in batch.key_N.tolist()}
     assert len(keys) == 2  # a text without an id is known by itself: the same document may come again
 
@@ -85,10 +85,10 @@ def test_plain_lines_and_gzip() -> None:
     ],
 )
 def test_what_is_of_the_wrong_type_is_counted_and_skipped(body: bytes, kind: str, why: str) -> None:
-    found, facts = read_once(body, kind)
+    found, metrics = read_once(body, kind)
     assert found == []
-    assert facts["bad_by"] == {why: 1}
-    assert facts["state"] == "ended"
+    assert metrics["bad_by"] == {why: 1}
+    assert metrics["state"] == "ended"
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_what_is_of_the_wrong_type_is_counted_and_skipped(body: bytes, kind: str
         (b"", "disconnected"),
     ],
 )
-def test_a_server_that_speaks_nonsense_is_tried_again_told_and_given_up(reply: bytes, said: str) -> None:
+def test_a_server_that_speaks_nonsense_is_tried_again_reported_and_given_up(reply: bytes, said: str) -> None:
     def script(connection: socket.socket, number: int) -> None:
         while True:
             request_of(connection)
@@ -119,23 +119,23 @@ def test_a_server_that_speaks_nonsense_is_tried_again_told_and_given_up(reply: b
     with serving(script) as server:
         source = source_of(server, options=SourceOptions(follow=True, retries=1, patience=5.0))
         assert read_all(source.batches(None)) == []
-        facts = source.facts()
-    assert facts["state"] == "given up"
-    assert facts["reconnects"] == 1
-    assert re.search(said, facts["trouble"]), facts["trouble"]
+        metrics = source.metrics()
+    assert metrics["state"] == "given up"
+    assert metrics["reconnects"] == 1
+    assert re.search(said, metrics["trouble"]), metrics["trouble"]
 
 
 def test_an_endless_line_and_an_endless_feed_are_left() -> None:
-    found, facts = read_once(b"x" * (3 << 20) + b"\n" + ndjson(1), "application/x-ndjson")
+    found, metrics = read_once(b"x" * (3 << 20) + b"\n" + ndjson(1), "application/x-ndjson")
     assert all_texts(found) == [b"text 1"]
-    assert facts["bad_by"] == {"line too long": 1}
-    found, facts = read_once(b"<rss>" + b"x" * (MOST_FEED + 1), "application/rss+xml")
+    assert metrics["bad_by"] == {"line too long": 1}
+    found, metrics = read_once(b"<rss>" + b"x" * (MOST_FEED + 1), "application/rss+xml")
     assert found == []
-    assert facts["bad_by"] == {"feed too large": 1}
+    assert metrics["bad_by"] == {"feed too large": 1}
     bomb = gzip.compress(gzip.compress(b"\0" * (1 << 26)))
     assert len(bomb) < 1 << 12
-    found, facts = read_once(gzip.decompress(bomb), "application/rss+xml", Content_Encoding="gzip")
-    assert facts["bad_by"] == {"feed too large": 1}
+    found, metrics = read_once(gzip.decompress(bomb), "application/rss+xml", Content_Encoding="gzip")
+    assert metrics["bad_by"] == {"feed too large": 1}
 
 
 # ---- streams --------------------------------------------------------------------------------------------------------
@@ -164,8 +164,8 @@ def test_a_stream_goes_on_behind_the_last_id_after_every_break() -> None:
         batches = source.batches(None)
         found = read_lines(batches, 300)
         assert all_ids(found) == [str(number) for number in range(300)]
-        assert source.facts()["bad_by"] == {"half a line": 5}
-        assert source.facts()["reconnects"] == 5
+        assert source.metrics()["bad_by"] == {"half a line": 5}
+        assert source.metrics()["reconnects"] == 5
         assert source.delivery == "exactly once"
         batches.close()
         middle = next(batch for batch in found if batch.offset_N[-1] >= 100)
@@ -193,7 +193,7 @@ def test_an_id_that_is_no_unicode_ends_no_stream() -> None:
     assert asked[:2] == ["/stream?after=", "/stream?after=%3F"]
 
 
-def test_duplicates_and_disorder_are_told_by_ids() -> None:
+def test_duplicates_and_disorder_are_reported_by_ids() -> None:
     def script(connection: socket.socket, number: int) -> None:
         request_of(connection)
         answer(connection, ndjson(3, 1, 2, 3, 1) if number == 0 else ndjson(2, 4, 1, 5))
@@ -241,10 +241,10 @@ def test_a_stalled_stream_yields_nothing_then_is_asked_again() -> None:
         assert next(batches) is None
         found += read_lines(batches, 1)
         assert all_ids(found) == ["0", "1"]
-        assert "ReadTimeout" in source.facts()["trouble"]
+        assert "ReadTimeout" in source.metrics()["trouble"]
         source.close()
         assert read_all(batches) == []
-        assert source.facts()["state"] == "closed"
+        assert source.metrics()["state"] == "closed"
 
 
 # ---- polling --------------------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def test_a_document_is_asked_for_with_its_version_and_another_run_goes_on_so() -
         found = read_lines(batches, 2)
         read_until(batches, lambda _: len(asked) >= 3)
         batches.close()
-        assert source.facts()["lines"] == 2
+        assert source.metrics()["lines"] == 2
         assert found[-1].position["etag"] == '"v1"'
         again = source_of(server, "/", ONCE)
         assert read_all(again.batches(found[-1].position)) == []
@@ -290,7 +290,7 @@ def test_a_busy_server_says_how_long_to_wait() -> None:
         source = source_of(server, "/", SourceOptions(follow=False, retries=1))
         assert len(read_all(source.batches(None))) == 1
     assert times[1] - times[0] >= 1.0
-    assert "503" in source.facts()["trouble"]
+    assert "503" in source.metrics()["trouble"]
     assert _wanted_wait("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
     assert _wanted_wait(f"1 Jan 2020 00:00:00 +{'9' * 20}") == 0.0
     assert [_wanted_wait(text) for text in (None, "soon", "-5", "nan", "1e9", "7")] == [0, 0, 0, 0, 3600, 7]
@@ -333,7 +333,7 @@ def test_a_feed_gives_what_is_new_at_each_poll() -> None:
         read_until(batches, lambda _: server.count > asked + 1)
         batches.close()
     assert all_ids(found) == ["g1", "g2", "g3", "g4", "g5"]
-    assert source.facts()["lines"] == 5
+    assert source.metrics()["lines"] == 5
 
 
 BOMB = b"""<?xml version="1.0"?><!DOCTYPE rss [<!ENTITY a "aaaaaaaaaa">%s]><rss version="2.0"><channel>

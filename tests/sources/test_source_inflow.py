@@ -28,7 +28,7 @@ def planted(name: str, number: int, **options: Any) -> PlantedSource:
 
 def waiting(inflow: Inflow) -> dict[str, int]:
     """Lines that wait, by source."""
-    return {name: facts["waiting"] for name, facts in inflow.facts().items()}
+    return {name: metrics["waiting"] for name, metrics in inflow.metrics().items()}
 
 
 def test_batches_come_in_turn_and_positions_are_of_what_was_taken() -> None:
@@ -46,7 +46,7 @@ def test_batches_come_in_turn_and_positions_are_of_what_was_taken() -> None:
                 assert inflow.positions() == {"a": {"line": 20}, "b": {"line": 30}, "c": {"line": 10}}
         assert order == [0, 1, 2, 0, 1, 2, 0, 2, 0, 2]
         assert inflow.is_over
-        assert inflow.facts()["a"]["state"] == "ended"
+        assert inflow.metrics()["a"]["state"] == "ended"
         assert inflow.waiting_bytes == 0
 
 
@@ -59,7 +59,7 @@ def test_a_queue_is_bounded_and_flows_on() -> None:
             time.sleep(0.01)
         for taken in range(50):
             assert inflow.waiting_bytes <= 3 * size
-            assert source.facts()["lines"] <= 50 * (taken + 5)  # three or four wait, and its reader holds one
+            assert source.metrics()["lines"] <= 50 * (taken + 5)  # three or four wait, and its reader holds one
             assert inflow.take(LONG) is not None
     with Inflow([planted("a", 0, lines=50)], most_bytes=1) as inflow:  # a batch that is larger alone passes
         assert inflow.take(LONG) is not None
@@ -94,7 +94,7 @@ def test_those_that_have_ended_are_not_waited_for() -> None:
         assert inflow.take(LONG) is None
 
 
-def test_an_error_of_a_source_ends_it_alone_and_is_told() -> None:
+def test_an_error_of_a_source_ends_it_alone_and_is_reported() -> None:
     class Broken(PlantedSource):
         def batches(self, position: Position | None) -> Iterator[LineBatch | None]:
             yield None
@@ -105,8 +105,8 @@ def test_an_error_of_a_source_ends_it_alone_and_is_told() -> None:
         assert batch is not None
         assert batch.source == 1
         assert inflow.take(LONG) is None
-        assert inflow.facts()["a"]["state"] == "failed"
-        assert inflow.facts()["a"]["trouble"] == "OSError: a fault of its own"
+        assert inflow.metrics()["a"]["state"] == "failed"
+        assert inflow.metrics()["a"]["trouble"] == "OSError: a fault of its own"
 
 
 def test_closing_wakes_who_waits_for_room() -> None:
@@ -150,14 +150,14 @@ def test_python_items_of_every_kind() -> None:
     found = read_all(source.batches(None))
     assert all_texts(found) == [b"one line of two", b"\xff bytes", b"a list", b"named", b"last"]
     assert all_ids(found) == ["0", "1", "2", "id\\x207", "x"]
-    assert source.facts()["bad_by"] == {"no text": 1, "not UTF-8": 1, "NUL bytes": 1}
+    assert source.metrics()["bad_by"] == {"no text": 1, "not UTF-8": 1, "NUL bytes": 1}
     assert source.delivery == "exactly once"
     rest = read_all(open_source(items, 2, SourceOptions(follow=True)).batches(found[0].position))
     assert all_texts(rest) == [b"last"]
     assert np.array_equal(rest[0].key_N, found[1].key_N)
 
 
-def test_a_python_iterator_is_read_once_and_its_error_told() -> None:
+def test_a_python_iterator_is_read_once_and_its_error_reported() -> None:
     def items() -> Iterator[str]:
         yield "first"
         raise RuntimeError("no more")
@@ -165,8 +165,8 @@ def test_a_python_iterator_is_read_once_and_its_error_told() -> None:
     source = open_source(items(), 0, SourceOptions(follow=True))
     assert source.delivery == "at most once"
     assert all_texts(read_all(source.batches(None))) == [b"first"]
-    assert source.facts()["state"] == "given up"
-    assert source.facts()["trouble"] == "python-0 raised RuntimeError: no more."
+    assert source.metrics()["state"] == "given up"
+    assert source.metrics()["trouble"] == "python-0 raised RuntimeError: no more."
     with pytest.raises(InputError, match="an iterable of texts, got int"):
         open_source(5, 0, SourceOptions(follow=True))  # type: ignore[arg-type]
 

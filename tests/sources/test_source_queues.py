@@ -51,10 +51,10 @@ def test_kafka_goes_on_behind_a_position_and_on_other_servers_with_the_same_mess
         assert sorted(all_ids(half) + all_ids(rest)) == sorted([*all_ids(found), "0:400"])
         server.kill()
         assert read_all(batches) == []
-        facts = source.facts()
-        assert facts["state"] == "given up"
-        assert facts["reconnects"] >= 1
-        assert "no server answers" in facts["trouble"] or "refused" in facts["trouble"]
+        metrics = source.metrics()
+        assert metrics["state"] == "given up"
+        assert metrics["reconnects"] >= 1
+        assert "no server answers" in metrics["trouble"] or "refused" in metrics["trouble"]
 
     with MockKafka("news") as server:
         server.send(spread(0, 1500))
@@ -64,8 +64,8 @@ def test_kafka_goes_on_behind_a_position_and_on_other_servers_with_the_same_mess
         gone = kafka(server.servers)
         again = read_all(gone.batches({"partitions": {"0": 9999, "1": 500, "2": 500}, "number": 0}))
         assert len(all_ids(again)) == 500
-        assert gone.facts()["bad_by"] == {"messages gone": 1}
-        assert "are gone" in gone.facts()["trouble"]
+        assert gone.metrics()["bad_by"] == {"messages gone": 1}
+        assert "are gone" in gone.metrics()["trouble"]
 
 
 def test_kafka_with_json_and_no_topic() -> None:
@@ -75,15 +75,15 @@ def test_kafka_with_json_and_no_topic() -> None:
         source = kafka(server.servers, SourceOptions(follow=False, form="ndjson"))
         found = read_all(source.batches(None))
         assert all_ids(found) == ["7", "0:2"]
-        assert source.facts()["bad_by"] == {"not JSON": 1}
+        assert source.metrics()["bad_by"] == {"not JSON": 1}
 
 
 def test_kafka_that_speaks_nonsense() -> None:
     with serving(lambda connection, number: connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as server:
         source = kafka(f"127.0.0.1:{server.port}", SourceOptions(follow=True, patience=0.5, retries=1))
         assert read_all(source.batches(None)) == []
-    assert source.facts()["state"] == "given up"
-    assert source.facts()["trouble"]
+    assert source.metrics()["state"] == "given up"
+    assert source.metrics()["trouble"]
 
 
 # ---- Redis ----------------------------------------------------------------------------------------------------------
@@ -114,8 +114,8 @@ def test_redis_goes_on_behind_a_position_and_over_a_kill(tmp_path: Path) -> None
         rest = read_lines(batches, 1300 - len(found[0]))
         assert all_ids(found[:1] + rest) == ids
         server.kill()
-        read_until(batches, lambda _: source.facts()["reconnects"] > 0)
-        assert "127.0.0.1" in source.facts()["trouble"]
+        read_until(batches, lambda _: source.metrics()["reconnects"] > 0)
+        assert "127.0.0.1" in source.metrics()["trouble"]
         thread = threading.Thread(target=server.start)
         thread.start()
         thread.join()
@@ -141,7 +141,7 @@ def test_redis_entries_of_every_kind(tmp_path: Path) -> None:
         found = read_all(source.batches(None))
         assert all_texts(found) == [b"one", b"\xff"]
         assert all_ids(found)[0] == "own"
-        assert source.facts()["bad_by"] == {"no field text": 1, "not UTF-8": 1, "NUL bytes": 1}
+        assert source.metrics()["bad_by"] == {"no field text": 1, "not UTF-8": 1, "NUL bytes": 1}
         found = read_all(
             redis(server.port, SourceOptions(follow=False, form="ndjson"), "json", ":secret@").batches(None)
         )
@@ -152,8 +152,8 @@ def test_redis_entries_of_every_kind(tmp_path: Path) -> None:
         ):
             source = redis(server.port, SourceOptions(follow=True, retries=0), key, before)
             assert read_all(source.batches(None)) == []
-            assert source.facts()["state"] == "given up"
-            assert said in source.facts()["trouble"]
+            assert source.metrics()["state"] == "given up"
+            assert said in source.metrics()["trouble"]
 
 
 @pytest.mark.parametrize(
@@ -169,5 +169,5 @@ def test_redis_that_speaks_nonsense(reply: bytes) -> None:
     with serving(script) as server:
         source = redis(server.port, SourceOptions(follow=True, patience=0.5, retries=1))
         assert read_all(source.batches(None)) == []
-    assert source.facts()["state"] == "given up"
-    assert source.facts()["trouble"]
+    assert source.metrics()["state"] == "given up"
+    assert source.metrics()["trouble"]

@@ -31,8 +31,8 @@ def test_lines_come_in_whatever_pieces_they_are_sent() -> None:
         found = read_all(source.batches(None))
     assert all_texts(found) == [b"a line", b"another", b"bad \xff byte", b"end"]
     assert all_ids(found) == ["0", "7", "17", "33"]
-    assert source.facts()["bad_by"] == {"NUL bytes": 1, "not UTF-8": 1}
-    assert source.facts()["state"] == "ended"
+    assert source.metrics()["bad_by"] == {"NUL bytes": 1, "not UTF-8": 1}
+    assert source.metrics()["state"] == "ended"
     assert source.delivery == "at most once"
 
 
@@ -56,10 +56,10 @@ def test_a_broken_connection_is_made_again_and_half_a_line_dropped() -> None:
         found = read_lines(batches, 2)
         assert all_texts(found) == [b"first", b"second"]
         assert all_ids(found) == ["0", "6"]
-        facts = source.facts()
-        assert facts["bad_by"] == {"half a line": 1}
-        assert facts["reconnects"] == 1
-        assert "127.0.0.1" in facts["trouble"]
+        metrics = source.metrics()
+        assert metrics["bad_by"] == {"half a line": 1}
+        assert metrics["reconnects"] == 1
+        assert "127.0.0.1" in metrics["trouble"]
         batches.close()
 
 
@@ -90,9 +90,9 @@ def test_a_server_that_is_not_there_is_given_up_after_its_retries() -> None:
     source = open_source(f"tcp://127.0.0.1:{port}", 0, SourceOptions(follow=True, retries=2))
     begun = time.monotonic()
     assert read_all(source.batches(None)) == []
-    assert source.facts()["state"] == "given up"
-    assert source.facts()["reconnects"] == 2
-    assert "refused" in source.facts()["trouble"]
+    assert source.metrics()["state"] == "given up"
+    assert source.metrics()["reconnects"] == 2
+    assert "refused" in source.metrics()["trouble"]
     assert time.monotonic() - begun >= 0.1 + 0.2  # half of 0.2 s, then half of 0.4 s at least
 
 
@@ -103,7 +103,7 @@ def test_silence_yields_nothing_and_close_ends_it() -> None:
         assert next(batches) is None
         source.close()
         assert read_all(batches) == []
-        assert source.facts()["state"] == "closed"
+        assert source.metrics()["state"] == "closed"
 
 
 def test_an_endless_line_is_skipped() -> None:
@@ -116,7 +116,7 @@ def test_an_endless_line_is_skipped() -> None:
         source = open_source(f"tcp://127.0.0.1:{server.port}", 0, ONCE)
         found = read_all(source.batches(None))
     assert all_texts(found) == [b"after"]
-    assert source.facts()["bad_by"] == {"line too long": 1}
+    assert source.metrics()["bad_by"] == {"line too long": 1}
 
 
 def test_a_slow_consumer_bounds_memory_and_the_server_sees_its_window_close() -> None:
@@ -147,10 +147,10 @@ def test_a_slow_consumer_bounds_memory_and_the_server_sees_its_window_close() ->
             time.sleep(0.02)
             assert inflow.waiting_bytes <= most
         assert stalled
-        before = source.facts()["bytes"]
+        before = source.metrics()["bytes"]
         assert before <= most + (1 << 18)
         assert sent[0] - before <= 16 << 20  # what the kernel's buffers may grow to, and more
-        while source.facts()["bytes"] <= before + 2 * most and time.monotonic() < until:
+        while source.metrics()["bytes"] <= before + 2 * most and time.monotonic() < until:
             assert inflow.take(LONG) is not None  # and it flows again
     server.close()
 
@@ -194,8 +194,8 @@ def test_a_password_is_never_a_name() -> None:
     assert source.name == "redis://:***@host:6379/key"
 
 
-def test_a_host_without_an_address_is_told() -> None:
+def test_a_host_without_an_address_is_reported() -> None:
     source = open_source("tcp://host.invalid:9", 0, SourceOptions(follow=True, retries=0))
     assert read_all(source.batches(None)) == []
-    assert "Unknown error" not in source.facts()["trouble"]
-    assert source.facts()["state"] == "given up"
+    assert "Unknown error" not in source.metrics()["trouble"]
+    assert source.metrics()["state"] == "given up"

@@ -172,7 +172,7 @@ class BagProgram(InMemoryProgram):
 
     def __init__(self, request: Any, data: Bags, transport: Any) -> None:
         super().__init__(request, transport)
-        self.data, self.data_facts, run = data, data.metadata, request.spec.run
+        self.data, self.metadata, run = data, data.metadata, request.spec.run
         self.tables = self.start_tables(request.spec.model.dim, run.seed)
         self.learner = BagLearner(request.spec.model, data.rows, self.tables, run.seed)
         agreement = request.agreement

@@ -57,7 +57,7 @@ AGREED = """
 import sys
 import numpy as np
 from any2vec.cluster.threads import run_logical
-from any2vec.sync.base.circle import Circle
+from any2vec.sync.base.group import Circle
 from any2vec.sync.make import make_agreement
 from any2vec.sync.options.replica_names import parse_click_sync
 from any2vec.sync.options.rounds import RoundAgreement

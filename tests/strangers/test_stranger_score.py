@@ -19,7 +19,7 @@ import any2vec
 from any2vec.errors import FormatError, InputError
 from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.models.triples.distmult import DistMult
-from any2vec.models.triples.questions import Questions
+from any2vec.models.triples.queries import Queries
 from any2vec.models.triples.score import Dense, QueryScore, Score
 from any2vec.models.triples.score_worker import ScoreWorker
 from any2vec.models.triples.scorer import RELATIONS, TripleScorer
@@ -106,9 +106,9 @@ def test_a_step_is_that_of_the_kernels(loss: Any, candidates: str, weighed: bool
         seeded = np.random.default_rng(6)
         tables = [np.append(seeded.normal(0, 0.7, (size, 6)), np.zeros((size, 1)), axis=1) for size in (entities, 4)]
         tables = [table.astype(np.float32) for table in tables]
-        questions = Questions(config, triple_M3, 2, 1)
-        questions.begin(0)
-        batch = questions.batch(3, 63)
+        queries = Queries(config, triple_M3, 2, 1)
+        queries.begin(0)
+        batch = queries.batch(3, 63)
         few = np.unique([1, 4, 5, int(batch.answer_B[0])])
         offered = {
             "all": Candidates(np.arange(entities), (0, entities)),
@@ -134,8 +134,8 @@ def test_it_trains_by_command(package: Path) -> None:
     shown = stranger_packages.any2vec(package, "train", "tucker", "--help")
     assert "--relation-dim" in shown and "--num-negatives" in shown and "--window" not in shown
     words = ["--dim", "8", "--relation-dim", "4", "--epochs", "2", "--threads", "1", "--quiet", "--json"]
-    told = json.loads(stranger_packages.any2vec(package, "train", "tucker", "train.tsv", "--out", "out", *words))
-    assert told["model"] == "tucker" and told["items"] == 2 * NUM_TRAIN
+    reported = json.loads(stranger_packages.any2vec(package, "train", "tucker", "train.tsv", "--out", "out", *words))
+    assert reported["model"] == "tucker" and reported["items"] == 2 * NUM_TRAIN
     ranked = json.loads(
         stranger_packages.any2vec(package, "evaluate", "out", "--task", "triples", "--data", "test.tsv", "--json")
     )
@@ -152,11 +152,11 @@ def test_it_trains_by_command(package: Path) -> None:
 
 def test_the_size_of_its_core_is_estimated(package: Path) -> None:
     words = ["train.tsv", "--dim", "64", "--relation-dim", "32", "--json"]
-    told = json.loads(stranger_packages.any2vec(package, "estimate", "tucker", *words))
-    assert told["memory"]["dense"] > 4 * 32 * 64 * 64
+    reported = json.loads(stranger_packages.any2vec(package, "estimate", "tucker", *words))
+    assert reported["memory"]["dense"] > 4 * 32 * 64 * 64
 
 
-def test_bad_names_to_score_are_told(package: Path) -> None:
+def test_bad_names_to_score_are_reported(package: Path) -> None:
     any2vec.fit(model(**SMALL), package / "train.tsv", epochs=1, threads=1, out=package / "named")
     (package / "odd.tsv").write_text("e1\tr1\te2\ne1\tr1\tnobody\n")
     refused = run(package, "-m", "any2vec", "score", "named", "odd.tsv")

@@ -69,8 +69,12 @@ def test_its_model_stands_beside_ours(package: Path) -> None:
 def test_it_trains_and_is_tested_by_command(words: list[str], package: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     command = ["train", "bag-means", "train.txt", "--dim", "16", "--epochs", "5", "--out", out, "--json", "--quiet"]
-    told = json.loads(stranger_packages.any2vec(package, *command, *words))
-    assert told["rows"] == GROUPS * SIZE and told["items"] == 5 * 2000 and told.get("hosts", 1) == 1 + bool(words)
+    reported = json.loads(stranger_packages.any2vec(package, *command, *words))
+    assert (
+        reported["rows"] == GROUPS * SIZE
+        and reported["items"] == 5 * 2000
+        and reported.get("hosts", 1) == 1 + bool(words)
+    )
     score = json.loads(
         stranger_packages.any2vec(package, "evaluate", out, "--task", "bags", "--data", "test.txt", "--json")
     )
@@ -78,14 +82,20 @@ def test_it_trains_and_is_tested_by_command(words: list[str], package: Path, tmp
     shown = json.loads(stranger_packages.any2vec(package, "watch", out, "--json"))
     assert shown["record"]["progress"] == 1.0 and shown["curves"]["loss"]
     again = stranger_packages.any2vec(package, *command, *words, "--resume")
-    assert json.loads(again)["items"] == told["items"]
+    assert json.loads(again)["items"] == reported["items"]
     near = stranger_packages.any2vec(package, "nearest", out, "i0", "--json")
     assert "i" in near
 
 
 def test_its_size_is_estimated(package: Path) -> None:
-    told = json.loads(stranger_packages.any2vec(package, "estimate", "bag-means", "train.txt", "--dim", "16", "--json"))
-    assert told["table_bytes"] == GROUPS * SIZE * 16 * 4 and told["memory"]["bags"] > 0 and told["items"] == 2000
+    reported = json.loads(
+        stranger_packages.any2vec(package, "estimate", "bag-means", "train.txt", "--dim", "16", "--json")
+    )
+    assert (
+        reported["table_bytes"] == GROUPS * SIZE * 16 * 4
+        and reported["memory"]["bags"] > 0
+        and reported["items"] == 2000
+    )
     refused = run(package, "-m", "any2vec", "estimate", "bag-means", "--rows", "100", "--items", "100")
     assert refused.returncode == 2 and "give an INPUT" in refused.stderr
 

@@ -58,7 +58,7 @@ class TestTriples(TaskTests):
 class TestClicks(TaskTests):
     def model(self) -> Any:
         pytest.importorskip("torch", reason="models of clicks need torch")
-        return any2vec.FactorisationMachine(dim=4, batch_size=100)
+        return any2vec.FactorizationMachine(dim=4, batch_size=100)
 
     def data(self, folder: Path) -> str:
         self.files = plant(folder, 2000, 10)

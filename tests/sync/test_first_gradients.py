@@ -21,13 +21,13 @@ from any2vec.sync.rules.first_gradients import FirstGradients
 from any2vec.sync.rules.gradient_rule import ACCEPTED, DROPPED, UNKNOWN
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import PooledTable
 from any2vec.tables.server.blocks.held_block import HeldBlock
 from any2vec.tables.server.blocks.in_step_block import InStepBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.clients.clocked_rows import ClockedRows
-from any2vec.tables.server.clients.held_rows import HeldRows, HeldRowsTold
+from any2vec.tables.server.clients.held_rows import HeldRows, HeldRowsNotices
 from any2vec.tables.server.server import RowServer
 from any2vec.types import LEFT_OUT
 from gradient_cases import (
@@ -112,7 +112,7 @@ class Noted:
     def __init__(self) -> None:
         self.steps: list[list[int]] = []
 
-    def tell(self, step: int, trainers: Sequence[int]) -> None:
+    def announce(self, step: int, trainers: Sequence[int]) -> None:
         assert step == len(self.steps)
         self.steps.append(list(trainers))
 
@@ -136,10 +136,10 @@ def conduct(trainers: int, needed: int, batches: int, script: Sequence[int]) -> 
                 step = LEFT_OUT
                 transport.send(trainers, (), "gave", "told")
         agreement.close()
-        return agreement.facts(), agreement.replica.value
+        return agreement.metrics(), agreement.replica.value
 
     def conductor(transport: Transport) -> tuple[dict[str, Any], np.ndarray]:
-        agreement = served(transport, trainers, [trainers], "m-of-n", needed, told=noted)
+        agreement = served(transport, trainers, [trainers], "m-of-n", needed, reported=noted)
         agreement.start()
         for rank in script:
             oracle.move(rank)
@@ -154,7 +154,7 @@ def conduct(trainers: int, needed: int, batches: int, script: Sequence[int]) -> 
         for rank in range(trainers):
             transport.send(rank, (), "end", "script")
         agreement.close()
-        return agreement.facts(), agreement.state_dict()["value"]
+        return agreement.metrics(), agreement.state_dict()["value"]
 
     def host(transport: Transport) -> Any:
         return trainer(transport) if transport.rank < trainers else conductor(transport)
@@ -165,11 +165,11 @@ def conduct(trainers: int, needed: int, batches: int, script: Sequence[int]) -> 
 
 def check(oracle: Oracle, found: list[Any], noted: Noted) -> None:
     assert oracle.gave == {}
-    facts = merged([facts for facts, _ in found])
+    metrics = merged([metrics for metrics, _ in found])
     for name, counts in (("accepted", oracle.accepted), ("dropped", oracle.dropped), ("left_out", oracle.left_out)):
-        told = facts.get(name, {})
-        assert [told.get(str(rank), 0) for rank in range(oracle.trainers)] == counts
-    assert facts["steps"] == oracle.step and noted.steps == oracle.counted
+        reported = metrics.get(name, {})
+        assert [reported.get(str(rank), 0) for rank in range(oracle.trainers)] == counts
+    assert metrics["steps"] == oracle.step and noted.steps == oracle.counted
     for _, value in found:
         assert np.array_equal(value, oracle.value)
 
@@ -195,8 +195,8 @@ def test_a_gradient_two_steps_late_counts_nowhere() -> None:
     check(oracle, found, noted)
     assert noted.steps == [[0, 1], [0, 1], [0, 2]]
     assert (oracle.accepted, oracle.dropped, oracle.left_out) == ([3, 2, 1], [0, 1, 1], [0, 0, 1])
-    facts = merged([facts for facts, _ in found])
-    assert facts["examples_dropped"] == 100 + 101 + 102  # of trainer 2 batches 0 and 1, of trainer 1 batch 2
+    metrics = merged([metrics for metrics, _ in found])
+    assert metrics["examples_dropped"] == 100 + 101 + 102  # of trainer 2 batches 0 and 1, of trainer 1 batch 2
 
 
 def test_a_trainer_that_stands_still_holds_nobody_up() -> None:
@@ -219,17 +219,17 @@ def test_a_trainer_that_stands_still_holds_nobody_up() -> None:
             assert train(agreement, transport.rank, range(40), gradient) == list(range(40))
             transport.send(2, (), "done", "script")
         agreement.close()
-        return agreement.facts() | {"value": agreement.replica.value} if transport.rank < 3 else agreement.facts()
+        return agreement.metrics() | {"value": agreement.replica.value} if transport.rank < 3 else agreement.metrics()
 
     found = run_logical(4, work, patience=20)
     expected = start_values()
     for step in range(40):
         expected -= RATE * np.float32(1.5) * (gradient(0, step) + gradient(1, step))
-    assert all(np.array_equal(facts.pop("value"), expected) for facts in found[:3])
-    facts = merged(found)
-    assert facts["steps"] == 40 and facts["accepted"] == {"0": 40, "1": 40, "2": 0}
-    assert facts["dropped"] == {"0": 0, "1": 0, "2": 1} and facts["left_out"] == {"0": 0, "1": 0, "2": 39}
-    assert facts["examples_dropped"] == 400 and facts["wait_seconds"] > 0
+    assert all(np.array_equal(metrics.pop("value"), expected) for metrics in found[:3])
+    metrics = merged(found)
+    assert metrics["steps"] == 40 and metrics["accepted"] == {"0": 40, "1": 40, "2": 0}
+    assert metrics["dropped"] == {"0": 0, "1": 0, "2": 1} and metrics["left_out"] == {"0": 0, "1": 0, "2": 39}
+    assert metrics["examples_dropped"] == 400 and metrics["wait_seconds"] > 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -304,8 +304,8 @@ def test_first_gradients_refuse_what_cannot_be() -> None:
 ROWS, WIDTH = 17, 3
 
 
-def whole_table(optimiser: RowOptimiser) -> np.ndarray:
-    table_VC = np.zeros((ROWS, optimiser.num_columns), np.float32)
+def whole_table(optimizer: RowOptimizer) -> np.ndarray:
+    table_VC = np.zeros((ROWS, optimizer.num_columns), np.float32)
     table_VC[:, :WIDTH] = np.random.default_rng(7).integers(-9, 9, (ROWS, WIDTH))
     return table_VC
 
@@ -329,12 +329,12 @@ def row_bounds(trainers: int, hosts: int) -> list[int]:
 
 
 def held_servers(
-    transport: Transport, trainers: int, needed: int, center: int, optimiser: RowOptimiser
+    transport: Transport, trainers: int, needed: int, center: int, optimizer: RowOptimizer
 ) -> tuple[HeldBlock, RowServer, list[int]]:
     """The block of a host, empty but for two, its server, started, and who owns what."""
     bounds = row_bounds(trainers, transport.hosts)
     low, high = bounds[transport.rank : transport.rank + 2]
-    block = HeldBlock(whole_table(optimiser)[low:high].copy(), optimiser, trainers / needed)
+    block = HeldBlock(whole_table(optimizer)[low:high].copy(), optimizer, trainers / needed)
     server = RowServer(transport, {"rows": block}, bound=0, trainers=[center])
     block.applied = partial(server.tick, trainer=center)
     server.start()
@@ -342,7 +342,7 @@ def held_servers(
 
 
 def step_by_sum(
-    optimiser: RowOptimiser, table_VC: np.ndarray, pushes: Sequence[tuple[BatchRows, np.ndarray]], scale: float
+    optimizer: RowOptimizer, table_VC: np.ndarray, pushes: Sequence[tuple[BatchRows, np.ndarray]], scale: float
 ) -> None:
     """One step by the sum of the pushes in their order, row by row, as plainly as it can be said."""
     total: dict[int, np.ndarray] = {}
@@ -351,32 +351,32 @@ def step_by_sum(
             total[row] = total[row] + own if row in total else own
     slot_U = np.array(sorted(total), np.int64)
     if len(slot_U):
-        optimiser.step(table_VC, slot_U, np.stack([total[row] for row in slot_U.tolist()]) * np.float32(scale))
+        optimizer.step(table_VC, slot_U, np.stack([total[row] for row in slot_U.tolist()]) * np.float32(scale))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("hosts", "center"), [(6, 5), (4, 0)])
 def test_rows_of_n_of_n_are_the_bits_of_synchronous_ones(hosts: int, center: int, kind: Any) -> None:
     """Trainers with 4, 2 and 5 batches; what each reads is the table after the steps before. Roles apart, or shared."""
-    counts, optimiser = (4, 2, 5), RowOptimiser(WIDTH, kind, RATE)
-    expected, tables = whole_table(optimiser), []
+    counts, optimizer = (4, 2, 5), RowOptimizer(WIDTH, kind, RATE)
+    expected, tables = whole_table(optimizer), []
     for index in range(5):
         tables.append(expected.copy())
         pushes = [(batch(r, index), bag_gradient(r, index, False)) for r, count in enumerate(counts) if index < count]
-        step_by_sum(optimiser, expected, pushes, 1.0)
+        step_by_sum(optimizer, expected, pushes, 1.0)
 
     def work(transport: Transport, is_held: bool) -> np.ndarray:
         rank = transport.rank
         access: PooledTable
         agreement: DenseAgreement | None = None
         if is_held:
-            block, server, bounds = held_servers(transport, 3, 3, center, optimiser)
-            client, told = RowClient(server, bounds), HeldRowsTold(RowClient(server, bounds, lane=9))
+            block, server, bounds = held_servers(transport, 3, 3, center, optimizer)
+            client, reported = RowClient(server, bounds), HeldRowsNotices(RowClient(server, bounds, worker=9))
             access = HeldRows(client)
-            agreement = served(transport, 3, [center], "m-of-n", told=told)
+            agreement = served(transport, 3, [center], "m-of-n", reported=reported)
         else:
             low, high = row_bounds(3, transport.hosts)[rank : rank + 2]
-            block = InStepBlock(whole_table(optimiser)[low:high].copy(), optimiser)
+            block = InStepBlock(whole_table(optimizer)[low:high].copy(), optimizer)
             server = RowServer(transport, {"rows": block}, bound=0, in_step=True, trainers=range(3))
             server.start()
             client = RowClient(server, row_bounds(3, transport.hosts))
@@ -405,9 +405,9 @@ def test_rows_of_n_of_n_are_the_bits_of_synchronous_ones(hosts: int, center: int
 def test_rows_count_with_the_gradients_of_their_step(data: st.DataObject) -> None:
     """3 of 4 trainers, any schedule: one conductor says who begins, pushes, or gives; rows are the oracle's."""
     trainers, needed, batches, center, conductor = 4, 3, 4, 6, 7
-    optimiser = RowOptimiser(WIDTH, "sgd", RATE)
+    optimizer = RowOptimizer(WIDTH, "sgd", RATE)
     script = drawn(data, Oracle(trainers, needed, batches), 1)
-    oracle, expected = Oracle(trainers, needed, batches), whole_table(optimiser)
+    oracle, expected = Oracle(trainers, needed, batches), whole_table(optimizer)
     pushed = [False] * trainers
 
     def trainer(transport: Transport, access: HeldRows, agreement: ServedGradients) -> None:
@@ -437,18 +437,18 @@ def test_rows_count_with_the_gradients_of_their_step(data: st.DataObject) -> Non
                 pushed[rank] = False
                 if oracle.step > before:
                     pushes = [(batch(r, before), bag_gradient(r, before)) for r in oracle.counted[-1]]
-                    step_by_sum(optimiser, expected, pushes, trainers / needed)
+                    step_by_sum(optimizer, expected, pushes, trainers / needed)
             transport.send(rank, (), "go", "script")
             transport.recv(rank, channel="told")
 
     def work(transport: Transport) -> tuple[np.ndarray, dict[int, int]]:
-        block, server, bounds = held_servers(transport, trainers, needed, center, optimiser)
+        block, server, bounds = held_servers(transport, trainers, needed, center, optimizer)
         client = RowClient(server, bounds)
         if transport.rank == conductor:
             conduct_all(transport)
         else:
-            told = HeldRowsTold(RowClient(server, bounds, lane=9))
-            agreement = served(transport, trainers, [center], "m-of-n", needed, told=told)
+            reported = HeldRowsNotices(RowClient(server, bounds, worker=9))
+            agreement = served(transport, trainers, [center], "m-of-n", needed, reported=reported)
             agreement.start()
             if transport.rank < trainers:
                 trainer(transport, HeldRows(client), agreement)
@@ -465,11 +465,11 @@ def test_rows_count_with_the_gradients_of_their_step(data: st.DataObject) -> Non
 
 def test_a_push_returns_when_its_rows_have_arrived() -> None:
     """The server of the rows is not started before the push has found that it waits."""
-    optimiser = RowOptimiser(WIDTH, "sgd", RATE)
+    optimizer = RowOptimizer(WIDTH, "sgd", RATE)
 
     def work(transport: Transport) -> None:
         rank, bounds = transport.rank, [0, 0, ROWS]
-        block = HeldBlock(whole_table(optimiser)[: ROWS * rank].copy(), optimiser)
+        block = HeldBlock(whole_table(optimizer)[: ROWS * rank].copy(), optimizer)
         server = RowServer(transport, {"rows": block}, bound=0, trainers=[1], patience=0.05 if rank == 0 else 20)
         access = HeldRows(RowClient(server, bounds))
         if rank == 0:
@@ -486,8 +486,8 @@ def test_a_push_returns_when_its_rows_have_arrived() -> None:
 
 
 def test_a_held_block_refuses_what_cannot_be() -> None:
-    optimiser = RowOptimiser(WIDTH, "sgd", 1.0)
-    block = HeldBlock(whole_table(optimiser), optimiser)
+    optimizer = RowOptimizer(WIDTH, "sgd", 1.0)
+    block = HeldBlock(whole_table(optimizer), optimizer)
     two, ones = np.array([2, 5]), np.ones((2, WIDTH), np.float32)
     block.push(1, 0, two, ones, True)
     with pytest.raises(InputError, match="Rank 1 pushed twice in step 0"):
@@ -503,5 +503,5 @@ def test_a_held_block_refuses_what_cannot_be() -> None:
     block.accept(0, [1])
     block.push(2, 0, two, 32 * ones, True)  # late
     block.accept(1, [])
-    assert np.array_equal(block.table[two], whole_table(optimiser)[two] - 1) and block.dropped == {0: 1, 2: 1}
+    assert np.array_equal(block.table[two], whole_table(optimizer)[two] - 1) and block.dropped == {0: 1, 2: 1}
     assert block.version_B.sum() == 2

@@ -23,7 +23,7 @@ from any2vec.sync.options.replica_names import MOfN, parse_click_sync
 from any2vec.sync.rules.first_gradients import FirstGradients
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.server.blocks.in_step_block import InStepBlock
 from any2vec.tables.server.blocks.trained_block import TrainedBlock
 from any2vec.tables.server.client import RowClient
@@ -86,7 +86,7 @@ def test_bsp_steps_by_the_sum_in_rank_order_and_all_end_together(counts: tuple[i
         steps = train(agreement, transport.rank, range(counts[transport.rank]), rough)
         assert steps == list(range(counts[transport.rank]))
         agreement.close()
-        return agreement.replica, agreement.gather_result(), agreement.facts()
+        return agreement.replica, agreement.gather_result(), agreement.metrics()
 
     expected = stepped(kind, summed(counts, rough))
     found = run_logical(len(counts), work, patience=20)
@@ -94,7 +94,7 @@ def test_bsp_steps_by_the_sum_in_rank_order_and_all_end_together(counts: tuple[i
         assert np.array_equal(replica.value, expected.value) and replica.count == max(counts)
         assert all(np.array_equal(replica.state[name], expected.state[name]) for name in expected.state)
     assert [model is not None for _, model, _ in found] == [True] + [False] * (len(counts) - 1)
-    assert merged([facts for _, _, facts in found])["steps"] == max(counts)
+    assert merged([metrics for _, _, metrics in found])["steps"] == max(counts)
 
 
 @pytest.mark.parametrize("how", ["bsp", "m-of-n"])
@@ -177,13 +177,13 @@ def test_async_loses_no_gradient(servers: list[int], workers: int) -> None:
         if transport.rank < 3:
             each(worker, workers)
         agreement.close()
-        return agreement.replica.value, agreement.facts()
+        return agreement.replica.value, agreement.metrics()
 
     found = run_logical(max(3, *[rank + 1 for rank in servers]), work, patience=20)
     total = sum(gradient(rank, index) for rank in range(3) for index in range(batches))
     assert all(np.array_equal(value, start_values() - RATE * total) for value, _ in found[:3])
-    facts = merged([facts for _, facts in found])
-    assert facts["steps"] == 3 * batches == sum(facts["overtaken"].values())
+    metrics = merged([metrics for _, metrics in found])
+    assert metrics["steps"] == 3 * batches == sum(metrics["overtaken"].values())
 
 
 def each(work: Callable[[int], None], workers: int) -> None:
@@ -197,9 +197,9 @@ def each(work: Callable[[int], None], workers: int) -> None:
 
 def clocked(transport: Transport, trainers: int, bound: int | None) -> tuple[RowClient, ClockedRows]:
     """A row for each trainer, on the last host."""
-    optimiser = RowOptimiser(1, "sgd", 1.0)
+    optimizer = RowOptimizer(1, "sgd", 1.0)
     bounds = [0] * transport.hosts + [trainers]
-    block = TrainedBlock(np.zeros((trainers if transport.rank == transport.hosts - 1 else 0, 1), np.float32), optimiser)
+    block = TrainedBlock(np.zeros((trainers if transport.rank == transport.hosts - 1 else 0, 1), np.float32), optimizer)
     server = RowServer(transport, {"rows": block}, bound=bound, trainers=range(trainers))
     server.start()
     client = RowClient(server, bounds)
@@ -250,36 +250,36 @@ def test_no_read_is_staler_than_the_bound(bound: int, servers: list[int], data: 
             agreement.quiesce()
         agreement.close()
         client.close()
-        return agreement.replica.value, agreement.facts(), client.server.facts()
+        return agreement.replica.value, agreement.metrics(), client.server.metrics()
 
     found = run_logical(trainers + 1, work, patience=20)
     counts = [sum(len(round_plan[rank]) for round_plan in plan) for rank in range(trainers)]
     for value, _, _ in found[:trainers]:
         assert (value - start_values())[:trainers].tolist() == counts
-    facts = merged([facts for _, facts, _ in found])
-    assert facts["steps"] == sum(counts) == sum(facts["staleness"].values())
-    assert all(int(late) <= bound for late in facts["staleness"])
+    metrics = merged([metrics for _, metrics, _ in found])
+    assert metrics["steps"] == sum(counts) == sum(metrics["staleness"].values())
+    assert all(int(late) <= bound for late in metrics["staleness"])
     assert all(int(late) <= bound for late in found[-1][2]["staleness"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_synchronous_rows_go_on_after_rounds_of_different_lengths(kind: Any) -> None:
     """`ClockedRows` with bound 0 in step, beside bsp: each reads the table after the steps before, whoever had them."""
-    rounds, optimiser = [(2, 3, 1), (3, 2, 2), (0, 1, 2)], RowOptimiser(2, kind, RATE)
+    rounds, optimizer = [(2, 3, 1), (3, 2, 2), (0, 1, 2)], RowOptimizer(2, kind, RATE)
     firsts = np.cumsum([0, *map(max, rounds)]).tolist()
     every = BatchRows.of(np.arange(4), np.arange(5))
-    expected = np.zeros((4, optimiser.num_columns), np.float32)
+    expected = np.zeros((4, optimizer.num_columns), np.float32)
     tables = []
     for first, counts in zip(firsts, rounds, strict=False):
         for step in range(first, first + max(counts)):
             tables.append(expected[:, :2].copy())
             own = [rough(rank, step)[:8].reshape(4, 2) for rank in range(3) if step < first + counts[rank]]
-            optimiser.step(expected, np.arange(4), sum(own[1:], own[0]))
+            optimizer.step(expected, np.arange(4), sum(own[1:], own[0]))
 
     def work(transport: Transport) -> np.ndarray:
         rank, index = transport.rank, 0
         bounds = [0, 1, 3, 4]
-        block = InStepBlock(np.zeros((bounds[rank + 1] - bounds[rank], optimiser.num_columns), np.float32), optimiser)
+        block = InStepBlock(np.zeros((bounds[rank + 1] - bounds[rank], optimizer.num_columns), np.float32), optimizer)
         server = RowServer(transport, {"rows": block}, bound=0, in_step=True)
         server.start()
         agreement, access = bsp(transport, 3), ClockedRows(RowClient(server, bounds))
@@ -437,10 +437,10 @@ def test_a_server_says_what_it_cannot_take() -> None:
             agreement.apply(0, 0, np.zeros(SIZE - 1, np.float32))
             with pytest.raises(InputError, match="rank 0 says: Rank 1 sent 1 arrays; give has one, of 11 parameters"):
                 agreement.begin(0, 0)
-            assert agreement._hear_all(0) == 0
+            assert agreement._receive_all(0) == 0
             transport.send(0, [Part("control", np.array([99]))], "nonsense", "gradients?")
             with pytest.raises(InputError, match="are no request for dense parameters"):
-                agreement._hear_all(0)
+                agreement._receive_all(0)
         agreement.close()
 
     run_logical(2, work, patience=20)
@@ -452,9 +452,9 @@ def test_an_answer_does_not_change_on_its_way() -> None:
     def work(transport: Transport) -> None:
         agreement = served(transport, 1, [0], "async")
         agreement.start()
-        agreement._tell_all("fetch", 0, 0)
+        agreement._announce_all("fetch", 0, 0)
         agreement.apply(0, 0, gradient(0, 0))
-        agreement._hear_all(0)
+        agreement._receive_all(0)
         assert np.array_equal(agreement.replica.value, start_values())
         agreement.close()
         assert np.array_equal(agreement.replica.value, start_values() - RATE * gradient(0, 0))

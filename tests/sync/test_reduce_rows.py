@@ -16,7 +16,7 @@ from any2vec.sync.base.members import Rows, reduce_rows, share_rows
 NUM_ROWS, DIM = 23, 3
 
 
-def told_by(rank: int) -> tuple[np.ndarray, np.ndarray]:
+def reported_by(rank: int) -> tuple[np.ndarray, np.ndarray]:
     """(rows that a host has changed, by how much): rounded sums depend on the order in which they are taken."""
     rng = np.random.default_rng(rank)
     ids = np.flatnonzero(rng.random(NUM_ROWS) < 0.6)
@@ -31,7 +31,7 @@ def test_owners_add_up_in_rank_order_and_all_members_have_the_sums(
     sharding = sharding_of(NUM_ROWS, len(members))
     expected = np.zeros((NUM_ROWS, DIM), np.float32)
     for rank in members:
-        ids, change = told_by(rank)
+        ids, change = reported_by(rank)
         expected[ids] += change.astype(np.float32)
 
     def add_up(name: str, size: int, each: list[list[np.ndarray]]) -> np.ndarray:
@@ -43,7 +43,7 @@ def test_owners_add_up_in_rank_order_and_all_members_have_the_sums(
     def host(transport: Transport) -> np.ndarray | None:
         if transport.rank not in members:
             return None
-        ids, change = told_by(transport.rank)
+        ids, change = reported_by(transport.rank)
         place = sharding.place(ids)
         order = np.argsort(place)
         rows = Rows(sharding, place[order], [Part("rows", change[order].astype(np.float32))])

@@ -1,4 +1,4 @@
-"""How dense replicas synchronise: kernels, rules and their bytes, without chance; and the names of agreements."""
+"""How dense replicas synchronize: kernels, rules and their bytes, without chance; and the names of agreements."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
 from any2vec.kernels.replicas import replicas as kernels
-from any2vec.sync.base.circle import Circle, average_bytes
-from any2vec.sync.base.crew import Crew
 from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.base.flat import Flat
+from any2vec.sync.base.group import ProcessGroup, average_bytes
+from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.drivers.fixed_rate import FixedRate
 from any2vec.sync.options import replica_names as names
 from any2vec.sync.options.replica_names import parse_click_sync
@@ -27,13 +27,13 @@ from any2vec.sync.replica_make import make_replicated, make_rule
 from any2vec.sync.rules.averaged_replica import ModelAveraging
 from any2vec.sync.rules.block import Block
 from any2vec.sync.rules.block_momentum import BlockMomentum
-from any2vec.sync.rules.centre import (
+from any2vec.sync.rules.center import (
     MOST_PIECES,
     PULL,
     SMALLEST,
-    CentreBlock,
-    ServedCentre,
-    centre_bounds,
+    CenterBlock,
+    ServedCenter,
+    center_bounds,
     pieces_of,
     pull_bytes,
 )
@@ -78,8 +78,8 @@ def test_kernels_equal_their_twins(size: int) -> None:
         kernels.merge_shift(now, other, third, share)
         assert np.array_equal(now, naive.merge_shift(value, other, third, share))
         now, difference = value.copy(), np.empty_like(value)
-        kernels.move_centre(now, other, share, difference)
-        expected = naive.move_centre(value, other, share)
+        kernels.move_center(now, other, share, difference)
+        expected = naive.move_center(value, other, share)
         assert np.array_equal(now, expected[0]) and np.array_equal(difference, expected[1])
     now, seen = value.copy(), np.where(np.arange(size) % 2, value, third)
     kernels.merge_moved(now, other, seen)
@@ -122,12 +122,12 @@ RULES = {
 @pytest.mark.parametrize("sync", RULES)
 @pytest.mark.parametrize("trainers", [1, 2, 3, 5])
 def test_any_interleaving_equals_the_plain_twin(sync: str, trainers: int) -> None:
-    rule, told = RULES[sync]
+    rule, reported = RULES[sync]
     for seed in range(4):
         rng = np.random.default_rng((seed, trainers))
         start = values(1)[0]
         replay = Replay(parse_click_sync(sync), sgd([start] * trainers, 0.1))  # type: ignore[arg-type]
-        twin = naive.Trainers(rule, [start] * trainers, 0.1, **told)
+        twin = naive.Trainers(rule, [start] * trainers, 0.1, **reported)
         assert replay.phases == twin.phases
         for _ in range(120 * trainers):
             trainer = int(rng.integers(trainers))
@@ -170,13 +170,13 @@ def test_averages_of_workers_that_stand_still_are_exact() -> None:
         assert np.array_equal(replica.value, expected)
 
 
-def test_elastic_syncs_keep_the_sum_of_centre_and_replicas() -> None:
+def test_elastic_syncs_keep_the_sum_of_center_and_replicas() -> None:
     """Whole numbers, halved a few times: nothing is rounded. Steps of workers between the phases add what they add."""
     rng = np.random.default_rng(7)
     start = whole(4)
     replay = Replay(names.ShadowEasgd(alpha=0.5), sgd(start, 1.0))
-    assert replay.centre is not None
-    total = replay.centre.value + sum(start)
+    assert replay.center is not None
+    total = replay.center.value + sum(start)
     for _ in range(3):
         left = [3] * 4
         while any(left):
@@ -187,7 +187,7 @@ def test_elastic_syncs_keep_the_sum_of_centre_and_replicas() -> None:
                 total -= step
             replay.sync(trainer)
             left[trainer] -= 1
-        assert np.array_equal(replay.centre.value + sum(replica.value for replica in replay.replicas), total)
+        assert np.array_equal(replay.center.value + sum(replica.value for replica in replay.replicas), total)
         assert any(not np.array_equal(start[0], replica.value) for replica in replay.replicas)
 
 
@@ -232,9 +232,9 @@ def test_what_workers_do_during_a_sync_is_lost_by_the_share_alone(share: float) 
                     replay.sync(trainer)
     replay.sync(0)
     assert replay.replicas[0].value[2] == (1 - share) * 7 + share * 1.5
-    facts = replay.syncings[0].facts()
-    assert facts["lost_if_overwritten"] == 4 / 7 and facts["lost_by_merging"] == share * 4 / 7
-    assert facts["sync_gap"] == {"7": 1} and facts["syncs"] == 1 and facts["iterations"] == 7
+    metrics = replay.syncings[0].metrics()
+    assert metrics["lost_if_overwritten"] == 4 / 7 and metrics["lost_by_merging"] == share * 4 / 7
+    assert metrics["sync_gap"] == {"7": 1} and metrics["syncs"] == 1 and metrics["iterations"] == 7
 
 
 def test_shifted_replicas_keep_their_mean_whatever_workers_do_meanwhile() -> None:
@@ -250,8 +250,8 @@ def test_shifted_replicas_keep_their_mean_whatever_workers_do_meanwhile() -> Non
                 total -= step
                 replay.sync(trainer)
         assert np.array_equal(sum(replica.value for replica in replay.replicas), total)
-    facts = replay.syncings[0].facts()
-    assert facts["lost_by_merging"] == 0 < facts["lost_if_overwritten"]
+    metrics = replay.syncings[0].metrics()
+    assert metrics["lost_by_merging"] == 0 < metrics["lost_if_overwritten"]
 
 
 def test_elastic_syncs_lose_nothing_of_what_workers_do_meanwhile() -> None:
@@ -262,9 +262,9 @@ def test_elastic_syncs_lose_nothing_of_what_workers_do_meanwhile() -> None:
     replay.sync(0)
     replay.step(0, 4 * step)
     replay.sync(0)
-    assert (replay.replicas[0].value == 2 + 4 - 1).all() and replay.centre is not None
-    assert (replay.centre.value == 1).all()
-    assert replay.syncings[0].facts()["lost_by_merging"] == 0 < replay.syncings[0].facts()["lost_if_overwritten"]
+    assert (replay.replicas[0].value == 2 + 4 - 1).all() and replay.center is not None
+    assert (replay.center.value == 1).all()
+    assert replay.syncings[0].metrics()["lost_by_merging"] == 0 < replay.syncings[0].metrics()["lost_if_overwritten"]
 
 
 # Over a transport
@@ -282,16 +282,16 @@ def fixed(
 
     def host(transport: Transport) -> Any:
         rank, size = transport.rank, len(start)
-        centre = None
+        center = None
         if isinstance(how, names.FixedEasgd):
-            centre = ServedCentre(transport, size, owners, trainers, how.alpha)
-            centre.start()
+            center = ServedCenter(transport, size, owners, trainers, how.alpha)
+            center.start()
         if rank >= trainers:
-            assert centre is not None
-            centre.close(timeout=30)
+            assert center is not None
+            center.close(timeout=30)
             return None
         replica = sgd([start if resume is None else resume[rank]], rate)[0]
-        agreement: DenseAgreement = make_replicated(how, replica, Circle(transport, trainers), centre)
+        agreement: DenseAgreement = make_replicated(how, replica, ProcessGroup(transport, trainers), center)
         if memories is not None:
             agreement.load_state_dict(memories)
         agreement.start()
@@ -303,9 +303,9 @@ def fixed(
                 kept, then = agreement.state_dict(), replica.value.copy()
         agreement.close()
         model = agreement.gather_result()
-        if centre is not None:
-            centre.close()
-        return model, replica.value, agreement.facts(), kept, then
+        if center is not None:
+            center.close()
+        return model, replica.value, agreement.metrics(), kept, then
 
     found = run_logical(max(trainers, max(owners) + 1), host, patience=30)
     return found[:trainers]
@@ -318,18 +318,18 @@ def test_averages_of_every_step_are_sgd_with_a_larger_batch(trainers: int) -> No
     expected = start.copy()
     for _ in range(5):
         expected -= np.float32(rate) * np.mean([gradient(expected, rank) for rank in range(trainers)], axis=0)
-    for model, replica, facts, _, _ in fixed("fr-ma:1", trainers, 5, start, rate=rate):
-        assert np.array_equal(replica, expected) and facts["sync_gap"] == {"1": 5}
+    for model, replica, metrics, _, _ in fixed("fr-ma:1", trainers, 5, start, rate=rate):
+        assert np.array_equal(replica, expected) and metrics["sync_gap"] == {"1": 5}
         assert model is None or np.array_equal(model, expected)
 
 
 @pytest.mark.parametrize("sync", ["fr-ma:3", "fr-bmuf:3:eta=0.9:momentum=0.3"])
 def test_trainers_of_different_lengths_agree_on_their_end(sync: str) -> None:
     found = fixed(sync, 3, [4, 17, 9], whole(1)[0])
-    for _, replica, facts, _, _ in found:
+    for _, replica, metrics, _, _ in found:
         assert np.array_equal(replica, found[0][0])
-        assert facts["syncs"] == found[0][2]["syncs"] >= 6
-    assert [sum(int(gap) * count for gap, count in facts["sync_gap"].items()) for *_, facts, _, _ in found] == [
+        assert metrics["syncs"] == found[0][2]["syncs"] >= 6
+    assert [sum(int(gap) * count for gap, count in metrics["sync_gap"].items()) for *_, metrics, _, _ in found] == [
         4,
         17,
         9,
@@ -338,7 +338,7 @@ def test_trainers_of_different_lengths_agree_on_their_end(sync: str) -> None:
 
 @pytest.mark.parametrize("sync", ["fr-ma:2", "fr-bmuf:2:momentum=0.6", "fr-easgd:2:0.3"])
 def test_a_run_goes_on_as_if_it_had_not_stopped(sync: str) -> None:
-    """Elastic averaging with one trainer: several come to the centre in any order."""
+    """Elastic averaging with one trainer: several come to the center in any order."""
     trainers = 1 if "easgd" in sync else 3
     start = values(1, 40)[0]
     unbroken = fixed(sync, trainers, 12, start)
@@ -356,7 +356,7 @@ def test_a_run_goes_on_as_if_it_had_not_stopped(sync: str) -> None:
 
 def test_the_memory_of_bmuf_fits_any_number_of_trainers() -> None:
     def host(transport: Transport) -> BlockMomentum:
-        return BlockMomentum(sgd(values(1))[0], Circle(transport, transport.hosts))
+        return BlockMomentum(sgd(values(1))[0], ProcessGroup(transport, transport.hosts))
 
     known, speed = values(2, SIZE, 5)
     for before in (1, 2, 4):
@@ -378,25 +378,25 @@ def test_the_memory_of_bmuf_fits_any_number_of_trainers() -> None:
 
 @pytest.mark.parametrize("size", [101, 3 * SMALLEST + 5])
 @pytest.mark.parametrize("owners", [(2,), (2, 3), (0,), (0, 1), (1, 2, 4)])
-def test_bytes_of_a_sync_with_the_centre(owners: tuple[int, ...], size: int) -> None:
+def test_bytes_of_a_sync_with_the_center(owners: tuple[int, ...], size: int) -> None:
     """Two trainers, up to three servers; trainer 1 pulls three times, and says what came over its transport."""
     hosts = max(2, max(owners) + 1)
 
     def host(transport: Transport) -> Any:
-        centre = ServedCentre(transport, size, owners, 2, 0.5)
-        centre.start()
-        told = 0, 0
+        center = ServedCenter(transport, size, owners, 2, 0.5)
+        center.start()
+        reported = 0, 0
         if transport.rank == 1:
             for _ in range(3):
-                assert (centre.pull(np.ones(size, np.float32)) > 0).all()
+                assert (center.pull(np.ones(size, np.float32)) > 0).all()
             counters = transport.counters  # others may have taken their leave
-            told = tuple(
+            reported = tuple(
                 sum(value for (_, _, phase), value in bytes_.items() if phase == "call")
                 for bytes_ in (counters.sent, counters.received)
             )
-            assert (centre.sent, centre.received) == told
-        centre.close(timeout=10)
-        return told
+            assert (center.sent, center.received) == reported
+        center.close(timeout=10)
+        return reported
 
     cuts = np.diff([size * place // len(owners) for place in range(len(owners) + 1)])
     expected = pull_bytes([int(cut) for rank, cut in zip(owners, cuts, strict=True) if rank != 1])
@@ -413,73 +413,73 @@ def test_pieces_cover_a_slice() -> None:
 
 
 @pytest.mark.parametrize("owners", [(1,), (0, 1), (1, 2)])
-def test_a_pull_in_pieces_moves_the_centre_as_one(owners: tuple[int, ...]) -> None:
+def test_a_pull_in_pieces_moves_the_center_as_one(owners: tuple[int, ...]) -> None:
     size = 2 * len(owners) * SMALLEST + 7
     start, seen = values(2, size)
 
     def host(transport: Transport) -> Any:
-        centre = ServedCentre(transport, size, owners, 1, 0.25)
-        centre.start()
+        center = ServedCenter(transport, size, owners, 1, 0.25)
+        center.start()
         found = None
         if transport.rank == 0:
-            centre.write(start)
-            found = centre.pull(seen), centre.read(), centre.progress(False)[0].tolist()
-        centre.close(timeout=10)
+            center.write(start)
+            found = center.pull(seen), center.read(), center.progress(False)[0].tolist()
+        center.close(timeout=10)
         return found
 
-    difference, centre, pulls = run_logical(1 + max(owners), host, patience=10)[0]
+    difference, center, pulls = run_logical(1 + max(owners), host, patience=10)[0]
     expected = np.float32(0.25) * (seen - start)
-    assert np.array_equal(difference, expected) and np.array_equal(centre, start + expected) and pulls == [1]
+    assert np.array_equal(difference, expected) and np.array_equal(center, start + expected) and pulls == [1]
 
 
 @pytest.mark.parametrize(("first", "count"), [(-1, 4), (6, 5), (10, 1), (0, 11)])
-def test_a_piece_beyond_the_centre_is_refused(first: int, count: int) -> None:
-    block = CentreBlock(10, 1, 0.5)
+def test_a_piece_beyond_the_center_is_refused(first: int, count: int) -> None:
+    block = CenterBlock(10, 1, 0.5)
     with pytest.raises(InputError, match=rf"has 10 float32 numbers; got float32 \({count},\) from {first} on"):
         block.call(PULL, 0, [Part("dense", np.ones(count, np.float32)), Part("control", np.array([first]))])
-    assert not block.value.any() and not block.told_T.any()
+    assert not block.value.any() and not block.reported_T.any()
 
 
 @pytest.mark.parametrize("size", [1, 3, 101])
 @pytest.mark.parametrize("trainers", [1, 2, 4])
 def test_bytes_of_an_average(trainers: int, size: int) -> None:
     found = fixed("fr-ma:2", trainers, 6, whole(1, size)[0])
-    for rank, (_, _, facts, _, _) in enumerate(found):
+    for rank, (_, _, metrics, _, _) in enumerate(found):
         each = average_bytes(size, trainers, rank)
-        assert facts["syncs"] == 4  # 3 and the last one
+        assert metrics["syncs"] == 4  # 3 and the last one
         expected = tuple(4 * count for count in each)
-        assert (facts["sync_bytes_sent"], facts["sync_bytes_received"]) == expected
+        assert (metrics["sync_bytes_sent"], metrics["sync_bytes_received"]) == expected
 
 
-def test_the_centre_refuses_what_it_does_not_know() -> None:
+def test_the_center_refuses_what_it_does_not_know() -> None:
     def host(transport: Transport) -> None:
-        centre = ServedCentre(transport, SIZE, (1,), 1, 0.5)
-        centre.start()
+        center = ServedCenter(transport, SIZE, (1,), 1, 0.5)
+        center.start()
         if transport.rank == 0:
             with pytest.raises(InputError, match="11 float32 numbers, got float32"):
-                centre.client.call("centre", 1, centre._cut(np.ones(SIZE, np.float32)[:5]))
+                center.client.call("centre", 1, center._cut(np.ones(SIZE, np.float32)[:5]))
             with pytest.raises(InputError, match="Operation 9"):
-                centre.client.call("centre", 9, {1: []})
+                center.client.call("centre", 9, {1: []})
             with pytest.raises(InputError, match="moved by its own operations"):
-                centre.client.push("centre", np.array([0]), np.ones((1, 1), np.float32), 0)
-                centre.client.flush()
-            assert centre.client.pull({"centre": np.array([3])})["centre"] == 0
-        centre.close(timeout=10)
+                center.client.push("centre", np.array([0]), np.ones((1, 1), np.float32), 0)
+                center.client.flush()
+            assert center.client.pull({"centre": np.array([3])})["centre"] == 0
+        center.close(timeout=10)
 
     run_logical(2, host, patience=10)
 
 
 @pytest.mark.parametrize("owners", [(), (1, 1), (3,), (-1,)])
-def test_owners_of_the_centre_are_hosts(owners: tuple[int, ...]) -> None:
+def test_owners_of_the_center_are_hosts(owners: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match="one or more of the 3 hosts, each named once"):
-        centre_bounds(SIZE, owners, 3)
-    assert centre_bounds(10, (2, 0), 4) == [0, 5, 5, 10, 10]
+        center_bounds(SIZE, owners, 3)
+    assert center_bounds(10, (2, 0), 4) == [0, 5, 5, 10, 10]
 
 
-def test_trainers_of_different_models_are_told() -> None:
+def test_trainers_of_different_models_are_reported() -> None:
     def host(transport: Transport) -> None:
         replica = sgd(values(1, 8 + transport.rank))[0]
-        FixedRate(ModelAveraging(replica, Circle(transport, 2)), 1).apply(0, 0, np.zeros_like(replica.value))
+        FixedRate(ModelAveraging(replica, ProcessGroup(transport, 2)), 1).apply(0, 0, np.zeros_like(replica.value))
 
     with pytest.raises(HostError, match=r"Rank \d sent float32 \(\d,\) for \d parameters: the hosts do not run"):
         run_logical(2, host, patience=5)
@@ -569,7 +569,7 @@ def test_a_merge_rule_takes_what_trainers_changed(rule: str) -> None:
         replay.step(trainer, -change)
     replay.sync_all()
     block = Block(start[None], rule_class(rule)())
-    block.merge_all([(np.zeros(1, np.int64), change[None]) for change in steps], True, Crew(1))
+    block.merge_all([(np.zeros(1, np.int64), change[None]) for change in steps], True, ThreadPool(1))
     for replica in replay.replicas:
         assert np.array_equal(replica.value, block.rows[0])
 
@@ -603,7 +603,7 @@ def test_rows_of_tables_are_merged_one_by_one_and_states_by_their_mean() -> None
 
     def host(transport: Transport) -> np.ndarray | None:
         replica = Replica(start.copy(), "sgd")
-        rule = make_rule(parse_click_sync("fr-mean"), replica, Circle(transport, 2), None, flat)
+        rule = make_rule(parse_click_sync("fr-mean"), replica, ProcessGroup(transport, 2), None, flat)
         rule.start()
         replica.value[:] = (first, second)[transport.rank]
         found = rule.gather_result()

@@ -1,4 +1,4 @@
-"""Synchronisation behind the workers, with threads: whoever is first, it learns, it ends, and nobody waits."""
+"""Synchronization behind the workers, with threads: whoever is first, it learns, it ends, and nobody waits."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from any2vec.cluster.launch.processes import run_processes
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError
-from any2vec.sync.base.circle import Circle
+from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.drivers.fixed_rate import FixedRate
 from any2vec.sync.drivers.shadow import ShadowSync
 from any2vec.sync.options.replica_names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
 from any2vec.sync.replica_make import make_replicated
-from any2vec.sync.rules.centre import CentreBlock, NearCentre, ServedCentre
+from any2vec.sync.rules.center import CenterBlock, NearCenter, ServedCenter
 from any2vec.sync.rules.elastic_replica import ElasticReplica
 from any2vec.sync.rules.replica_rule import WORKING
 from any2vec.tables.replica import Replica
@@ -58,15 +58,15 @@ def quick_turns() -> Iterator[None]:
 
 def agreement_of(
     transport: Transport, sync: str, trainers: int, value: np.ndarray | None = None
-) -> tuple[ShadowSync | FixedRate, ServedCentre | None]:
-    """A trainer's, of plain SGD, and its centre, which all trainers own; neither is started."""
+) -> tuple[ShadowSync | FixedRate, ServedCenter | None]:
+    """A trainer's, of plain SGD, and its center, which all trainers own; neither is started."""
     how = parse_click_sync(sync)
     assert isinstance(how, Shadow | Fixed)
     replica = Replica(np.zeros(32, np.float32) if value is None else value, "sgd", 0.02)
-    centre = None
+    center = None
     if isinstance(how, ShadowEasgd | FixedEasgd):
-        centre = ServedCentre(transport, len(replica.value), range(trainers), trainers, how.alpha)
-    return make_replicated(how, replica, Circle(transport, trainers), centre), centre
+        center = ServedCenter(transport, len(replica.value), range(trainers), trainers, how.alpha)
+    return make_replicated(how, replica, ProcessGroup(transport, trainers), center), center
 
 
 def steps(agreement: ShadowSync | FixedRate, rank: int, count: int, first: int = 0) -> None:
@@ -86,45 +86,45 @@ def test_trainers_learn_and_end_together(
         sync, trainers, batches, workers=workers, servers=servers, problem=PROBLEM, patience=30, longest_gap=20
     )
     assert PROBLEM.excess(found.model) < START / 4
-    for facts, count in zip(found.facts, batches, strict=True):
-        gaps = {int(gap): times for gap, times in facts["sync_gap"].items()}
-        assert facts["iterations"] == count == sum(gap * times for gap, times in gaps.items())
-        assert facts["sync_gap_mean"] == count / sum(gaps.values()) and min(gaps) > 0
-        assert facts["syncs"] >= sum(gaps.values()) and facts["sync_seconds"] > 0
-        assert 0 <= facts["lost_by_merging"] <= facts["lost_if_overwritten"] < 1
-        assert sync.startswith("fr") or 0 <= facts["shadow_cpu_share"] <= 1
+    for metrics, count in zip(found.metrics, batches, strict=True):
+        gaps = {int(gap): times for gap, times in metrics["sync_gap"].items()}
+        assert metrics["iterations"] == count == sum(gap * times for gap, times in gaps.items())
+        assert metrics["sync_gap_mean"] == count / sum(gaps.values()) and min(gaps) > 0
+        assert metrics["syncs"] >= sum(gaps.values()) and metrics["sync_seconds"] > 0
+        assert 0 <= metrics["lost_by_merging"] <= metrics["lost_if_overwritten"] < 1
+        assert sync.startswith("fr") or 0 <= metrics["shadow_cpu_share"] <= 1
     if "easgd" not in sync:
-        assert len({facts["syncs"] for facts in found.facts}) == 1
+        assert len({metrics["syncs"] for metrics in found.metrics}) == 1
         assert all(np.array_equal(replica, found.model) for replica in found.replicas)
 
 
 @pytest.mark.parametrize("every", [1, 3, 7])
 def test_the_gap_of_a_fixed_rate_is_its_rate(every: int) -> None:
     found = train_replicas(f"fr-ma:{every}", 2, 40, problem=PROBLEM)
-    for facts in found.facts:
+    for metrics in found.metrics:
         left = {str(40 % every): 1} if 40 % every else {}
-        assert facts["sync_gap"] == {str(every): 40 // every} | left
+        assert metrics["sync_gap"] == {str(every): 40 // every} | left
 
 
 def test_a_shadow_leaves_a_trainer_its_iterations() -> None:
     """With least=50 it syncs no more than every 50 of them, however fast it would be."""
     found = train_replicas("shadow-ma:0.5:least=50", 1, 200, problem=PROBLEM)
-    assert all(int(gap) >= 50 for gap in list(found.facts[0]["sync_gap"])[1:]) and found.facts[0]["syncs"] <= 5
+    assert all(int(gap) >= 50 for gap in list(found.metrics[0]["sync_gap"])[1:]) and found.metrics[0]["syncs"] <= 5
 
 
 @pytest.mark.parametrize("sync", SHADOWS)
 def test_workers_go_on_while_a_sync_is_held(sync: str) -> None:
-    """Rank 1 holds its slice of the centre, and has no iteration after which its own shadow would sync."""
+    """Rank 1 holds its slice of the center, and has no iteration after which its own shadow would sync."""
     is_done = threading.Event()
 
     def host(transport: Transport) -> None:
-        agreement, centre = agreement_of(transport, sync, 2)
+        agreement, center = agreement_of(transport, sync, 2)
         assert isinstance(agreement, ShadowSync)
-        if centre is not None:
-            centre.start()
+        if center is not None:
+            center.start()
         agreement.start()
         if transport.rank == 1:
-            with nullcontext() if centre is None else centre.block._lock:
+            with nullcontext() if center is None else center.block._lock:
                 transport.send(0, (), "held")
                 assert is_done.wait(30)
         else:
@@ -134,14 +134,14 @@ def test_workers_go_on_while_a_sync_is_held(sync: str) -> None:
             while not agreement._turn.locked() and time.monotonic() < until:
                 time.sleep(0.001)
             steps(agreement, 0, 300, 1)
-            assert agreement._turn.locked() and agreement.facts()["syncs"] == 0 and agreement.syncing.gap == 301
+            assert agreement._turn.locked() and agreement.metrics()["syncs"] == 0 and agreement.syncing.gap == 301
             is_done.set()
         steps(agreement, transport.rank, 20)
         agreement.close()
         agreement.gather_result()
-        assert agreement.facts()["syncs"] > 0
-        if centre is not None:
-            centre.close()
+        assert agreement.metrics()["syncs"] > 0
+        if center is not None:
+            center.close()
 
     run_logical(2, host, patience=30)
 
@@ -174,19 +174,19 @@ def train_through_slow_syncs(sync: str) -> tuple[float, dict[str, Any]]:
             while agreement.syncing.syncs == turn and time.monotonic() < until:
                 time.sleep(0.001)
         agreement.close()
-        return agreement.gather_result(), agreement.facts()
+        return agreement.gather_result(), agreement.metrics()
 
-    (model, facts), _ = run_logical(2, host, patience=30)
-    assert model is not None and facts["sync_gap"] == {"100": 4}
-    return PROBLEM.excess(model), facts
+    (model, metrics), _ = run_logical(2, host, patience=30)
+    assert model is not None and metrics["sync_gap"] == {"100": 4}
+    return PROBLEM.excess(model), metrics
 
 
 def test_overwriting_loses_what_workers_do_during_a_slow_sync() -> None:
     """Most of what is learnt, is learnt during one."""
     excess, lost = {}, {}
     for sync in ("shadow-ma:1:blend", "shadow-ma:0.5:blend", "shadow-ma:0.5"):
-        excess[sync], facts = train_through_slow_syncs(sync)
-        lost[sync] = facts["lost_if_overwritten"], facts["lost_by_merging"]
+        excess[sync], metrics = train_through_slow_syncs(sync)
+        lost[sync] = metrics["lost_if_overwritten"], metrics["lost_by_merging"]
     overwritten, blended, shifted = lost.values()
     assert overwritten[0] == overwritten[1] > 0.5
     assert blended[0] > 0.5 and blended[1] == blended[0] / 2
@@ -196,12 +196,12 @@ def test_overwriting_loses_what_workers_do_during_a_slow_sync() -> None:
 
 @pytest.mark.parametrize("sync", ALL)
 def test_a_trainer_that_raises_ends_the_others_with_its_sentence(sync: str) -> None:
-    heard: list[HostError] = []
+    received: list[HostError] = []
 
     def host(transport: Transport) -> None:
-        agreement, centre = agreement_of(transport, sync, 3)
-        if centre is not None:
-            centre.start()
+        agreement, center = agreement_of(transport, sync, 3)
+        if center is not None:
+            center.start()
         agreement.start()
         try:
             steps(agreement, transport.rank, 10)
@@ -210,7 +210,7 @@ def test_a_trainer_that_raises_ends_the_others_with_its_sentence(sync: str) -> N
             steps(agreement, transport.rank, 10**6 if transport.rank == 2 else 10, 10)
             agreement.close()
         except HostError as error:
-            heard.append(error)
+            received.append(error)
             raise
         finally:
             if isinstance(agreement, ShadowSync):
@@ -218,7 +218,7 @@ def test_a_trainer_that_raises_ends_the_others_with_its_sentence(sync: str) -> N
 
     with pytest.raises(ZeroDivisionError, match="no more examples"):
         run_logical(3, host, patience=30)
-    assert all("host 1 failed" in str(error) for error in heard) and len(heard) == 2
+    assert all("host 1 failed" in str(error) for error in received) and len(received) == 2
 
 
 @pytest.mark.parametrize("sync", ALL)
@@ -227,9 +227,9 @@ def test_a_trainer_that_hangs_is_given_up(sync: str) -> None:
     is_over = threading.Event()
 
     def host(transport: Transport) -> str:
-        agreement, centre = agreement_of(transport, sync, 2)
-        if centre is not None:
-            centre.start()
+        agreement, center = agreement_of(transport, sync, 2)
+        if center is not None:
+            center.start()
         agreement.start()
         steps(agreement, transport.rank, 7)
         said = ""
@@ -246,7 +246,7 @@ def test_a_trainer_that_hangs_is_given_up(sync: str) -> None:
 
     said, _ = run_logical(2, host, patience=0.3)
     if "easgd" in sync:
-        assert said == "Rank 1 has neither finished nor synchronised for 0.3 s: it hangs, or is lost."
+        assert said == "Rank 1 has neither finished nor synchronized for 0.3 s: it hangs, or is lost."
     else:
         assert "waited 0.3 s for logical host 1" in said
 
@@ -255,29 +255,29 @@ def test_a_slow_trainer_is_not_given_up() -> None:
     """Rank 1 takes twice as long as rank 0 has patience, but it goes on all the time."""
 
     def host(transport: Transport) -> int:
-        agreement, centre = agreement_of(transport, "fr-easgd:1", 2)
-        assert centre is not None
-        centre.start()
+        agreement, center = agreement_of(transport, "fr-easgd:1", 2)
+        assert center is not None
+        center.start()
         agreement.start()
         for index in range(20 * transport.rank):
             time.sleep(0.1)
             steps(agreement, 1, 1, index)
         agreement.close()
         agreement.gather_result()
-        centre.close()
-        return agreement.facts()["syncs"]
+        center.close()
+        return agreement.metrics()["syncs"]
 
     assert run_logical(2, host, patience=1.0) == [1, 21]
 
 
-def test_workers_hear_what_ended_the_shadow() -> None:
+def test_workers_receive_what_ended_the_shadow() -> None:
     def host(transport: Transport) -> None:
-        block = CentreBlock(31, 1, 0.5)  # of one parameter too few
+        block = CenterBlock(31, 1, 0.5)  # of one parameter too few
         replica = Replica(np.zeros(32, np.float32), "sgd", 0.02)
-        rule = ElasticReplica(replica, Circle(transport, 1), NearCentre(block, 0))
+        rule = ElasticReplica(replica, ProcessGroup(transport, 1), NearCenter(block, 0))
         agreement = ShadowSync(rule)
         agreement._thread.start()
-        with pytest.raises(HostError, match="The shadow of rank 0 ended: InputError: The slice of the centre has 31"):
+        with pytest.raises(HostError, match="The shadow of rank 0 ended: InputError: The slice of the center has 31"):
             for index in range(10**6):
                 steps(agreement, 0, 1, index)
         for call in (lambda: agreement.begin(0, 0), agreement.quiesce, agreement.close):
@@ -292,22 +292,22 @@ def test_nothing_moves_while_all_stand_still(sync: str, quick_turns: None) -> No
     """Trainers stand still three times, at different iterations, and go on; rank 0 then knows the model of the time."""
 
     def host(transport: Transport) -> list[np.ndarray]:
-        agreement, centre = agreement_of(transport, sync, 3)
-        if centre is not None:
-            centre.start()
+        agreement, center = agreement_of(transport, sync, 3)
+        if center is not None:
+            center.start()
         agreement.start()
         done, models = 0, []
         for _ in range(3):
-            until = agreement.facts()["syncs"] + 1 + transport.rank
-            while agreement.facts()["syncs"] < until:
+            until = agreement.metrics()["syncs"] + 1 + transport.rank
+            while agreement.metrics()["syncs"] < until:
                 steps(agreement, transport.rank, 5, done)
                 done += 5
             agreement.quiesce()
-            before = agreement.replica.value.copy(), agreement.facts()["syncs"]
+            before = agreement.replica.value.copy(), agreement.metrics()["syncs"]
             memory, model = dict(agreement.state_dict()), agreement.gather_result()
             time.sleep(0.03)
             transport.barrier()
-            assert np.array_equal(agreement.replica.value, before[0]) and agreement.facts()["syncs"] == before[1]
+            assert np.array_equal(agreement.replica.value, before[0]) and agreement.metrics()["syncs"] == before[1]
             assert {name: array.tobytes() for name, array in memory.items()} == {
                 name: array.tobytes() for name, array in agreement.state_dict().items()
             }
@@ -315,12 +315,12 @@ def test_nothing_moves_while_all_stand_still(sync: str, quick_turns: None) -> No
                 assert model is not None
                 models.append(model)
                 if sync == "shadow-easgd":
-                    assert centre is not None and np.array_equal(centre.read(), model)
+                    assert center is not None and np.array_equal(center.read(), model)
             transport.barrier()
         agreement.close()
         agreement.gather_result()
-        if centre is not None:
-            centre.close()
+        if center is not None:
+            center.close()
         return models
 
     models = run_logical(3, host, patience=30)[0]
@@ -336,15 +336,15 @@ def test_a_settled_trainer_waits_for_one_that_still_works() -> None:
         if transport.rank == 0:
             steps(agreement, 0, 20)
         agreement.quiesce()
-        assert agreement.facts()["syncs"] == 10
+        assert agreement.metrics()["syncs"] == 10
         agreement.close()
-        return agreement.facts()["syncs"]
+        return agreement.metrics()["syncs"]
 
     assert run_logical(2, host, patience=30) == [11, 11]
 
 
 def test_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two trainers, one with twice the batches, and a server of the centre."""
+    """Two trainers, one with twice the batches, and a server of the center."""
     pytest.importorskip("torch", reason="hosts as processes need torch (the extra any2vec[hosts])")
     if os.name == "nt":
         pytest.skip("hosts as processes need POSIX")

@@ -53,11 +53,11 @@ def test_all_hosts_find_the_optimum(sync: str) -> None:
     ran = run_hosts(sync, HOSTS, rounds)
     start = distance(start_tables())
     # Gaia adds up what sites have not told, each at most v / sqrt(t) of a row's size.
-    untold = 0.3 * 3 * 10 if "none" in sync or "element" in sync else 0.05 * 10 if sync.startswith("gaia") else 0
+    unsent = 0.3 * 3 * 10 if "none" in sync or "element" in sync else 0.05 * 10 if sync.startswith("gaia") else 0
     near = 2e-3 if sync in EXACT else 2e-2  # which pushes meet depends on the clock
-    assert distance(ran[0].collected) < near * start + untold
+    assert distance(ran[0].collected) < near * start + unsent
     for host in ran:
-        assert distance(host.tables) < 2e-2 * start + untold
+        assert distance(host.tables) < 2e-2 * start + unsent
 
 
 @pytest.mark.parametrize(("sync", "bits"), [*((sync, 32) for sync in EXACT), *BITS])

@@ -69,7 +69,7 @@ def test_all_partitions_are_as_likely() -> None:
 )  # fmt: skip
 def test_butterfly_and_topology_are_exact(sync: str, hosts: int, rounds: int) -> None:
     """Rows that hosts have trained become their mean, the same bits everywhere; a single host's row comes as it is."""
-    told: dict[int, Tables] = {}
+    reported: dict[int, Tables] = {}
 
     def some(tables: Tables, rank: int, number: int, step: int) -> float:
         if number == 0 and step == 0:
@@ -77,16 +77,18 @@ def test_butterfly_and_topology_are_exact(sync: str, hosts: int, rounds: int) ->
             for table in tables.values():
                 rows = np.flatnonzero(rng.random(ROWS) < 0.3)
                 table[rows] += rng.standard_normal((len(rows), DIM)).astype(np.float32)
-            told[rank] = {name: table.copy() for name, table in tables.items()}
+            reported[rank] = {name: table.copy() for name, table in tables.items()}
         return 1.0
 
     ran = run_hosts(sync, hosts, rounds, some)
     for name, start in start_tables().items():
-        every = np.stack([told[rank][name] for rank in range(hosts)]).astype(float)
-        touched = (every != start).any(axis=2)[..., None]
-        mean = np.where(touched.any(axis=0), (every * touched).sum(axis=0) / np.maximum(touched.sum(axis=0), 1), start)
-        alone = touched.sum(axis=0)[:, 0] == 1
-        assert alone.any() and (touched.sum(axis=0) > 1).any()
+        every = np.stack([reported[rank][name] for rank in range(hosts)]).astype(float)
+        accessed = (every != start).any(axis=2)[..., None]
+        mean = np.where(
+            accessed.any(axis=0), (every * accessed).sum(axis=0) / np.maximum(accessed.sum(axis=0), 1), start
+        )
+        alone = accessed.sum(axis=0)[:, 0] == 1
+        assert alone.any() and (accessed.sum(axis=0) > 1).any()
         for host in ran:
             assert np.array_equal(host.tables[name], ran[0].tables[name])
         np.testing.assert_allclose(ran[0].tables[name], mean, rtol=1e-6, atol=1e-6)
@@ -94,7 +96,7 @@ def test_butterfly_and_topology_are_exact(sync: str, hosts: int, rounds: int) ->
         np.testing.assert_array_equal(ran[0].collected[name], ran[0].tables[name])
 
 
-def test_news_stop_when_all_have_heard() -> None:
+def test_changes_stop_when_all_have_received() -> None:
     """Three rounds after the last training of 8 hosts in pairs nothing is left to say: no rows travel."""
     sent: dict[int, int] = {}
 
@@ -106,7 +108,7 @@ def test_news_stop_when_all_have_heard() -> None:
     assert 0 < sent[0] < sent[1] < sent[2] == sent[3] == sent[5]
 
 
-def test_older_news_weigh_less_and_are_shared() -> None:
+def test_older_changes_weigh_less_and_are_shared() -> None:
     """Host 0 trains to 1 in round 0 (groups 01, 23), host 2 to 4 in round 1 (groups 02, 13); all start from 0."""
 
     def two(tables: Tables, rank: int, number: int, step: int) -> float:
@@ -144,11 +146,11 @@ def test_groups_are_partitions() -> None:
 
 
 @pytest.mark.parametrize("bits", [32, 16, 8])
-def test_centre_and_hosts_keep_their_sum(bits: int) -> None:
-    """A sync moves the centre by what it takes from the hosts, in few bits, too."""
+def test_center_and_hosts_keep_their_sum(bits: int) -> None:
+    """A sync moves the center by what it takes from the hosts, in few bits, too."""
     before: dict[tuple[int, int], Tables] = {}
     after: dict[tuple[int, int], Tables] = {}
-    centres: dict[tuple[int, int], Tables] = {}
+    centers: dict[tuple[int, int], Tables] = {}
 
     def step(tables: Tables, rank: int, number: int, step: int) -> float:
         loss = convex(tables, rank, number, step)
@@ -157,19 +159,19 @@ def test_centre_and_hosts_keep_their_sum(bits: int) -> None:
 
     def note(number: int, rank: int, agreement: Any) -> None:
         after[number, rank] = {name: table.copy() for name, table in agreement.tables.items()}
-        centres[number, rank] = {name: rows.copy() for name, rows in agreement.centre.items()}
+        centers[number, rank] = {name: rows.copy() for name, rows in agreement.center.items()}
 
     run_hosts("elastic", 3, 5, step, bits=bits, each_round=note)
-    for name, centre in start_tables().items():
+    for name, center in start_tables().items():
         for number in range(5):
             hosts = [sum(found[number, rank][name].astype(float) for rank in range(3)) for found in (before, after)]
-            moved = np.concatenate([centres[number, rank][name] for rank in range(3)])
-            np.testing.assert_allclose(centre + hosts[0], moved + hosts[1], atol=2e-5)
-            assert np.abs(moved - centre).max() > 0.01
-            centre = moved
+            moved = np.concatenate([centers[number, rank][name] for rank in range(3)])
+            np.testing.assert_allclose(center + hosts[0], moved + hosts[1], atol=2e-5)
+            assert np.abs(moved - center).max() > 0.01
+            center = moved
 
 
-def test_a_centre_pulled_all_the_way_is_the_mean() -> None:
+def test_a_center_pulled_all_the_way_is_the_mean() -> None:
     last: dict[int, Tables] = {}
 
     def step(tables: Tables, rank: int, number: int, step: int) -> float:
@@ -199,14 +201,14 @@ def different(tables: Tables, rank: int, number: int, step: int) -> float:
 def test_elastic_averaging_rests_off_every_optimum_and_the_leader_rests_on_its_own() -> None:
     """Where the f_i differ (Teng et al. 2019, section 1): no host of EASGD comes to rest where its gradient is zero."""
     elastic = run_hosts("elastic", 3, 400, different)
-    # A round takes f_i's distance by q_i = (1 - 0.02 a_i)^4, a sync the distance from the centre by 1 - beta / 3. At
-    # rest x_i = y - p (y - c), y = g_i + q_i (x_i - g_i), and the centre's change, sum of p (y_i - c), is zero.
+    # A round takes f_i's distance by q_i = (1 - 0.02 a_i)^4, a sync the distance from the center by 1 - beta / 3. At
+    # rest x_i = y - p (y - c), y = g_i + q_i (x_i - g_i), and the center's change, sum of p (y_i - c), is zero.
     p, q = 0.43 / 3, (1 - 0.02 * CURVATURE) ** STEPS
     keep = (1 - q) / (1 - q * (1 - p))  # y_i - c = keep (g_i - c)
-    centre = (keep * GOAL).sum() / keep.sum()
+    center = (keep * GOAL).sum() / keep.sum()
     best = (CURVATURE * GOAL).sum() / CURVATURE.sum()
-    assert abs(centre - best) > 0.1
-    np.testing.assert_allclose(elastic[0].collected["input"], centre, rtol=1e-4)
+    assert abs(center - best) > 0.1
+    np.testing.assert_allclose(elastic[0].collected["input"], center, rtol=1e-4)
     for rank, host in enumerate(elastic):
         assert (np.abs(CURVATURE[rank] * (host.tables["input"] - GOAL[rank])) > 0.05).all()
     leader = run_hosts("leader", 3, 400, different)
@@ -311,7 +313,7 @@ def test_pulls_between_leaders_add_up_to_the_share() -> None:
     [("gaia:0.3:none", 32), ("gaia:0.3:none:element", 32), ("gaia:0.3:rate", 32), ("gaia:0.2:sites=4", 32),
      ("gaia:0.2:sites=4", 8), ("gaia:0.2:sites=4:element:none", 32), ("gaia:0.2:sites=4:element", 16)],
 )  # fmt: skip
-def test_what_is_not_told_is_insignificant_and_nothing_is_dropped(sync: str, bits: int) -> None:
+def test_what_is_not_reported_is_insignificant_and_nothing_is_dropped(sync: str, bits: int) -> None:
     how = parse_sync(sync)
     assert isinstance(how, Gaia)
     rounds, checked = 12, []
@@ -319,16 +321,16 @@ def test_what_is_not_told_is_insignificant_and_nothing_is_dropped(sync: str, bit
 
     def note(number: int, rank: int, agreement: Any) -> None:
         shrink = {"none": 1.0, "rate": 1 - number / rounds, "sqrt": (number + 1) ** -0.5}[how.shrink]
-        for name, told in agreement.told.items():
+        for name, reported in agreement.reported.items():
             low = agreement._cut[name][agreement.members.index(rank)]
-            rows = agreement.tables[name][low : low + len(told.base)]
+            rows = agreement.tables[name][low : low + len(reported.base)]
             if how.filter == "element":
-                assert (np.abs(told.untold) <= how.threshold * shrink * np.abs(rows) + 1e-6).all()
+                assert (np.abs(reported.unsent) <= how.threshold * shrink * np.abs(rows) + 1e-6).all()
             else:
-                sizes = np.linalg.norm(told.untold, axis=1), np.linalg.norm(rows, axis=1)
+                sizes = np.linalg.norm(reported.unsent, axis=1), np.linalg.norm(rows, axis=1)
                 assert (sizes[0] <= how.threshold * shrink * sizes[1] + 1e-6).all()
-            checked.append(told.untold.any())
-            np.testing.assert_allclose(rows, told.base + told.untold, rtol=1e-5, atol=1e-6)
+            checked.append(reported.unsent.any())
+            np.testing.assert_allclose(rows, reported.base + reported.unsent, rtol=1e-5, atol=1e-6)
 
     def tall(rank: int) -> Tables:
         return {name: np.full((ROWS, DIM), 2, np.float32) + np.abs(table) for name, table in start_tables().items()}
@@ -370,7 +372,7 @@ def test_one_site_is_graphany2vec(rule: str) -> None:
 
 
 @pytest.mark.parametrize("clock", [0, 1, 3])
-def test_what_is_told_counts_clock_rounds_later(clock: int) -> None:
+def test_what_is_reported_counts_clock_rounds_later(clock: int) -> None:
     seen: list[bool] = []
 
     def first(tables: Tables, rank: int, number: int, step: int) -> float:
@@ -387,12 +389,12 @@ def test_what_is_told_counts_clock_rounds_later(clock: int) -> None:
     np.testing.assert_array_equal(ran[1].tables["input"], ran[0].tables["input"])
 
 
-def test_a_higher_threshold_tells_less_and_the_controller_finds_it() -> None:
-    def told(sync: str) -> int:
+def test_a_higher_threshold_announces_less_and_the_controller_finds_it() -> None:
+    def reported(sync: str) -> int:
         ran = run_hosts(sync, 4, 10)
         return sum(host.transport.counters.bytes_by_phase()["significant"] for host in ran)
 
-    free = [told(f"gaia:{threshold}:none") for threshold in (0, 0.1, 0.5)]
+    free = [reported(f"gaia:{threshold}:none") for threshold in (0, 0.1, 0.5)]
     assert free[0] > free[1] > free[2]
     thresholds = [run_hosts(f"gaia:0.1:limit={limit}", 4, 10)[0].agreement.threshold for limit in (1, 10**9)]
     assert thresholds == pytest.approx([0.15, 0.05], abs=1e-5)

@@ -81,7 +81,7 @@ def test_staleness_is_in_the_summary_and_within_the_bound(sync: str) -> None:
 
 @pytest.mark.parametrize("sync", ["server:async", "server:bounded:2", "server-mean", "frequent"])
 def test_hosts_learn_together(sync: str) -> None:
-    """Two groups of words that never meet: neighbours are of one's own group."""
+    """Two groups of words that never meet: neighbors are of one's own group."""
     rng = np.random.default_rng(1)
     groups = [[f"{letter}{number}" for number in range(10)] for letter in "ab"]
     data = [[str(word) for word in rng.choice(groups[number % 2], 10)] for number in range(800)]
@@ -97,13 +97,13 @@ def stop_after(callbacks: int) -> Callable[[Any], None]:
     """A callback that ends the run by an error."""
     count = 0
 
-    def hear(record: Any) -> None:
+    def on_work(record: Any) -> None:
         nonlocal count
         count += 1
         if count > callbacks:
             raise ZeroDivisionError("enough")
 
-    return hear
+    return on_work
 
 
 @pytest.mark.parametrize("sync", ["server:bounded:0", "frequent"])
@@ -272,10 +272,10 @@ def test_a_slow_host_makes_reads_stale_where_nothing_bounds_them() -> None:
         if transport.rank == 1:
             agreement.end_round()
         agreement.close()
-        return agreement.facts()
+        return agreement.metrics()
 
-    for facts in run_logical(2, host, patience=20):
-        assert facts == {"staleness": {"0": 2, "1": 1, "2": 1, "3": 1, "4": 1, "5": 1}, "overtaken": {"0": 5, "5": 1}}
+    for metrics in run_logical(2, host, patience=20):
+        assert metrics == {"staleness": {"0": 2, "1": 1, "2": 1, "3": 1, "4": 1, "5": 1}, "overtaken": {"0": 5, "5": 1}}
 
 
 # Frequent rows
@@ -290,7 +290,7 @@ def test_the_table_doubles_with_every_trailing_zero() -> None:
 
 @pytest.mark.parametrize("has_counts", [True, False])
 def test_frequent_rows_are_averaged_and_others_are_not(has_counts: bool) -> None:
-    """Two rows at odd synchronisations, four at the second, all 11 at the eighth; 9 rows have counts."""
+    """Two rows at odd synchronizations, four at the second, all 11 at the eighth; 9 rows have counts."""
     counts = np.array([5, 9, 1, 9, 2, 2, 7, 0, 3])
     order = [1, 3, 6, 0, 8, 4, 5, 2, 7, 9, 10] if has_counts else list(range(ROWS))
 

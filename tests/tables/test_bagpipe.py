@@ -21,10 +21,10 @@ from any2vec.plan.lookahead.exact import Clean, StepPlan, plan_steps
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache import lookahead_rows as bagpipe_rows
-from any2vec.tables.cache import lookahead_threads as bagpipe_lanes
+from any2vec.tables.cache import lookahead_threads as bagpipe_workers
 from any2vec.tables.cache.lookahead_rows import BagpipeRows
 from any2vec.tables.cache.lookahead_threads import Janitor, Stepper
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import MemoryRows, PooledTable
 from any2vec.tables.server.blocks.in_step_block import InStepBlock
 from any2vec.tables.server.blocks.trained_block import StoredBlock
@@ -43,7 +43,7 @@ class Job(NamedTuple):
 
     batches: list[list[BatchRows]]
     """trainer -> step"""
-    optimiser: RowOptimiser
+    optimizer: RowOptimizer
     trainers: int
     servers: int = 0
     """hosts that have all rows and train nothing; 0: trainers have them"""
@@ -79,11 +79,11 @@ def job(kind: Any = "adagrad", trainers: int = 2, seed: int = 0, steps: int = ST
     batches = [[batch(rng, 6) for _ in range(steps)] for _ in range(trainers)]
     if trainers > 1:
         batches[-1][-4:] = [EMPTY] * 4
-    return Job(batches, RowOptimiser(WIDTH, kind, rate=0.1), trainers, **options)
+    return Job(batches, RowOptimizer(WIDTH, kind, rate=0.1), trainers, **options)
 
 
-def start_table(optimiser: RowOptimiser) -> np.ndarray:
-    table = np.zeros((ROWS, optimiser.num_columns), np.float32)
+def start_table(optimizer: RowOptimizer) -> np.ndarray:
+    table = np.zeros((ROWS, optimizer.num_columns), np.float32)
     table[:, :WIDTH] = np.random.default_rng(7).normal(size=(ROWS, WIDTH)).astype(np.float32)
     return table
 
@@ -109,8 +109,8 @@ def in_step(job: Job) -> np.ndarray:
     """The table, float32 (V, C), after synchronous training without a cache."""
 
     def host(transport: Transport) -> np.ndarray:
-        table = start_table(job.optimiser)[slice(*job.bounds[transport.rank : transport.rank + 2])].copy()
-        blocks = {"rows": InStepBlock(table, job.optimiser)}
+        table = start_table(job.optimizer)[slice(*job.bounds[transport.rank : transport.rank + 2])].copy()
+        blocks = {"rows": InStepBlock(table, job.optimizer)}
         server = RowServer(transport, blocks, bound=0, in_step=True, trainers=range(job.trainers))
         server.start()
         client = RowClient(server, job.bounds)
@@ -129,8 +129,8 @@ class Watched(StoredBlock):
     push is here.
     """
 
-    def __init__(self, table_BC: np.ndarray, optimiser: RowOptimiser, first: int, changed: list[set[int]]) -> None:
-        super().__init__(table_BC, optimiser)
+    def __init__(self, table_BC: np.ndarray, optimizer: RowOptimizer, first: int, changed: list[set[int]]) -> None:
+        super().__init__(table_BC, optimizer)
         self.first = first
         self.changed = changed
         """by trainer: rows of which its cache has a changed copy; of all blocks"""
@@ -147,7 +147,7 @@ class Watched(StoredBlock):
         self.changed[trainer].difference_update((slot_K + self.first).tolist())
 
 
-class Telling(BagpipeRows):
+class Measured(BagpipeRows):
     """Tells which rows it changes, and has."""
 
     changed: set[int]
@@ -155,11 +155,11 @@ class Telling(BagpipeRows):
     """slot -> changed row"""
 
     def _apply(self, row_K: np.ndarray, slot_K: np.ndarray, gradient_KW: np.ndarray) -> None:
-        self._tell(row_K, slot_K)
+        self._announce(row_K, slot_K)
         super()._apply(row_K, slot_K, gradient_KW)
 
     def _put(self, row_M: np.ndarray, slot_M: np.ndarray, row_MC: np.ndarray) -> None:
-        self._tell(row_M, slot_M)
+        self._announce(row_M, slot_M)
         super()._put(row_M, slot_M, row_MC)
 
     def _step_rows(self, plan: StepPlan, gradient_UW: np.ndarray) -> None:
@@ -168,28 +168,28 @@ class Telling(BagpipeRows):
         super()._step_rows(plan, gradient_UW)
         self.changed.difference_update(lost)
 
-    def _tell(self, row_K: np.ndarray, slot_K: np.ndarray) -> None:
+    def _announce(self, row_K: np.ndarray, slot_K: np.ndarray) -> None:
         self.changed.update(row_K.tolist())
         self.stands.update(zip(slot_K.tolist(), row_K.tolist(), strict=True))
 
 
-def tell_cleans(access: Telling, changed: set[int]) -> None:
+def announce_cleans(access: Measured, changed: set[int]) -> None:
     """Rows of a clean that others write back count as changed no more."""
     access.changed, access.stands = changed, {}
     begin = access._janitor.clean
 
-    def told(clean: Clean) -> None:
+    def reported(clean: Clean) -> None:
         changed.difference_update(clean.row_E[~access._janitor.is_writer(clean)].tolist())
         for slot in clean.slot_E.tolist():
             access.stands.pop(slot, None)
         begin(clean)
 
-    access._janitor.clean = told  # type: ignore[method-assign]
+    access._janitor.clean = reported  # type: ignore[method-assign]
 
 
 class Ran(NamedTuple):
     table: np.ndarray
-    facts: list[dict[str, Any]]
+    metrics: list[dict[str, Any]]
     bytes: list[dict[str, int]]
 
 
@@ -202,17 +202,17 @@ def bagpipe(
     def host(transport: Transport) -> tuple[np.ndarray, dict[str, Any]]:
         rank = transport.rank
         low, high = job.bounds[rank : rank + 2]
-        block = Watched(start_table(job.optimiser)[low:high].copy(), job.optimiser, low, changed)
+        block = Watched(start_table(job.optimizer)[low:high].copy(), job.optimizer, low, changed)
         server = RowServer(transport, {"rows": block}, trainers=range(job.trainers))
         server.start()
         client = RowClient(server, job.bounds)
-        facts: dict[str, Any] = {}
+        metrics: dict[str, Any] = {}
         if rank < job.trainers:
-            access = Telling(
-                client, "rows", job.optimiser, job.ids, len(job.batches[0]), trainers=job.trainers,
+            access = Measured(
+                client, "rows", job.optimizer, job.ids, len(job.batches[0]), trainers=job.trainers,
                 look_ahead=job.look_ahead, capacity=job.capacity, clean_share=job.clean_share, ahead=job.ahead,
             )  # fmt: skip
-            tell_cleans(access, changed[rank])
+            announce_cleans(access, changed[rank])
             if delay is not None:
                 slow_down(access._janitor, rank, delay)
             rng = np.random.default_rng(rank)
@@ -222,13 +222,13 @@ def bagpipe(
                     time.sleep(float(rng.exponential(0.0005)))
 
             train(access, job, rank, pause)
-            facts = access.facts()
+            metrics = access.metrics()
         client.close()
-        return block.table, facts | {"bytes": transport.counters.bytes_by_phase()}
+        return block.table, metrics | {"bytes": transport.counters.bytes_by_phase()}
 
     found = run_logical(job.trainers + job.servers, host, link, patience=30.0)
-    facts = [facts for _, facts in found]
-    return Ran(np.concatenate([table for table, _ in found]), facts, [one.pop("bytes") for one in facts])
+    metrics = [metrics for _, metrics in found]
+    return Ran(np.concatenate([table for table, _ in found]), metrics, [one.pop("bytes") for one in metrics])
 
 
 def slow_down(janitor: Janitor, rank: int, delay: Callable[[int, int], float]) -> None:
@@ -243,7 +243,7 @@ def slow_down(janitor: Janitor, rank: int, delay: Callable[[int, int], float]) -
 
 def assert_equal(ran: Ran, job: Job) -> None:
     want = in_step(job)
-    assert not np.array_equal(want, start_table(job.optimiser))
+    assert not np.array_equal(want, start_table(job.optimizer))
     np.testing.assert_array_equal(ran.table.view(np.uint32), want.view(np.uint32))
 
 
@@ -257,8 +257,8 @@ def test_tables_are_those_of_synchronous_training(kind: Any, trainers: int, serv
 @pytest.mark.parametrize("kind", ["sgd", "adagrad", "adam"])
 def test_one_trainer_makes_what_a_table_of_its_own_would(kind: Any) -> None:
     one = job(kind, 1)
-    table = start_table(one.optimiser)
-    train(MemoryRows(table, one.optimiser), one, 0)
+    table = start_table(one.optimizer)
+    train(MemoryRows(table, one.optimizer), one, 0)
     np.testing.assert_array_equal(bagpipe(one).table.view(np.uint32), table.view(np.uint32))
 
 
@@ -294,9 +294,9 @@ def test_rows_of_the_tail_are_trained() -> None:
         return BatchRows.of(np.array([0, 10 + 20 * trainer + step]), np.array([0, 1, 2]))
 
     batches = [[rows_of(trainer, step) for step in range(steps)] for trainer in range(2)]
-    one = Job(batches, RowOptimiser(WIDTH, "sgd", rate=0.5), 2, look_ahead=4)
+    one = Job(batches, RowOptimizer(WIDTH, "sgd", rate=0.5), 2, look_ahead=4)
     ran = bagpipe(one)
-    start = start_table(one.optimiser)
+    start = start_table(one.optimizer)
     for trainer in range(2):
         for step in range(steps):
             row = 10 + 20 * trainer + step
@@ -304,9 +304,9 @@ def test_rows_of_the_tail_are_trained() -> None:
             np.testing.assert_array_equal(ran.table[row], start[row] - change)
     assert_equal(ran, one)
     # 1 row is new in the first step, 2 of the tail in each; nobody but its trainer fetches or writes one.
-    assert [facts["fetched_rows"] for facts in ran.facts] == [1 + steps] * 2
-    assert sum(facts["written_rows"] for facts in ran.facts) == 1 + 2 * steps
-    assert ran.facts[0]["never_share"] == 2 * steps / (3 * steps)
+    assert [metrics["fetched_rows"] for metrics in ran.metrics] == [1 + steps] * 2
+    assert sum(metrics["written_rows"] for metrics in ran.metrics) == 1 + 2 * steps
+    assert ran.metrics[0]["never_share"] == 2 * steps / (3 * steps)
 
 
 def at_steps(uses: dict[int, list[list[int]]], steps: int, trainers: int = 2, **options: Any) -> Job:
@@ -317,7 +317,7 @@ def at_steps(uses: dict[int, list[list[int]]], steps: int, trainers: int = 2, **
         for step in range(steps):
             rows = np.array([row for row, when in uses.items() if step in when[trainer]], np.int64)
             found[-1].append(BatchRows.of(rows, np.arange(len(rows) + 1)))
-    return Job(found, RowOptimiser(WIDTH, "adagrad"), trainers, **options)
+    return Job(found, RowOptimizer(WIDTH, "adagrad"), trainers, **options)
 
 
 @pytest.mark.parametrize("distance", [3, 4, 5])
@@ -333,7 +333,7 @@ def test_a_row_that_comes_again_after_l_or_more_steps(distance: int, who: tuple[
     # The first trainer fetches it, from whom it moves to the next; or each use stands alone.
     fetches = (*who, who[0]) if distance > 4 else who[:1]
     mine = [fetches.count(trainer) for trainer in range(2)]
-    assert [facts["fetched_rows"] - 1 for facts in ran.facts] == mine
+    assert [metrics["fetched_rows"] - 1 for metrics in ran.metrics] == mine
 
 
 def test_a_row_of_both_in_one_step_and_of_one_in_the_next() -> None:
@@ -359,7 +359,7 @@ def test_a_small_cache_keeps_less_and_makes_the_same(trainers: int) -> None:
     small, large = (bagpipe(one._replace(capacity=size), lambda rank, number: 0.001) for size in (capacity, None))
     assert_equal(small, one)
     assert_equal(large, one)
-    tight, wide = small.facts[0], large.facts[0]
+    tight, wide = small.metrics[0], large.metrics[0]
     assert tight["most_rows_held"] <= capacity < wide["most_rows_held"]
     assert tight["look_ahead_mean"] < wide["look_ahead_mean"] == 20
     assert tight["fetched_share"] > wide["fetched_share"]
@@ -370,7 +370,7 @@ def test_gradients_and_rows_travel_without_ids(trainers: int) -> None:
     """Each trainer sends those that its plan tells of; nobody anything of rows that stay with their trainer."""
     one = job("adagrad", trainers, servers=1)
     ran = bagpipe(one)
-    for trainer, (counted, facts) in enumerate(zip(ran.bytes[:trainers], ran.facts[:trainers], strict=True)):
+    for trainer, (counted, metrics) in enumerate(zip(ran.bytes[:trainers], ran.metrics[:trainers], strict=True)):
         plans = list(plan_steps(one.ids, STEPS, trainers, trainer, one.look_ahead, ROWS, one.clean_share))
         for phase, is_always in (("now", True), ("later", False)):
             due = 0
@@ -381,9 +381,9 @@ def test_gradients_and_rows_travel_without_ids(trainers: int) -> None:
                     due += 4 * (WIDTH * gradients + (WIDTH + 1) * rows)
                     due += overhead(2) if is_always or gradients + rows else 0
             assert counted[phase] == due
-        assert facts["fetched_rows"] == sum(len(plan.fetch_row_K) for plan in plans)
-        assert facts["now_share"] + facts["later_share"] + facts["never_share"] == pytest.approx(1)
-        assert 0 < facts["moved_share"] < facts["now_share"] + facts["later_share"]
+        assert metrics["fetched_rows"] == sum(len(plan.fetch_row_K) for plan in plans)
+        assert metrics["now_share"] + metrics["later_share"] + metrics["never_share"] == pytest.approx(1)
+        assert 0 < metrics["moved_share"] < metrics["now_share"] + metrics["later_share"]
 
 
 GRADIENT, WHOLE = 4 * WIDTH, 4 * (WIDTH + 1)
@@ -393,7 +393,7 @@ GRADIENT, WHOLE = 4 * WIDTH, 4 * (WIDTH + 1)
 def sent(ran: Ran, phase: str, steps: int) -> list[int]:
     """Bytes of gradients and rows that each trainer has sent, without the heads of messages: of NOW there is one to
     each other trainer in each step, of LATER one where there is something."""
-    trainers = sum("steps" in facts for facts in ran.facts)
+    trainers = sum("steps" in metrics for metrics in ran.metrics)
     now = [counted.get("now", 0) - steps * (trainers - 1) * overhead(2) for counted in ran.bytes[:trainers]]
     later = [counted.get("later", 0) for counted in ran.bytes[:trainers]]
     return now if phase == "now" else [count % overhead(2) for count in later]
@@ -407,8 +407,12 @@ def test_a_row_that_two_use_by_turns_moves_to_and_fro(phase: str, distance: int)
     assert_equal(ran, one)
     other = {"now": "later", "later": "now"}[phase]
     assert sent(ran, phase, 12) == [WHOLE, WHOLE] and sent(ran, other, 12) == [0, 0]
-    assert [facts["fetched_rows"] for facts in ran.facts] == [facts["written_rows"] for facts in ran.facts] == [1, 0]
-    assert ran.facts[0]["moved_share"] == ran.facts[0][f"{phase}_share"] == pytest.approx(2 / 3)
+    assert (
+        [metrics["fetched_rows"] for metrics in ran.metrics]
+        == [metrics["written_rows"] for metrics in ran.metrics]
+        == [1, 0]
+    )
+    assert ran.metrics[0]["moved_share"] == ran.metrics[0][f"{phase}_share"] == pytest.approx(2 / 3)
 
 
 def test_a_row_of_one_becomes_one_of_all_and_one_of_one_again() -> None:
@@ -419,7 +423,11 @@ def test_a_row_of_one_becomes_one_of_all_and_one_of_one_again() -> None:
     assert_equal(ran, one)
     assert sent(ran, "later", 12) == [WHOLE + GRADIENT + GRADIENT, GRADIENT + GRADIENT]
     assert sent(ran, "now", 12) == [0, WHOLE]
-    assert [facts["fetched_rows"] for facts in ran.facts] == [facts["written_rows"] for facts in ran.facts] == [1, 0]
+    assert (
+        [metrics["fetched_rows"] for metrics in ran.metrics]
+        == [metrics["written_rows"] for metrics in ran.metrics]
+        == [1, 0]
+    )
 
 
 def test_of_three_trainers_all_have_a_row_that_two_use() -> None:
@@ -431,8 +439,8 @@ def test_of_three_trainers_all_have_a_row_that_two_use() -> None:
     assert_equal(ran, one)
     assert sent(ran, "now", 10) == [0, 0, 0]
     assert sent(ran, "later", 10) == [2 * WHOLE + GRADIENT, GRADIENT + GRADIENT, 2 * WHOLE + GRADIENT]
-    assert [facts["fetched_rows"] for facts in ran.facts] == [2, 1, 1]
-    assert [facts["written_rows"] for facts in ran.facts] == [1, 1, 0]
+    assert [metrics["fetched_rows"] for metrics in ran.metrics] == [2, 1, 1]
+    assert [metrics["written_rows"] for metrics in ran.metrics] == [1, 1, 0]
 
 
 def test_a_small_cache_drops_rows_of_one_trainer() -> None:
@@ -442,8 +450,8 @@ def test_a_small_cache_drops_rows_of_one_trainer() -> None:
     for capacity, times in ((8, 2), (40, 1)):
         ran = bagpipe(one._replace(capacity=capacity), lambda rank, number: 0.003)
         assert_equal(ran, one)
-        assert ran.facts[0]["most_rows_held"] <= capacity
-        fetched, written = ([facts[f"{what}_rows"] for facts in ran.facts] for what in ("fetched", "written"))
+        assert ran.metrics[0]["most_rows_held"] <= capacity
+        fetched, written = ([metrics[f"{what}_rows"] for metrics in ran.metrics] for what in ("fetched", "written"))
         assert fetched == written == [8 + times, 0]
 
 
@@ -460,7 +468,7 @@ def test_any_schedule(seed: int, kind: str, trainers: int, look_ahead: int, is_t
         for row in rng.choice(ROWS, 8, replace=False).tolist()
     }
     one = at_steps(uses, 12, trainers, look_ahead=look_ahead, servers=int(is_served))
-    one = one._replace(optimiser=RowOptimiser(WIDTH, kind, rate=0.1), capacity=8 if is_tight else None)  # type: ignore[arg-type]
+    one = one._replace(optimizer=RowOptimizer(WIDTH, kind, rate=0.1), capacity=8 if is_tight else None)  # type: ignore[arg-type]
     want = in_step(one)
     np.testing.assert_array_equal(bagpipe(one).table.view(np.uint32), want.view(np.uint32))
 
@@ -492,7 +500,7 @@ def test_what_can_wait_leaves_with_the_next_step() -> None:
 
 def test_what_is_written_back_travels_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two rows each."""
-    monkeypatch.setattr(bagpipe_lanes, "_PIECE", 2 * 4 * (WIDTH + 1))
+    monkeypatch.setattr(bagpipe_workers, "_PIECE", 2 * 4 * (WIDTH + 1))
     one = job("adagrad", 2, servers=1, clean_share=1.0)
     assert_equal(bagpipe(one), one)
 
@@ -508,19 +516,19 @@ def test_a_flush_in_the_middle_writes_all_that_has_changed() -> None:
     def host(transport: Transport) -> np.ndarray:
         rank = transport.rank
         low, high = one.bounds[rank : rank + 2]
-        block = StoredBlock(start_table(one.optimiser)[low:high].copy(), one.optimiser)
+        block = StoredBlock(start_table(one.optimizer)[low:high].copy(), one.optimizer)
         server = RowServer(transport, {"rows": block})
         server.start()
         client = RowClient(server, one.bounds)
-        access = BagpipeRows(client, "rows", one.optimiser, one.ids, STEPS, trainers=2, look_ahead=one.look_ahead)
+        access = BagpipeRows(client, "rows", one.optimizer, one.ids, STEPS, trainers=2, look_ahead=one.look_ahead)
 
         slow_down(access._janitor, rank, lambda rank, number: 0.02 * rank)
         for step in range(STEPS):
             if step == at:
                 access.flush()
-                written = access.facts()["written_rows"]
+                written = access.metrics()["written_rows"]
                 access.flush()
-                assert access.facts()["written_rows"] == written > 0
+                assert access.metrics()["written_rows"] == written > 0
                 seen[rank] = client.pull({"rows": np.arange(ROWS)})["rows"]
                 barrier.wait()
             pooled = access.pool(one.batches[rank][step], step)
@@ -543,13 +551,21 @@ def test_training_goes_on_at_a_later_step() -> None:
     def host(transport: Transport) -> np.ndarray:
         rank = transport.rank
         low, high = one.bounds[rank : rank + 2]
-        block = StoredBlock(start_table(one.optimiser)[low:high].copy(), one.optimiser)
+        block = StoredBlock(start_table(one.optimizer)[low:high].copy(), one.optimizer)
         server = RowServer(transport, {"rows": block})
         server.start()
         client = RowClient(server, one.bounds)
-        for first, stop, lanes in ((0, at, (1, 2)), (at, STEPS, (3, 4))):
+        for first, stop, workers in ((0, at, (1, 2)), (at, STEPS, (3, 4))):
             access = BagpipeRows(
-                client, "rows", one.optimiser, one.ids, stop, trainers=2, look_ahead=4, first_step=first, lanes=lanes
+                client,
+                "rows",
+                one.optimizer,
+                one.ids,
+                stop,
+                trainers=2,
+                look_ahead=4,
+                first_step=first,
+                workers=workers,
             )
             for step in range(first, stop):
                 pooled = access.pool(one.batches[rank][step], step)
@@ -571,7 +587,7 @@ def test_no_acknowledgement_is_left_for_the_next_access() -> None:
         train(access, one, transport.rank)
         assert access._janitor._begun > 10
         with pytest.raises(HostError, match="wait"):
-            transport.recv(1 - transport.rank, bagpipe_lanes.ACK, bagpipe_lanes.ACK, timeout=0.05)
+            transport.recv(1 - transport.rank, bagpipe_workers.ACK, bagpipe_workers.ACK, timeout=0.05)
 
     run_logical(2, host, patience=30.0)
 
@@ -581,19 +597,19 @@ def test_no_acknowledgement_is_left_for_the_next_access() -> None:
 
 def access_of(transport: Transport, one: Job, **options: Any) -> BagpipeRows:
     low, high = one.bounds[transport.rank : transport.rank + 2]
-    block = StoredBlock(start_table(one.optimiser)[low:high].copy(), one.optimiser)
+    block = StoredBlock(start_table(one.optimizer)[low:high].copy(), one.optimizer)
     server = RowServer(transport, {"rows": block})
     server.start()
     client = RowClient(server, one.bounds)
     return BagpipeRows(
-        client, "rows", one.optimiser, one.ids, len(one.batches[0]), trainers=one.trainers,
+        client, "rows", one.optimizer, one.ids, len(one.batches[0]), trainers=one.trainers,
         **{"look_ahead": one.look_ahead, **options},
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("who", [0, 1])
-def test_a_lost_trainer_is_told_of(who: int) -> None:
-    one, told = job(trainers=3, steps=60), []
+def test_a_lost_trainer_is_reported_of(who: int) -> None:
+    one, reported = job(trainers=3, steps=60), []
 
     def host(transport: Transport) -> None:
         access = access_of(transport, one)
@@ -604,17 +620,17 @@ def test_a_lost_trainer_is_told_of(who: int) -> None:
                 rows = one.batches[transport.rank][step]
                 access.apply_pooled(rows, gradient(access.pool(rows, step), transport.rank, step), step)
         except HostError as error:
-            told.append(str(error))
+            reported.append(str(error))
             raise
         finally:
             access.close(HostError("over"))
 
     with pytest.raises(RuntimeError, match="the machine burns"):
         run_logical(3, host, patience=20.0)
-    assert len(told) == 2 and all(f"host {who} " in text for text in told)
+    assert len(reported) == 2 and all(f"host {who} " in text for text in reported)
 
 
-def test_a_server_that_refuses_what_is_written_back_is_told_of() -> None:
+def test_a_server_that_refuses_what_is_written_back_is_reported_of() -> None:
     one = job("sgd", 1, look_ahead=1, clean_share=0.0)
 
     def host(transport: Transport) -> None:
@@ -633,7 +649,7 @@ def test_a_server_that_refuses_what_is_written_back_is_told_of() -> None:
         run_logical(1, host, patience=20.0)
 
 
-def test_batches_must_be_those_that_were_told_ahead() -> None:
+def test_batches_must_be_those_that_were_reported_ahead() -> None:
     one = job("sgd", 1)
 
     def host(transport: Transport) -> None:
@@ -663,7 +679,7 @@ def test_a_cache_that_is_too_small_is_refused_before_a_row_is_changed() -> None:
     run_logical(1, host, patience=20.0)
 
 
-def test_trainers_that_see_other_batches_are_told_of() -> None:
+def test_trainers_that_see_other_batches_are_reported_of() -> None:
     """Rank 1 believes that rank 0 has other rows."""
     one = job("sgd", 2)
 
@@ -705,8 +721,8 @@ def test_who_has_ended_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
         for step, rows in enumerate(one.batches[0][:4]):
             access.apply_pooled(rows, gradient(access.pool(rows, step), 0, step), step)
         access.close(HostError("over"))
-        lanes = access._fetcher, access._stepper, access._janitor
-        assert not any(thread.is_alive() for lane in lanes for thread in lane._threads)
+        workers = access._fetcher, access._stepper, access._janitor
+        assert not any(thread.is_alive() for worker in workers for thread in worker._threads)
         none = np.empty(0, np.int64)
         with pytest.raises(HostError, match="Rank 0 has ended its training"):
             access._janitor.write(none, none)

@@ -1,4 +1,4 @@
-"""Kernels and optimisers of click models' rows: equal to plain twins, and to PyTorch where it has the same rule."""
+"""Kernels and optimizers of click models' rows: equal to plain twins, and to PyTorch where it has the same rule."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.errors import InputError
-from any2vec.kernels.rows.placing import add_sums, deal_bags, place_groups, place_ids, pool_placed, sum_placed
+from any2vec.kernels.rows.placing import add_sums, assign_bags, place_groups, place_ids, pool_placed, sum_placed
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
-from any2vec.tables.row_optimiser import BETA1, BETA2, RowOptimiser
+from any2vec.tables.row_optimizer import BETA1, BETA2, RowOptimizer
 from any2vec.tables.row_table import MemoryRows
 from naive.rows import placing as naive_placing
 from naive.rows import rows as naive
@@ -67,7 +67,7 @@ def test_large_batches_are_grouped_as_numpy_does(highest: int) -> None:
 def test_sums_over_bags_and_gradients_of_rows_are_the_plain_twins(bags: list[list[int]]) -> None:
     batch, table, gradients = batch_of(bags), numbers((20, WIDTH + 2)), numbers((len(bags), WIDTH), 1)
     expected = naive.pooled(table, bags, WIDTH)
-    assert np.array_equal(MemoryRows(table, RowOptimiser(WIDTH)).pool(batch, 0), expected)
+    assert np.array_equal(MemoryRows(table, RowOptimizer(WIDTH)).pool(batch, 0), expected)
     assert np.array_equal(batch.pool(table[batch.row_U], WIDTH), expected)
     rows, sums = naive.summed(gradients, bags)
     assert batch.row_U.tolist() == rows and np.array_equal(batch.gradients(gradients), sums)
@@ -80,13 +80,13 @@ def test_rows_of_any_width_are_summed_and_stepped_as_the_plain_twins_do(width: i
     bags = [rng.integers(0, 20, size).tolist() for size in rng.integers(0, 5, 60)]
     batch, gradients = batch_of(bags), numbers((60, width), 1)
     for kind, rule in (("sgd", naive.sgd), ("adagrad", naive.adagrad)):
-        optimiser: Any = RowOptimiser(width, kind, 0.1)
-        table = np.abs(numbers((21, optimiser.num_columns)))
+        optimizer: Any = RowOptimizer(width, kind, 0.1)
+        table = np.abs(numbers((21, optimizer.num_columns)))
         rows, sums = naive.summed(gradients, bags)
-        start, state = table.copy(), width + optimiser.num_state
-        assert np.array_equal(MemoryRows(table, optimiser).pool(batch, 0), naive.pooled(table, bags, width))
-        MemoryRows(table, optimiser).apply_pooled(batch, gradients, 0)
-        more = () if kind == "sgd" else (optimiser.epsilon,)
+        start, state = table.copy(), width + optimizer.num_state
+        assert np.array_equal(MemoryRows(table, optimizer).pool(batch, 0), naive.pooled(table, bags, width))
+        MemoryRows(table, optimizer).apply_pooled(batch, gradients, 0)
+        more = () if kind == "sgd" else (optimizer.epsilon,)
         for row, change in zip(rows, sums.astype(np.float64), strict=True):
             assert np.allclose(table[row, :state], rule(start[row].astype(np.float64), change, 0.1, *more), atol=1e-5)
         rest = np.setdiff1d(np.arange(21), rows)
@@ -99,7 +99,7 @@ def test_gradients_in_any_order_of_memory() -> None:
     assert np.array_equal(batch.gradients(gradients), batch.gradients(gradients.copy()))
 
 
-# Optimisers of rows
+# Optimizers of rows
 
 RULES: dict[str, Any] = {
     "sgd": lambda row, gradient: np.append(naive.sgd(row[:WIDTH], gradient, 0.1), row[WIDTH:]),
@@ -110,8 +110,8 @@ RULES: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", RULES)
 def test_steps_of_rows_are_those_of_the_plain_twin(kind: Any) -> None:
-    optimiser = RowOptimiser(WIDTH, kind, 0.1)
-    table = np.zeros((40, optimiser.num_columns), np.float32)
+    optimizer = RowOptimizer(WIDTH, kind, 0.1)
+    table = np.zeros((40, optimizer.num_columns), np.float32)
     table[:, :WIDTH] = numbers((40, WIDTH))
     expected, start = table.astype(np.float64), table.copy()
     rng, stepped = np.random.default_rng(3), set()
@@ -121,28 +121,28 @@ def test_steps_of_rows_are_those_of_the_plain_twin(kind: Any) -> None:
         for row, gradient in zip(slots, gradients.astype(np.float64), strict=True):
             expected[row] = RULES[kind](expected[row], gradient)
         stepped.update(slots.tolist())
-        optimiser.step(table, slots, gradients)
+        optimizer.step(table, slots, gradients)
     assert len(stepped) == 30 and np.array_equal(table[30:], start[30:])
     assert np.allclose(table, expected, rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("kind", RULES)
 def test_no_number_leaves_its_bounds(kind: Any) -> None:
-    optimiser = RowOptimiser(WIDTH, kind, 100.0)
-    table = np.zeros((1, optimiser.num_columns), np.float32)
+    optimizer = RowOptimizer(WIDTH, kind, 100.0)
+    table = np.zeros((1, optimizer.num_columns), np.float32)
     table[:, :WIDTH] = 9999.0
     for _ in range(3):
-        optimiser.step(table, np.array([0]), np.full((1, WIDTH), -1e9, np.float32))
+        optimizer.step(table, np.array([0]), np.full((1, WIDTH), -1e9, np.float32))
     assert np.array_equal(table[0, :WIDTH], [1e4] * WIDTH) and np.isfinite(table).all()
 
 
 def torch_steps(kind: str, start: np.ndarray, gradients: list[np.ndarray], **options: Any) -> np.ndarray:
     torch = pytest.importorskip("torch")
     value = torch.nn.Parameter(torch.tensor(start, dtype=torch.float64))
-    optimiser = getattr(torch.optim, kind)([value], lr=0.1, **options)
+    optimizer = getattr(torch.optim, kind)([value], lr=0.1, **options)
     for gradient in gradients:
         value.grad = torch.tensor(gradient, dtype=torch.float64)
-        optimiser.step()
+        optimizer.step()
     return value.detach().numpy()
 
 
@@ -150,32 +150,32 @@ def test_sgd_of_rows_is_torchs() -> None:
     table, gradients = numbers((7, WIDTH)), [numbers((7, WIDTH), step) for step in range(9)]
     expected = torch_steps("SGD", table, gradients)
     for gradient in gradients:
-        RowOptimiser(WIDTH, "sgd", 0.1).step(table, np.arange(7), gradient)
+        RowOptimizer(WIDTH, "sgd", 0.1).step(table, np.arange(7), gradient)
     assert np.allclose(table, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize(("kind", "name"), [("adagrad", "Adagrad"), ("adam", "Adam")])
 def test_rows_of_one_number_step_as_torchs_numbers_do(kind: Any, name: str) -> None:
-    optimiser, gradients = RowOptimiser(1, kind, 0.1), [numbers((7, 1), step) for step in range(9)]
-    table = np.zeros((7, optimiser.num_columns), np.float32)
+    optimizer, gradients = RowOptimizer(1, kind, 0.1), [numbers((7, 1), step) for step in range(9)]
+    table = np.zeros((7, optimizer.num_columns), np.float32)
     table[:, :1] = numbers((7, 1), 99)
     expected = torch_steps(name, table[:, :1], gradients, eps=1e-8)
     for gradient in gradients:
-        optimiser.step(table, np.arange(7), gradient)
+        optimizer.step(table, np.arange(7), gradient)
     assert np.allclose(table[:, :1], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("num_state", [("sgd", 0), ("adagrad", 1), ("adam", WIDTH + 2)])
 def test_state_stands_in_the_row(num_state: tuple[Any, int]) -> None:
-    optimiser = RowOptimiser(WIDTH, num_state[0])
-    assert optimiser.num_state == num_state[1] and optimiser.num_columns == WIDTH + num_state[1]
+    optimizer = RowOptimizer(WIDTH, num_state[0])
+    assert optimizer.num_state == num_state[1] and optimizer.num_columns == WIDTH + num_state[1]
 
 
-def test_options_of_a_row_optimiser_are_checked() -> None:
-    with pytest.raises(InputError, match="optimiser must be one of adagrad, adam, sgd, got 'lamb'"):
-        RowOptimiser(WIDTH, "lamb")  # type: ignore[arg-type]
+def test_options_of_a_row_optimizer_are_checked() -> None:
+    with pytest.raises(InputError, match="optimizer must be one of adagrad, adam, sgd, got 'lamb'"):
+        RowOptimizer(WIDTH, "lamb")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"learning_rate must be a number in \(0, 100\]"):
-        RowOptimiser(WIDTH, "sgd", 0.0)
+        RowOptimizer(WIDTH, "sgd", 0.0)
 
 
 # Dense parameters
@@ -220,7 +220,7 @@ def columns_of(shards: list[naive_placing.Shard]) -> tuple[np.ndarray, ...]:
 
 @given(placed_bags())
 @settings(deadline=None, max_examples=100)
-def test_ids_are_placed_and_bags_dealt_as_the_plain_twin_does(
+def test_ids_are_placed_and_bags_assigned_as_the_plain_twin_does(
     problem: tuple[list[list[int]], list[bool], list[naive_placing.Shard], int],
 ) -> None:
     bags, is_pooled, shards, hosts = problem
@@ -230,11 +230,11 @@ def test_ids_are_placed_and_bags_dealt_as_the_plain_twin_does(
     assert placed.tolist() == naive_placing.place(batch.id_M.tolist(), shards)
     slots, whose, counts = (np.empty(len(placed), np.int64) for _ in range(3))
     id_end, bag_end = np.zeros(hosts + 1, np.int64), np.zeros(hosts + 1, np.int64)
-    deal_bags(
+    assign_bags(
         batch.id_M, batch.start_P1, np.array(is_pooled), start_S, shift_S, owner_S, slots, whose, counts, id_end,
         bag_end,
     )  # fmt: skip
-    expected = naive_placing.dealt(bags, is_pooled, shards, hosts)
+    expected = naive_placing.assigned(bags, is_pooled, shards, hosts)
     for host in range(hosts):
         own = slice(bag_end[host], bag_end[host + 1])
         pieces = np.split(slots[id_end[host] : id_end[host + 1]], np.cumsum(counts[own])[:-1])

@@ -12,7 +12,7 @@ from any2vec.plan.sharding.sharding import Contiguous, Sharding, Striped
 from any2vec.sync.options.rules import rule_class, rule_names
 from any2vec.sync.rules.merge_rule import MergeRule, StateMean
 from any2vec.tables.residency.registry import RESIDENCIES
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import MemoryRows, RowTable
 from any2vec.testing.conformance.residencies import ResidencyTests
 from any2vec.testing.conformance.row_tables import RowTableTests
@@ -56,7 +56,7 @@ class TestResidencies(ResidencyTests):
 
 
 class TestMemoryRows(RowTableTests):
-    def table(self, row_VC: np.ndarray, optimizer: RowOptimiser) -> RowTable:
+    def table(self, row_VC: np.ndarray, optimizer: RowOptimizer) -> RowTable:
         return MemoryRows(row_VC, optimizer)
 
 

@@ -25,7 +25,7 @@ from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache.versioned_cache import BatchExchange, HetCache
 from any2vec.tables.cache.versioned_rows import HetRows
 from any2vec.tables.residency.registry import RESIDENCIES
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import MemoryRows
 from any2vec.tables.server.blocks.versioned_block import EXCHANGE, HetBlock
 from any2vec.tables.server.client import RowClient
@@ -33,26 +33,26 @@ from any2vec.tables.server.server import RowServer
 from any2vec.tables.server.versioned_message import (
     UNKNOWN,
     Answer,
-    Question,
+    RowQuery,
     pack_answer,
-    pack_question,
+    pack_query,
     unpack_answer,
-    unpack_question,
+    unpack_query,
 )
 from naive.rows import cached_rows as naive_rows
 from naive.text import varint as naive_varint
 
 ROWS, WIDTH = 40, 3
-SGD, ADAGRAD = RowOptimiser(WIDTH, "sgd", rate=1.0), RowOptimiser(WIDTH, "adagrad", rate=0.3)
+SGD, ADAGRAD = RowOptimizer(WIDTH, "sgd", rate=1.0), RowOptimizer(WIDTH, "adagrad", rate=0.3)
 
 
 def ids_of(*values: int) -> np.ndarray:
     return np.array(values, np.int64)
 
 
-def table_of(optimiser: RowOptimiser, rows: int = ROWS, seed: int = 0) -> np.ndarray:
-    table = np.random.default_rng(seed).normal(size=(rows, optimiser.num_columns)).astype(np.float32)
-    table[:, optimiser.width :] = 0
+def table_of(optimizer: RowOptimizer, rows: int = ROWS, seed: int = 0) -> np.ndarray:
+    table = np.random.default_rng(seed).normal(size=(rows, optimizer.num_columns)).astype(np.float32)
+    table[:, optimizer.width :] = 0
     return table
 
 
@@ -71,9 +71,9 @@ class Direct:
         return found
 
 
-def blocks_of(optimiser: RowOptimiser, cuts: Sequence[int] = (0, ROWS), is_fresh: bool = False) -> list[HetBlock]:
-    table = table_of(optimiser, cuts[-1])
-    return [HetBlock(table[low:high].copy(), optimiser, is_fresh) for low, high in itertools.pairwise(cuts)]
+def blocks_of(optimizer: RowOptimizer, cuts: Sequence[int] = (0, ROWS), is_fresh: bool = False) -> list[HetBlock]:
+    table = table_of(optimizer, cuts[-1])
+    return [HetBlock(table[low:high].copy(), optimizer, is_fresh) for low, high in itertools.pairwise(cuts)]
 
 
 POLICIES = RESIDENCIES.names()
@@ -100,7 +100,7 @@ def worker(blocks: Sequence[HetBlock], capacity: int, *bounds: int, **options: A
     if options.get("policy") == "static":
         options["kept"] = np.arange(capacity)
     options["foresight"] = guesses_for(options.get("policy", "lru"))
-    return HetRows(HetCache(capacity, blocks[0].optimiser, *bounds, **options), Direct(blocks), "t")  # type: ignore[arg-type]
+    return HetRows(HetCache(capacity, blocks[0].optimizer, *bounds, **options), Direct(blocks), "t")  # type: ignore[arg-type]
 
 
 def batch_of(rng: np.random.Generator, bags: int = 6, rows: int = ROWS) -> BatchRows:
@@ -132,17 +132,17 @@ def test_an_endless_number_is_none() -> None:
     assert not read_varints(np.append(packed, np.uint8(0)), np.empty(1, np.int64))
 
 
-def question_of(**changes: Any) -> Question:
+def query_of(**changes: Any) -> RowQuery:
     legal = {
         "pull_bound": 7, "push_N": ids_of(1, 1, 5), "updates_N": ids_of(1, 2, 300), "ask_A": ids_of(0, 5, 9),
         "change_NC": np.arange(9, dtype=np.float32).reshape(3, 3), "known_A": ids_of(UNKNOWN, 0, 1000),
     }  # fmt: skip
-    return Question(**(legal | changes))  # type: ignore[arg-type]
+    return RowQuery(**(legal | changes))  # type: ignore[arg-type]
 
 
-def test_questions_and_answers_come_out_as_they_went_in() -> None:
-    question = question_of()
-    for old, new in zip(question, unpack_question(pack_question(question), 10, 3), strict=True):
+def test_queries_and_answers_come_out_as_they_went_in() -> None:
+    query = query_of()
+    for old, new in zip(query, unpack_query(pack_query(query), 10, 3), strict=True):
         assert np.array_equal(old, new)
     answer = Answer(np.arange(11) % 3 == 0, ids_of(1, 2, 3, 10**9), np.ones((4, 3), np.float32))
     for old, new in zip(answer, unpack_answer(pack_answer(answer), 11, 3), strict=True):
@@ -157,13 +157,13 @@ def test_questions_and_answers_come_out_as_they_went_in() -> None:
         {"change_NC": np.ones((3, 3))}, {"change_NC": np.ones((2, 3), np.float32)},
     ],
 )  # fmt: skip
-def test_a_question_that_does_not_fit_is_refused(changes: dict[str, Any]) -> None:
+def test_a_query_that_does_not_fit_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(MessageError):
-        unpack_question(pack_question(question_of(**changes)), 10, 3)
+        unpack_query(pack_query(query_of(**changes)), 10, 3)
 
 
 def test_damaged_parts_are_refused() -> None:
-    parts = pack_question(question_of())
+    parts = pack_query(query_of())
     for wrong in (
         parts[:2], [], [parts[1], *parts[1:]],
         [parts[0], Part("ids", parts[1].array[:-1]), parts[2]],
@@ -172,7 +172,7 @@ def test_damaged_parts_are_refused() -> None:
         [parts[0], Part("ids", np.full(200, 255, np.uint8)), parts[2]],
     ):  # fmt: skip
         with pytest.raises(MessageError):
-            unpack_question(wrong, 10, 3)
+            unpack_query(wrong, 10, 3)
     answer = pack_answer(Answer(np.ones(3, bool), ids_of(1, 2, 3), np.ones((3, 3), np.float32)))
     for parts, asked in ((answer, 2), (answer, 20), (answer[:1], 3), ([answer[0], Part("rows", np.ones((3, 3)))], 3)):
         with pytest.raises(MessageError):
@@ -211,13 +211,13 @@ def test_cached_rows_are_those_of_the_plain_twin() -> None:
 
 def test_the_owner_takes_pushes_first_and_counts_updates_not_occurrences() -> None:
     block = HetBlock(np.zeros((10, 3), np.float32), SGD, is_fresh=True)
-    answer = block.exchange(question_of(pull_bound=299))
+    answer = block.exchange(query_of(pull_bound=299))
     assert block.version_B.tolist() == [0, 3, 0, 0, 0, 300, 0, 0, 0, 0]
     assert np.array_equal(block.table[1], [0 + 3, 1 + 4, 2 + 5]) and np.array_equal(block.table[5], [6, 7, 8])
     assert answer.is_sent_A.tolist() == [True, True, False]  # unknown; 300 behind; ahead
     assert answer.version_S.tolist() == [0, 300] and np.array_equal(answer.row_SC, block.table[[0, 5]])
-    assert not block.exchange(question_of(pull_bound=180, known_A=ids_of(UNKNOWN, 420, 1000))).is_sent_A[1]
-    assert block.facts() == {"staleness": {"0": 2, "180": 1}}
+    assert not block.exchange(query_of(pull_bound=180, known_A=ids_of(UNKNOWN, 420, 1000))).is_sent_A[1]
+    assert block.metrics() == {"staleness": {"0": 2, "180": 1}}
 
 
 @pytest.mark.parametrize(
@@ -281,11 +281,11 @@ def test_the_owner_still_trains_and_stores() -> None:
 
 
 def train(
-    optimiser: RowOptimiser, capacity: int, bound: int, trainers: int = 2, steps: int = 60, is_flushed: bool = False,
+    optimizer: RowOptimizer, capacity: int, bound: int, trainers: int = 2, steps: int = 60, is_flushed: bool = False,
     is_fresh: bool = False, **options: Any,
 ) -> tuple[np.ndarray, list[np.ndarray]]:  # fmt: skip
     """Trainers take turns; (the table in the end, the sums that each read)."""
-    blocks = blocks_of(optimiser, (0, 17, ROWS), is_fresh)
+    blocks = blocks_of(optimizer, (0, 17, ROWS), is_fresh)
     workers = [worker(blocks, capacity, bound, **options) for _ in range(trainers)]
     rng, read = np.random.default_rng(5), []
     for step in range(steps):
@@ -299,9 +299,9 @@ def train(
     return np.concatenate([block.table for block in blocks]), read
 
 
-def train_locally(optimiser: RowOptimiser, steps: int = 60) -> np.ndarray:
+def train_locally(optimizer: RowOptimizer, steps: int = 60) -> np.ndarray:
     """The same batches in the table itself."""
-    access, rng = MemoryRows(table_of(optimiser), optimiser), np.random.default_rng(5)
+    access, rng = MemoryRows(table_of(optimizer), optimizer), np.random.default_rng(5)
     for step in range(steps):
         rows = batch_of(rng)
         sums = access.pool(rows, step)
@@ -309,26 +309,26 @@ def train_locally(optimiser: RowOptimiser, steps: int = 60) -> np.ndarray:
     return access.table
 
 
-@pytest.mark.parametrize("optimiser", [SGD, ADAGRAD], ids=["sgd", "adagrad"])
+@pytest.mark.parametrize("optimizer", [SGD, ADAGRAD], ids=["sgd", "adagrad"])
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("trainers", [1, 3])
-def test_bound_0_is_no_cache_to_the_last_bit(optimiser: RowOptimiser, policy: str, trainers: int) -> None:
+def test_bound_0_is_no_cache_to_the_last_bit(optimizer: RowOptimizer, policy: str, trainers: int) -> None:
     """Whether all rows fit, few, or none: what is read, and the table."""
-    table, read = train(optimiser, 0, 0, trainers)
+    table, read = train(optimizer, 0, 0, trainers)
     for capacity in (5, ROWS):
-        other, other_read = train(optimiser, capacity, 0, trainers, policy=policy)
+        other, other_read = train(optimizer, capacity, 0, trainers, policy=policy)
         assert np.array_equal(table, other)
         assert all(np.array_equal(one, two) for one, two in zip(read, other_read, strict=True))
 
 
-@pytest.mark.parametrize("optimiser", [SGD, ADAGRAD], ids=["sgd", "adagrad"])
+@pytest.mark.parametrize("optimizer", [SGD, ADAGRAD], ids=["sgd", "adagrad"])
 @pytest.mark.parametrize("capacity", [0, 5, ROWS])
-def test_one_trainer_trains_as_in_the_table_itself(optimiser: RowOptimiser, capacity: int) -> None:
+def test_one_trainer_trains_as_in_the_table_itself(optimizer: RowOptimizer, capacity: int) -> None:
     """To rounding, at every bound: it reads what it has written. The same for two that flush after every step."""
-    expected = train_locally(optimiser)
+    expected = train_locally(optimizer)
     for bound in (0, 3, 1000):
-        assert np.allclose(train(optimiser, capacity, bound, trainers=1)[0], expected, rtol=1e-5, atol=2e-6)
-    alternating = train(optimiser, capacity, 0, trainers=2, is_flushed=True)[0]
+        assert np.allclose(train(optimizer, capacity, bound, trainers=1)[0], expected, rtol=1e-5, atol=2e-6)
+    alternating = train(optimizer, capacity, 0, trainers=2, is_flushed=True)[0]
     assert np.allclose(alternating, expected, rtol=1e-5, atol=2e-6)
 
 
@@ -417,13 +417,13 @@ class Cluster:
     ) -> None:
         self.rows = 9
         self.pull, self.push, self.num_lanes = pull, push, lanes
-        optimiser = RowOptimiser(trainers, "sgd", rate=1.0)
-        self.block = HetBlock(np.full((self.rows, trainers), 100, np.float32), optimiser, is_fresh=True)
+        optimizer = RowOptimizer(trainers, "sgd", rate=1.0)
+        self.block = HetBlock(np.full((self.rows, trainers), 100, np.float32), optimizer, is_fresh=True)
         self.makes_fresh = makes_fresh
         caches = [
             HetCache(
                 capacity,
-                optimiser,
+                optimizer,
                 pull,
                 push,
                 policy,
@@ -446,7 +446,7 @@ class Cluster:
         elif lane.state == "asked":
             exchange = lane.exchange
             lane.answer = self.block.exchange(
-                Question(
+                RowQuery(
                     self.pull,
                     exchange.push_N,
                     exchange.updates_N,
@@ -622,7 +622,7 @@ def test_threads_of_two_trainers_lose_nothing(policy: str) -> None:
 
 def test_trainers_that_own_the_rows() -> None:
     """Turn by turn, so that nobody adds to a row at the same moment; own rows are reached without a message."""
-    facts = {}
+    metrics = {}
 
     def work(clients: list[RowClient]) -> None:
         client = clients[0]
@@ -640,7 +640,7 @@ def test_trainers_that_own_the_rows() -> None:
                 access.close()
             client.transport.barrier()
         counters = client.transport.counters
-        facts[rank] = access.facts(), sum(v for (kind, _, phase), v in counters.sent.items() if phase == "call")
+        metrics[rank] = access.metrics(), sum(v for (kind, _, phase), v in counters.sent.items() if phase == "call")
 
     tables = serve(2, 2, work)
     expected = np.zeros(ROWS)
@@ -649,7 +649,7 @@ def test_trainers_that_own_the_rows() -> None:
         for _ in range(20):
             np.add.at(expected, batch_of(rng).id_M, 1)
     assert np.array_equal(np.concatenate(tables), np.repeat(expected[:, None], WIDTH, axis=1))
-    for found, sent in facts.values():
+    for found, sent in metrics.values():
         up_and_down = sum(found[name] for name in ("rows_up", "rows_down", "metadata_up", "metadata_down"))
         assert 0 < found["own"] < up_and_down and sent > 0
 
@@ -703,7 +703,7 @@ def test_a_row_is_in_one_message_at_most() -> None:
     assert cache.version_K[second.slot_U].tolist() == [8]
 
 
-def test_a_worker_that_hangs_is_told_of() -> None:
+def test_a_worker_that_hangs_is_reported_of() -> None:
     cache = HetCache(10, SGD, 1, patience=0.05)
     cache.begin(ids_of(1, 2))
     other = cache.begin(ids_of(2, 3))
@@ -721,8 +721,8 @@ def test_what_is_counted_is_what_was_sent() -> None:
     access, rows = worker(blocks, 2, 100, policy="lru"), BatchRows.of(ids_of(3, 3, 4), ids_of(0, 2, 3))
 
     def sizes(number: int) -> tuple[int, int, int, int]:
-        question, answer = access.client.sent[number]  # type: ignore[attr-defined]
-        return question[1].array.nbytes, question[2].array.nbytes, answer[0].array.nbytes, answer[1].array.nbytes
+        query, answer = access.client.sent[number]  # type: ignore[attr-defined]
+        return query[1].array.nbytes, query[2].array.nbytes, answer[0].array.nbytes, answer[1].array.nbytes
 
     access.pool(rows, 0)
     access.apply_pooled(rows, np.ones((2, WIDTH), np.float32), 0)
@@ -734,7 +734,7 @@ def test_what_is_counted_is_what_was_sent() -> None:
     assert sizes(2) == (8, 2 * 4 * WIDTH, 3, 2 * 4 * WIDTH)  # two dirty ones give way
     access.pool(rows, 3)
     assert sizes(3) == (4, 0, 3, 2 * 4 * WIDTH)  # 7 and 8 were never changed
-    assert access.facts() == {
+    assert access.metrics() == {
         "dirty_evictions": 2, "evictions": 4, "fresh": 0, "hits": 2, "metadata_down": 10,
         "metadata_up": 4 * 3 + 8 + 4 * 32,
         "misses": 6, "own": 0, "passed": 0, "pushes": 2, "refreshes": 0, "rows_down": 6 * 4 * WIDTH,
@@ -754,8 +754,8 @@ def test_tolerating_writes_saves_what_tolerating_reads_cannot() -> None:
             access.apply_pooled(rows, np.ones((rows.num_bags, WIDTH), np.float32), step)
             reads += len(rows.row_U)
         access.close()
-        pushes[push_bound] = access.facts()["pushes"] / reads
-        assert access.facts()["updates"] == reads
+        pushes[push_bound] = access.metrics()["pushes"] / reads
+        assert access.metrics()["updates"] == reads
     assert pushes[0] == 1 and pushes[10] < 0.3
 
 
@@ -779,7 +779,7 @@ def test_a_cache_of_the_right_rows_sends_what_the_ideal_one_does(
         trace.append([rows.row_U for rows in batches])
     for access in workers:
         access.close()
-    found = {name: sum(access.facts()[name] for access in workers) for name in workers[0].facts()}
+    found = {name: sum(access.metrics()[name] for access in workers) for name in workers[0].metrics()}
     ideal = ideal_traffic(trace, np.arange(ROWS) < capacity, WIDTH, pull, push, makes_fresh)
     assert ideal.reads == found["updates"] and ideal.pushed == found["pushes"]
     assert ideal.row_bytes == found["rows_up"] + found["rows_down"]
@@ -801,7 +801,7 @@ def test_the_hottest_rows_are_those_of_most_batches() -> None:
 
 def test_what_cannot_be_is_said() -> None:
     with pytest.raises(InputError, match="moments of adam do not add up"):
-        HetCache(10, RowOptimiser(WIDTH, "adam"), 1)
+        HetCache(10, RowOptimizer(WIDTH, "adam"), 1)
     with pytest.raises(InputError, match="pull_bound must be"):
         HetCache(10, SGD, -1)
     with pytest.raises(InputError, match="push_bound must be"):
@@ -825,7 +825,7 @@ def test_a_batch_that_is_only_read_is_let_go_of() -> None:
     for number in range(6):
         access.pool(BatchRows.of(ids_of(number, number + 10), ids_of(0, 2)), number)
     access.flush()
-    facts = access.facts()
-    assert facts["evictions"] + facts["passed"] == 10
-    assert not access.cache.residency.held_K.any() and facts["pushes"] == 0
+    metrics = access.metrics()
+    assert metrics["evictions"] + metrics["passed"] == 10
+    assert not access.cache.residency.held_K.any() and metrics["pushes"] == 0
     assert access.pool(BatchRows.of(ids_of(), ids_of(0, 0)), 9).tolist() == [[0.0] * WIDTH]

@@ -16,7 +16,7 @@ from any2vec.errors import InputError
 from any2vec.plan.sharding.columns import Column, Placement, Shard
 from any2vec.plan.sharding.placing import place_columns
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import MemoryRows
 from any2vec.tables.server.blocks.trained_block import TrainedBlock
 from any2vec.tables.server.client import RowClient
@@ -52,9 +52,9 @@ def batch(seed: int, is_several_F: np.ndarray = SINGLE) -> BatchRows:
     return BatchRows.of(np.concatenate(ids).astype(np.int64), np.concatenate([[0], np.cumsum(counts)]))
 
 
-def start_table(optimiser: RowOptimiser, is_whole: bool = False) -> np.ndarray:
+def start_table(optimizer: RowOptimizer, is_whole: bool = False) -> np.ndarray:
     rng = np.random.default_rng(7)
-    table = np.zeros((sum(ROWS), optimiser.num_columns), np.float32)
+    table = np.zeros((sum(ROWS), optimizer.num_columns), np.float32)
     table[:, :WIDTH] = rng.integers(-9, 9, (sum(ROWS), WIDTH)) if is_whole else rng.standard_normal((sum(ROWS), WIDTH))
     return table
 
@@ -66,7 +66,7 @@ def gradient(seed: int, is_whole: bool = False) -> np.ndarray:
 
 def served(
     trainers: int, servers: int, placement: Placement, table: np.ndarray, work: Callable[[RowClient], Any],
-    optimiser: RowOptimiser,
+    optimizer: RowOptimizer,
 ) -> tuple[np.ndarray, list[Any]]:  # fmt: skip
     """The rows after all, in their own order, and what each trainer returned. servers 0: trainers own the rows."""
     hosts = trainers + servers
@@ -74,7 +74,7 @@ def served(
 
     def host(transport: Transport) -> tuple[np.ndarray, Any]:
         low, high = bounds[transport.rank : transport.rank + 2]
-        block = TrainedBlock(table[placement.rows(np.arange(low, high))], optimiser)
+        block = TrainedBlock(table[placement.rows(np.arange(low, high))], optimizer)
         server = RowServer(transport, {"rows": block}, trainers=range(trainers))
         server.start()
         client = RowClient(server, bounds)
@@ -96,8 +96,8 @@ def served(
 @pytest.mark.parametrize("tolerance", [1.0, 1e9, None])
 @pytest.mark.parametrize("servers", [0, 1, 2, 3])
 def test_single_ids_and_pulled_bags_give_the_bits_of_rows_at_hand(servers: int, tolerance: float, kind: Any) -> None:
-    optimiser = RowOptimiser(WIDTH, kind, 0.1)
-    local = MemoryRows(start_table(optimiser), optimiser)
+    optimizer = RowOptimizer(WIDTH, kind, 0.1)
+    local = MemoryRows(start_table(optimizer), optimizer)
     expected = []
     for step in range(STEPS):
         expected.append(local.pool(batch(step, SEVERAL), step))
@@ -112,15 +112,15 @@ def test_single_ids_and_pulled_bags_give_the_bits_of_rows_at_hand(servers: int, 
         access.close()
         return found
 
-    rows, [found] = served(1, servers, placement, start_table(optimiser), work, optimiser)
+    rows, [found] = served(1, servers, placement, start_table(optimizer), work, optimizer)
     assert np.array_equal(rows, local.table) and np.array_equal(found, expected)
 
 
 @pytest.mark.parametrize("servers", [0, 1, 2, 3])
 def test_pooled_sums_of_whole_numbers_are_those_of_rows_at_hand(servers: int) -> None:
     """Sums of whole numbers are exact, so it does not matter that servers add up their own rows first."""
-    optimiser = RowOptimiser(WIDTH, "sgd", 1.0)
-    local = MemoryRows(start_table(optimiser, True), optimiser)
+    optimizer = RowOptimizer(WIDTH, "sgd", 1.0)
+    local = MemoryRows(start_table(optimizer, True), optimizer)
     expected = []
     for step in range(STEPS):
         expected.append(local.pool(batch(step, SEVERAL), step))
@@ -135,7 +135,7 @@ def test_pooled_sums_of_whole_numbers_are_those_of_rows_at_hand(servers: int) ->
         access.close()
         return found
 
-    rows, [found] = served(1, servers, placement, start_table(optimiser, True), work, optimiser)
+    rows, [found] = served(1, servers, placement, start_table(optimizer, True), work, optimizer)
     assert np.array_equal(found, expected) and np.array_equal(rows, local.table)
 
 
@@ -154,13 +154,13 @@ def train(
 @pytest.mark.parametrize("kind", ["sgd", "adagrad", "adam"])
 def test_bags_that_one_server_owns_give_the_bits_of_rows_at_hand(kind: Any) -> None:
     """No column is cut, so servers pool bags just as they would be pooled at hand."""
-    optimiser, placement = RowOptimiser(WIDTH, kind, 0.1), placed(3, 1e9)
+    optimizer, placement = RowOptimizer(WIDTH, kind, 0.1), placed(3, 1e9)
     assert len(placement.shards) == len(ROWS)
-    local = MemoryRows(start_table(optimiser), optimiser)
+    local = MemoryRows(start_table(optimizer), optimizer)
     expected = train(local, range(STEPS))
     rows, [found] = served(
-        1, 3, placement, start_table(optimiser),
-        lambda client: train(RemoteRows(client, placement, WIDTH, SEVERAL), range(STEPS)), optimiser,
+        1, 3, placement, start_table(optimizer),
+        lambda client: train(RemoteRows(client, placement, WIDTH, SEVERAL), range(STEPS)), optimizer,
     )  # fmt: skip
     assert np.array_equal(found, expected) and np.array_equal(rows, local.table)
 
@@ -168,8 +168,8 @@ def test_bags_that_one_server_owns_give_the_bits_of_rows_at_hand(kind: Any) -> N
 @pytest.mark.parametrize("kind", ["sgd", "adagrad", "adam"])
 def test_bags_that_several_servers_own_are_their_sums_added_by_rank(kind: Any) -> None:
     """Sums differ from those at hand by the order of additions alone; gradients of rows do not differ at all."""
-    optimiser, placement = RowOptimiser(WIDTH, kind, 0.1), shredded(3)
-    table, rows = start_table(optimiser), batch(0, SEVERAL)
+    optimizer, placement = RowOptimizer(WIDTH, kind, 0.1), shredded(3)
+    table, rows = start_table(optimizer), batch(0, SEVERAL)
     server_V = np.searchsorted(placement.on_ranks(3)[1:], placement.place(np.arange(len(table))), "right")
     expected = np.zeros((rows.num_bags, WIDTH), np.float32)
     for p in range(rows.num_bags):
@@ -181,31 +181,31 @@ def test_bags_that_several_servers_own_are_their_sums_added_by_rank(kind: Any) -
             expected[p] += total
     own = {len(set(server_V[rows.id_M[first:stop]])) for first, stop in pairwise(rows.start_P1)}
     assert {0, 1, 2} <= own
-    local = MemoryRows(table.copy(), optimiser)
+    local = MemoryRows(table.copy(), optimizer)
     local.apply_pooled(rows, gradient(0), 0)
     after, [found] = served(
         1, 3, placement, table,
-        lambda client: train(RemoteRows(client, placement, WIDTH, SEVERAL), range(1)), optimiser,
+        lambda client: train(RemoteRows(client, placement, WIDTH, SEVERAL), range(1)), optimizer,
     )  # fmt: skip
     assert np.array_equal(found[0], expected) and np.array_equal(after, local.table)
 
 
 def test_the_columns_that_were_measured_with_several_ids_are_pooled() -> None:
     columns = [Column(name=f"c{f}", rows=rows, is_pooled=bool(SEVERAL[f])) for f, rows in enumerate(ROWS)]
-    placement, optimiser = place_columns(columns, 2, 16), RowOptimiser(WIDTH)
+    placement, optimizer = place_columns(columns, 2, 16), RowOptimizer(WIDTH)
 
     def work(client: RowClient) -> dict[str, int]:
         RemoteRows(client, placement, WIDTH).pool(batch(0, SEVERAL), 0)
         return dict(client.transport.counters.messages_sent)
 
-    _, [verbs] = served(1, 2, placement, start_table(optimiser), work, optimiser)
+    _, [verbs] = served(1, 2, placement, start_table(optimizer), work, optimizer)
     assert verbs == {"pull": 2, "pool": 2}
 
 
 @pytest.mark.parametrize("servers", [0, 2])
 def test_workers_of_two_trainers_lose_nothing_of_rows_of_their_own(servers: int) -> None:
     """Each of four threads has examples whose rows no other one has; steps of whole numbers are exact."""
-    optimiser, threads, pushes = RowOptimiser(WIDTH, "sgd", 1.0), 2, 30
+    optimizer, threads, pushes = RowOptimizer(WIDTH, "sgd", 1.0), 2, 30
     columns = [Column(name=f"c{f}", rows=16, is_pooled=f == 1) for f in range(2)]
     placement = place_columns(columns, servers or 2, 16)
     table = np.zeros((32, WIDTH), np.float32)
@@ -220,10 +220,10 @@ def test_workers_of_two_trainers_lose_nothing_of_rows_of_their_own(servers: int)
     def work(client: RowClient) -> None:
         failed: list[BaseException] = []
 
-        def run(lane: int) -> None:
+        def run(worker: int) -> None:
             try:
-                worker = threads * client.transport.rank + lane
-                access = RemoteRows(RowClient(client.server, client.bounds, lane=lane), placement, WIDTH)
+                worker = threads * client.transport.rank + worker
+                access = RemoteRows(RowClient(client.server, client.bounds, worker=worker), placement, WIDTH)
                 for step in range(pushes):
                     rows = own_batch(worker, step)
                     access.pool(rows, step)
@@ -232,14 +232,14 @@ def test_workers_of_two_trainers_lose_nothing_of_rows_of_their_own(servers: int)
             except BaseException as error:
                 failed.append(error)
 
-        lanes = [threading.Thread(target=run, args=(lane,), daemon=True) for lane in range(threads)]
-        for lane in lanes:
-            lane.start()
-        for lane in lanes:
-            lane.join(30)
-        assert not failed and not any(lane.is_alive() for lane in lanes)
+        workers = [threading.Thread(target=run, args=(worker,), daemon=True) for worker in range(threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join(30)
+        assert not failed and not any(worker.is_alive() for worker in workers)
 
-    rows, _ = served(2, servers, placement, table, work, optimiser)
+    rows, _ = served(2, servers, placement, table, work, optimizer)
     expected = np.zeros(32)
     for worker in range(4):
         for step in range(pushes):
@@ -249,7 +249,7 @@ def test_workers_of_two_trainers_lose_nothing_of_rows_of_their_own(servers: int)
 
 def test_workers_that_share_rows_lose_next_to_nothing() -> None:
     """Four threads push ones to the same eight rows; a race may lose a push (Hogwild), it must not lose many."""
-    optimiser, pushes = RowOptimiser(WIDTH, "sgd", 1.0), 50
+    optimizer, pushes = RowOptimizer(WIDTH, "sgd", 1.0), 50
     placement = place_columns([Column(name="c", rows=8)], 2, 16)
 
     def work(client: RowClient) -> None:
@@ -258,14 +258,14 @@ def test_workers_that_share_rows_lose_next_to_nothing() -> None:
             access.apply_pooled(BatchRows.of(np.arange(8), np.arange(9)), np.ones((8, WIDTH), np.float32), step)
         access.close()
 
-    rows, _ = served(4, 2, placement, np.zeros((8, WIDTH), np.float32), work, optimiser)
+    rows, _ = served(4, 2, placement, np.zeros((8, WIDTH), np.float32), work, optimizer)
     assert (rows >= -4 * pushes).all() and rows.mean() <= -0.95 * 4 * pushes
 
 
 def test_gradients_of_batches_that_were_not_looked_up_just_before_arrive_too() -> None:
     """A pipeline may look up many batches before it pushes the first; scoring never pushes."""
-    optimiser, placement = RowOptimiser(WIDTH, "sgd", 1.0), placed(2)
-    local = MemoryRows(start_table(optimiser, True), optimiser)
+    optimizer, placement = RowOptimizer(WIDTH, "sgd", 1.0), placed(2)
+    local = MemoryRows(start_table(optimizer, True), optimizer)
     for step in range(STEPS):
         local.apply_pooled(batch(step, SEVERAL), gradient(step, True), step)
 
@@ -277,12 +277,12 @@ def test_gradients_of_batches_that_were_not_looked_up_just_before_arrive_too() -
             access.apply_pooled(batch(step, SEVERAL), gradient(step, True), step)
         access.close()
 
-    rows, _ = served(1, 2, placement, start_table(optimiser, True), work, optimiser)
+    rows, _ = served(1, 2, placement, start_table(optimizer, True), work, optimizer)
     assert np.array_equal(rows, local.table)
 
 
 def test_rows_that_are_not_there_and_columns_that_do_not_fit() -> None:
-    placement, optimiser = placed(2), RowOptimiser(WIDTH)
+    placement, optimizer = placed(2), RowOptimizer(WIDTH)
 
     def work(client: RowClient) -> None:
         with pytest.raises(InputError, match="4 columns of 255 rows are placed; got 3 columns"):
@@ -293,4 +293,4 @@ def test_rows_that_are_not_there_and_columns_that_do_not_fit() -> None:
         with pytest.raises(InputError, match=r"Gradients of 64 bags of 3 numbers were to come, got \(64, 4\)"):
             access.apply_pooled(batch(0, SEVERAL), np.zeros((4 * BATCH, WIDTH + 1), np.float32), 0)
 
-    served(1, 2, placement, start_table(optimiser), work, optimiser)
+    served(1, 2, placement, start_table(optimizer), work, optimizer)

@@ -226,16 +226,16 @@ def test_no_read_is_staler_than_the_bound(bound: int | None, kind: str) -> None:
         rows = client.pull({"a": np.arange(ROWS)})["a"]
         assert np.array_equal(rows, whole_table() + hosts * rounds)
         client.transport.barrier()
-        return clocks.reads, client.server.facts()  # type: ignore[attr-defined]
+        return clocks.reads, client.server.metrics()  # type: ignore[attr-defined]
 
-    for reads, facts in serve(hosts, work, bound=bound):
-        assert len(reads) == hosts * rounds == sum(facts["staleness"].values())
-        assert max(reads) == max(int(clocks) for clocks in facts["staleness"])
-        assert sum(facts["overtaken"].values()) == hosts * rounds
+    for reads, metrics in serve(hosts, work, bound=bound):
+        assert len(reads) == hosts * rounds == sum(metrics["staleness"].values())
+        assert max(reads) == max(int(clocks) for clocks in metrics["staleness"])
+        assert sum(metrics["overtaken"].values()) == hosts * rounds
         if bound is not None:
             assert max(reads) <= bound
             # From (own clock - bound) to (own clock + bound + 1) is what each other trainer can do meanwhile.
-            assert max(int(number) for number in facts["overtaken"]) <= (hosts - 1) * (2 * bound + 1)
+            assert max(int(number) for number in metrics["overtaken"]) <= (hosts - 1) * (2 * bound + 1)
 
 
 @given(st.integers(1, 4), st.integers(0, 3), st.data())
@@ -364,7 +364,7 @@ def test_a_request_at_fault_is_answered_by_a_sentence_and_the_server_lives_on(wh
     serve(2, work)
 
 
-def test_a_refused_push_is_told_of_later() -> None:
+def test_a_refused_push_is_reported_of_later() -> None:
     def work(client: RowClient) -> None:
         if client.transport.rank == 0:
             client.push("a", np.array([20]), np.zeros((1, DIM + 1), np.float32), 0)
@@ -386,7 +386,7 @@ def test_ids_are_checked_at_the_door(ids: list[int]) -> None:
 
 
 @pytest.mark.parametrize("asker", [0, 1, 2])
-def test_who_waits_too_long_for_the_slowest_hears_who_it_is(asker: int) -> None:
+def test_who_waits_too_long_for_the_slowest_receives_who_it_is(asker: int) -> None:
     """Rank 2 never ends its round 0; the row asked for is rank 0's."""
 
     def work(client: RowClient) -> None:
@@ -440,9 +440,9 @@ def test_a_host_that_fails_ends_servers_and_askers() -> None:
         assert not server._thread.is_alive()
 
 
-def test_a_host_that_waits_for_its_own_server_hears_of_its_end() -> None:
+def test_a_host_that_waits_for_its_own_server_receives_of_its_end() -> None:
     """Only the own block is asked for, so no message could tell."""
-    heard = threading.Event()
+    received = threading.Event()
 
     def host(transport: Transport) -> None:
         client = client_of(transport, bound=0)
@@ -453,11 +453,11 @@ def test_a_host_that_waits_for_its_own_server_hears_of_its_end() -> None:
         client.tick(0)
         with pytest.raises(HostError, match="row server of rank 0 ended: Logical host 1 failed"):
             client.pull({"a": np.array([0])}, 1)
-        heard.set()
+        received.set()
 
     with pytest.raises(ZeroDivisionError):
         run_logical(2, host, patience=10)
-    assert heard.is_set()
+    assert received.is_set()
 
 
 def test_servers_of_several_channels_stand_side_by_side() -> None:

@@ -14,15 +14,15 @@ from any2vec.errors import HostError
 from any2vec.plan.sharding.columns import Column
 from any2vec.plan.sharding.placing import place_columns
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.row_optimiser import RowOptimiser
-from any2vec.tables.server.blocks.serving import served_facts
+from any2vec.tables.row_optimizer import RowOptimizer
+from any2vec.tables.server.blocks.serving import served_metrics
 from any2vec.tables.server.blocks.trained_block import TrainedBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.clients.remote_rows import RemoteRows
 from any2vec.tables.server.server import RowServer
 
 WIDTH, TRAINERS, SERVERS = 2, 2, 2
-SGD = RowOptimiser(WIDTH, "sgd", 1.0)
+SGD = RowOptimizer(WIDTH, "sgd", 1.0)
 COLUMNS = [Column(name="one", rows=20), Column(name="several", rows=12, lookups=3.0, is_pooled=True)]
 PLACEMENT = place_columns(COLUMNS, SERVERS, 4 * WIDTH)
 BOUNDS = PLACEMENT.on_ranks(TRAINERS + SERVERS, TRAINERS)
@@ -32,14 +32,14 @@ def serve(client: RowClient) -> dict[str, int]:
     """Start, ask for nothing, and tell what was served when all others have left."""
     client.server.start()
     client.close(timeout=LONG_WORK)
-    return served_facts(client.server)
+    return served_metrics(client.server)
 
 
-def client_of(transport: Transport, patience: float | None = None, lane: int = 0) -> RowClient:
+def client_of(transport: Transport, patience: float | None = None, worker: int = 0) -> RowClient:
     low, high = BOUNDS[transport.rank : transport.rank + 2]
     block = TrainedBlock(np.zeros((high - low, WIDTH), np.float32), SGD)
     server = RowServer(transport, {"rows": block}, trainers=range(TRAINERS), patience=patience)
-    return RowClient(server, BOUNDS, lane=lane)
+    return RowClient(server, BOUNDS, worker=worker)
 
 
 def batch(seed: int) -> BatchRows:
@@ -74,14 +74,14 @@ def run(
     return run_logical(TRAINERS + SERVERS, host, patience=patience)
 
 
-def test_a_server_tells_what_it_holds_and_has_done() -> None:
+def test_a_server_announces_what_it_holds_and_has_done() -> None:
     def train(client: RowClient) -> None:
         first = 3 * client.transport.rank
         push_ones(RemoteRows(client, PLACEMENT, WIDTH), range(first, first + 3))
 
-    facts = run(train)[TRAINERS:]
+    metrics = run(train)[TRAINERS:]
     server_V = np.searchsorted(BOUNDS[1:], PLACEMENT.place(np.arange(32)), "right")
-    for rank, found in enumerate(facts, TRAINERS):
+    for rank, found in enumerate(metrics, TRAINERS):
         pulled = pooled = updates = 0
         for seed in range(6):
             ids = batch(seed).id_M
@@ -95,14 +95,14 @@ def test_a_server_tells_what_it_holds_and_has_done() -> None:
         assert found | {"requests": 0} == sizes | done | {"requests": 0} and 0 < found["requests"] <= 4 * 6
 
 
-def test_a_lost_server_is_told_of_in_time() -> None:
-    heard = []
+def test_a_lost_server_is_reported_of_in_time() -> None:
+    received = []
 
     def train(client: RowClient) -> None:
         access = RemoteRows(client, PLACEMENT, WIDTH)
         with pytest.raises(HostError, match="host 3 failed"):
             push_ones(access, range(10_000))
-        heard.append(client.transport.rank)
+        received.append(client.transport.rank)
         raise HostError("and so did I")
 
     def at_server(client: RowClient) -> None:
@@ -114,7 +114,7 @@ def test_a_lost_server_is_told_of_in_time() -> None:
 
     with pytest.raises(ZeroDivisionError):
         run(train, at_server)
-    assert sorted(heard) == [0, 1]
+    assert sorted(received) == [0, 1]
 
 
 def test_a_server_that_cannot_be_reached_is_given_up() -> None:

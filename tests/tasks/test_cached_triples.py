@@ -12,7 +12,7 @@ import any2vec
 from any2vec.errors import InputError, Interrupted
 from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.models.triples.config import TripleModel
-from any2vec.models.triples.questions import QuestionBatch
+from any2vec.models.triples.queries import QueryBatch
 from any2vec.models.triples.worker import Candidates
 from any2vec.plan.sharding.sharding import Striped
 from any2vec.tasks.triples.cached import BatchPlaces
@@ -47,8 +47,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def fit(model: TripleModel, files: tuple[Path, Path], hosts: int = 2, epochs: int = 2, **options: Any) -> Any:
-    told = {"cache": "het:8", "threads": 1} | options
-    return any2vec.fit(model, files[0], **spread(logical_hosts=hosts, epochs=epochs, **told))
+    reported = {"cache": "het:8", "threads": 1} | options
+    return any2vec.fit(model, files[0], **spread(logical_hosts=hosts, epochs=epochs, **reported))
 
 
 # ---- the block that a batch is trained in
@@ -59,7 +59,7 @@ def test_a_batch_stands_among_its_rows_as_in_the_table(is_whole: bool) -> None:
     """Row for row: what a batch names in its small table is what it names in the whole one."""
     rng = np.random.default_rng(4)
     entities, relations = Striped(20, 3), Striped(5, 3)
-    batch = QuestionBatch(
+    batch = QueryBatch(
         rng.integers(0, 20, 4), rng.integers(0, 5, 4), np.zeros(4, bool), np.arange(5), rng.integers(0, 20, 4)
     )
     slots = np.arange(20) if is_whole else np.unique(rng.integers(0, 20, 6))
@@ -103,7 +103,7 @@ def test_stale_rows_cost_little_quality_and_save_bytes(files: tuple[Path, Path])
 
 
 @pytest.mark.parametrize("policy", ["static", "lru", "tinylfu", "fifo", "belady", "ttl"])
-def test_every_policy_trains_every_question_once(policy: str, files: tuple[Path, Path]) -> None:
+def test_every_policy_trains_every_query_once(policy: str, files: tuple[Path, Path]) -> None:
     result = fit(MODELS["rotate"], files, 3, cache=f"het:4:{policy}")
     summary = result.summary
     assert summary["items"] == 2 * 6000 and summary["hosts"] == 3 and summary["cache"] == f"het:4:{policy}"

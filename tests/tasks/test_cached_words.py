@@ -27,8 +27,8 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def fit(text: Path, hosts: int = 2, **options: Any) -> Any:
-    told = {"cache": "het:4", "rounds_per_epoch": 20, "epochs": 3, "threads": 1, "logical_hosts": hosts} | options
-    return any2vec.fit(MODEL, text, **spread(**told))
+    reported = {"cache": "het:4", "rounds_per_epoch": 20, "epochs": 3, "threads": 1, "logical_hosts": hosts} | options
+    return any2vec.fit(MODEL, text, **spread(**reported))
 
 
 def test_one_host_without_staleness_is_the_plain_run(text: Path) -> None:

@@ -26,7 +26,7 @@ pytest.importorskip("torch", reason="models of clicks need torch")
 EACH: list[ClickModel] = [
     any2vec.DLRM(dim=8, bottom="16", top="32", learning_rate=0.05),
     any2vec.DeepFM(dim=8, layers="32", learning_rate=0.02),
-    any2vec.FactorisationMachine(dim=8, learning_rate=0.02),
+    any2vec.FactorizationMachine(dim=8, learning_rate=0.02),
     any2vec.LogisticRegression(learning_rate=0.05),
 ]
 each = pytest.mark.parametrize("model", EACH, ids=lambda model: model.name)
@@ -88,11 +88,11 @@ def test_the_same_seed_gives_the_same_bits(model: ClickModel, files: PlantedFile
     assert same(first, files.fit(model)) and same(first, files.fit(model, seed=2)) == (model.name == "logistic")
 
 
-def test_what_is_told_of_a_run(files: PlantedFiles) -> None:
-    heard: list[Any] = []
-    result = files.fit(epochs=2, callback=heard.append)
+def test_what_is_reported_of_a_run(files: PlantedFiles) -> None:
+    received: list[Any] = []
+    result = files.fit(epochs=2, callback=received.append)
     summary = result.summary
-    assert summary["items"] == heard[-1].items == 2 * files.num_train and heard[-1].progress == 1.0
+    assert summary["items"] == received[-1].items == 2 * files.num_train and received[-1].progress == 1.0
     assert (summary["model"], summary["dim"], summary["epochs"], summary["threads"]) == ("dlrm", 4, 2, 1)
     assert summary["rows"] == len(result.embeddings) == summary["data"]["num_rows"]
     rate = summary["data"]["num_clicks"] / files.num_train
@@ -131,8 +131,8 @@ def interrupted(files: PlantedFiles, out: Path, progress: float, **more: Any) ->
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match=r"holds the work so far") as caught:
         stop_at(progress, patch)
         files.fit(out=out, epochs=2, **more)
-    told = re.search(r"at ([\d.]+)%", str(caught.value))
-    assert told is not None and 100 * progress <= float(told[1]) < 100
+    reported = re.search(r"at ([\d.]+)%", str(caught.value))
+    assert reported is not None and 100 * progress <= float(reported[1]) < 100
     assert not (out / "meta.json").exists()
 
 
@@ -160,13 +160,13 @@ def test_stale_rows_are_in_the_checkpoint(files: PlantedFiles, tmp_path: Path) -
 SERVED = {"logical_hosts": 1, "servers": 1, "sync_servers": 2, "sync": "async"}
 
 
-@pytest.mark.parametrize("optimiser", ["adagrad", "adam"])
+@pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
 @pytest.mark.parametrize(("before", "after"), [(SERVED, None), (None, SERVED)], ids=["from servers", "to servers"])
-def test_the_state_of_optimisers_moves_between_servers_and_trainers(
-    before: Any, after: Any, optimiser: Any, files: PlantedFiles, tmp_path: Path
+def test_the_state_of_optimizers_moves_between_servers_and_trainers(
+    before: Any, after: Any, optimizer: Any, files: PlantedFiles, tmp_path: Path
 ) -> None:
     """One trainer takes the same steps, whoever holds the dense layers."""
-    model = any2vec.DLRM(dim=4, bottom="8", top="8", batch_size=32, optimiser=optimiser)
+    model = any2vec.DLRM(dim=4, bottom="8", top="8", batch_size=32, optimizer=optimizer)
     interrupted(files, tmp_path / "out", 0.5, model=model, hosts=before)
     went_on = files.fit(model, after, out=tmp_path / "out", resume=True, epochs=2)
     assert np.allclose(dense_of(went_on), dense_of(files.fit(model, epochs=2)), atol=1e-5)
@@ -193,9 +193,9 @@ def test_a_stopped_run_leaves_no_thread_behind(way: str, files: PlantedFiles, tm
         assert not thread.is_alive(), thread.name
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "sgd"])
-def test_the_state_of_optimisers_is_kept(optimiser: Any, files: PlantedFiles, tmp_path: Path) -> None:
-    model = any2vec.DeepFM(dim=4, layers="8", batch_size=32, optimiser=optimiser)
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_the_state_of_optimizers_is_kept(optimizer: Any, files: PlantedFiles, tmp_path: Path) -> None:
+    model = any2vec.DeepFM(dim=4, layers="8", batch_size=32, optimizer=optimizer)
     interrupted(files, tmp_path / "out", 0.3, model=model)
     assert same(files.fit(model, out=tmp_path / "out", resume=True, epochs=2), files.fit(model, epochs=2))
 

@@ -60,12 +60,12 @@ def test_every_way_trains(sync: str, cache: str, files: PlantedFiles) -> None:
         with pytest.raises(InputError, match=r"drops gradients that come too late, and a cache .* use cache none"):
             files.fit(hosts=way(sync, cache, layout))
         return
-    told = way(sync, cache, layout)
-    result = files.fit(hosts=told)
+    reported = way(sync, cache, layout)
+    result = files.fit(hosts=reported)
     summary = result.summary
     assert summary["items"] == files.num_train and (summary["sync"], summary["cache"]) == (sync, cache)
     layouts = [summary["hosts"], summary["servers"], summary["sync_servers"]]
-    assert layouts == [told["logical_hosts"], told.get("servers", 0), told.get("sync_servers", 0)]
+    assert layouts == [reported["logical_hosts"], reported.get("servers", 0), reported.get("sync_servers", 0)]
     assert np.isfinite(result.embeddings.vectors).all() and np.abs(result.embeddings.vectors).max() > 0.06
     assert summary["loss"] < 0.69 and np.isfinite(dense_of(result)).all()
     kinds, phases = summary["bytes_by_kind"], summary["bytes_by_phase"]
@@ -123,9 +123,9 @@ def test_more_gradients_a_step_than_trainers(files: PlantedFiles) -> None:
 
 
 @pytest.mark.parametrize("layout", ["trainers", "servers"])
-@pytest.mark.parametrize("optimiser", ["adagrad", "adam", "sgd"])
-def test_a_look_ahead_is_synchronous_training_bit_for_bit(layout: str, optimiser: Any, files: PlantedFiles) -> None:
-    model = any2vec.DeepFM(dim=4, layers="8", batch_size=32, optimiser=optimiser)
+@pytest.mark.parametrize("optimizer", ["adagrad", "adam", "sgd"])
+def test_a_look_ahead_is_synchronous_training_bit_for_bit(layout: str, optimizer: Any, files: PlantedFiles) -> None:
+    model = any2vec.DeepFM(dim=4, layers="8", batch_size=32, optimizer=optimizer)
     plain, ahead, far = (
         files.fit(model, way("bsp", cache, layout), epochs=2) for cache in ("none", "bagpipe:3", "bagpipe:500")
     )
@@ -178,7 +178,7 @@ def test_the_mean_of_two_trainers_gradients_is_a_batch_of_both(files: PlantedFil
     schema.write_text(files.schema.read_text().replace("'vocabulary'", "'hash'\nhash_rows = 500"))
     two, one = (
         files.fit(
-            any2vec.DLRM(dim=4, bottom="8", top="8", batch_size=batch, optimiser="sgd", learning_rate=0.5),
+            any2vec.DLRM(dim=4, bottom="8", top="8", batch_size=batch, optimizer="sgd", learning_rate=0.5),
             hosts, schema=schema, data=data,
         )
         for batch, hosts, data in ((size, way("bsp"), files.train), (2 * size, None, tmp_path / "mixed.tsv"))
@@ -238,12 +238,12 @@ def test_threads_of_trainers_share_a_replica(sync: str, files: PlantedFiles) -> 
 def test_backup_workers_leave_out_what_comes_late(files: PlantedFiles) -> None:
     """All gradients are accounted for: taken, dropped, or left out, by trainer."""
     result = files.fit(hosts={"logical_hosts": 3, "sync": "m-of-n:2"})
-    told = result.summary["dense_of_hosts"]
+    reported = result.summary["dense_of_hosts"]
     batches = {"0": 9, "1": 8, "2": 8}
     for rank, number in batches.items():
-        assert sum(told[name].get(rank, 0) for name in ("accepted", "dropped", "left_out")) == number
-    assert sum(told["accepted"].values()) >= told["steps"] >= 8
-    assert told["examples_dropped"] <= 32 * (sum(told["dropped"].values()) + sum(told["left_out"].values()))
+        assert sum(reported[name].get(rank, 0) for name in ("accepted", "dropped", "left_out")) == number
+    assert sum(reported["accepted"].values()) >= reported["steps"] >= 8
+    assert reported["examples_dropped"] <= 32 * (sum(reported["dropped"].values()) + sum(reported["left_out"].values()))
 
 
 def test_all_of_n_is_synchronous(files: PlantedFiles) -> None:
@@ -267,8 +267,10 @@ def test_stale_rows_save_bytes(files: PlantedFiles) -> None:
 
 def test_a_cache_that_looks_ahead_asks_for_the_fewest_rows(files: PlantedFiles) -> None:
     """One trainer beside a server; a cache of few rows."""
-    told = {"logical_hosts": 1, "servers": 1, "sync": "bsp", "cache_rows": 0.05}
-    found = {policy: files.fit(hosts=told | {"cache": f"het:10000:{policy}"}) for policy in ("belady", "ttl", "fifo")}
+    reported = {"logical_hosts": 1, "servers": 1, "sync": "bsp", "cache_rows": 0.05}
+    found = {
+        policy: files.fit(hosts=reported | {"cache": f"het:10000:{policy}"}) for policy in ("belady", "ttl", "fifo")
+    }
     rows = {policy: result.summary["rows_of_hosts"]["rows_down"] for policy, result in found.items()}
     assert rows["belady"] < rows["fifo"] and rows["belady"] <= rows["ttl"], rows
 

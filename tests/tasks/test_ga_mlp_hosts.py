@@ -20,7 +20,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import Interrupted, MessageError
 from any2vec.models.layers.admm.last import risk_gradient
 from any2vec.models.layers.ga_mlp import GAMLP
-from any2vec.models.layers.neighbours import neighbours_of
+from any2vec.models.layers.neighbors import neighbors_of
 from any2vec.models.layers.weights import Course, Weights, start_weights
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.sharding.layers import critical_path, pipeline_path
@@ -73,10 +73,10 @@ def plain(trainer: str, micros: int) -> list[Weights]:
     kinds = {"gd": torch.optim.SGD, "adadelta": torch.optim.Adadelta, "adagrad": torch.optim.Adagrad}
     kind: Any = (kinds | {"adam": torch.optim.Adam})[trainer]
     rate = {"gd": 0.1, "adadelta": 1.0, "adagrad": 0.01, "adam": 0.001}[trainer]
-    optimiser = kind([tensor for layer in layers for tensor in layer], lr=rate)
+    optimizer = kind([tensor for layer in layers for tensor in layer], lr=rate)
     ends = [NODES * micro // micros for micro in range(micros + 1)]
     for _ in range(EPOCHS):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         for start, stop in reversed(list(pairwise(ends))):
             h = x[start:stop]
             for w, b in layers[:-1]:
@@ -86,7 +86,7 @@ def plain(trainer: str, micros: int) -> list[Weights]:
             score.backward(torch.from_numpy(down))
         for w, _ in layers:
             w.grad.add_(w.detach(), alpha=0.3 / NODES)
-        optimiser.step()
+        optimizer.step()
     return [Weights(w.detach().numpy(), b.detach().numpy()) for w, b in layers]
 
 
@@ -121,14 +121,14 @@ def test_the_gradient_is_that_of_all_nodes_at_once() -> None:
         np.testing.assert_allclose(mine.w_IO, theirs.w_IO, rtol=1e-5, atol=1e-7)
 
 
-def test_neighbours_of_another_pipeline_are_told() -> None:
+def test_neighbors_of_another_pipeline_are_reported() -> None:
     def work(transport: Transport) -> None:
         x, label = made_up()
         sizes = [INPUTS, 5 + transport.rank, 4]
         layer = BackpropLayer(
             transport.rank, start_weights(sizes, 1)[transport.rank], transport.rank == 1, GAMLP(trainer="gd")
         )
-        PipelineGroup([layer], transport, neighbours_of(transport.rank, [0, 1, 2]), [(x, label)]).iterate(0.0)
+        PipelineGroup([layer], transport, neighbors_of(transport.rank, [0, 1, 2]), [(x, label)]).iterate(0.0)
 
     with pytest.raises(MessageError, match=r"Rank 0 sent activation as float32 \(23, 5\) where float32 \(23, 6\)"):
         run_logical(2, work)
@@ -202,9 +202,9 @@ def test_hosts_that_torchrun_has_started_make_the_same_model(planted: dict[str, 
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)  # one rank speaks
+    reported = json.loads(done.stdout)  # one rank speaks
     alone = trained(planted, 12, SMALL | {"quantize": "8"})
-    assert told["hosts"] == 2 and told["lagrangian"] == alone.summary["lagrangian"]
+    assert reported["hosts"] == 2 and reported["lagrangian"] == alone.summary["lagrangian"]
     assert equal(any2vec.NodeClassifier.load(tmp_path / "run").weights, alone.scorer.weights)
 
 
@@ -214,15 +214,15 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits_on_any_number_of_hosts(
 ) -> None:
     model = SMALL | {"trainer": trainer} | ({"quantize": "8"} if trainer == "pdadmm" else {})
     monkeypatch.setattr("any2vec.tasks.layers.program.SETTLED_EVERY", 5)
-    hear = monitor.Monitor.on_work
+    on_work = monitor.Monitor.on_work
 
-    def heard(self: monitor.Monitor, work: Work[Span], stats: Stats) -> None:
+    def received(self: monitor.Monitor, work: Work[Span], stats: Stats) -> None:
         if work.progress > 0.6:
             self.program.stop_signal = signal.SIGINT
-        hear(self, work, stats)
+        on_work(self, work, stats)
 
     with monkeypatch.context() as patch:
-        patch.setattr(monitor.Monitor, "on_work", heard)
+        patch.setattr(monitor.Monitor, "on_work", received)
         with pytest.raises(Interrupted, match="holds the work so far"):
             trained(planted, 20, model, out=tmp_path / "run", hosts=any2vec.HostOptions(logical_hosts=3))
     went_on = trained(planted, 20, model, out=tmp_path / "run", resume=True)

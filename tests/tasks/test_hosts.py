@@ -26,7 +26,7 @@ from any2vec.models.words.source import StoredTokens
 from any2vec.plan.choices import PARTITIONS, SCHEMES
 from any2vec.plan.order.shares import chunk_bounds, share_rest
 from any2vec.plan.sharding import graph as partition
-from any2vec.sampling.travel import TravellingWalker
+from any2vec.sampling.distributed_walks import DistributedWalker
 from any2vec.sampling.walks import Walker
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.tasks.words import cutting
@@ -182,7 +182,7 @@ def test_a_finished_run_over_parts_is_not_walked_again(
     first, out = spread(logical_hosts=3, partition="hash"), {name: tmp_path / name for name in ("parted", "whole")}
     done = trained(NODES, edges, first, out=out["parted"])
     trained(NODES, edges, spread(logical_hosts=3), out=out["whole"])
-    monkeypatch.setattr(TravellingWalker, "sample", None)
+    monkeypatch.setattr(DistributedWalker, "sample", None)
     for folder in out.values():
         for hosts in (2, 3):
             again = trained(NODES, edges, spread(logical_hosts=hosts, partition="hash"), out=folder, resume=True)
@@ -304,15 +304,15 @@ class _StopError(Exception):
 
 def stopped(model: SequenceModel, data: Any, out: Path, options: dict[str, Any] | None, after: int) -> None:
     """A run that leaves a checkpoint at every record and breaks after some of them."""
-    heard = []
+    received = []
 
-    def hear(record: any2vec.Progress) -> None:
-        heard.append(record)
-        if len(heard) == after:
+    def on_work(record: any2vec.Progress) -> None:
+        received.append(record)
+        if len(received) == after:
             raise _StopError
 
     with pytest.raises(_StopError):
-        trained(model, data, options, out=out, checkpoint_seconds=1e-9, callback=hear)
+        trained(model, data, options, out=out, checkpoint_seconds=1e-9, callback=on_work)
 
 
 @pytest.fixture

@@ -152,11 +152,11 @@ def test_all_go_on_with_the_mean() -> None:
     def host(transport: Transport) -> tuple[list[float], list[float]]:
         array = np.zeros((2, 1), np.float32)
         mean = ChangedMean(transport, {"rows": array})
-        told = []
+        reported = []
         for _ in range(2):
             array[0] += 2 * transport.rank
-            told += mean.meet([transport.rank], lambda every: [sum(float(one[0]) for one in every)])
-        return array.ravel().tolist(), told
+            reported += mean.barrier([transport.rank], lambda every: [sum(float(one[0]) for one in every)])
+        return array.ravel().tolist(), reported
 
     assert run_logical(3, host) == [([6.0, 0.0], [3.0, 3.0])] * 3  # twice (2 + 4) / 2
 
@@ -355,8 +355,12 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
     assert sum(summary["bytes_by_kind"].values()) >= summary["partition_bytes_sent"] + summary["round_bytes_sent"]
     shown = CliRunner().invoke(app, [*train, "--memory", "2GB", "--logical-hosts", "2", "--overwrite"])
     assert shown.exit_code == 0 and "3 of 8 partitions in memory" in shown.output and "between them" in shown.output
-    told = CliRunner().invoke(app, [*train, "--memory", "2GB", "--logical-hosts", "2", "--sync", "mean", "--overwrite"])
-    assert told.exit_code == 2 and "complex has no --sync (sync): hosts exchange" in told.stderr + told.stdout
+    reported = CliRunner().invoke(
+        app, [*train, "--memory", "2GB", "--logical-hosts", "2", "--sync", "mean", "--overwrite"]
+    )
+    assert (
+        reported.exit_code == 2 and "complex has no --sync (sync): hosts exchange" in reported.stderr + reported.stdout
+    )
 
 
 def test_hosts_of_buckets() -> None:

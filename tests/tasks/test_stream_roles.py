@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.streams.traffic_formula import deal_bytes, dense_bytes, sparse_bytes
+from benchmarks.streams.traffic_formula import assign_bytes, dense_bytes, sparse_bytes
 
 from any2vec.cluster.message import Part, overhead
 from any2vec.models.stream.token_batch import TokenBatch
@@ -45,23 +45,23 @@ def test_rounds_of_several_trainers_are_the_plain_twin(sync: str, trainers: int,
 @pytest.mark.parametrize("servers", [0, 2])
 def test_every_word_is_trained_once_and_no_batch_is_staler_than_its_bound(sync: str, servers: int) -> None:
     batches, trainers = made_batches(24), 3
-    tables, (facts, items), _ = over_hosts(
+    tables, (metrics, items), _ = over_hosts(
         batches, trainers, servers, sync, lambda learner, stats: (learner.metrics(), stats.items)
     )
     assert items == sum(int(((batch.tokens >= 0) & (batch.tokens < MAX_ROWS)).sum()) for batch in batches)
-    assert sum(facts["batches"].values()) == len(batches) == sum(facts["staleness"].values())
+    assert sum(metrics["batches"].values()) == len(batches) == sum(metrics["staleness"].values())
     assert all(np.isfinite(table).all() and table.any() for table in tables.values())
     if sync.startswith("bounded"):
         # Each other trainer is at most S batches behind, or ahead, when this one reads, and may end S + 1 more.
         bound = int(sync[8:])
-        assert max(map(int, facts["staleness"])) <= (trainers - 1) * (2 * bound + 1)
+        assert max(map(int, metrics["staleness"])) <= (trainers - 1) * (2 * bound + 1)
 
 
 def test_one_trainer_that_waits_for_nobody_differs_by_rounding_alone() -> None:
     batches = made_batches(9, reborn=False)
     expected = alone(batches)
-    found, facts, _ = over_hosts(batches, 1, 1, "async", lambda learner, _: learner.metrics())
-    assert facts["staleness"] == {"0": 9} and facts["dropped"] == 0
+    found, metrics, _ = over_hosts(batches, 1, 1, "async", lambda learner, _: learner.metrics())
+    assert metrics["staleness"] == {"0": 9} and metrics["dropped"] == 0
     for name in expected:
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-4, atol=1e-6)
 
@@ -88,7 +88,7 @@ def test_a_run_goes_on_from_the_state_of_another(sync: str) -> None:
     learner.load_state_dict(first)
     for batch in rest:
         learner.run(batch.work)
-    found, _, _ = over_hosts(rest, trainers, 0, sync, before=lambda dealt: dealt.load_state_dict(first))
+    found, _, _ = over_hosts(rest, trainers, 0, sync, before=lambda assigned: assigned.load_state_dict(first))
     for name, table in learner.state_dict().items():
         np.testing.assert_allclose(found[name], table, rtol=1e-4, atol=1e-6 if sync == "async" else 0)
 
@@ -114,8 +114,8 @@ def test_bytes_of_row_sparse_batches_are_those_that_the_formula_says(trainers: i
 def test_bytes_of_dealing_are_those_that_the_formula_says() -> None:
     batches = made_batches(6)
     _, _, counted = over_hosts(batches, 1, 1, "sync")
-    news = [16 * MAX_ROWS if batch.number % 2 == 0 else 0 for batch in batches]
-    expected = sum(deal_bytes(batch.tokens.size, 0, rows) for batch, rows in zip(batches, news, strict=True))
+    changes = [16 * MAX_ROWS if batch.number % 2 == 0 else 0 for batch in batches]
+    expected = sum(assign_bytes(batch.tokens.size, 0, rows) for batch, rows in zip(batches, changes, strict=True))
     rested = overhead(1) + 8
     assert counted["deal"] + counted["done"] - rested == expected
 
@@ -167,8 +167,8 @@ def test_gradients_of_a_dense_model_are_summed_at_every_step(trainers: int) -> N
     for batch in batches:
         alone_.run(batch.work)
     # Where all trainers have the same batch the mean of their gradients is that of one, to the last bit.
-    dealt = [batch for batch in batches for _ in range(trainers)]
-    found, _, _ = over_hosts(dealt, trainers, 0, "sync", make=char_learner)
+    assigned = [batch for batch in batches for _ in range(trainers)]
+    found, _, _ = over_hosts(assigned, trainers, 0, "sync", make=char_learner)
     for name, value in alone_.state_dict().items():
         assert np.array_equal(found[name], value), name
 
@@ -183,7 +183,7 @@ def test_trainers_of_a_dense_model_with_fewer_steps_take_those_of_the_others() -
     goes_on = char_learner()
     goes_on.load_state_dict(found)
     again, _, _ = over_hosts(
-        batches[:1], 1, 0, "sync", make=char_learner, before=lambda dealt: dealt.load_state_dict(found)
+        batches[:1], 1, 0, "sync", make=char_learner, before=lambda assigned: assigned.load_state_dict(found)
     )
     goes_on.run(batches[0].work)
     for name, value in goes_on.state_dict().items():

@@ -217,7 +217,7 @@ def test_the_learner_does_what_the_plain_twin_does(monkeypatch: pytest.MonkeyPat
         noise = build_alias(draw.random(high) + 0.1)
         keep_V = np.full(40, 2**32 * 3 // 4, np.uint64)
         batch = TokenBatch(number, tokens, offset, np.arange(low, high), *noise, keep_V, 0.75, 80, words)
-        rate, block = learner.learning_rate(words), 21  # 16 centres at 3 of 4 kept
+        rate, block = learner.learning_rate(words), 21  # 16 centers at 3 of 4 kept
         run_before = learner.input_VD.copy(), learner.output_VD.copy()
         learner.start(batch.born)
         fresh = learner.input_VD[low:high]
@@ -280,8 +280,8 @@ def test_twenty_kills_train_each_line_once(tmp_path: Path) -> None:
     command = [sys.executable, str(PROGRAMS / "stream_kills.py"), str(text), "20"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout)
-    assert told["kills"] == 20
+    reported = json.loads(ended.stdout)
+    assert reported["kills"] == 20
     offsets, last, expected = np.cumsum([0, *(len(line) + 1 for line in lines)]), [], []
     for line, offset in zip(lines, offsets, strict=False):  # a text that is among the last 500 new ones is left out
         if line not in last[-500:]:
@@ -291,7 +291,7 @@ def test_twenty_kills_train_each_line_once(tmp_path: Path) -> None:
     killed, whole = (Embeddings.load(tmp_path / name) for name in ("killed", "whole"))
     assert list(killed.keys) == list(whole.keys)
     np.testing.assert_array_equal(killed.vectors, whole.vectors)
-    assert told["killed"]["loss"] == told["whole"]["loss"]
+    assert reported["killed"]["loss"] == reported["whole"]["loss"]
 
 
 def test_a_reader_never_sees_half_of_a_snapshot(tmp_path: Path) -> None:
@@ -336,16 +336,16 @@ def test_commands_answer_while_a_followed_file_grows(tmp_path: Path) -> None:
         with log.open("a") as file:
             file.write("tea cup\n" * 40)
         wait_for(lambda: "cup" in known(out), process)
-        assert json.loads(done("nearest", str(out), "cup", "-k", "1", "--json"))["neighbours"][0]["key"] in (
+        assert json.loads(done("nearest", str(out), "cup", "-k", "1", "--json"))["neighbors"][0]["key"] in (
             "tea",
             "pot",
         )
         process.send_signal(signal.SIGTERM)
-        told, errors = process.communicate(timeout=60)
+        reported, errors = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 0, errors
-    summary = json.loads(told)
+    summary = json.loads(reported)
     assert (summary["ended_by"], summary["words"], summary["vocabulary"]) == ("SIGTERM", 160, 3)
     records = [json.loads(line) for line in (out / "progress.jsonl").read_text().splitlines()]
     assert list(records[-1]["drift"]) == ["tea"] and records[-1]["snapshot"] == snapshots.names(out)[-1]
@@ -386,18 +386,18 @@ def test_records_are_rotated(text: Path, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(stream_progress, "RECORD_SECONDS", 0.0)
     monkeypatch.setattr(stream_progress, "LOG_BYTES", 3000)
     out = tmp_path / "out"
-    heard: list[stream_progress.StreamProgress] = []
+    received: list[stream_progress.StreamProgress] = []
     options = StreamOptions(threads=1, linger=0, batch_bytes=1000, min_count=2)
-    stream(StreamSkipGram(dim=8), text, out=out, options=options, storage="20MB", callback=heard.append)
+    stream(StreamSkipGram(dim=8), text, out=out, options=options, storage="20MB", callback=received.append)
     logs = [out / "progress.1.jsonl", out / "progress.jsonl"]
     assert all(path.stat().st_size < 5000 for path in logs)
-    told = [json.loads(line) for path in logs for line in path.read_text().splitlines()]
-    assert told == [json.loads(json.dumps(record.as_dict())) for record in heard[-len(told) :]]
-    assert [record.words for record in heard] == sorted(record.words for record in heard)
-    assert heard[-1].sources[str(text)]["lines"] == 3000 and heard[-1].delivery == "exactly once"
+    reported = [json.loads(line) for path in logs for line in path.read_text().splitlines()]
+    assert reported == [json.loads(json.dumps(record.as_dict())) for record in received[-len(reported) :]]
+    assert [record.words for record in received] == sorted(record.words for record in received)
+    assert received[-1].sources[str(text)]["lines"] == 3000 and received[-1].delivery == "exactly once"
 
 
-def test_several_sources_are_told_apart(text: Path, tmp_path: Path) -> None:
+def test_several_sources_are_reported_apart(text: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.txt"
     other.write_text("".join(line + "\n" for line in lines_of(500, seed=2)))
     out = tmp_path / "out"

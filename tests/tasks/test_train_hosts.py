@@ -19,7 +19,7 @@ from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import FormatError, Interrupted, JobError, MessageError
 from any2vec.sync.base.copying import put_lists
-from any2vec.sync.base.crew import Crew
+from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.drivers import rounds
 from any2vec.sync.exchange.replicated import Replicated
 from any2vec.sync.rules.block import Block, Rules
@@ -48,14 +48,14 @@ def trained(text: Path, **more: Any) -> any2vec.FitResult:
 
 def stop_at(progress: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a signal ask for a stop when so much of a run is done."""
-    hear = monitor.Monitor.on_work
+    on_work = monitor.Monitor.on_work
 
-    def heard(self: monitor.Monitor, work: Work[Span], stats: Stats) -> None:
+    def received(self: monitor.Monitor, work: Work[Span], stats: Stats) -> None:
         if work.progress > progress:
             self.program.stop_signal = signal.SIGINT
-        hear(self, work, stats)
+        on_work(self, work, stats)
 
-    monkeypatch.setattr(monitor.Monitor, "on_work", heard)
+    monkeypatch.setattr(monitor.Monitor, "on_work", received)
 
 
 def test_who_stops_leaves_a_checkpoint_whoever_is_slow(
@@ -174,7 +174,7 @@ PLACE = {"epoch": 0, "rounds_done": 1, "rounds": 3, "rest": [], "is_whole": True
 def test_rows_that_do_not_fit_their_ids_are_an_error(values: np.ndarray) -> None:
     """Kernels that read by address would take foreign memory for rows."""
     with pytest.raises(MessageError, match="rows of shape"):
-        Block(ROWS, Sum()).merge_all([(np.arange(3), values)], False, Crew(1))
+        Block(ROWS, Sum()).merge_all([(np.arange(3), values)], False, ThreadPool(1))
     with pytest.raises(MessageError, match="rows of shape"):
         put_lists(ROWS.copy(), [np.arange(3)], [values])
     with pytest.raises(MessageError, match="rows of shape"):

@@ -89,16 +89,16 @@ def test_threads_learn_alike(files: tuple[Path, Path]) -> None:
     assert ranks[1] > 0.9 * ranks[0]
 
 
-def test_what_is_told_of_a_run(files: tuple[Path, Path]) -> None:
-    heard: list[Any] = []
+def test_what_is_reported_of_a_run(files: tuple[Path, Path]) -> None:
+    received: list[Any] = []
     model = any2vec.RotatE(dim=6, num_negatives=30)
     shown: list[tuple[int, int]] = []
     result = any2vec.fit(
-        model, files[0], epochs=2, threads=1, callback=heard.append,
+        model, files[0], epochs=2, threads=1, callback=received.append,
         on_epoch=lambda number, so_far: shown.append((number, len(so_far))),
     )  # fmt: skip
     summary = result.summary
-    assert summary["items"] == heard[-1].items == 2 * NUM_TRAIN and heard[-1].progress == 1.0
+    assert summary["items"] == received[-1].items == 2 * NUM_TRAIN and received[-1].progress == 1.0
     assert [summary[name] for name in ("model", "rows", "dim", "relations", "num_negatives")] == [
         "rotate", len(result.embeddings), 6, 3, 30,
     ]  # fmt: skip
@@ -185,7 +185,7 @@ def damage(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [RELATIONS, RELATION_NAMES, SEEN_TRIPLES])
-def test_a_damaged_folder_is_told(name: str, done: Path, tmp_path: Path) -> None:
+def test_a_damaged_folder_is_reported(name: str, done: Path, tmp_path: Path) -> None:
     shutil.copytree(done, tmp_path / "run")
     damage(tmp_path / "run", name)
     with pytest.raises(FormatError, match="damaged"):
@@ -195,7 +195,7 @@ def test_a_damaged_folder_is_told(name: str, done: Path, tmp_path: Path) -> None
         TripleScorer.load(tmp_path / "run")
 
 
-def test_a_folder_of_another_model_is_told(tmp_path: Path) -> None:
+def test_a_folder_of_another_model_is_reported(tmp_path: Path) -> None:
     any2vec.fit(any2vec.SkipGram(dim=4, min_count=1), [["a", "b", "a", "c"]], out=tmp_path / "words")
     with pytest.raises(FormatError, match="holds no model of triples; give the folder of a finished run of one"):
         TripleScorer.load(tmp_path / "words")

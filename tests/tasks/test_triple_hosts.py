@@ -14,8 +14,8 @@ from any2vec.evaluate.triples import evaluate_triple_file
 from any2vec.formats.safetensors_file import read_arrays
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.learner import TripleLearner
-from any2vec.models.triples.questions import Questions
-from any2vec.models.triples.worker import relation_optimiser
+from any2vec.models.triples.queries import Queries
+from any2vec.models.triples.worker import relation_optimizer
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.sync.base.states import apart, bits_of, is_state, together, values_of
 from any2vec.tasks.triples.program import fresh_tables
@@ -80,7 +80,7 @@ def test_one_host_agrees_with_itself(sync: str, files: tuple[Path, Path]) -> Non
 def plain_sum(model: TripleModel, triple_M3: np.ndarray, sizes: tuple[int, int], hosts: int, rounds: int) -> Any:
     """Two epochs in which each host trains its part of a round on a copy, and all changes add up."""
     agreed = fresh_tables(model, *sizes, 1)
-    number = Questions(model, triple_M3, sizes[1], 1).num_questions
+    number = Queries(model, triple_M3, sizes[1], 1).num_queries
     batches = -(-number // model.batch_size)
     bounds = [-(-number * host // hosts // model.batch_size) * model.batch_size for host in range(hosts)] + [number]
     assert batches > hosts * rounds
@@ -92,8 +92,8 @@ def plain_sum(model: TripleModel, triple_M3: np.ndarray, sizes: tuple[int, int],
     for _ in range(2 * rounds):
         copies = [{name: table.copy() for name, table in agreed.items()} for _ in range(hosts)]
         for tables, works in zip(copies, schedules, strict=True):
-            questions = Questions(model, triple_M3, sizes[1], 1)
-            learner = TripleLearner(model, tables["entities"], tables["relations"], questions, [(0, sizes[0])], 1, 1)
+            queries = Queries(model, triple_M3, sizes[1], 1)
+            learner = TripleLearner(model, tables["entities"], tables["relations"], queries, [(0, sizes[0])], 1, 1)
             for work in works:
                 learner.run(work)
                 if work.ends_round:
@@ -105,7 +105,7 @@ def plain_sum(model: TripleModel, triple_M3: np.ndarray, sizes: tuple[int, int],
                 alone = (np.stack([other.any(axis=1) for other in changes]).sum(axis=0) == 1) & change.any(axis=1)
                 total[alone] = tables[name][alone]
             agreed[name] = total.astype(np.float32)
-            width = model.dim if name == "entities" else relation_optimiser(model).width
+            width = model.dim if name == "entities" else relation_optimizer(model).width
             state = [change[:, width:] for change in changes]
             count = np.maximum(sum((change != 0).astype(int) for change in state), 1)
             agreed[name][:, width:] = start[:, width:] + sum(state) / count
@@ -118,7 +118,7 @@ def test_the_sum_is_that_of_a_plain_twin(model: TripleModel, files: tuple[Path, 
     sizes = len(triples.entities), len(triples.relations)
     agreed = plain_sum(model, triples.rows(), sizes, 2, 3)
     found = fit(model, files, sync="sum", rounds_per_epoch=3)
-    width = relation_optimiser(model).width
+    width = relation_optimizer(model).width
     np.testing.assert_allclose(found.embeddings.vectors, agreed["entities"][:, : model.dim], rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(found.scorer.relation_vectors, agreed["relations"][:, :width], rtol=1e-5, atol=1e-7)
 

@@ -22,7 +22,7 @@ from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.data.triples.triples import TripleReport
 from any2vec.errors import FormatError, InputError, Interrupted, StorageError
 from any2vec.evaluate.triples import evaluate_triple_file
-from any2vec.models.triples.questions import QuestionBatch
+from any2vec.models.triples.queries import QueryBatch
 from any2vec.models.triples.worker import Candidates, TripleWorker
 from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions, parse_size
@@ -128,19 +128,19 @@ def test_the_rate_falls_in_a_line_over_the_run(
     files: tuple[Path, Path], tmp_path: Path, is_large: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As it does in memory, by the share of the questions that lie behind."""
-    heard: list[tuple[float, int]] = []
+    received: list[tuple[float, int]] = []
 
-    def step(self: TripleWorker, batch: QuestionBatch, candidates: Candidates, rate: float, shares: Any) -> float:
-        heard.append((rate, len(batch.answer_B)))
+    def step(self: TripleWorker, batch: QueryBatch, candidates: Candidates, rate: float, shares: Any) -> float:
+        received.append((rate, len(batch.answer_B)))
         return 0.0
 
     model = any2vec.ComplEx(dim=16, batch_size=100, learning_rate=0.7, min_learning_rate=0.1)
     monkeypatch.setattr(triple_table, "try_kernels", lambda model: None)
     monkeypatch.setattr(TripleWorker, "step", step)
     any2vec.fit(model, files[0], epochs=3, threads=1, storage="2GB", out=tmp_path / "run")
-    sizes = np.array([size for _, size in heard])
+    sizes = np.array([size for _, size in received])
     behind = np.cumsum(sizes) - sizes
-    assert [rate for rate, _ in heard] == pytest.approx((0.7 - 0.6 * behind / sizes.sum()).tolist())
+    assert [rate for rate, _ in received] == pytest.approx((0.7 - 0.6 * behind / sizes.sum()).tolist())
 
 
 def test_rows_start_by_entity() -> None:
@@ -251,11 +251,11 @@ def test_a_folder_in_use_is_left_alone(
 ) -> None:  # fmt: skip
     """Whoever comes second hears so before data are read, and changes nothing."""
     monkeypatch.setattr(run_folder, "_GRACE", 0.0)
-    options, out, heard = MEMORY | {"storage": memory}, tmp_path / "out", []
+    options, out, received = MEMORY | {"storage": memory}, tmp_path / "out", []
 
-    def hear(record: Any) -> None:
-        heard.append(record)
-        if len(heard) == 3:
+    def on_work(record: Any) -> None:
+        received.append(record)
+        if len(received) == 3:
             with pytest.raises(StorageError, match=f"The run folder .*out is in use by process {os.getpid()};"):
                 any2vec.fit(SMALL, tmp_path / "no such data", out=out, **{how: True}, **options)
             with (
@@ -264,8 +264,8 @@ def test_a_folder_in_use_is_left_alone(
                 patch.setattr(fit, "own_folder", lambda _: nullcontext())  # it came between the look and the run
                 any2vec.fit(SMALL, files[0], out=out, **{how: True}, **options)
 
-    found = any2vec.fit(SMALL, files[0], out=out, callback=hear, **options)
-    assert len(heard) > 3 and same(found, any2vec.fit(SMALL, files[0], **(options | {"out": tmp_path / "other"})))
+    found = any2vec.fit(SMALL, files[0], out=out, callback=on_work, **options)
+    assert len(received) > 3 and same(found, any2vec.fit(SMALL, files[0], **(options | {"out": tmp_path / "other"})))
 
 
 def test_who_is_stopped_while_the_table_is_made_leaves_nothing(
@@ -294,11 +294,11 @@ def test_who_is_stopped_while_the_result_is_written_goes_on_with_that(
         os.kill(os.getpid(), signal.SIGTERM)
         gather(self, first, stop)
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted) as told:
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted) as reported:
         patch.setattr(StoredVectors, "_gather", stopped)
         any2vec.fit(SMALL, files[0], out=out, **MEMORY)
     said = "Stopped by SIGTERM while the result was written; .*table holds the work so far, --resume goes on from it"
-    assert re.fullmatch(said + r"\.", str(told.value))
+    assert re.fullmatch(said + r"\.", str(reported.value))
     assert {path.name for path in out.iterdir()} == {"run.json", "progress.jsonl", "table", "triples"}
     went_on = any2vec.fit(SMALL, files[0], out=out, resume=True, **MEMORY)
     other = any2vec.fit(SMALL, files[0], out=tmp_path / "other", **MEMORY)
@@ -454,8 +454,8 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
     assert [summary[name] for name in ("partitions", "capacity", "order", "items")] == [8, 3, "hilbert", 2 * NUM_TRAIN]
     assert summary["loads"] > 8 and summary["bytes_read"] > 0 and summary["bytes_written"] > 0
     assert summary["seconds_waited"] >= 0
-    told = CliRunner().invoke(app, [*train, "--memory", "2GB", "--staleness-bound", "2", "--overwrite", "--quiet"])
-    assert "3 of 8 partitions in memory, order comet" in told.stderr + told.stdout
+    reported = CliRunner().invoke(app, [*train, "--memory", "2GB", "--staleness-bound", "2", "--overwrite", "--quiet"])
+    assert "3 of 8 partitions in memory, order comet" in reported.stderr + reported.stdout
     evaluated = CliRunner().invoke(app, ["evaluate", out, "--task", "triples", "--data", str(files[1]), "--json"])
     assert json.loads(evaluated.stdout)["num_triples"] == NUM_TEST
 

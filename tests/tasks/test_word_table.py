@@ -254,8 +254,8 @@ def test_the_command(text: Path, tmp_path: Path, is_large: None) -> None:
     summary = json.loads(found.stdout)
     assert [summary[name] for name in ("partitions", "capacity", "order", "items")] == [6, 3, "comet", 2 * 8 * LINES]
     assert summary["loads"] > 6 and summary["bytes_read"] > 0 and summary["bytes_written"] > 0
-    told = CliRunner().invoke(app, [*train, "--overwrite", "--quiet"])
-    assert "3 of 6 partitions in memory, order beta" in told.stderr + told.stdout
+    reported = CliRunner().invoke(app, [*train, "--overwrite", "--quiet"])
+    assert "3 of 6 partitions in memory, order beta" in reported.stderr + reported.stdout
     refused = CliRunner().invoke(app, [*train, "--hosts", "2", "--overwrite"])
     assert refused.exit_code == 2 and "train on one host" in refused.stderr
 

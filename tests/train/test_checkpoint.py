@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from any2vec.errors import FormatError, InputError
+from any2vec.formats.former import present_names
 from any2vec.formats.safetensors_file import read_arrays, write_arrays
 from any2vec.train.checkpoint import FILE, Checkpoint, load_checkpoint, save_checkpoint
 from former_runs import CLICKS, LAYERS, STREAM, TRAIN, WORDS, interrupted
@@ -28,7 +29,7 @@ EACH = [
 
 
 def settings_of(path: Path) -> dict[str, object]:
-    return dict(json.loads(read_arrays(path)[1]["any2vec"])["settings"])
+    return present_names(json.loads(read_arrays(path)[1]["any2vec"])["settings"])
 
 
 def test_arrays_of_any_type_and_shape_come_back(tmp_path: Path) -> None:
@@ -41,7 +42,7 @@ def test_arrays_of_any_type_and_shape_come_back(tmp_path: Path) -> None:
         assert np.array_equal(found.state[name], array)
 
 
-def test_a_run_with_other_settings_is_told_so(tmp_path: Path) -> None:
+def test_a_run_with_other_settings_is_reported_so(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / FILE, Checkpoint(STATE, {}, {"seed": 1}, {}))
     with pytest.raises(InputError, match="is of a run with seed = 1, this one has 2"):
         load_checkpoint(tmp_path / FILE, {"seed": 2})
@@ -50,9 +51,9 @@ def test_a_run_with_other_settings_is_told_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("about", [{"version": 4}, {"version": 1}, {"format": "any2vec-stream-checkpoint"}, None, [3]])
 def test_other_versions_are_refused_in_a_sentence(about: object, tmp_path: Path) -> None:
     whole = {"format": "any2vec-checkpoint", "version": 3, "place": {}, "settings": {}, "totals": {}}
-    told = whole | about if isinstance(about, dict) else about
+    reported = whole | about if isinstance(about, dict) else about
     with (tmp_path / FILE).open("wb") as file:
-        write_arrays(file, STATE, {"any2vec": json.dumps(told)}, is_checked=True)
+        write_arrays(file, STATE, {"any2vec": json.dumps(reported)}, is_checked=True)
     with pytest.raises(FormatError, match=r"is no checkpoint that this version reads; start again with --overwrite\.$"):
         load_checkpoint(tmp_path / FILE, {})
 

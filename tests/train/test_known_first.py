@@ -91,10 +91,10 @@ def job(model: Any = MODEL, text: Any = None, **options: Any) -> str:
     ],
 )
 def test_the_first_setting_in_which_hosts_differ(make: Callable[[], str], said: str) -> None:
-    alike = join.facts(job())
-    join.compare([alike, join.facts(job())])
+    alike = join.metrics(job())
+    join.compare([alike, join.metrics(job())])
     with pytest.raises(JobError) as caught:
-        join.compare([alike, alike, join.facts(make())])
+        join.compare([alike, alike, join.metrics(make())])
     assert str(caught.value) == f"Rank 2 has {said}; give all hosts the same command."
 
 

@@ -114,7 +114,7 @@ class KilledError(Exception):
 def test_a_run_that_is_killed_goes_on_and_ends_the_same(order: str, toy: Path, tmp_path: Path) -> None:
     """Commits at every third window; ended by an error at several places, each time without another commit."""
     expected_VC = in_memory(toy, order, 3, 2, mingle)
-    told: list[Position] = []
+    reported: list[Position] = []
     stops = iter((7, 2, 11, 5))
 
     def killing() -> Any:
@@ -123,7 +123,7 @@ def test_a_run_that_is_killed_goes_on_and_ends_the_same(order: str, toy: Path, t
         def report(work: Any, results: list[Any]) -> None:
             nonlocal left
             left -= 1
-            told.append(work.payload.position)
+            reported.append(work.payload.position)
             if left < 0:
                 raise KilledError
 
@@ -135,25 +135,25 @@ def test_a_run_that_is_killed_goes_on_and_ends_the_same(order: str, toy: Path, t
             train(toy, order, 3, compute=mingle, report=killing(), is_due=lambda position: next(windows) % 3 == 2)
     train(toy, order, 3, compute=mingle, report=killing(), is_due=lambda position: next(windows) % 3 == 2)
     assert np.array_equal(table(toy), expected_VC)
-    assert len(told) > len(set(told))  # some windows were trained again
+    assert len(reported) > len(set(reported))  # some windows were trained again
 
 
 def test_a_stop_commits_where_it_is(toy: Path) -> None:
     expected_VC = in_memory(toy, "beta", 3, 2, mingle)
-    told: list[Position] = []
+    reported: list[Position] = []
 
     def report(work: Any, results: list[Any]) -> None:
-        told.append(work.payload.position)
-        if len(told) == 5:
+        reported.append(work.payload.position)
+        if len(reported) == 5:
             raise Interrupted("Stopped.")
 
     with pytest.raises(Interrupted):
         train(toy, "beta", 3, compute=mingle, report=report, dense=lambda: {"sum": np.arange(3.0)})
     store = PartitionStore.open(toy / "table")
-    assert store.note["position"] == list(told[-1]) and store.dense()["sum"].tolist() == [0, 1, 2]
+    assert store.note["position"] == list(reported[-1]) and store.dense()["sum"].tolist() == [0, 1, 2]
     store.close()
     train(toy, "beta", 3, compute=mingle, report=report)
-    assert len(told) == len(set(told)) and np.array_equal(table(toy), expected_VC)
+    assert len(reported) == len(set(reported)) and np.array_equal(table(toy), expected_VC)
 
 
 def test_more_epochs_may_follow(toy: Path) -> None:
@@ -194,11 +194,13 @@ def test_threads_do_each_batch_once_within_the_bound(threads: int, toy: Path) ->
         with lock:
             return count(batch)
 
-    heard: list[int] = []
+    received: list[int] = []
     options = OutOfCoreOptions(batch_size=40, window=300, threads=threads, staleness_bound=4, commit_seconds=0)
-    report = train(toy, "comet", 4, compute=locked, options=options, report=lambda work, results: heard.extend(results))
-    assert sum(heard) == 2 * TRIPLES and table(toy)[:, 1].sum() == 2 * TRIPLES
-    assert max(report.staleness) < 4 and sum(report.staleness.values()) == len(heard)
+    report = train(
+        toy, "comet", 4, compute=locked, options=options, report=lambda work, results: received.extend(results)
+    )
+    assert sum(received) == 2 * TRIPLES and table(toy)[:, 1].sum() == 2 * TRIPLES
+    assert max(report.staleness) < 4 and sum(report.staleness.values()) == len(received)
     assert report.buffer.commits > 10
 
 
@@ -341,7 +343,7 @@ def test_a_full_disk_ends_the_run_and_leaves_its_last_commit(toy: Path, monkeypa
     assert np.array_equal(table(toy), expected_VC)
 
 
-def test_damage_is_told_to_whoever_trains(toy: Path) -> None:
+def test_damage_is_reported_to_whoever_trains(toy: Path) -> None:
     path = next((toy / "table").glob("part-00003.*"))
     data = bytearray(path.read_bytes())
     data[100] ^= 1
@@ -356,7 +358,7 @@ def test_damage_is_told_to_whoever_trains(toy: Path) -> None:
         train(toy, "beta", 3)
 
 
-def test_a_disk_that_does_not_answer_is_told(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_does_not_answer_is_reported(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = PartitionStore.open(toy / "table")
     monkeypatch.setattr(store, "read", lambda *arguments: time.sleep(0.6))
     with pytest.raises(StorageError, match=r"has not read partitions for 0\.2 s"):
@@ -420,7 +422,7 @@ def test_the_same_state_is_trained_in_another_order_in_another_epoch(toy: Path) 
     assert sorted(blocks) != sorted(first)
 
 
-def test_triples_that_do_not_come_are_told() -> None:
+def test_triples_that_do_not_come_are_reported() -> None:
     def never() -> Iterator[Any]:
         time.sleep(0.5)
         yield

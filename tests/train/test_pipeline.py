@@ -80,7 +80,7 @@ def test_results_are_drained_once() -> None:
 
 
 @pytest.mark.parametrize("stage", [0, 1])
-def test_an_error_is_heard(stage: int) -> None:
+def test_an_error_is_received(stage: int) -> None:
     def fail(batch: Any) -> Any:
         raise ValueError("batch 3 has no rows")
 

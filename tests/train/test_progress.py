@@ -40,7 +40,7 @@ def recorder(epochs: int) -> Recorder:
     return Recorder(make, None, None)
 
 
-def test_a_short_last_window_is_told_with_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_last_window_is_reported_with_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr(progress, "time", clock)
     found = recorder(1)

@@ -67,7 +67,7 @@ def run(text: Path, **options: Any) -> any2vec.FitResult:
     return any2vec.fit(MODEL, text, out=out, threads=1, hosts=any2vec.HostOptions(hosts=2, **options))
 
 
-def test_a_restart_is_told_at_once_and_counted(
+def test_a_restart_is_reported_at_once_and_counted(
     text: Path, lose: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
     lose(2, checkpoint=True)

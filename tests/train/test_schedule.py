@@ -155,11 +155,11 @@ def test_the_clock_changes_no_bit() -> None:
         schedule = schedule_of(stop=len(tokens), epochs=2, unit=16, piece=1024)
         works: list[int] = []
 
-        def heard(work, stats, works=works, clock=clock, seconds=seconds) -> None:  # type: ignore[no-untyped-def]
+        def received(work, stats, works=works, clock=clock, seconds=seconds) -> None:  # type: ignore[no-untyped-def]
             works.append(work.payload.stop)
             clock.now += seconds
 
-        run(works_of(schedule, clock), learner, Alone(), heard)
+        run(works_of(schedule, clock), learner, Alone(), received)
         made.append((len(works), rows.copy()))
     assert made[0][0] < made[1][0]
     assert (made[0][1] == made[1][1]).all()

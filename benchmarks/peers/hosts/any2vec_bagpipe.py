@@ -1,6 +1,6 @@
 """Bagpipe against synchronous training without a cache, on logical hosts. One JSON line: numbers that differ, by run.
 
-Compared bit by bit: the whole table as its servers hold it, optimiser state included, and the dense layers.
+Compared bit by bit: the whole table as its servers hold it, optimizer state included, and the dense layers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("--stream", required=True, help="arguments of PlantedClicks, a JSON object")
     parser.add_argument("--examples", type=int, required=True)
     parser.add_argument("--options", required=True, help="of DLRM, a JSON object")
-    parser.add_argument("--optimisers", nargs="+", required=True)
+    parser.add_argument("--optimizers", nargs="+", required=True)
     parser.add_argument("--trainers", type=int, nargs="+", required=True)
     parser.add_argument("--servers", type=int, nargs="+", required=True)
     parser.add_argument("--look-ahead", type=int, nargs="+", required=True)
@@ -29,21 +29,22 @@ def main() -> None:
 
     data = Slice(PlantedClicks(args.examples, **json.loads(args.stream)), 0, args.examples)
     runs = []
-    for optimiser in args.optimisers:
+    for optimizer in args.optimizers:
         for trainers in args.trainers:
             for servers in args.servers:
-                options = json.loads(args.options) | {"optimiser": optimiser}
+                options = json.loads(args.options) | {"optimizer": optimizer}
                 spread = {"logical_hosts": trainers, "servers": servers, "sync": "bsp"}
                 exact, _ = trained(data, options, spread | {"cache": "none"})
                 for look_ahead in args.look_ahead:
-                    found, facts = trained(data, options, spread | {"cache": f"bagpipe:{look_ahead}"})
+                    found, metrics = trained(data, options, spread | {"cache": f"bagpipe:{look_ahead}"})
                     differ = {
                         name: int((bits(found[name]) != bits(array)).sum()) for name, array in exact.items()
                     }  # fmt: skip
                     runs.append(
                         {
-                            "optimiser": optimiser, "trainers": trainers, "servers": servers, "look_ahead": look_ahead,
-                            "differ": differ, "of": {name: array.size for name, array in exact.items()}, "rows": facts,
+                            "optimizer": optimizer, "trainers": trainers, "servers": servers, "look_ahead": look_ahead,
+                            "differ": differ, "of": {name: array.size for name, array in exact.items()},
+                            "rows": metrics,
                         }
                     )  # fmt: skip
     print(json.dumps({"runs": runs}))
@@ -57,7 +58,7 @@ def trained(data: Slice, options: Any, hosts: Any) -> tuple[dict[str, np.ndarray
     kept: list[dict[str, np.ndarray]] = []
     made = ClickProgram.result
 
-    def keep(self: Any, agreed: dict[str, np.ndarray]) -> Any:  # a result has no state of the optimiser any more
+    def keep(self: Any, agreed: dict[str, np.ndarray]) -> Any:  # a result has no state of the optimizer any more
         kept.append({name: array.copy() for name, array in agreed.items()})
         return made(self, agreed)
 

@@ -28,15 +28,15 @@ from any2vec.cluster.transport import Transport
 from any2vec.machine import keep_freed_memory
 from any2vec.models.clicks.dlrm import DLRM
 from any2vec.models.clicks.nets import make_net, single_thread, start_values
-from any2vec.models.clicks.worker import ClickWorker, foretell
+from any2vec.models.clicks.worker import ClickWorker, predict
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.roles import Roles
-from any2vec.sync.base.circle import Circle
+from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.row_table import MemoryRows
 from any2vec.tasks.clicks.dense import HostDense, make_dense
-from any2vec.tasks.clicks.rows import ServedRows, fresh_rows, row_optimiser
+from any2vec.tasks.clicks.rows import ServedRows, fresh_rows, row_optimizer
 
 SEED = 1
 _LOOK = 0.05
@@ -95,11 +95,11 @@ class Trainer:
     ) -> None:  # fmt: skip
         self.options, self.schedule, self.pool, self.transport = options, schedule, pool, transport
         self.rows, self.dense = rows, dense
-        self.circle = Circle(transport, trainers, "bench")
+        self.group = ProcessGroup(transport, trainers, "bench")
         self.calls: Counter[str] = Counter()
         """seconds in calls of the rows' access and of the dense agreement"""
         if rows is None:
-            self.access: Any = MemoryRows(fresh_rows(model, np.arange(pool.num_rows), SEED), row_optimiser(model))
+            self.access: Any = MemoryRows(fresh_rows(model, np.arange(pool.num_rows), SEED), row_optimizer(model))
         else:
             self.access = rows.accesses[0]
         self.worker = ClickWorker(
@@ -112,7 +112,7 @@ class Trainer:
     def measure(self) -> dict[str, Any]:
         for _ in range(self.options.warm):
             self._step()
-        self.circle.meet()
+        self.group.barrier()
         before, moment = self._state(), time.monotonic()
         ends = [moment]
         worker_cpu = time.thread_time()
@@ -138,7 +138,7 @@ class Trainer:
             batch = self.pool.batch(start, min(start + self.options.batch, stop))
             rows = BatchRows.of(batch.id_M, batch.start_P)
             sums_PW = rows.pool(table_VC[rows.row_U], self.options.dim)
-            chance_B = foretell(self.worker.net, batch, sums_PW, self.pool.is_mean_F)
+            chance_B = predict(self.worker.net, batch, sums_PW, self.pool.is_mean_F)
             losses.append(-np.log(np.where(batch.label_B > 0, chance_B, 1 - chance_B)))
         return float(np.concatenate(losses).mean())
 
@@ -163,8 +163,8 @@ class Trainer:
         """All that is counted, up to now."""
         counters = self.transport.counters
         return {
-            "calls": dict(self.calls), "dense": self.dense.facts(), "cpu_seconds": time.process_time(),
-            "rows": {} if self.rows is None else self.rows.way.facts(),
+            "calls": dict(self.calls), "dense": self.dense.metrics(), "cpu_seconds": time.process_time(),
+            "rows": {} if self.rows is None else self.rows.way.metrics(),
             "bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase(),
         }  # fmt: skip
 
@@ -199,9 +199,9 @@ def measure(options: argparse.Namespace, transport: Transport) -> dict[str, Any]
     if not options.local_rows:
         rows = ServedRows(model, pool, SEED, None, int(is_trainer), transport, roles, agree, schedule)
     net = make_net(model, len(pool.dense_names), len(pool.columns))
-    told = None if rows is None else rows.way.told
+    reported = None if rows is None else rows.way.reported
     value_Q = start_values(net, SEED)
-    dense = make_dense(model, value_Q, transport, roles, agree, told, lambda index: options.batch)
+    dense = make_dense(model, value_Q, transport, roles, agree, reported, lambda index: options.batch)
     if rows is not None:
         rows.start()
     dense.start()
@@ -222,7 +222,7 @@ def measure(options: argparse.Namespace, transport: Transport) -> dict[str, Any]
     found["loss"] = None if trainer is None else trainer.loss(pool.num_examples - options.held_out, pool.num_examples)
     if trainer is None:
         rows.gather_result()
-    found["facts"] = dense.facts()
+    found["facts"] = dense.metrics()
     dense.close()
     rows.close()
     return found | {"line": line.seen}

@@ -84,7 +84,7 @@ def one_run(model: str, options: Any, hosts: Any, train: Slice, test: list[int],
     seconds = time.perf_counter() - started
     batches = [train.planted.batch(*part) for part in pieces(*test)]
     labels = np.concatenate([batch.label_B for batch in batches])
-    found = evaluate_clicks(labels, np.concatenate([result.scorer.foretell(batch) for batch in batches]))
+    found = evaluate_clicks(labels, np.concatenate([result.scorer.predict(batch) for batch in batches]))
     names = ("bytes_by_kind", "bytes_by_phase", "rows_of_hosts", "dense_of_hosts")
     kept = {name: result.summary[name] for name in names if name in result.summary}
     return {

@@ -28,7 +28,7 @@ def main() -> None:
 
     curve: list[dict[str, float]] = []
 
-    def hear(epoch: int, embeddings: Any) -> None:
+    def on_work(epoch: int, embeddings: Any) -> None:
         if args.wordeval:
             curve.append(word_scores(embeddings, Path(args.wordeval)))
         if args.labels and epoch == args.epochs:
@@ -37,7 +37,7 @@ def main() -> None:
     started = time.perf_counter()
     result = any2vec.fit(
         getattr(any2vec, args.model)(**json.loads(args.options)), args.data, epochs=args.epochs, threads=args.threads,
-        seed=args.seed, on_epoch=hear, **spread_of(json.loads(args.hosts)),
+        seed=args.seed, on_epoch=on_work, **spread_of(json.loads(args.hosts)),
     )  # fmt: skip
     names = (
         "loss", "items", "hosts", "sync", "scheme", "bits", "rounds", "rounds_per_epoch", "bytes_by_kind",
@@ -60,7 +60,7 @@ def word_scores(embeddings: Any, folder: Path) -> dict[str, float]:
 
 
 def node_scores(embeddings: Any, labels: str) -> dict[str, float]:
-    """Micro-F1 in points by share of labelled nodes."""
+    """Micro-F1 in points by share of labeled nodes."""
     from benchmarks.words.nodes import FRACTIONS, SHUFFLES
 
     from any2vec.evaluate.graph.nodes import evaluate_nodes

@@ -41,12 +41,12 @@ def train(folder: Path, order: str) -> int:
     walk = BufferWalk(order=order, partitions=PARTITIONS, capacity=CAPACITY, epochs=EPOCHS)
     windows = 0
 
-    def heard(work: Any, results: list[Any]) -> None:
+    def received(work: Any, results: list[Any]) -> None:
         nonlocal windows
         windows += 1
 
     OutOfCoreRun(
-        store, buckets, walk, mingle, OPTIONS, dense=lambda: {"relation": np.arange(100.0)}, report=heard,
+        store, buckets, walk, mingle, OPTIONS, dense=lambda: {"relation": np.arange(100.0)}, report=received,
         is_due=lambda position: windows % COMMIT_EVERY == COMMIT_EVERY - 1,
     ).run()  # fmt: skip
     store.close()
@@ -83,8 +83,8 @@ def apart(task: Callable[[], dict[str, Any]]) -> dict[str, Any] | None:
     child = os.fork()
     if child:
         os.close(sender)
-        with os.fdopen(receiver) as told:
-            text = told.read()
+        with os.fdopen(receiver) as reported:
+            text = reported.read()
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if code not in (0, KILLED):
             raise RuntimeError(f"a run ended with {code}")

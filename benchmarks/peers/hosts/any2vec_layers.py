@@ -70,11 +70,11 @@ def run(options: argparse.Namespace, transport: Transport) -> dict[str, object]:
         "bytes": (transport.counters.bytes_sent() - sent) / options.iterations,
     }
     found = transport.gather([text_part(json.dumps(own))], "facts")
-    told = [json.loads(text_of(parts[0])) for parts in found.values()]
-    return {} if not told else {
-        "seconds": seconds, "layers_by_host": [len(host["layers"]) for host in told],
-        "seconds_by_layer": [spent for host in told for spent in host["layers"]],
-        "bytes": [host["bytes"] for host in told],
+    reported = [json.loads(text_of(parts[0])) for parts in found.values()]
+    return {} if not reported else {
+        "seconds": seconds, "layers_by_host": [len(host["layers"]) for host in reported],
+        "seconds_by_layer": [spent for host in reported for spent in host["layers"]],
+        "bytes": [host["bytes"] for host in reported],
     }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ class Watch:
         self.meeting = threading.Barrier(hosts)
         self.seconds = 0.0
         self.steps = 0
-        self.modelled = 0.0
+        self.modeled = 0.0
         self._hosts = hosts
         self._moved: dict[str, dict[int, int]] = {}
         """phase -> host -> bytes over its busier direction, in the step at hand"""
@@ -43,7 +43,7 @@ class Watch:
             self.seconds += seconds
             self.steps += 1
             busiest = [max(by_host.values()) for by_host in self._moved.values()]
-            self.modelled += sum(link.latency + 8 * size / link.bandwidth for size in busiest if size)
+            self.modeled += sum(link.latency + 8 * size / link.bandwidth for size in busiest if size)
             self._moved = {}
         self.meeting.wait()
 
@@ -94,8 +94,8 @@ def main() -> None:
         watches.append(watch)
     bare, slow = watches
     found = {
-        "compute": bare.seconds, "measured": slow.seconds, "link": slow.modelled,
-        "modelled": slow.modelled + bare.seconds,
+        "compute": bare.seconds, "measured": slow.seconds, "link": slow.modeled,
+        "modeled": slow.modeled + bare.seconds,
     }  # fmt: skip
     print(json.dumps({name: seconds / args.rounds for name, seconds in found.items()}))
 

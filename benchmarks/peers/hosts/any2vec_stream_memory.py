@@ -39,8 +39,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = StreamOptions(window_lines=WINDOW_LINES, words=late, checkpoint_seconds=0.3, snapshot_seconds=0.3)
         source = PlantedSource(planted)
-        told = stream(model, source, out=folder, options=run, storage=MEMORY, callback=look).summary
-    (read,) = told["sources"].values()
+        reported = stream(model, source, out=folder, options=run, storage=MEMORY, callback=look).summary
+    (read,) = reported["sources"].values()
     places = {"early": early, "late": late + late // 100}  # the last batch reaches over it
     spans = {name: ([one for one in looked if one[0] <= place] or looked[:1])[-SPAN:] for name, place in places.items()}
     room = budget(model, MEMORY)
@@ -48,7 +48,7 @@ def main() -> None:
         "resident_bytes": {name: statistics.median(one[1] for one in span) for name, span in spans.items()},
         "largest_bytes": max(one[1] for one in looked),
         "records": {name: len(span) for name, span in spans.items()},
-        "words": told["words"], "words_per_s": told["words_per_s"], "vocabulary": told["vocabulary"],
+        "words": reported["words"], "words_per_s": reported["words_per_s"], "vocabulary": reported["vocabulary"],
         "max_types": room.max_types, "max_rows": room.max_rows, "types_seen": round(late ** (1 / ZIPF)),
         "repeats": round(REPEAT_SHARE * read["lines"]), "duplicates": read["duplicates"],
         "budget_bytes": MEMORY,

@@ -93,11 +93,11 @@ def main() -> None:
     phases, kinds = run_bytes(rounds, unfinished, gathered)
     counted = summary["bytes_by_phase"]
     beside = sum(size for phase, size in counted.items() if phase not in AGREEING)
-    told = summary["bytes_by_kind"]
+    reported = summary["bytes_by_kind"]
     print(json.dumps({
         "counted": {
             "phases": {phase: size for phase, size in counted.items() if phase in AGREEING},
-            "kinds": told | {"control": told["control"] - beside},
+            "kinds": reported | {"control": reported["control"] - beside},
         },
         "formula": {"phases": phases, "kinds": kinds},
     }))  # fmt: skip

@@ -51,8 +51,10 @@ def main() -> None:
         else:
             result = any2vec.fit(model, args.train, **shared)
         found = evaluate_triple_file(result.scorer, args.test, args.known)
-    told = {name: result.summary.get(name) for name in ("train_seconds", "items_per_s", "loads", "order", "staleness")}
-    print(json.dumps({"mrr": found.mrr, "num_triples": found.num_triples, **told}))
+    reported = {
+        name: result.summary.get(name) for name in ("train_seconds", "items_per_s", "loads", "order", "staleness")
+    }
+    print(json.dumps({"mrr": found.mrr, "num_triples": found.num_triples, **reported}))
 
 
 if __name__ == "__main__":

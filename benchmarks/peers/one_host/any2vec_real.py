@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--test", type=Path, required=True)
     parser.add_argument("--schema", required=True, help="criteo, avazu, or a TOML file")
     parser.add_argument("--header", action="store_true", help="the first line names the columns")
-    parser.add_argument("--models", nargs="+", default=["LogisticRegression", "FactorisationMachine", "DeepFM", "DLRM"])
+    parser.add_argument("--models", nargs="+", default=["LogisticRegression", "FactorizationMachine", "DeepFM", "DLRM"])
     parser.add_argument("--options", type=json.loads, default={}, help="of the models, JSON; else their defaults")
     parser.add_argument("--epochs", type=int, nargs="+", default=[1])
     parser.add_argument("--seed", type=int, default=1)
@@ -34,8 +34,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as cache:
         for name in args.models:
             epochs = _choose(args, name, cache) if len(args.epochs) > 1 else args.epochs[0]
-            foretell = _train(args, name, args.train, epochs, cache)
-            probability, label = foretell(args.test)
+            predict = _train(args, name, args.train, epochs, cache)
+            probability, label = predict(args.test)
             scores = evaluate_clicks(label, probability)
             found[name] = {"auc": scores.auc, "log_loss": scores.log_loss, "epochs": epochs}
     print(json.dumps(found))
@@ -66,11 +66,11 @@ def _train(args: argparse.Namespace, name: str, path: Path, epochs: int, cache: 
         model, str(path), schema=args.schema, epochs=epochs, seed=args.seed, threads=1, cache_dir=cache
     )  # fmt: skip
 
-    def foretell(rows: Path) -> Any:
+    def predict(rows: Path) -> Any:
         parts = list(made.scorer.score(str(rows)))
         return tuple(np.concatenate(side) for side in zip(*parts, strict=True))
 
-    return foretell
+    return predict
 
 
 if __name__ == "__main__":

@@ -55,10 +55,10 @@ class Problem:
 
     def new_rows(self) -> Any:
         from any2vec.tables.row_table import MemoryRows
-        from any2vec.tasks.clicks.rows import fresh_rows, row_optimiser
+        from any2vec.tasks.clicks.rows import fresh_rows, row_optimizer
 
         numbers = np.arange(self.num_columns * self.args.rows)
-        return MemoryRows(fresh_rows(self.model, numbers, self.args.seed), row_optimiser(self.model))
+        return MemoryRows(fresh_rows(self.model, numbers, self.args.seed), row_optimizer(self.model))
 
     def new_workers(self, kind: Any, rows: Any) -> list[Any]:
         import torch
@@ -77,14 +77,14 @@ class Problem:
 
     def log_loss(self, worker: Any, rows: Any) -> float:
         """Mean log-loss over the whole batches of the last `--test` examples."""
-        from any2vec.models.clicks.worker import foretell
+        from any2vec.models.clicks.worker import predict
         from any2vec.tables.batch_rows import BatchRows
 
         losses, first, size = [], self.examples.num_train, self.size
         for start in range(first, first + self.args.test - size + 1, size):
             batch = self.batch(start)
             sums_PW = rows.pool(BatchRows.of(batch.id_M, batch.start_P), 0)
-            p = foretell(worker.net, batch, sums_PW, np.zeros(self.num_columns, bool))
+            p = predict(worker.net, batch, sums_PW, np.zeros(self.num_columns, bool))
             losses.append(float(-np.where(batch.label_B == 1, np.log(p), np.log1p(-p)).mean()))
         return statistics.fmean(losses)
 

@@ -49,7 +49,7 @@ def time_encoding(path: Path, repeats: int) -> dict[str, Any]:
     from any2vec.data.options import TextOptions
     from any2vec.data.stream.vocabulary import StreamVocabulary
     from any2vec.data.text.encoder import WordEncoder, text_classes
-    from any2vec.data.text.normalise import Normaliser
+    from any2vec.data.text.normalize import Normalizer
 
     class Nowhere:
         def append(self, tokens: np.ndarray) -> None:
@@ -65,7 +65,7 @@ def time_encoding(path: Path, repeats: int) -> dict[str, Any]:
     for repeat in range(repeats + 1):  # the first one compiles
         started = time.thread_time()
         words = WordEncoder(Nowhere(), text_classes())  # type: ignore[arg-type]
-        for piece in Normaliser("The text", TextOptions(), is_part=True).pieces(blocks):
+        for piece in Normalizer("The text", TextOptions(), is_part=True).pieces(blocks):
             words.feed(piece)
         between = time.thread_time()
         vocabulary = StreamVocabulary(max_types=1 << 20, max_rows=1 << 17, half_life=5_000_000)

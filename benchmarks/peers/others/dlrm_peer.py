@@ -22,7 +22,7 @@ class Tables(Protocol):
     """A peer's embedding tables."""
 
     def parameters_for(self, dense_parameters: list[Any]) -> Any:
-        """The optimiser of the dense layers (and of the tables, where their update is not fused)."""
+        """The optimizer of the dense layers (and of the tables, where their update is not fused)."""
 
     def batch(self, ids_BF: Any) -> Any:
         """The ids in the form that the look-up takes; made before the clock starts."""
@@ -160,13 +160,13 @@ def train(tables: Tables, net: Any, examples: Examples, args: argparse.Namespace
     """Whole steps: rows, dense layers, both updates."""
     import torch
 
-    optimiser = torch.optim.Adagrad(net.parameters(), lr=args.dense_learning_rate)
+    optimizer = torch.optim.Adagrad(net.parameters(), lr=args.dense_learning_rate)
     for number in range(steps):
         ids, dense, labels = examples.step(number)
         batch = tables.batch(ids)
         began = time.perf_counter()
         pooled = tables.look_up(batch)
-        _dense_step(net, optimiser, dense, pooled, labels)
+        _dense_step(net, optimizer, dense, pooled, labels)
         tables.update()
         if number >= args.warm:
             watch.add(step=time.perf_counter() - began)
@@ -176,24 +176,24 @@ def time_free_rows(net: Any, examples: Examples, args: argparse.Namespace, num_t
     """The whole step as if rows cost nothing: pooled vectors are given, and their gradient is made and dropped."""
     import torch
 
-    optimiser = torch.optim.Adagrad(net.parameters(), lr=args.dense_learning_rate)
+    optimizer = torch.optim.Adagrad(net.parameters(), lr=args.dense_learning_rate)
     pooled = (torch.randn(args.batch, num_tables, args.dim) * 0.01).requires_grad_()
     for number in range(args.warm + args.steps):
         _, dense, labels = examples.step(number)
         began = time.perf_counter()
         pooled.grad = None
-        _dense_step(net, optimiser, dense, pooled, labels)
+        _dense_step(net, optimizer, dense, pooled, labels)
         if number >= args.warm:
             watch.add(free_step=time.perf_counter() - began)
 
 
-def _dense_step(net: Any, optimiser: Any, dense: Any, pooled: Any, labels: Any) -> None:
+def _dense_step(net: Any, optimizer: Any, dense: Any, pooled: Any, labels: Any) -> None:
     import torch
 
     loss = torch.nn.functional.binary_cross_entropy_with_logits(net(dense, pooled), labels)
-    optimiser.zero_grad(set_to_none=True)
+    optimizer.zero_grad(set_to_none=True)
     loss.backward()
-    optimiser.step()
+    optimizer.step()
 
 
 def held_out_log_loss(tables: Tables, net: Any, examples: Examples, args: argparse.Namespace) -> float:

@@ -1,4 +1,4 @@
-"""A straightforward character model in PyTorch: every centre, context and negative of every pair is encoded.
+"""A straightforward character model in PyTorch: every center, context and negative of every pair is encoded.
 
 Packed sequences of nn.LSTM, two generators, negatives drawn pair by pair, Adam; on given pairs of words. One JSON line.
 """
@@ -50,8 +50,8 @@ def main() -> None:
         symbols, sizes = torch.from_numpy(found["symbols"].astype(np.int64)), torch.from_numpy(found["sizes"])
         pairs, noise = torch.from_numpy(found["pairs"].astype(np.int64)), torch.from_numpy(found["noise"])
     symbols[symbols < 0] = PADDING
-    centre, context = (Generator(args.dim, args.hidden, args.byte_dim) for _ in range(2))
-    optimiser = torch.optim.Adam([*centre.parameters(), *context.parameters()], lr=0.002)
+    center, context = (Generator(args.dim, args.hidden, args.byte_dim) for _ in range(2))
+    optimizer = torch.optim.Adam([*center.parameters(), *context.parameters()], lr=0.002)
 
     def encode(net: Generator, rows: torch.Tensor) -> torch.Tensor:
         size = sizes[rows]
@@ -59,14 +59,14 @@ def main() -> None:
 
     def step(batch: torch.Tensor) -> float:
         others = torch.multinomial(noise, len(batch) * args.num_negatives, replacement=True)
-        x = encode(centre, batch[:, 1])
+        x = encode(center, batch[:, 1])
         y = encode(context, batch[:, 0])
         n = encode(context, others).view(len(batch), args.num_negatives, -1)
         loss = -nn.functional.logsigmoid((x * y).sum(1)).sum()
         loss = loss - nn.functional.logsigmoid(-(n @ x[:, :, None]).squeeze(2)).sum()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (loss / len(batch)).backward()
-        optimiser.step()
+        optimizer.step()
         return float(loss.detach()) / len(batch)
 
     step(pairs[: args.batch])  # what PyTorch sets up at the first step is not counted

@@ -22,7 +22,7 @@ def main() -> None:
             for bag in self.bags:
                 torch.nn.init.uniform_(bag.weight, -(args.rows**-0.5), args.rows**-0.5)
             weights = [bag.weight for bag in self.bags]
-            self.optimiser = torch.optim.Adagrad(weights, lr=args.learning_rate)
+            self.optimizer = torch.optim.Adagrad(weights, lr=args.learning_rate)
 
         def batch(self, ids_BF: Any) -> Any:
             return list(ids_BF.t().contiguous().unsqueeze(2))  # (B, 1): every bag holds one id
@@ -31,8 +31,8 @@ def main() -> None:
             return torch.stack([bag(ids) for bag, ids in zip(self.bags, batch, strict=True)], dim=1)
 
         def update(self) -> None:
-            self.optimiser.step()
-            self.optimiser.zero_grad(set_to_none=True)
+            self.optimizer.step()
+            self.optimizer.zero_grad(set_to_none=True)
 
     measure(Bags, args, engine="torch EmbeddingBag(sparse=True) + Adagrad")
 

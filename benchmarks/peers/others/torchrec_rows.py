@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def torchrec_tables(torch: Any, args: argparse.Namespace) -> Any:
-    """TorchRec's collection of bags whose optimiser runs within backward."""
+    """TorchRec's collection of bags whose optimizer runs within backward."""
     from torchrec.modules.embedding_configs import EmbeddingBagConfig
     from torchrec.modules.fused_embedding_modules import FusedEmbeddingBagCollection
     from torchrec.optim import RowWiseAdagrad

@@ -32,17 +32,17 @@ COMMANDS: dict[str, Entry] = {
     "train": Entry("run.train", "Train vectors of words, graph nodes or entities, or a model of clicks.", _RUNS),
     "stream": Entry("run.train", "Train vectors of words on text that need not end, as it comes.", _RUNS),
     "estimate": Entry("run.plan", "Memory, time and disk of a run, before it starts.", _RUNS),
-    "plan": Entry("run.plan", "Memory, bytes and modelled time of a run over hosts.", _RUNS),
+    "plan": Entry("run.plan", "Memory, bytes and modeled time of a run over hosts.", _RUNS),
     "walk": Entry("run.graph", "Write random walks of a graph, to train on later.", _RUNS),
     "split": Entry("run.graph", "Cut a graph into train edges, test edges and negatives.", _RUNS),
     "dimension": Entry("results.evaluate", "How many numbers a vector should have, by the text alone.", _RUNS),
-    "nearest": Entry("results.search", "The nearest neighbours of a word or node.", _RESULTS),
+    "nearest": Entry("results.search", "The nearest neighbors of a word or node.", _RESULTS),
     "analogy": Entry("results.search", "A is to B as C is to ...?", _RESULTS),
     "score": Entry("results.score", "How likely clicks are, or the classes of nodes, by a trained model.", _RESULTS),
     "evaluate": Entry("results.evaluate", "Score vectors: similarity, analogy, PIP, nodes, links, triples.", _RESULTS),
     "export": Entry("results.search", "Write vectors in the format of another tool.", _RESULTS),
     "watch": Entry("run.watch", "Follow a run: in the terminal, or as a page.", _RESULTS),
-    "report": Entry("house", "Write a run's page: curves, map, neighbours, scores.", _RESULTS),
+    "report": Entry("house", "Write a run's page: curves, map, neighbors, scores.", _RESULTS),
     "demo": Entry("house", "Train on real data that ships with Python; no download.", _HOUSE),
     "data": Entry("data", "Known public data sets: list, show, get.", _HOUSE),
     "check": Entry("house", "Whether the files of a table larger than memory are sound.", _HOUSE),
@@ -112,9 +112,9 @@ def _wrong_value(error: Any) -> str:
     if parameter is None or not callable(getattr(checker, "errors", None)):
         return ""
     first = checker.errors()[0]
-    told = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
-    _, is_choice, choices = told.rpartition(" is not one of ")
-    expected = {"int_parsing": "a whole number", "float_parsing": "a number"}.get(first["type"], told)
+    reported = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ").rstrip(".")
+    _, is_choice, choices = reported.rpartition(" is not one of ")
+    expected = {"int_parsing": "a whole number", "float_parsing": "a number"}.get(first["type"], reported)
     if is_choice:
         expected = "one of " + choices.replace("'", "")
     name = next((name for name in parameter.opts if name.startswith("--")), parameter.name)

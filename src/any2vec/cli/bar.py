@@ -121,8 +121,8 @@ class Bar:
             self._live.update(self._tasks[task], completed=done, total=total, description=name, text=text)
         elif not self._quiet:
             now = time.monotonic()
-            is_news = is_last and is_worth_a_line and self._ended.get(task) != done
-            if is_news or (not is_last and now - self._last_line >= LINE_SECONDS):
+            is_new = is_last and is_worth_a_line and self._ended.get(task) != done
+            if is_new or (not is_last and now - self._last_line >= LINE_SECONDS):
                 self._last_line = now
                 self._ended |= {task: done} if is_last else {}
                 share = f"{100 * done / total:.0f} %  " if total and task == _TRAIN else ""
@@ -177,7 +177,9 @@ def line_of(record: StreamProgress) -> str:
     ]
     if record.loss is not None:
         parts.append(f"loss {fraction(record.loss)}")
-    troubled = [name for name, told in record.sources.items() if told["state"] in ("retrying", "given up", "failed")]
+    troubled = [
+        name for name, reported in record.sources.items() if reported["state"] in ("retrying", "given up", "failed")
+    ]
     if troubled:
         parts.append(f"{troubled[0]}: {record.sources[troubled[0]]['state']}")
     return "  ".join(parts)

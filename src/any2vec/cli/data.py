@@ -1,4 +1,4 @@
-"""`any2vec data`: the catalogue of public sets."""
+"""`any2vec data`: the catalog of public sets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from any2vec.cli.bar import Bar
-from any2vec.cli.output import AsJson, columns, facts, guarded, note, print_json, show
+from any2vec.cli.output import AsJson, columns, details, guarded, note, print_json, show
 from any2vec.errors import StorageError
 from any2vec.units import size
 
@@ -20,16 +20,16 @@ Name = Annotated[str, typer.Argument(help="A name that `any2vec data` lists.")]
 @data.callback(invoke_without_command=True)
 @guarded
 def list_sets(ctx: typer.Context, as_json: AsJson = False) -> None:
-    """Known public data sets: what they are, their licence, and how to get them."""
+    """Known public data sets: what they are, their license, and how to get them."""
     if ctx.invoked_subcommand is not None:
         return
-    from any2vec.data.catalogue.catalogue import CATALOGUE
+    from any2vec.data.catalog.catalog import CATALOG
 
     if as_json:
-        print_json({"sets": [_known(one) for one in CATALOGUE.values()]})
+        print_json({"sets": [_known(one) for one in CATALOG.values()]})
         return
-    rows = [(name, size(one.num_bytes) if one.files else "by hand", one.licence) for name, one in CATALOGUE.items()]
-    show(columns("", ["set", "get", "licence"], rows, left=3))
+    rows = [(name, size(one.num_bytes) if one.files else "by hand", one.license) for name, one in CATALOG.items()]
+    show(columns("", ["set", "get", "license"], rows, left=3))
     note("any2vec data show NAME tells more; any2vec data get NAME --out DIR fetches it.")
 
 
@@ -37,15 +37,17 @@ def list_sets(ctx: typer.Context, as_json: AsJson = False) -> None:
 @guarded
 def show_set(name: Name, as_json: AsJson = False) -> None:
     """What a set is, who may use it, and where it comes from."""
-    from any2vec.data.catalogue.catalogue import find
+    from any2vec.data.catalog.catalog import find
 
     known = _known(find(name))
     if as_json:
         print_json(known)
         return
-    pairs = [(key, str(known[key])) for key in ("name", "what", "licence", "cite", "where") if known[key]]
+    pairs = [(key, str(known[key])) for key in ("name", "what", "license", "cite", "where") if known[key]]
     pairs += [("file", f"{one['name']}  {size(one['num_bytes'])}") for one in known["files"]]
-    show(facts("", [*pairs, ("here", known["folder"] or "not on this machine (ANY2VEC_DATA names a folder of sets)")]))
+    show(
+        details("", [*pairs, ("here", known["folder"] or "not on this machine (ANY2VEC_DATA names a folder of sets)")])
+    )
 
 
 @data.command("get")
@@ -61,7 +63,7 @@ def get_set(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Download a set and check it, where its exact address and SHA-256 are known."""
-    from any2vec.data.catalogue.catalogue import download, find
+    from any2vec.data.catalog.catalog import download, find
 
     with Bar(quiet) as bar:
         folder = download(name, out, base_url=base_url, retries=retries, progress=bar.stage)
@@ -69,7 +71,7 @@ def get_set(
     if as_json:
         print_json({"name": name, "folder": folder, "files": files})
     else:
-        show(facts("", [("folder", str(folder)), ("files", ", ".join(path.name for path in files))]))
+        show(details("", [("folder", str(folder)), ("files", ", ".join(path.name for path in files))]))
 
 
 @data.command("plant")
@@ -106,10 +108,10 @@ def plant(
     pairs = [("train on", f"{out / 'train.tsv'}, {examples:,} examples"), ("schema", str(schema))]
     pairs += [("score", f"{out / 'test.tsv'}, {more:,} examples")]
     pairs += [("best log-loss", f"{best['log_loss']:.4f} there, AUC {best['auc']:.4f}: nothing can foretell more")]
-    show(facts("", pairs))
+    show(details("", pairs))
 
 
 def _known(one: Any) -> dict[str, Any]:
-    from any2vec.data.catalogue.catalogue import local_folder
+    from any2vec.data.catalog.catalog import local_folder
 
     return asdict(one) | {"is_downloadable": one.is_downloadable, "folder": local_folder(one.name)}

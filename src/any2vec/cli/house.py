@@ -12,7 +12,7 @@ from rich.text import Text
 
 from any2vec.checks import MAX_SEED, MAX_THREADS
 from any2vec.cli.bar import Bar
-from any2vec.cli.output import EXIT_BAD_INPUT, AsJson, columns, facts, guarded, note, print_json, render, show
+from any2vec.cli.output import EXIT_BAD_INPUT, AsJson, columns, details, guarded, note, print_json, render, show
 from any2vec.units import size
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def report(
         Path | None, typer.Option("--out", "-o", help="The page; DIR/report.html when not given.", show_default=False)
     ] = None,
     item: Annotated[
-        list[str] | None, typer.Option("--item", help="Show the neighbours of this key; repeat for more.")
+        list[str] | None, typer.Option("--item", help="Show the neighbors of this key; repeat for more.")
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.", show_default=False)] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of the map's layout.")] = 1,
@@ -35,7 +35,7 @@ def report(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write one HTML page (and PNGs) of a run: loss, speed, map, neighbours, scores, machine."""
+    """Write one HTML page (and PNGs) of a run: loss, speed, map, neighbors, scores, machine."""
     from any2vec.report import write_report
 
     page = write_report(run, out, items=item or (), title=title, seed=seed, overwrite=overwrite)
@@ -43,7 +43,7 @@ def report(
     if as_json:
         print_json({"page": page, "pictures": pictures})
     else:
-        show(facts("", [("page", str(page)), ("pictures", ", ".join(picture.name for picture in pictures))]))
+        show(details("", [("page", str(page)), ("pictures", ", ".join(picture.name for picture in pictures))]))
 
 
 @guarded
@@ -108,7 +108,7 @@ def demo(
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
-    """Train on real data that ships with Python, show neighbours, write reports with pictures."""
+    """Train on real data that ships with Python, show neighbors, write reports with pictures."""
     from any2vec.demo import PARTS
 
     results = {}
@@ -116,7 +116,7 @@ def demo(
         with Bar(quiet) as bar:
             results[name] = part = train(out, threads=threads, seed=seed, callback=bar.record, stage=bar.stage)
         if not as_json:
-            rows = [(item, ", ".join(key for key, _ in near)) for item, near in part.neighbours.items()]
+            rows = [(item, ", ".join(key for key, _ in near)) for item, near in part.neighbors.items()]
             show(Text(), columns(part.title, ["item", "nearest"], rows, left=2), Text(f"Report: {part.page}"))
     if as_json:
         print_json({name: asdict(part) for name, part in results.items()})

@@ -136,7 +136,7 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else repr(value)
 
 
-def facts(title: str, pairs: Iterable[tuple[str, str]]) -> RenderableType:
+def details(title: str, pairs: Iterable[tuple[str, str]]) -> RenderableType:
     """A two-column table: what, how much."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="cyan", no_wrap=True)
@@ -166,7 +166,7 @@ def render(result: Mapping[str, Any], title: str = "") -> list[RenderableType]:
     tables: list[RenderableType] = []
     simple = {name: value for name, value in result.items() if not _is_records(value)}
     if simple:
-        tables.append(facts(title, [(_words(name), cell(value, name)) for name, value in simple.items()]))
+        tables.append(details(title, [(_words(name), cell(value, name)) for name, value in simple.items()]))
     for name, value in result.items():
         if not _is_records(value):
             continue

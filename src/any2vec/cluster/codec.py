@@ -28,9 +28,9 @@ def empty_parts(shape: tuple[int, ...], bits: int) -> list[Part]:
 
 def pack_into(rows_KD: np.ndarray, bits: int, parts: Sequence[Part]) -> None:
     """Fill `empty_parts`, or the same rows of both of them."""
-    from any2vec.kernels.rows.quantise import quantise_rows
+    from any2vec.kernels.rows.quantize import quantize_rows
 
-    quantise_rows(rows_KD, (1 << (bits - 1)) - 1, parts[1].array, parts[0].array)
+    quantize_rows(rows_KD, (1 << (bits - 1)) - 1, parts[1].array, parts[0].array)
 
 
 def unpack_rows(parts: Sequence[Part]) -> np.ndarray:
@@ -41,7 +41,7 @@ def unpack_rows(parts: Sequence[Part]) -> np.ndarray:
     """
     if len(parts) == 1:
         return parts[0].array
-    from any2vec.kernels.rows.quantise import restore_rows
+    from any2vec.kernels.rows.quantize import restore_rows
 
     code_KD, scale_K = parts[0].array, parts[1].array
     _check_rounded([code_KD], [scale_K])
@@ -60,7 +60,7 @@ def unpack_lists(packed: Sequence[Sequence[Part]]) -> list[np.ndarray]:
     if not rounded:
         return [unpack_rows(parts) for parts in packed]
     from any2vec.kernels.common.addresses import addresses
-    from any2vec.kernels.rows.quantise import restore_lists
+    from any2vec.kernels.rows.quantize import restore_lists
 
     codes, scales = [parts[0].array for parts in rounded], [parts[1].array for parts in rounded]
     _check_rounded(codes, scales)

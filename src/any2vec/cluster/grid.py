@@ -17,7 +17,7 @@ class Grid:
 
     Args:
         values: finite, ascending, float32 (G,).
-        step: distance of neighbours, where all have the same: places are then computed instead of searched.
+        step: distance of neighbors, where all have the same: places are then computed instead of searched.
 
     Raises:
         InputError: they are not.

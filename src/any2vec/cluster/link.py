@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from any2vec.errors import InputError
 
 _UNITS = {"": "e0", "k": "e3", "M": "e6", "G": "e9", "T": "e12"}
-_TIMES = {"ns": "e-9", "us": "e-6", "ms": "e-3", "s": "e0"}  # as exponents: 50us is 5e-05 and not its neighbour
+_TIMES = {"ns": "e-9", "us": "e-6", "ms": "e-3", "s": "e0"}  # as exponents: 50us is 5e-05 and not its neighbor
 _BANDWIDTH = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)bit(?:/s)?")
 _LATENCY = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s)")
 

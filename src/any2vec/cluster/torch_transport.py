@@ -57,7 +57,7 @@ class _Line:
         self.queue: SimpleQueue[Message] = SimpleQueue()
         self.posted: deque[tuple[np.ndarray, Work]] = deque()
         """memory that waits for what comes first of the next messages, in their order"""
-        self.heard = time.monotonic()
+        self.received = time.monotonic()
         self.is_silent = False
         self.has_ended = False
         """it said goodbye: nothing more will come"""
@@ -100,10 +100,10 @@ class TorchTransport(Transport):
             _thread("beat", self._beat)
         return self
 
-    def last_heard(self) -> dict[int, float]:
+    def last_received(self) -> dict[int, float]:
         """Seconds since anything came from each other host."""
         now = time.monotonic()
-        return {peer: now - line.heard for peer, line in self._lines.items()}
+        return {peer: now - line.received for peer, line in self._lines.items()}
 
     def close(self) -> None:
         """Say goodbye, then wait (at most `patience` s) until every host has, so that all that was sent arrives."""
@@ -186,7 +186,7 @@ class TorchTransport(Transport):
             if line.is_silent and not line.has_ended:
                 self._fail(
                     HostError(
-                        f"Rank {line.peer} has been silent for {time.monotonic() - line.heard:.0f} s: "
+                        f"Rank {line.peer} has been silent for {time.monotonic() - line.received:.0f} s: "
                         "its process is stopped, its machine is gone, or the network to it is cut."
                     )
                 )
@@ -219,7 +219,7 @@ class TorchTransport(Transport):
                 awake = now
             before = now
             for line in self._lines.values():
-                line.is_silent = now - max(line.heard, awake) > self.silence
+                line.is_silent = now - max(line.received, awake) > self.silence
                 if line.queue.empty():  # otherwise something is on its way that shows as much
                     line.queue.put(Message(self.rank, _SERVICE, 0, _BEAT, ()))
 
@@ -315,7 +315,7 @@ class TorchTransport(Transport):
 
     def _await_bytes(self, line: _Line, work: Work) -> None:
         work.wait(_FOREVER)
-        line.heard = time.monotonic()
+        line.received = time.monotonic()
         line.is_silent = False
 
     def _lose(self, line: _Line, error: Exception) -> None:

@@ -219,6 +219,6 @@ def _channel_number(name: str) -> int:
 
 def first_other(transport: Transport, own: str, phase: str) -> int:
     """The first rank that says something else than rank 0, -1: all say the same; all hosts call it together."""
-    told = [text_of(parts[0]) for parts in transport.gather([text_part(own)], phase).values()]
-    other = next((rank for rank, text in enumerate(told) if text != told[0]), -1)
+    reported = [text_of(parts[0]) for parts in transport.gather([text_part(own)], phase).values()]
+    other = next((rank for rank, text in enumerate(reported) if text != reported[0]), -1)
     return int(transport.share([control(other)], phase)[0].array[0])

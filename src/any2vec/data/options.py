@@ -55,7 +55,7 @@ class PairOptions:
     """What a trainer of skip-gram counts as a pair: its window, its subsampling, its vocabulary."""
 
     window: int = 5
-    """furthest context on either side, in kept words, 1..100; nearer ones weigh more, as each centre of training draws
+    """furthest context on either side, in kept words, 1..100; nearer ones weigh more, as each center of training draws
     its own from 1..window"""
     subsample: float = 1e-4
     """frequency above which words are dropped at random (word2vec's t), in [0, 1]; 0 keeps all"""

@@ -61,23 +61,23 @@ class Known:
 
     def __init__(self, given_M: np.ndarray, relation_M: np.ndarray, answer_M: np.ndarray, num_relations: int) -> None:
         self.num_relations = num_relations
-        question_M = self._question(given_M, relation_M)
-        order = np.lexsort((answer_M, question_M))
-        question_M, answer_M = question_M[order], answer_M[order]
+        query_M = self._query(given_M, relation_M)
+        order = np.lexsort((answer_M, query_M))
+        query_M, answer_M = query_M[order], answer_M[order]
         is_first = np.ones(len(order), bool)
-        is_first[1:] = (np.diff(question_M) != 0) | (np.diff(answer_M) != 0)
-        self._question_K, self._answer_K = question_M[is_first], answer_M[is_first]
+        is_first[1:] = (np.diff(query_M) != 0) | (np.diff(answer_M) != 0)
+        self._query_K, self._answer_K = query_M[is_first], answer_M[is_first]
 
     def pairs(self, given_B: np.ndarray, relation_B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(place in the block int64 (K,), answer int64 (K,)) of all known answers to these questions."""
-        question_B = self._question(given_B, relation_B)
-        start_B, stop_B = (np.searchsorted(self._question_K, question_B, side) for side in ("left", "right"))
+        query_B = self._query(given_B, relation_B)
+        start_B, stop_B = (np.searchsorted(self._query_K, query_B, side) for side in ("left", "right"))
         count_B = stop_B - start_B
-        place_K = np.repeat(np.arange(len(question_B)), count_B)
+        place_K = np.repeat(np.arange(len(query_B)), count_B)
         offset_K = np.arange(len(place_K)) - np.repeat(np.cumsum(count_B) - count_B, count_B)
         return place_K, self._answer_K[start_B[place_K] + offset_K]
 
-    def _question(self, given: np.ndarray, relation: np.ndarray) -> np.ndarray:
+    def _query(self, given: np.ndarray, relation: np.ndarray) -> np.ndarray:
         return np.asarray(given, np.int64) * self.num_relations + relation
 
 

@@ -129,9 +129,9 @@ def write(path: Path, table: Table, name: str | None, overwrite: bool, dtype: st
         raise InputError(f"dtype of format {name!r} must be {allowed}, not {dtype!r}.")
     if path.suffix.lower() in _PACKED:
         raise InputError(f"packed files are read, not written; leave {path.suffix!r} off and pack the file afterwards.")
-    if name != "folder" and table.maker is not None:  # no other has a place for it
+    if name != "folder" and table.encoder is not None:  # no other has a place for it
         about = {key: value for key, value in table.meta.items() if key != "maker"}
-        table = table._replace(meta=about, maker=None)
+        table = table._replace(meta=about, encoder=None)
     if known.is_folder:
         _write_folder(path, table, name, overwrite, dtype)
         return

@@ -41,9 +41,9 @@ def write_native(folder: Path, table: Table, dtype: str) -> None:
         write_safetensors(file, tensors_of(table), dtype, {"format": FORMAT, "version": str(VERSION)})
     with atomic_file(folder / "vocabulary.tsv") as temporary, temporary.open("wb") as file:
         write_vocabulary(file, table.keys, table.counts)
-    if table.maker is not None:
+    if table.encoder is not None:
         with atomic_file(folder / table.meta["maker"]["file"]) as temporary, temporary.open("wb") as file:
-            write_arrays(file, table.maker, {"format": FORMAT, "version": str(VERSION)})
+            write_arrays(file, table.encoder, {"format": FORMAT, "version": str(VERSION)})
     meta = {key: value for key, value in table.meta.items() if key not in _OURS}
     rows, dim = table.vectors.shape
     meta = {
@@ -100,7 +100,7 @@ def read_native(folder: Path, mmap: bool) -> Table:
     if "input" not in tensors or (meta.get("has_output") and "output" not in tensors):
         raise FormatError(f"{folder.name}: vectors.safetensors lacks a tensor that meta.json names; it is damaged.")
     own = {name: value for name, value in meta.items() if name not in _OURS}
-    table = Table(keys, tensors["input"], tensors.get("output"), counts, own, _read_maker(folder, meta.get("maker")))
+    table = Table(keys, tensors["input"], tensors.get("output"), counts, own, _read_encoder(folder, meta.get("maker")))
     if table.vectors.shape != (meta.get("rows"), meta.get("dim")):
         raise FormatError(
             f"{folder.name}: vectors.safetensors holds {table.vectors.shape} numbers where meta.json says "
@@ -110,7 +110,7 @@ def read_native(folder: Path, mmap: bool) -> Table:
     return table
 
 
-def _read_maker(folder: Path, about: Any) -> dict[str, np.ndarray] | None:
+def _read_encoder(folder: Path, about: Any) -> dict[str, np.ndarray] | None:
     """The arrays that make vectors of other words, memory-mapped, if the folder has such."""
     if about is None:
         return None

@@ -26,7 +26,7 @@ class Table(NamedTuple):
     counts: np.ndarray | None = None
     """int64 (N,)"""
     meta: dict[str, Any] = {}  # noqa: RUF012  (read only)
-    maker: dict[str, np.ndarray] | None = None
+    encoder: dict[str, np.ndarray] | None = None
     """what makes vectors of other words: arrays that the native folder keeps in meta["maker"]["file"]"""
 
 

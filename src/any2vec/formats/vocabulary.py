@@ -98,7 +98,7 @@ def write_vocabulary(file: IO[bytes], keys: Sequence[str], counts: np.ndarray | 
 
 
 def _read_numbers(arena: np.ndarray, starts: np.ndarray, stops: np.ndarray, where: str) -> np.ndarray:
-    """Decimal numbers at [start, stop) of the bytes, vectorised over lines, one digit place at a time -> int64 (N,)."""
+    """Decimal numbers at [start, stop) of the bytes, vectorized over lines, one digit place at a time -> int64 (N,)."""
     lengths = stops - starts
     if len(lengths) and (lengths.min() < 1 or lengths.max() > 18):
         raise FormatError(f"{where}: a count is missing or has more than 18 digits.")

@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from any2vec.errors import FormatError, InputError
+from any2vec.formats.former import present_names
 
 GROUP = "any2vec.models"
 """entry points of other packages' models: group GROUP.TASK, name that of the model, value "module:class" """
@@ -68,7 +69,7 @@ def model_of(options: Mapping[str, Any], known: Mapping[str, str], what: str) ->
         FormatError: it is none that this version, or an installed package, knows.
         InputError: an option is not legal.
     """
-    values = dict(options)
+    values = present_names(options)
     name = values.pop("model", None)
     if name not in known:
         raise FormatError(f"There is no model of {what} called {name!r}; known are {', '.join(known)}.")

@@ -1,4 +1,4 @@
-"""One self-contained page for a run: curves, map, neighbours, scores, settings, machine."""
+"""One self-contained page for a run: curves, map, neighbors, scores, settings, machine."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogFormatter, MaxNLocator
 from PIL import Image
 
-NUM_COLOURS = 8
+NUM_COLORS = 8
 _SLOTS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
 """where a label may sit around its point: right first"""
 
@@ -42,8 +42,8 @@ def flatten(vectors_ND: np.ndarray, seed: int) -> np.ndarray:
 
     unit = _unit(vectors_ND)
     if len(unit) < 10 or unit.shape[1] < 2:
-        centred = unit - unit.mean(axis=0)
-        points = PCA(n_components=2).fit_transform(centred) if unit.shape[1] >= 2 else np.column_stack([unit, 0 * unit])
+        centerd = unit - unit.mean(axis=0)
+        points = PCA(n_components=2).fit_transform(centerd) if unit.shape[1] >= 2 else np.column_stack([unit, 0 * unit])
     else:
         perplexity = min(20.0, (len(unit) - 1) / 3)
         layout = TSNE(n_components=2, init="pca", perplexity=perplexity, random_state=seed, max_iter=700)
@@ -55,11 +55,11 @@ def flatten(vectors_ND: np.ndarray, seed: int) -> np.ndarray:
 
 
 def clusters(vectors_ND: np.ndarray, seed: int) -> np.ndarray:
-    """int (N,): one of NUM_COLOURS groups by k-means on unit rows; a colour says "alike", nothing more."""
+    """int (N,): one of NUM_COLORS groups by k-means on unit rows; a color says "alike", nothing more."""
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
-    groups = min(NUM_COLOURS, max(1, len(vectors_ND) // 8))
+    groups = min(NUM_COLORS, max(1, len(vectors_ND) // 8))
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # rows that coincide make fewer clusters than asked for
         return np.asarray(KMeans(groups, random_state=seed, n_init=4).fit_predict(_unit(vectors_ND)))
@@ -109,7 +109,7 @@ def _touching(boxes_N4: np.ndarray, box: np.ndarray) -> int:
 LABEL_LENGTH = 22
 """characters of a key that the map shows"""
 _DPI = 160
-_COLOURS = 128
+_COLORS = 128
 _BLOCKS = {
     "fell_p": "p", "fell_w": "W", "fell_b": "b", "fell_z": "z", "fell_q": "q", "rose_u": "u (adds)",
 }  # fmt: skip
@@ -118,7 +118,7 @@ _BLOCKS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Theme:
-    """Colours of one picture."""
+    """Colors of one picture."""
 
     background: str
     text: str
@@ -180,7 +180,7 @@ def _style(theme: Theme) -> Iterator[None]:
 def _png(figure: Figure) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=_DPI)
-    palette = Image.open(buffer).convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE)  # a third of the bytes
+    palette = Image.open(buffer).convert("RGB").quantize(_COLORS, dither=Image.Dither.NONE)  # a third of the bytes
     buffer = io.BytesIO()
     palette.save(buffer, format="png", optimize=True)
     return buffer.getvalue()
@@ -189,7 +189,7 @@ def _png(figure: Figure) -> bytes:
 def draw_map(points_N2: np.ndarray, keys: Sequence[str], groups_N: np.ndarray, theme: Theme) -> bytes:
     """A PNG with one point per item and as many names as fit without touching; items come most important first.
 
-    points_N2: float (N, 2) in about [0, 1]; groups_N: int (N,), index of a colour.
+    points_N2: float (N, 2) in about [0, 1]; groups_N: int (N,), index of a color.
     """
     with _style(theme):
         figure = Figure(figsize=(10, 7.2))
@@ -198,14 +198,14 @@ def draw_map(points_N2: np.ndarray, keys: Sequence[str], groups_N: np.ndarray, t
         axes.set_axis_off()
         axes.set_xlim(-0.05, 1.08)
         axes.set_ylim(-0.05, 1.05)
-        colours = [theme.groups[int(group) % len(theme.groups)] for group in groups_N]
-        axes.scatter(points_N2[:, 0], points_N2[:, 1], s=9, c=colours, alpha=0.85, linewidths=0)
+        colors = [theme.groups[int(group) % len(theme.groups)] for group in groups_N]
+        axes.scatter(points_N2[:, 0], points_N2[:, 1], s=9, c=colors, alpha=0.85, linewidths=0)
         renderer = canvas.get_renderer()
         texts, sizes = [], []
         for rank, key in enumerate(keys):
             name = key if len(key) <= LABEL_LENGTH else key[: LABEL_LENGTH - 1] + "…"
             size = 9.5 if rank < 40 else (8.0 if rank < 150 else 7.0)
-            text = axes.text(0, 0, name, fontsize=size, color=colours[rank], ha="left", va="bottom")
+            text = axes.text(0, 0, name, fontsize=size, color=colors[rank], ha="left", va="bottom")
             box = text.get_window_extent(renderer)
             texts.append(text)
             sizes.append((box.width, box.height * 0.92))
@@ -252,10 +252,10 @@ def draw_monitors(summary: dict[str, Any], theme: Theme) -> bytes:
     with _style(theme):
         figure = Figure(figsize=(10, 3.4), layout="constrained")
         for axes, (title, lines) in zip(figure.subplots(1, 3), columns, strict=True):
-            for colour, (name, values) in zip(theme.groups, lines.items(), strict=False):
+            for color, (name, values) in zip(theme.groups, lines.items(), strict=False):
                 shown = np.array(values, np.float64)
                 shown[~(shown > 0)] = np.nan  # a logarithm has no room for what did not move
-                axes.plot(np.arange(1, len(shown) + 1), shown, color=colour, linewidth=1.2, label=name)
+                axes.plot(np.arange(1, len(shown) + 1), shown, color=color, linewidth=1.2, label=name)
             axes.set_title(title, loc="left", color=theme.text, fontsize=10)
             axes.set_xlabel("epoch")
             if any(np.nanmax(line.get_ydata(), initial=0.0) > 0 for line in axes.lines):
@@ -271,12 +271,12 @@ def draw_monitors(summary: dict[str, Any], theme: Theme) -> bytes:
         return _png(figure)
 
 
-def _curve(axes: Axes, progress: list[dict[str, Any]], name: str, title: str, colour: str) -> None:
+def _curve(axes: Axes, progress: list[dict[str, Any]], name: str, title: str, color: str) -> None:
     pairs = [(one.get("seconds"), one.get(name)) for one in progress]
     known = np.array([(x, y) for x, y in pairs if x is not None and y is not None], dtype=np.float64).reshape(-1, 2)
     known = known[np.isfinite(known).all(axis=1)]
     marker = "o" if len(known) < 30 else None
-    axes.plot(known[:, 0], known[:, 1], color=colour, linewidth=1.8, marker=marker, markersize=3)
+    axes.plot(known[:, 0], known[:, 1], color=color, linewidth=1.8, marker=marker, markersize=3)
     axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
 
 

@@ -1,4 +1,4 @@
-"""A page that follows a run, served to browsers: the page, its state once a second, and neighbours of a word.
+"""A page that follows a run, served to browsers: the page, its state once a second, and neighbors of a word.
 
 It binds to this machine's own address unless told otherwise. Then whoever asks must know the token, which is part of
 the address that is printed; on the own address requests must be addressed to it by name, so that no page of another
@@ -29,7 +29,7 @@ from any2vec.report.page import STYLE
 
 PATIENCE = 10.0
 """seconds that a browser may take to say what it wants"""
-_NEIGHBOURS = 10
+_NEIGHBORS = 10
 _OWN_NAMES = {"localhost", "127.0.0.1", "::1", "[::1]"}
 
 
@@ -84,9 +84,9 @@ class LiveServer:
         return found
 
     def nearest(self, word: str) -> dict[str, Any]:
-        """Neighbours of a word in the newest snapshot; a sentence where there are none."""
+        """Neighbors of a word in the newest snapshot; a sentence where there are none."""
         try:
-            return {"word": word, "neighbours": self._words.nearest(word)}
+            return {"word": word, "neighbors": self._words.nearest(word)}
         except (Any2VecError, OSError) as error:
             return {"word": word, "error": str(error)}
 
@@ -106,7 +106,7 @@ class _Words:
             stamp = (place, (place if place.exists() else self._folder).stat().st_mtime_ns)
             if self._embeddings is None or stamp != self._stamp:
                 self._embeddings, self._stamp = Embeddings.load(self._folder), stamp
-            return self._embeddings.nearest(word, _NEIGHBOURS)
+            return self._embeddings.nearest(word, _NEIGHBORS)
 
 
 class _Server(ThreadingHTTPServer):
@@ -127,7 +127,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """The page, its state, or neighbours."""
+        """The page, its state, or neighbors."""
         parts = urlsplit(self.path)
         asked = parse_qs(parts.query)
         if not self._is_allowed(asked.get("token", [""])[0]):

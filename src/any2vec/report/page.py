@@ -92,7 +92,7 @@ def render(
     about: dict[str, Any],
     embeddings: Embeddings,
     figures: Sequence[Figure],
-    neighbours: Sequence[tuple[str, list[tuple[str, float]]]],
+    neighbors: Sequence[tuple[str, list[tuple[str, float]]]],
     evaluation: Sequence[dict[str, Any]],
 ) -> str:
     """The whole page as text. Keys, settings and scores may hold anything: all of it is escaped."""
@@ -107,12 +107,12 @@ def render(
     titles = {"map": "Map", "curves": "Training"}
     parts = [_header(title, run_name, embeddings), _tiles(summary, embeddings)]
     parts += [_section(titles.get(figure.name, figure.name), _picture(figure)) for figure in figures]
-    if neighbours:
-        parts.append(_section("Nearest neighbours", _neighbours(neighbours)))
+    if neighbors:
+        parts.append(_section("Nearest neighbors", _neighbors(neighbors)))
     if evaluation:
         parts.append(_section("Evaluation", "".join(_scores(one) for one in evaluation)))
     lists = {"Settings": settings, "Machine": _dict(about.get("machine")), "Figures of the run": figures_of_run}
-    halves = [_section(name, facts(values)) for name, values in lists.items() if values]
+    halves = [_section(name, metadata(values)) for name, values in lists.items() if values]
     parts.append(f'<div class="pair">{"".join(halves)}</div>')
     made = time.strftime("%Y-%m-%d %H:%M", time.localtime())
     return (
@@ -168,9 +168,9 @@ def _picture(figure: Figure) -> str:
     )
 
 
-def _neighbours(neighbours: Sequence[tuple[str, list[tuple[str, float]]]]) -> str:
+def _neighbors(neighbors: Sequence[tuple[str, list[tuple[str, float]]]]) -> str:
     rows = []
-    for item, near in neighbours:
+    for item, near in neighbors:
         chips = "".join(f'<span class="near">{escape(key)}<small>{score:.2f}</small></span>' for key, score in near)
         rows.append(f'<tr><td class="item">{escape(item)}</td><td>{chips}</td></tr>')
     head = "<tr><th>item</th><th>nearest, with their cosine</th></tr>"
@@ -192,7 +192,7 @@ def _scores(result: dict[str, Any]) -> str:
         for key, value in result.items()
         if key not in tables and key not in _NOT_SCORES and not isinstance(value, dict | list | tuple | None)
     }
-    parts = [f"<h3>{escape(heading)}</h3>", facts(single) if single else ""]
+    parts = [f"<h3>{escape(heading)}</h3>", metadata(single) if single else ""]
     parts += [_table(records) for records in tables.values()]
     if result.get("protocol"):
         parts.append(f'<p class="caption">{escape(str(result["protocol"]))}.</p>')
@@ -228,7 +228,7 @@ def _table(records: list[dict[str, Any]]) -> str:
     return f'<div class="scroll"><table class="scores"><tr>{head}</tr>{"".join(rows)}</table></div>'
 
 
-def facts(values: dict[str, Any]) -> str:
+def metadata(values: dict[str, Any]) -> str:
     """Names and values as a two-column table; inner dicts are opened, one level after another."""
     rows = "".join(
         f"<tr><th>{escape(_words(key))}</th><td>{escape(value_text(key, value))}</td></tr>"

@@ -19,8 +19,8 @@ from any2vec.report.page import SIGNATURE, Figure, render
 
 MAP_ITEMS = 400
 """items on the map: the most frequent ones"""
-NEIGHBOUR_ITEMS = 12
-NEIGHBOURS = 6
+NEIGHBOR_ITEMS = 12
+NEIGHBORS = 6
 _FIGURES = ("map", "curves", "monitors")
 _LAST_LINE = 500
 """bytes of a page's end in which its signature is looked for"""
@@ -87,7 +87,7 @@ def write_report(
         run_dir: the folder that `any2vec train --out` or `fit(..., out=...)` wrote.
         out: the page; default `report.html` in `run_dir`. Its pictures go beside it as `report-map.png` ....
         evaluation: results of `evaluate_*(...).as_dict()`; default: those in `evaluation.jsonl` of `run_dir`, if any.
-        items: keys whose neighbours come first in the table; the most frequent ones follow.
+        items: keys whose neighbors come first in the table; the most frequent ones follow.
         title: heading; default: model and folder name.
         overwrite: replace `out` whatever it is; without it, only a page that this function wrote is replaced.
         seed: of the map's layout. Same embeddings, seed and library versions give the same picture.
@@ -110,7 +110,7 @@ def write_report(
         about=run.about,
         embeddings=run.embeddings,
         figures=figures,
-        neighbours=_neighbours(run.embeddings, rows),
+        neighbors=_neighbors(run.embeddings, rows),
         evaluation=run.evaluation if evaluation is None else evaluation,
     )
     with atomic_file(page) as temporary:
@@ -159,9 +159,9 @@ def _figures(run: RunFolder, seed: int) -> list[Figure]:
     shown = shown[np.linalg.norm(run.embeddings.vectors[shown], axis=1) > 0][:MAP_ITEMS]
     if len(shown) >= 3:
         vectors = np.asarray(run.embeddings.vectors[shown], dtype=np.float64)
-        points, colours = flatten(vectors, seed), clusters(vectors, seed)
+        points, colors = flatten(vectors, seed), clusters(vectors, seed)
         keys = [run.embeddings.keys[int(row)] for row in shown]
-        light, dark = (draw_map(points, keys, colours, theme) for theme in (Theme.light(), Theme.dark()))
+        light, dark = (draw_map(points, keys, colors, theme) for theme in (Theme.light(), Theme.dark()))
         figures.append(
             Figure("map", f"Map of the {len(keys)} most frequent items (t-SNE of cosine distances)", light, dark)
         )
@@ -176,12 +176,12 @@ def _figures(run: RunFolder, seed: int) -> list[Figure]:
     return figures
 
 
-def _neighbours(embeddings: Embeddings, first: list[int]) -> list[tuple[str, list[tuple[str, float]]]]:
+def _neighbors(embeddings: Embeddings, first: list[int]) -> list[tuple[str, list[tuple[str, float]]]]:
     """(item, its nearest) for the given rows, then for frequent items, the very commonest of long lists left out."""
     if len(embeddings) < 2:
         return []
     frequent = embeddings.frequent_rows(1_000)
-    # the commonest words of a text ("the", "of") have dull neighbours: step over a tenth of the list, at most 50
+    # the commonest words of a text ("the", "of") have dull neighbors: step over a tenth of the list, at most 50
     frequent = frequent[min(50, len(frequent) // 10) :: max(1, len(frequent) // 80)]
-    rows = list(dict.fromkeys([*first, *(int(row) for row in frequent)]))[: max(NEIGHBOUR_ITEMS, len(first))]
-    return [(embeddings.keys[row], embeddings.nearest(embeddings.keys[row], NEIGHBOURS)) for row in rows]
+    rows = list(dict.fromkeys([*first, *(int(row) for row in frequent)]))[: max(NEIGHBOR_ITEMS, len(first))]
+    return [(embeddings.keys[row], embeddings.nearest(embeddings.keys[row], NEIGHBORS)) for row in rows]

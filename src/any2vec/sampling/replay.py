@@ -1,6 +1,6 @@
 """Sentences of a stream kept for a while, to be trained once more: a ring of fixed size, drawn from by priority.
 
-Prioritised experience replay (Schaul, Quan, Antonoglou, Silver 2016, arXiv 1511.05952): sentence i is drawn with the
+Prioritized experience replay (Schaul, Quan, Antonoglou, Silver 2016, arXiv 1511.05952): sentence i is drawn with the
 probability P(i) = p_i^a / sum p^a (equation 1), its priority p_i = |loss| + 0.001 being that of when it was trained
 last, and that of the largest so far while it has not been (algorithm 1, line 6). Drawing so changes what is learnt;
 importance weights w_i = (N P(i))^-b, over the largest of the draw (section 3.4), take that back, with b = 1 wholly:

@@ -162,11 +162,11 @@ class Ahead(Background):
             begun = time.monotonic()
             self._await(lambda: bool(self._made) or self._is_made, self._stalled)
             self.seconds_waited += time.monotonic() - begun
-            with self._news:
+            with self._condition:
                 if not self._made:
                     return
                 work = self._made.popleft()
-                self._news.notify_all()
+                self._condition.notify_all()
             yield work
 
     def _stalled(self) -> StorageError:
@@ -179,10 +179,10 @@ class Ahead(Background):
         for work in self._works:
             if not self._awaits_work(lambda: not self._made):
                 return
-            with self._news:
+            with self._condition:
                 self._made.append(work)
                 self._progress()
-        with self._news:
+        with self._condition:
             self._is_made = True
             self._progress()
 

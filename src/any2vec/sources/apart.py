@@ -24,7 +24,7 @@ from any2vec.sources.base.cutter import LineBatch, Position
 from any2vec.sources.base.options import SourceOptions
 from any2vec.sources.base.source import Delivery, Source
 from any2vec.sources.opening import open_source
-from any2vec.sources.reader import REFUSED, heard
+from any2vec.sources.reader import REFUSED, received
 
 MOMENT = 0.1
 _SILENCE = 20.0
@@ -56,7 +56,7 @@ class ApartSource:
         """its process"""
         self._order = {"address": address, "number": number, "options": asdict(options), "seed": seed}
         self._options = options
-        self._facts = like.facts()
+        self._metrics = like.metrics()
         self._before: Counter[str] = Counter()
         """what readers that were lost had counted"""
         self._bad_before: Counter[str] = Counter()
@@ -75,7 +75,7 @@ class ApartSource:
                     if message is None:
                         yield None
                         continue
-                    batch, self._facts, is_last = heard(message)
+                    batch, self._metrics, is_last = received(message)
                     if batch is not None:
                         position, failures = batch.position, 0
                     if is_last:
@@ -88,7 +88,7 @@ class ApartSource:
             failures += 1
             self._lost(reader, failures)
             if failures > self._options.retries or reader.process.returncode == REFUSED:
-                self._facts |= {"state": "given up"}
+                self._metrics |= {"state": "given up"}
                 return
             until = time.monotonic() + min(30.0, 0.1 * 2**failures)
             while time.monotonic() < until and not self._is_closed:
@@ -98,19 +98,19 @@ class ApartSource:
     def close(self) -> None:
         self._is_closed = True
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """Those of the reader, and of the readers before it; each start again is a reconnect."""
-        facts = dict(self._facts)
+        metrics = dict(self._metrics)
         for name in _ADDED:
-            facts[name] += self._before[name]
-        facts["bad_by"] = dict(self._bad_before + Counter(facts["bad_by"]))
-        return facts | {"trouble": facts["trouble"] or self._trouble}
+            metrics[name] += self._before[name]
+        metrics["bad_by"] = dict(self._bad_before + Counter(metrics["bad_by"]))
+        return metrics | {"trouble": metrics["trouble"] or self._trouble}
 
     def _lost(self, reader: _Reader, failures: int) -> None:
         """Count what the reader had counted, and say what became of it."""
-        self._before.update({name: self._facts[name] for name in _ADDED} | {"reconnects": 1})
-        self._bad_before.update(self._facts["bad_by"])
-        self._facts |= {**dict.fromkeys(_ADDED, 0), "bad_by": {}, "trouble": None, "state": "retrying"}
+        self._before.update({name: self._metrics[name] for name in _ADDED} | {"reconnects": 1})
+        self._bad_before.update(self._metrics["bad_by"])
+        self._metrics |= {**dict.fromkeys(_ADDED, 0), "bad_by": {}, "trouble": None, "state": "retrying"}
         allowed = self._options.retries
         again = f"it is started again ({failures} of {allowed} in a row)" if failures <= allowed else "it is given up"
         self._trouble = f"The reader {reader.fate()}; {again}."

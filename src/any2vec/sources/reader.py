@@ -37,16 +37,16 @@ def main() -> None:
         print(error, file=sys.stderr)
         sys.exit(REFUSED)
     for batch in source.batches(order["position"]):
-        _write(out, told(batch, source.facts(), False))
-    _write(out, told(None, source.facts(), True))
+        _write(out, reported(batch, source.metrics(), False))
+    _write(out, reported(None, source.metrics(), True))
 
 
-def told(batch: LineBatch | None, facts: dict[str, Any], is_last: bool) -> Message:
+def reported(batch: LineBatch | None, metrics: dict[str, Any], is_last: bool) -> Message:
     """The message of a batch, or of none.
 
     facts: of the source; is_last: it has ended.
     """
-    about: dict[str, Any] = {"facts": facts, "is_last": is_last}
+    about: dict[str, Any] = {"facts": metrics, "is_last": is_last}
     parts: list[Part] = []
     if batch is not None:
         about |= {"source": batch.source, "position": batch.position, "names": None}
@@ -57,8 +57,8 @@ def told(batch: LineBatch | None, facts: dict[str, Any], is_last: bool) -> Messa
     return Message(0, 0, 0, "lines", (text_part(json.dumps(about)), *parts))
 
 
-def heard(message: Message) -> tuple[LineBatch | None, dict[str, Any], bool]:
-    """What `told` has told: (batch, facts, is_last)."""
+def received(message: Message) -> tuple[LineBatch | None, dict[str, Any], bool]:
+    """What `reported` has told: (batch, facts, is_last)."""
     about = json.loads(text_of(message.parts[0]))
     batch = None
     if len(message.parts) == 5:

@@ -11,11 +11,11 @@ from functools import partial
 import numpy as np
 
 from any2vec.cluster.threads import run_logical
-from any2vec.sync.base.circle import Circle
+from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.drivers.syncing import Syncing
 from any2vec.sync.options.replica_names import Fixed, Shadow
-from any2vec.sync.replica_make import make_rule, needs_centre
-from any2vec.sync.rules.centre import CentreBlock, NearCentre
+from any2vec.sync.replica_make import make_rule, needs_center
+from any2vec.sync.rules.center import CenterBlock, NearCenter
 from any2vec.sync.rules.replica_rule import WORKING, Phase
 from any2vec.tables.replica import Replica
 
@@ -31,14 +31,14 @@ class Replay:
         self.replicas = list(replicas)
         ends = run_logical(len(replicas), lambda transport: transport)  # of hosts that have ended: nothing can wait
         size = len(replicas[0].value)
-        self.centre = CentreBlock(size, len(replicas), getattr(how, "alpha", 0.0)) if needs_centre(how) else None
-        if self.centre is not None:
-            self.centre.value[:] = replicas[0].value
+        self.center = CenterBlock(size, len(replicas), getattr(how, "alpha", 0.0)) if needs_center(how) else None
+        if self.center is not None:
+            self.center.value[:] = replicas[0].value
         self.syncings = [
             Syncing(
                 make_rule(
-                    how, replica, Circle(end, len(replicas)),
-                    None if self.centre is None else NearCentre(self.centre, end.rank),
+                    how, replica, ProcessGroup(end, len(replicas)),
+                    None if self.center is None else NearCenter(self.center, end.rank),
                 )
             )
             for end, replica in zip(ends, replicas, strict=True)

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from any2vec.errors import InputError
-from any2vec.sync.base.circle import Circle
 from any2vec.sync.base.flat import Flat
+from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.drivers.fixed_rate import FixedRate
 from any2vec.sync.drivers.shadow import ShadowSync
 from any2vec.sync.options import replica_names as names
 from any2vec.sync.options.rules import rule_class
 from any2vec.sync.rules.averaged_replica import ModelAveraging
 from any2vec.sync.rules.block_momentum import BlockMomentum
-from any2vec.sync.rules.centre import Centre
+from any2vec.sync.rules.center import Center
 from any2vec.sync.rules.elastic_replica import ElasticReplica
 from any2vec.sync.rules.merged_replica import MergedReplica
 from any2vec.sync.rules.replica_rule import ReplicaRule
@@ -23,41 +23,42 @@ from any2vec.tables.replica import Replica
 
 
 def make_rule(
-    how: names.Shadow | names.Fixed, replica: Replica, circle: Circle, centre: Centre | None, flat: Flat | None = None,
+    how: names.Shadow | names.Fixed, replica: Replica, group: ProcessGroup, center: Center | None,
+    flat: Flat | None = None,
     occurrences: Mapping[str, np.ndarray] | None = None,
 ) -> ReplicaRule:  # fmt: skip
     """A trainer's side of the rule; in the foreground replicas are overwritten, behind workers they interpolate.
 
-    centre: for the rules that `needs_centre`; flat, occurrences: of the tables that the replica is, by default of none.
+    center: for the rules that `needs_center`; flat, occurrences: of the tables that the replica is, by default of none.
     """
     if isinstance(how, names.ShadowMerge | names.FixedMerge):
         kind, counts = rule_class(how.rule), occurrences or {}
         return MergedReplica(
-            replica, circle, flat or Flat.vector(len(replica.value)),
+            replica, group, flat or Flat.vector(len(replica.value)),
             lambda table, start, stop: kind(counts[table][start:stop].astype(np.float64) if table in counts else None),
         )  # fmt: skip
     if isinstance(how, names.ShadowEasgd | names.FixedEasgd):
-        if centre is None:
-            raise InputError(f"sync {how.name} needs a centre, on one server for it or more.")
-        return ElasticReplica(replica, circle, centre)
+        if center is None:
+            raise InputError(f"sync {how.name} needs a center, on one server for it or more.")
+        return ElasticReplica(replica, group, center)
     share, merge = (how.alpha, how.merge) if isinstance(how, names.ShadowMa | names.ShadowBmuf) else (1.0, "blend")
     if isinstance(how, names.ShadowBmuf | names.FixedBmuf):
-        return BlockMomentum(replica, circle, share, merge, how.eta, how.momentum)
-    return ModelAveraging(replica, circle, share, merge)
+        return BlockMomentum(replica, group, share, merge, how.eta, how.momentum)
+    return ModelAveraging(replica, group, share, merge)
 
 
 def make_replicated(
-    how: names.Shadow | names.Fixed, replica: Replica, circle: Circle, centre: Centre | None = None,
+    how: names.Shadow | names.Fixed, replica: Replica, group: ProcessGroup, center: Center | None = None,
     is_watched: bool = True, flat: Flat | None = None, occurrences: Mapping[str, np.ndarray] | None = None,
 ) -> ShadowSync | FixedRate:  # fmt: skip
-    """A trainer's `DenseAgreement`. centre: this host's, for the names that `needs_centre`; the caller starts it."""
-    rule = make_rule(how, replica, circle, centre, flat, occurrences)
+    """A trainer's `DenseAgreement`. center: this host's, for the names that `needs_center`; the caller starts it."""
+    rule = make_rule(how, replica, group, center, flat, occurrences)
     if isinstance(how, names.Fixed):
         return FixedRate(rule, how.every, is_watched)
     kinds = names.ShadowEasgd | names.ShadowMa | names.ShadowBmuf | names.ShadowMerge
     return ShadowSync(rule, how.least if isinstance(how, kinds) else 1, is_watched)
 
 
-def needs_centre(how: names.ClickSync) -> bool:
-    """Whether a `ServedCentre` is part of it, with the share `alpha` of the name."""
+def needs_center(how: names.ClickSync) -> bool:
+    """Whether a `ServedCenter` is part of it, with the share `alpha` of the name."""
     return isinstance(how, names.ShadowEasgd | names.FixedEasgd)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from any2vec.cluster.transport import LONG_WORK, Transport
-from any2vec.sync.base.circle import Circle
 from any2vec.sync.base.flat import Flat
+from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.options.replica_names import Fixed, FixedEasgd, Shadow, ShadowEasgd
 from any2vec.sync.replica_make import make_replicated
-from any2vec.sync.rules.centre import ServedCentre
+from any2vec.sync.rules.center import ServedCenter
 from any2vec.tables.replica import Replica
 from any2vec.types import Service, Span, State, Stats, Work
 
@@ -38,12 +38,12 @@ class TableReplicas(Service):
         self.rounds = 0
         self.walk_seconds = 0.0
         self._trainers, self._rank = transport.hosts, transport.rank
-        self._centre = None
+        self._center = None
         if isinstance(how, ShadowEasgd | FixedEasgd):
             hosts = range(transport.hosts)
-            self._centre = ServedCentre(transport, flat.size, hosts, len(hosts), how.alpha)
-        circle = Circle(transport, transport.hosts)
-        self.agreement = make_replicated(how, self.replica, circle, self._centre, False, flat, counts)
+            self._center = ServedCenter(transport, flat.size, hosts, len(hosts), how.alpha)
+        group = ProcessGroup(transport, transport.hosts)
+        self.agreement = make_replicated(how, self.replica, group, self._center, False, flat, counts)
 
     @property
     def seconds(self) -> float:
@@ -51,8 +51,8 @@ class TableReplicas(Service):
         return self.agreement.syncing.seconds
 
     def start(self) -> None:
-        if self._centre is not None:
-            self._centre.start()
+        if self._center is not None:
+            self._center.start()
         self.agreement.start()
 
     def moved(self, worker: int) -> None:
@@ -70,9 +70,9 @@ class TableReplicas(Service):
     def is_settled(self, work: Work[Span]) -> bool:
         return work.ends_round
 
-    def facts(self) -> dict[str, dict[str, int]]:
+    def metrics(self) -> dict[str, dict[str, int]]:
         """Iterations from one sync to the next -> how often."""
-        return {"sync_gap": self.agreement.facts()["sync_gap"]}
+        return {"sync_gap": self.agreement.metrics()["sync_gap"]}
 
     def finish(self) -> None:
         """No work follows: all hosts join the last syncs."""
@@ -96,5 +96,5 @@ class TableReplicas(Service):
         """Nobody asks for anything more."""
         if error is not None:
             self.agreement.close(error)
-        if self._centre is not None:
-            self._centre.close(error, timeout=LONG_WORK)
+        if self._center is not None:
+            self._center.close(error, timeout=LONG_WORK)

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from any2vec.kernels.replicas.dense_steps import adagrad_dense, adam_dense, sgd_dense
-from any2vec.tables.row_optimiser import BETA1, BETA2
+from any2vec.tables.row_optimizer import BETA1, BETA2
 
 
 class Stepped(Protocol):
@@ -16,13 +16,13 @@ class Stepped(Protocol):
     value: np.ndarray
     """float32 (Q,)"""
     state: dict[str, np.ndarray]
-    """of their optimiser"""
+    """of their optimizer"""
 
     def step(self, gradient_Q: np.ndarray) -> None: ...
 
 
 class Replica:
-    """Q dense parameters and the state of their optimiser; nothing is locked (Hogwild), and addresses are fixed.
+    """Q dense parameters and the state of their optimizer; nothing is locked (Hogwild), and addresses are fixed.
 
     Args:
         value_Q: float32 (Q,), kept.

@@ -15,7 +15,7 @@ from any2vec.kernels.cache.cached_rows import add_changes
 from any2vec.kernels.clicks.bags import pool_bags
 from any2vec.kernels.rows.rows import gather_rows
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.types import Service
 
 NOT_READ = "Gradients belong to the batch that was read last, and come once."
@@ -41,7 +41,7 @@ class Lease(NamedTuple):
     id_U: np.ndarray
     """int64, ascending, none twice"""
     row_UC: np.ndarray
-    """float32: values, and their optimiser's state where it is stepped here"""
+    """float32: values, and their optimizer's state where it is stepped here"""
 
 
 class RowTable(PooledTable, ABC):
@@ -63,7 +63,7 @@ class RowTable(PooledTable, ABC):
 
     @abstractmethod
     def apply(self, lease: Lease, gradient_UW: np.ndarray, step: int) -> None:
-        """Let the row optimiser change the rows by their gradients, float32 (U, W), wherever it does."""
+        """Let the row optimizer change the rows by their gradients, float32 (U, W), wherever it does."""
 
     def pool(self, bags: BatchRows, step: int) -> np.ndarray:
         self._lease = self.gather(bags.row_U, step)
@@ -88,13 +88,13 @@ class MemoryRows(ChangedTable):
     """Rows of this process' own table; several workers share it without a lock (Hogwild).
 
     Args:
-        table_VC: float32 (V, C), C order, values and state as `optimiser` has them; kept.
+        table_VC: float32 (V, C), C order, values and state as `optimizer` has them; kept.
     """
 
-    def __init__(self, table_VC: np.ndarray, optimiser: RowOptimiser) -> None:
+    def __init__(self, table_VC: np.ndarray, optimizer: RowOptimizer) -> None:
         self.table = table_VC
-        self.optimiser = optimiser
-        self.width = optimiser.width
+        self.optimizer = optimizer
+        self.width = optimizer.width
 
     def gather(self, id_U: np.ndarray, step: int) -> Lease:
         row_UC = np.empty((len(id_U), self.table.shape[1]), np.float32)
@@ -102,7 +102,7 @@ class MemoryRows(ChangedTable):
         return Lease(id_U, row_UC)
 
     def apply(self, lease: Lease, gradient_UW: np.ndarray, step: int) -> None:
-        self.optimiser.step(self.table, lease.id_U, gradient_UW)
+        self.optimizer.step(self.table, lease.id_U, gradient_UW)
 
     def add(self, lease: Lease, change_UC: np.ndarray, step: int) -> None:
         add_changes(self.table, lease.id_U, change_UC, self.width)
@@ -113,4 +113,4 @@ class MemoryRows(ChangedTable):
         return sum_PW
 
     def apply_pooled(self, bags: BatchRows, gradient_PW: np.ndarray, step: int) -> None:
-        self.optimiser.step(self.table, bags.row_U, bags.gradients(gradient_PW))
+        self.optimizer.step(self.table, bags.row_U, bags.gradients(gradient_PW))

@@ -36,7 +36,7 @@ class PlantedClicks:
 
     Column f's rows have probability k**-zipf / sum, where k is their rank of popularity; ranks are permuted by the
     seed. The teacher's logit is an intercept, a weight of each id, the products of the factors of each two columns
-    (a factorisation machine, Rendle 2010), and a layer of rectifiers over the dense numbers; its numbers of an id are
+    (a factorization machine, Rendle 2010), and a layer of rectifiers over the dense numbers; its numbers of an id are
     hashed from the id, never stored; columns and rare rows differ in weight (COLUMN_DECAY, HEAD). The parts are scaled
     on a sample of 16,384 examples, so that their variances are as PART_SHARES and the logit's standard deviation is
     `strength`; the intercept is solved there for the rate. Both are met but for the error of that sample.

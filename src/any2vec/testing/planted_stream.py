@@ -28,7 +28,7 @@ class PlantedStream:
 
     - Words that never stop: a general word has rank r or more with probability ((r + head) / (1 + head))**(1 - zipf),
       so ranks fall as Zipf-Mandelbrot's with exponent `zipf`, and n of them hold about n**(1 / zipf) types (Heaps).
-    - Topics: each line has one, equally often; `topic_share` of its words are that topic's own: these are neighbours.
+    - Topics: each line has one, equally often; `topic_share` of its words are that topic's own: these are neighbors.
     - Drift: drifter d is a word in lines of topic d, and from line `drift_at` on of topic (d + topics // 2) % topics.
     - Morphology: stem s, with or without a suffix, is a word in lines of topic s % topics; with one suffix of its own,
       never the empty one, it is never seen (`unseen`).

@@ -16,8 +16,8 @@ from typing import Any
 from any2vec._version import __version__
 from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.errors import FormatError, InputError
+from any2vec.formats.former import UPGRADES, present_names
 from any2vec.formats.safetensors_file import check_file, read_arrays, write_arrays
-from any2vec.formats.snapshots import UPGRADES
 from any2vec.types import State
 
 FILE = "checkpoint.safetensors"
@@ -89,7 +89,7 @@ def load_checkpoint(
         place = dict(about["place"])
         if upgrade is not None:
             state, place = upgrade(state, place)
-        found = Checkpoint(state, place, dict(about["settings"]), dict(about["totals"]))
+        found = Checkpoint(state, place, present_names(about["settings"]), dict(about["totals"]))
         needs(found)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise FormatError(f"{path} is damaged: its metadata lack {error}. Start again with --overwrite.") from error
@@ -108,7 +108,7 @@ def run_needs(found: Checkpoint) -> None:
 
 def check_settings(path: Path, former: dict[str, Any], settings: dict[str, Any]) -> None:
     """Raise InputError when `path` is of a run with other settings; the message names the first that differs."""
-    before, after = _flat(former), _flat(settings)
+    before, after = _flat(present_names(former)), _flat(settings)
     for name in dict.fromkeys([*after, *before]):
         if name.startswith(_NOT_EVERYWHERE) and (name in before) != (name in after):
             continue  # the digest of the data, and the settings beside it, are compared all the same

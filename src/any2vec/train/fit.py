@@ -76,7 +76,7 @@ def fit(
     """Train `model` on `data`.
 
     Args:
-        model: the config of a model: SkipGram, CBOW, NGram, DeepWalk or Node2Vec; DLRM, DeepFM, FactorisationMachine
+        model: the config of a model: SkipGram, CBOW, NGram, DeepWalk or Node2Vec; DLRM, DeepFM, FactorizationMachine
             or LogisticRegression; ComplEx, DistMult, TransE, RotatE or DotProduct; GAMLP; or its name on the command
             line ("skipgram") for its defaults.
         data: for words: a path, glob, folder, "-" (standard input), list of those, iterable of sentences (strings,

@@ -77,7 +77,7 @@ class Program(ABC):
     """
 
     learner: Rated
-    data_facts: dict[str, Any]
+    metadata: dict[str, Any]
     """what the data are"""
 
     def __init__(self, request: Request, transport: Transport) -> None:
@@ -144,7 +144,7 @@ class Program(ABC):
 
     def summary(self, stored: StoredResult, recorder: Recorder, compile_seconds: float) -> dict[str, Any]:
         """What is known of the run at its end."""
-        return run_summary(self.request, len(stored), recorder, compile_seconds, self.data_facts) | self.metrics
+        return run_summary(self.request, len(stored), recorder, compile_seconds, self.metadata) | self.metrics
 
     def write(self, out: Path, stored: StoredResult, summary: dict[str, Any]) -> None:
         """Write the result into the run folder."""

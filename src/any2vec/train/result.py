@@ -50,7 +50,7 @@ class Result:
 
 
 def run_summary(
-    request: Request, rows: int, recorder: Recorder, compile_seconds: float, data_facts: dict[str, Any]
+    request: Request, rows: int, recorder: Recorder, compile_seconds: float, metadata: dict[str, Any]
 ) -> dict[str, Any]:
     """What is told of every run."""
     last = recorder.records[-1] if recorder.records else None
@@ -71,8 +71,8 @@ def run_summary(
         "seconds": time.perf_counter() - request.started,
         "peak_rss_bytes": peak_resident_bytes(),
         "peak_anon_bytes": max(recorder.peak_anonymous, resident_bytes()[0]),
-        "warnings": remarks(data_facts),
-        "data": data_facts,
+        "warnings": remarks(metadata),
+        "data": metadata,
         **({"restarts": again} if allowed else {}),
     }
 
@@ -89,9 +89,9 @@ def histogram(counts: Sequence[dict[str, int]]) -> dict[str, int]:
     return dict(sorted(summed(counts).items(), key=lambda item: (len(item[0]), item[0])))
 
 
-def remarks(facts: dict[str, Any]) -> list[str]:
+def remarks(metrics: dict[str, Any]) -> list[str]:
     """What a person should hear of the data: a sentence for each thing that was mended on the way in, or is in vain."""
-    item = "triples" if facts.get("kind") == "triples" else "edges"
+    item = "triples" if metrics.get("kind") == "triples" else "edges"
     odd = {
         "bad_bytes": "invalid bytes in the text, treated as --bad-bytes says",
         "duplicates": f"{item} given more than once, merged",
@@ -99,12 +99,14 @@ def remarks(facts: dict[str, Any]) -> list[str]:
         "isolated": "nodes without edges, whose vectors stay near where they start",
         "header": "first line taken as a header (--no-header reads it as an edge)",
     }
-    found = ((words, facts.get(name)) for name, words in odd.items())
-    told = [f"{words}: {value if isinstance(value, str) else format(value, ',')}" for words, value in found if value]
-    if facts.get("kind") == "clicks" and facts["num_clicks"] in (0, facts["num_examples"]):
-        label = int(facts["num_clicks"] > 0)
-        told.append(
-            f"All {facts['num_examples']:,} examples have the label {label}: nothing can be learned from them; give "
+    found = ((words, metrics.get(name)) for name, words in odd.items())
+    reported = [
+        f"{words}: {value if isinstance(value, str) else format(value, ',')}" for words, value in found if value
+    ]
+    if metrics.get("kind") == "clicks" and metrics["num_clicks"] in (0, metrics["num_examples"]):
+        label = int(metrics["num_clicks"] > 0)
+        reported.append(
+            f"All {metrics['num_examples']:,} examples have the label {label}: nothing can be learned from them; give "
             "examples of both labels, and check the schema's label."
         )
-    return told
+    return reported

@@ -243,9 +243,9 @@ def note_restarts(file: Path, restarts: int) -> None:
         write_json(temporary, about)
 
 
-def write_about(path: Path, facts: dict[str, Any]) -> None:
+def write_about(path: Path, metadata: dict[str, Any]) -> None:
     """What a folder is, and on which machine it was written, beside these."""
-    about = {"format": RESULT_FORMAT, "any2vec": __version__, "machine": describe()} | facts
+    about = {"format": RESULT_FORMAT, "any2vec": __version__, "machine": describe()} | metadata
     with atomic_file(path) as temporary:
         write_json(temporary, about)
 

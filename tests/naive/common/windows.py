@@ -1,4 +1,4 @@
-"""Plain twin of `any2vec.kernels.text.windows`: it reads the whole stream, then says what each centre sees."""
+"""Plain twin of `any2vec.kernels.text.windows`: it reads the whole stream, then says what each center sees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from naive.common.rng import below, draw
 FAR = 10_000
 
 
-class Centre(NamedTuple):
+class Center(NamedTuple):
     index: int
     """place in the array of tokens"""
     position: int
@@ -20,10 +20,10 @@ class Centre(NamedTuple):
     """(distance in kept tokens, row)"""
 
 
-def centres(
+def centers(
     tokens: Sequence[int], start: int, stop: int, offset: int, keep: Sequence[int], key: int, window: int
-) -> tuple[list[Centre], int]:
-    """The centres of tokens[start:stop], and the number of in-vocabulary tokens there before subsampling."""
+) -> tuple[list[Center], int]:
+    """The centers of tokens[start:stop], and the number of in-vocabulary tokens there before subsampling."""
     sentences: list[list[tuple[int, int, int]]] = [[]]
     items = 0
     for index, token in enumerate(int(token) for token in tokens):
@@ -45,5 +45,5 @@ def centres(
                     and 0 <= place + distance < len(sentence)
                     and abs(sentence[place + distance][0] - index) <= FAR
                 ]
-                found.append(Centre(index, offset + index, row, near))
+                found.append(Center(index, offset + index, row, near))
     return found, items

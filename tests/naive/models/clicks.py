@@ -115,9 +115,9 @@ class PlainClicks:
 
     def _step_row(self, row: int, gradient: np.ndarray) -> None:
         model, before = self.model, self.rows[row]
-        if model.optimiser == "sgd":
+        if model.optimizer == "sgd":
             self.rows[row] = naive_rows.sgd(before, gradient, model.learning_rate)
-        elif model.optimiser == "adagrad":
+        elif model.optimizer == "adagrad":
             self.rows[row] = naive_rows.adagrad(before, gradient, model.learning_rate, 1e-8)
         else:
             self.rows[row] = naive_rows.adam(before, gradient, model.learning_rate, 0.9, 0.999, 1e-8)
@@ -127,10 +127,10 @@ class PlainClicks:
         assert parameter.grad is not None
         flat, rate, state = parameter.data.view(-1), self.model.dense_rate, self.state[key]
         for at, gradient in enumerate(parameter.grad.reshape(-1).numpy()):
-            if self.model.optimiser == "sgd":
+            if self.model.optimizer == "sgd":
                 flat[at] -= rate * gradient
                 continue
-            if self.model.optimiser == "adagrad":
+            if self.model.optimizer == "adagrad":
                 state[at, 1] += gradient**2
                 flat[at] -= rate / (np.sqrt(state[at, 1]) + 1e-8) * gradient
                 continue

@@ -72,7 +72,7 @@ def weights(model: Any, others: Sequence[float], counts: Sequence[float]) -> lis
     return [part / sum(parts) for part in parts]
 
 
-def question_loss(
+def query_loss(
     model: Any, own: float, others: Sequence[float], counts: Sequence[float], of_others: Sequence[float]
 ) -> float:
     """Loss of one question; counts: as `weights` has them; of_others: what that says, where the loss has any."""

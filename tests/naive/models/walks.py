@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from naive.common.rng import GOLDEN, MASK, below, draw, mix64, unit
 
 PATIENCE = 32
-Neighbours = Sequence[Sequence[tuple[int, float]]]
-"""of each node: (neighbour, weight), ascending"""
+Neighbors = Sequence[Sequence[tuple[int, float]]]
+"""of each node: (neighbor, weight), ascending"""
 
 
 def build_alias(weights: Sequence[float]) -> tuple[list[int], list[int]]:
@@ -57,7 +57,7 @@ class Stream:
 
 
 def walk(
-    neighbours: Neighbours,
+    neighbors: Neighbors,
     is_weighted: bool,
     number: int,
     length: int,
@@ -69,16 +69,16 @@ def walk(
 ) -> list[int]:
     """Walk `number`, at most `length` nodes."""
     stream = Stream(walk_key, number)
-    nodes = [start_node(order_key, number, len(neighbours))]
-    if length > 1 and neighbours[nodes[0]]:
+    nodes = [start_node(order_key, number, len(neighbors))]
+    if length > 1 and neighbors[nodes[0]]:
         bits = stream.next()
-        nodes.append(_drawn(neighbours[nodes[0]], is_weighted, bits, bits & 0xFFFFFFFF))
-    while 1 < len(nodes) < length and neighbours[nodes[-1]]:
+        nodes.append(_drawn(neighbors[nodes[0]], is_weighted, bits, bits & 0xFFFFFFFF))
+    while 1 < len(nodes) < length and neighbors[nodes[-1]]:
         if p == q == 1:
             bits = stream.next()
-            nodes.append(_drawn(neighbours[nodes[-1]], is_weighted, bits, bits & 0xFFFFFFFF))
+            nodes.append(_drawn(neighbors[nodes[-1]], is_weighted, bits, bits & 0xFFFFFFFF))
         else:
-            nodes.append(_second_order(neighbours, is_weighted, nodes[-2], nodes[-1], p, q, stream, patience))
+            nodes.append(_second_order(neighbors, is_weighted, nodes[-2], nodes[-1], p, q, stream, patience))
     return nodes
 
 
@@ -91,9 +91,9 @@ def _drawn(row: Sequence[tuple[int, float]], is_weighted: bool, bits: int, coin:
 
 
 def _second_order(
-    neighbours: Neighbours, is_weighted: bool, last: int, node: int, p: float, q: float, stream: Stream, patience: int
+    neighbors: Neighbors, is_weighted: bool, last: int, node: int, p: float, q: float, stream: Stream, patience: int
 ) -> int:
-    row, near = neighbours[node], {other for other, _ in neighbours[last]}
+    row, near = neighbors[node], {other for other, _ in neighbors[last]}
     ceiling = max(1.0, 1.0 / q)
     surplus = 1.0 / p - ceiling
     back = dict(row).get(last, 0.0)

@@ -16,7 +16,7 @@ def place(ids: list[int], shards: list[Shard]) -> list[int]:
     return [row + shard_of(row, shards)[2] for row in ids]
 
 
-def dealt(
+def assigned(
     bags: list[list[int]], is_pooled: list[bool], shards: list[Shard], hosts: int
 ) -> list[list[tuple[int, list[int]]]]:
     """By host: its bags that have rows of its own, each with the places of those."""

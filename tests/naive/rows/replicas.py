@@ -28,11 +28,11 @@ def merge_difference(value: np.ndarray, difference: np.ndarray) -> np.ndarray:
     return np.array([x - y for x, y in zip(value, difference, strict=True)], np.float32)
 
 
-def move_centre(centre: np.ndarray, seen: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
-    """(the centre afterwards, the difference)."""
+def move_center(center: np.ndarray, seen: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+    """(the center afterwards, the difference)."""
     a = np.float32(share)
-    difference = np.array([a * (x - c) for x, c in zip(seen, centre, strict=True)], np.float32)
-    return np.array([c + d for c, d in zip(centre, difference, strict=True)], np.float32), difference
+    difference = np.array([a * (x - c) for x, c in zip(seen, center, strict=True)], np.float32)
+    return np.array([c + d for c, d in zip(center, difference, strict=True)], np.float32), difference
 
 
 def mean_replica(replicas: Sequence[np.ndarray]) -> np.ndarray:
@@ -68,13 +68,13 @@ def _totals(replicas: Sequence[np.ndarray]) -> list[float]:
 class Trainers:
     """The twin of `sync.replay.Replay`, of plain SGD: what each event of a schedule does, in plain words."""
 
-    def __init__(self, rule: str, values: Sequence[np.ndarray], rate: float, **told: Any) -> None:
+    def __init__(self, rule: str, values: Sequence[np.ndarray], rate: float, **reported: Any) -> None:
         self.rule = rule
-        self.told = told
+        self.reported = reported
         self.rate = np.float32(rate)
         self.values = [value.copy() for value in values]
         self.known = values[0].copy()
-        """the centre, or the global model"""
+        """the center, or the global model"""
         self.velocity = np.zeros_like(values[0])
         self.at = [0] * len(values)
         """phases that each has done"""
@@ -105,8 +105,8 @@ class Trainers:
         elif phase == self.phases - 1:
             self._merge(trainer, number)
         elif self.rule == "easgd":
-            self.known, self.differences[trainer] = move_centre(
-                self.known, self.seen[trainer, number], self.told["share"]
+            self.known, self.differences[trainer] = move_center(
+                self.known, self.seen[trainer, number], self.reported["share"]
             )
 
     def _merge(self, trainer: int, number: int) -> None:
@@ -120,11 +120,11 @@ class Trainers:
                 self.known = mean_replica(seen)
             else:
                 self.velocity, self.known = block_momentum(
-                    seen, self.told["eta"], self.told["momentum"], self.velocity, self.known
+                    seen, self.reported["eta"], self.reported["momentum"], self.velocity, self.known
                 )
             self.results[number] = self.known
-        result, share = self.results[number], self.told["share"]
-        if self.told["merge"] == "shift":
+        result, share = self.results[number], self.reported["share"]
+        if self.reported["merge"] == "shift":
             self.values[trainer] = merge_shift(value, result, self.seen[trainer, number], share)
         else:
             self.values[trainer] = merge_towards(value, result, share)

@@ -43,11 +43,11 @@ class Reader(nn.Module):
         return self.linear(torch.cat(last))
 
 
-def loss_of_pairs(centre: Reader, context: Reader, pairs: list[tuple[str, str]], negatives: list[str], share: float):
-    """Sum over (context, centre) pairs, each word read where it stands, without negatives that are the context."""
+def loss_of_pairs(center: Reader, context: Reader, pairs: list[tuple[str, str]], negatives: list[str], share: float):
+    """Sum over (context, center) pairs, each word read where it stands, without negatives that are the context."""
     total = torch.zeros((), dtype=torch.float64)
     for other, own in pairs:
-        x = centre.read(own)
+        x = center.read(own)
         total = total - nn.functional.logsigmoid(x @ context.read(other))
         for negative in negatives:
             if negative != other:

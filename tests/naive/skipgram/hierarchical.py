@@ -7,7 +7,7 @@ import heapq
 import numpy as np
 
 from naive.common.pair import bounded, log_loss, rate_at, sigmoid
-from naive.common.windows import centres
+from naive.common.windows import centers
 
 
 def huffman_lengths(counts: list[int]) -> tuple[int, int]:
@@ -23,7 +23,7 @@ def huffman_lengths(counts: list[int]) -> tuple[int, int]:
     return total, heap[0][1]
 
 
-def step_centre(x: np.ndarray, path: np.ndarray, bits: np.ndarray, lr: float) -> tuple[np.ndarray, np.ndarray, float]:
+def step_center(x: np.ndarray, path: np.ndarray, bits: np.ndarray, lr: float) -> tuple[np.ndarray, np.ndarray, float]:
     """x (C, D) against the rows of one path (L, D): (steps of x, steps of the path, loss) from these."""
     dots = x @ path.T
     steps = np.array(
@@ -37,22 +37,22 @@ def _train(
     tokens, start, stop, offset, keep, token_key, code_offset, points, bits, input_rows, output_rows,
     window, lr_zero, lr_step, loss_every, is_cbow,
 ):  # fmt: skip
-    found, items = centres(tokens, start, stop, offset, keep, token_key, window)
+    found, items = centers(tokens, start, stop, offset, keep, token_key, window)
     loss_sum, examples = 0.0, 0
-    for centre in found:
-        if not centre.contexts:
+    for center in found:
+        if not center.contexts:
             continue
-        lr = rate_at(centre.position, lr_zero, lr_step)
-        code = slice(code_offset[centre.row], code_offset[centre.row + 1])
-        rows = [row for _, row in centre.contexts]
+        lr = rate_at(center.position, lr_zero, lr_step)
+        code = slice(code_offset[center.row], code_offset[center.row + 1])
+        rows = [row for _, row in center.contexts]
         x = input_rows[rows]
         if is_cbow:
             x = x.mean(axis=0, keepdims=True)
-        errors, path_steps, loss = step_centre(x, output_rows[points[code]], bits[code], lr)
+        errors, path_steps, loss = step_center(x, output_rows[points[code]], bits[code], lr)
         for place, row in enumerate(rows):
             input_rows[row] = bounded(input_rows[row] + errors[0 if is_cbow else place])
         output_rows[points[code]] = bounded(output_rows[points[code]] + path_steps)
-        if loss_every > 0 and centre.position % loss_every == 0:
+        if loss_every > 0 and center.position % loss_every == 0:
             loss_sum += loss
             examples += len(x)
     return items, loss_sum, examples

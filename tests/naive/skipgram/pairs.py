@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from naive.common.pair import log_loss, rate_at, sigmoid
 from naive.common.rng import draw, draw_alias
-from naive.common.windows import centres
+from naive.common.windows import centers
 from naive.skipgram.skipgram import Steps, squares
 
 PAIRS = 32
 
 
 def list_pairs(tokens, start, stop, offset, keep, token_key, window):
-    """(context, centre) of each centre's window."""
-    found, _ = centres(tokens, start, stop, offset, keep, token_key, window)
-    return [(row, centre.row) for centre in found for _, row in centre.contexts]
+    """(context, center) of each center's window."""
+    found, _ = centers(tokens, start, stop, offset, keep, token_key, window)
+    return [(row, center.row) for center in found for _, row in center.contexts]
 
 
 def drawn(key, position, noise, num_shared):
@@ -33,7 +33,7 @@ def train_pairs(
 ):  # fmt: skip
     """Same arguments and results; rows are float64 (slots, 2, dim), of input and output, updated in place.
 
-    Each pair meets its centre once, and each shared negative with its share and the weight of the two partitions. All
+    Each pair meets its center once, and each shared negative with its share and the weight of the two partitions. All
     steps of a block come from the values before it.
     """
     loss_sum, examples, share = 0.0, 0, num_negatives / num_shared
@@ -43,11 +43,11 @@ def train_pairs(
         is_measured = loss_every > 0 and position // PAIRS % loss_every == 0
         inputs, positives, negatives = Steps(), Steps(), Steps()
         shared = drawn(key, position, noise, num_shared)
-        for context, centre in slots[first : min(stop, first + PAIRS)]:
+        for context, center in slots[first : min(stop, first + PAIRS)]:
             own = noise.held_B[context // noise.block_rows]
-            targets = [(centre, 1.0, 1.0, positives)]
+            targets = [(center, 1.0, 1.0, positives)]
             targets += [
-                (slot, 0.0, share * float(noise.weight_HH[own, part]) * (slot != centre), negatives)
+                (slot, 0.0, share * float(noise.weight_HH[own, part]) * (slot != center), negatives)
                 for slot, part in shared
             ]
             x = rows[context, 0]

@@ -15,7 +15,7 @@ import typer
 from any2vec.checks import MAX_SEED
 from any2vec.cli.bar import Bar
 from any2vec.cli.options import Flag, flags_of, with_flags
-from any2vec.cli.output import AsJson, facts, guarded, note, plain, print_json, render, show
+from any2vec.cli.output import AsJson, details, guarded, note, plain, print_json, render, show
 from any2vec.cli.results.search import Format, Result, load
 from any2vec.cli.run.flags import check_input
 from any2vec.data.io.storage import RESULT_FORMAT, atomic_file, check_file_free, format_of_folder
@@ -300,7 +300,7 @@ def _dimension(
         ("expected loss", f"{fraction(found.expected)} of that of no vectors at all"),
         ("words", f"{found.words:,}, {found.pairs:,} pairs above chance"),
     ]
-    show(facts("", pairs + ([("picture", str(out))] if out is not None else [])))
+    show(details("", pairs + ([("picture", str(out))] if out is not None else [])))
     if found.is_cut:
         note(f"The search ended at --max-dim {options.max_dim}; a larger one may find more.", quiet)
     if found.dim == 0:

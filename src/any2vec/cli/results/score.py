@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from any2vec.cli.output import cell, facts, guarded, print_json, show
+from any2vec.cli.output import cell, details, guarded, print_json, show
 from any2vec.cluster.launch.join import check_torch
 from any2vec.data.io.storage import atomic_file, check_file_free
 from any2vec.errors import InputError
@@ -49,7 +49,7 @@ def _score(
     (and --json) the lines go to standard output.
     """
     if is_node_classifier(model):
-        _tell_classes(model, rows, features, batch_size, out, overwrite, as_json)
+        _announce_classes(model, rows, features, batch_size, out, overwrite, as_json)
         return
     task = task_of_run(model)
     if len(rows) == 1 and task is not None and (scored := task.score(model, Path(rows[0]))) is not None:
@@ -89,7 +89,7 @@ def _score(
     pairs = [("rows", number(summary["num_examples"])), ("mean", f"{summary['mean']:.4f}")]
     pairs += [(name, cell(summary[name])) for name in ("log_loss", "auc", "normalised_entropy") if name in summary]
     pairs += [("note", summary["note"])] if "note" in summary else []
-    show(facts("", [*pairs, ("written to", str(out))]))
+    show(details("", [*pairs, ("written to", str(out))]))
 
 
 def _write_scores(model: Path, lines: list[str], out: Path | None, overwrite: bool, as_json: bool) -> None:
@@ -102,10 +102,10 @@ def _write_scores(model: Path, lines: list[str], out: Path | None, overwrite: bo
     elif out is None:
         typer.echo("".join(lines), nl=False)
     else:
-        show(facts("", [("rows", number(len(lines))), ("written to", str(out))]))
+        show(details("", [("rows", number(len(lines))), ("written to", str(out))]))
 
 
-def _tell_classes(
+def _announce_classes(
     model: Path, edges: list[str], features: Path | None, batch_size: int | None, out: Path | None, overwrite: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
@@ -123,8 +123,8 @@ def _tell_classes(
     keys, _, score_NC = answer_nodes(classifier, edges[0], features)
     share_NC = np.exp(score_NC.astype(np.float64) - score_NC.max(axis=1, keepdims=True))
     share_NC /= share_NC.sum(axis=1, keepdims=True)
-    told_N = share_NC.argmax(axis=1)
-    names = [classifier.classes[told] for told in told_N.tolist()]
+    reported_N = share_NC.argmax(axis=1)
+    names = [classifier.classes[reported] for reported in reported_N.tolist()]
     lines = (
         f"{key}\t{name}\t{share:.6g}\n" for key, name, share in zip(keys, names, share_NC.max(axis=1), strict=True)
     )
@@ -137,8 +137,8 @@ def _tell_classes(
     elif out is None:
         typer.echo("".join(lines), nl=False)
     else:
-        told = ", ".join(f"{name} {number(count)}" for name, count in counts.items())
-        show(facts("", [("nodes", number(len(keys))), ("classes", told), ("written to", str(out))]))
+        reported = ", ".join(f"{name} {number(count)}" for name, count in counts.items())
+        show(details("", [("nodes", number(len(keys))), ("classes", reported), ("written to", str(out))]))
 
 
 def _judged(label_B: np.ndarray, probability_B: np.ndarray) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _judged(label_B: np.ndarray, probability_B: np.ndarray) -> dict[str, Any]:
         "calibration": calibration(label_B, probability_B) if label else None,
         "rate": float(label),
         "num_examples": len(label_B),
-        "note": f"All {len(label_B):,} labels are {label:.0f}: auc, normalised entropy and the like need both.",
+        "note": f"All {len(label_B):,} labels are {label:.0f}: auc, normalized entropy and the like need both.",
     }
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from any2vec.cli.output import AsJson, columns, facts, guarded, note, print_json, show
+from any2vec.cli.output import AsJson, columns, details, guarded, note, print_json, show
 from any2vec.formats import FORMATS, guess_format
 from any2vec.units import size
 
@@ -38,13 +38,13 @@ def nearest(
     format: Format = None,
     as_json: AsJson = False,
 ) -> None:
-    """The nearest neighbours of words or nodes, by cosine similarity."""
+    """The nearest neighbors of words or nodes, by cosine similarity."""
     embeddings = load(result, format)
     answers = dict(zip(keys, embeddings.nearest_batch(keys, k, approximate), strict=True))
     made = [key for key in answers if key not in embeddings]
     if as_json:
         queries = [
-            {"key": key, "seen": key not in made, "neighbours": _listed(answer)} for key, answer in answers.items()
+            {"key": key, "seen": key not in made, "neighbors": _listed(answer)} for key, answer in answers.items()
         ]
         print_json(queries[0] if len(queries) == 1 else {"queries": queries})
         return
@@ -105,10 +105,10 @@ def export(
         "rows": len(embeddings),
         "dim": embeddings.dim,
     }
-    if embeddings.maker is not None and done["format"] != "folder":
+    if embeddings.encoder is not None and done["format"] != "folder":
         note(f"{done['format']} keeps the vectors of the words of training; those of other words need the folder.")
     if as_json:
         print_json(done | {"bytes": num_bytes})
     else:
         pairs = [("written", str(out)), ("format", f"{done['format']}, {dtype}"), ("size", size(num_bytes))]
-        show(facts("", [*pairs, ("vectors", f"{len(embeddings):,} × {embeddings.dim}")]))
+        show(details("", [*pairs, ("vectors", f"{len(embeddings):,} × {embeddings.dim}")]))

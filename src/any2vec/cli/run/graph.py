@@ -12,7 +12,7 @@ import typer
 from any2vec.checks import MAX_SEED, MAX_THREADS, check_choice
 from any2vec.cli.bar import Bar
 from any2vec.cli.options import Flag, flags_of, read_config, with_flags
-from any2vec.cli.output import AsJson, facts, guarded, print_json, render, show
+from any2vec.cli.output import AsJson, details, guarded, print_json, render, show
 from any2vec.cli.run.flags import check_input
 from any2vec.data.io.storage import check_folder_free
 from any2vec.data.options import GraphOptions
@@ -112,7 +112,7 @@ def _walk(
         found = read(graph, {key: value for key, value in chosen.items() if key in graph_flags()}, bar)
         started = time.perf_counter()
         where = (out, threads, overwrite, lambda done, total: bar.stage("walking", done, total))
-        corpus, travelled = _written(found, options, seed, *where, logical_hosts, method)
+        corpus, distributed = _written(found, options, seed, *where, logical_hosts, method)
         seconds = time.perf_counter() - started
     result = {
         "out": str(out),
@@ -124,8 +124,8 @@ def _walk(
         "steps_per_s": corpus.num_tokens / seconds if seconds else None,
         "seed": seed,
     }
-    if travelled is not None:
-        result |= {"hosts": logical_hosts, "partition": method} | travelled.as_dict()
+    if distributed is not None:
+        result |= {"hosts": logical_hosts, "partition": method} | distributed.as_dict()
     if as_json:
         print_json(result)
         return
@@ -133,10 +133,10 @@ def _walk(
         ("graph", describe(found.report)),
         ("walks", f"{corpus.num_sentences:,} walks, {corpus.num_tokens:,} nodes on them"),
         ("time", f"{duration(seconds)} ({number(result['steps_per_s'])} steps/s)"),
-        *(travelled.facts(method) if travelled is not None else []),
+        *(distributed.details(method) if distributed is not None else []),
         ("result", str(out)),
     ]
-    show(facts("", pairs))
+    show(details("", pairs))
 
 
 def _written(
@@ -152,9 +152,9 @@ def _written(
 ) -> tuple[Any, Any]:
     """(the corpus of walks, what they cost over hosts or None)."""
     if hosts:
-        from any2vec.sampling.travelled import write_travelled_walks
+        from any2vec.sampling.walk_corpus import write_distributed_walks
 
-        return write_travelled_walks(
+        return write_distributed_walks(
             graph, options, seed, out, hosts=hosts, method=method, overwrite=overwrite, progress=progress
         )
     from any2vec.sampling.walks import write_walks
@@ -182,7 +182,7 @@ def _split(
     out: Out,
     test_share: Annotated[float, typer.Option("--test-share", help="Share of the edges to test on, in (0, 1).")] = 0.1,
     negatives: Annotated[
-        int, typer.Option("--negatives", min=1, help="Non-neighbours to rank each test edge's target among.")
+        int, typer.Option("--negatives", min=1, help="Non-neighbors to rank each test edge's target among.")
     ] = 100,
     seed: Seed = 1,
     config: Config = None,

@@ -31,7 +31,7 @@ Inputs = Annotated[list[str] | None, typer.Argument(metavar="INPUT...", show_def
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="folder of the result", show_default=False)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="show no progress")]
 AsJson = Annotated[bool, typer.Option("--json", help="print one JSON object")]
-Maker = Callable[[Task, str], Callable[..., Any]]
+Factory = Callable[[Task, str], Callable[..., Any]]
 """(task, model) -> the function behind its command"""
 Sections = Mapping[str, Sequence[tuple[str, str]]]
 """heading -> (option or argument, its help)"""
@@ -78,7 +78,7 @@ class ModelGroup(TyperGroup):
     """Lists the models of a command; makes the one that is called (abstract: `command`, `make`, `known`)."""
 
     command: ClassVar[str]
-    make: ClassVar[Maker]
+    make: ClassVar[Factory]
     known: ClassVar[Callable[[], dict[str, Task]]]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -210,7 +210,7 @@ def _model_of(path: Path, command: str) -> str:
     return found
 
 
-def model_group(name: str, help: str, make: Maker, known: Callable[[], dict[str, Task]] | None = None) -> Any:
+def model_group(name: str, help: str, make: Factory, known: Callable[[], dict[str, Task]] | None = None) -> Any:
     """The click group of a command. known: model -> task, by default all that `name` trains."""
     listed = known or (lambda: models_of(name))
     own = {"command": name, "make": staticmethod(make), "known": staticmethod(listed)}

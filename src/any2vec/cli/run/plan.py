@@ -10,7 +10,7 @@ from typing import Any
 from any2vec import machine
 from any2vec.cli.bar import Bar
 from any2vec.cli.options import flags_of, with_flags
-from any2vec.cli.output import columns, facts, guarded, note, print_json, show
+from any2vec.cli.output import columns, details, guarded, note, print_json, show
 from any2vec.cli.run.flags import make_spec, model_flags, planning_flags
 from any2vec.cli.run.group import AsJson, Config, Inputs, Out, Quiet, model_group
 from any2vec.errors import InputError
@@ -150,7 +150,7 @@ def _print(result: dict[str, Any], unit: str) -> None:
         ("disk", f"{size(result['disk_peak_bytes'])} of {size(result['free_disk_bytes'])} free"),
         ("", parts(result["disk"], size)),
     ]
-    show(facts("", pairs), *tables)
+    show(details("", pairs), *tables)
 
 
 def plan_command(task: Task, model: str) -> Any:
@@ -170,7 +170,7 @@ def plan_command(task: Task, model: str) -> Any:
         if as_json:
             print_json(found.result)
             return
-        show(facts("", found.lines), *(columns(title, names, rows) for title, names, rows in found.tables))
+        show(details("", found.lines), *(columns(title, names, rows) for title, names, rows in found.tables))
         for text in found.notes:
             note(text, quiet)
 

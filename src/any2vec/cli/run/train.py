@@ -12,7 +12,7 @@ import typer
 from any2vec.cli import STARTED
 from any2vec.cli.bar import Bar, StreamBar
 from any2vec.cli.options import with_flags
-from any2vec.cli.output import facts, guarded, note, print_json, show
+from any2vec.cli.output import details, guarded, note, print_json, show
 from any2vec.cli.run.flags import make_spec, model_flags
 from any2vec.cli.run.group import AsJson, Config, Inputs, Out, Quiet, check_out, model_group
 from any2vec.cluster.launch.join import is_first
@@ -71,8 +71,8 @@ def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
         return []
     sent = sum(summary["bytes_by_kind"].values())
     if _is_layered(summary):
-        deal = " + ".join(str(layers) for layers in summary["layers_by_host"])
-        return [*_restart_lines(summary), ("hosts", f"{deal} layers, {size(sent)} between them")]
+        stripes = " + ".join(str(layers) for layers in summary["layers_by_host"])
+        return [*_restart_lines(summary), ("hosts", f"{stripes} layers, {size(sent)} between them")]
     if "cache" in summary:
         servers = summary["servers"] + summary["sync_servers"]
         beside = f" and {servers} server{'s' * (servers > 1)}" if servers else ""
@@ -113,7 +113,7 @@ def _print_summary(task: Task, spec: RunSpec, summary: dict[str, Any]) -> None:
     loss = fraction(summary["loss"]) if summary.get("loss") is not None else "not measured"
     if "normalised_entropy" in summary:
         seen = ", each example before it is learned from" if summary["epochs"] == 1 else " in the last pass"
-        loss += f", normalised entropy {fraction(summary['normalised_entropy'])}{seen}"
+        loss += f", normalized entropy {fraction(summary['normalised_entropy'])}{seen}"
     pairs = [
         ("vectors", f"{summary['rows']:,} {nouns.rows} × {summary['dim']}"),
         ("loss", loss),
@@ -127,7 +127,7 @@ def _print_summary(task: Task, spec: RunSpec, summary: dict[str, Any]) -> None:
     ]
     for remark in summary.get("warnings") or []:
         pairs.append(("note", str(remark)))
-    show(facts("", pairs))
+    show(details("", pairs))
 
 
 def stream_command(task: Task, model: str) -> Any:
@@ -172,9 +172,9 @@ stream = model_group(
 
 
 def _print_end(summary: dict[str, Any], out: Path) -> None:
-    bad = sum(told["bad"] for told in summary["sources"].values())
-    twice = sum(told["duplicates"] for told in summary["sources"].values())
-    lines = sum(told["lines"] for told in summary["sources"].values())
+    bad = sum(reported["bad"] for reported in summary["sources"].values())
+    twice = sum(reported["duplicates"] for reported in summary["sources"].values())
+    lines = sum(reported["lines"] for reported in summary["sources"].values())
     pairs = [
         ("vectors", f"{summary['vocabulary']:,} words × {summary['dim']}, of {summary['types']:,} that are counted"),
         ("trained", f"{summary['words']:,} words of {lines:,} lines, {summary['delivery']}"),
@@ -187,7 +187,7 @@ def _print_end(summary: dict[str, Any], out: Path) -> None:
         ("result", str(out)),
         *(("note", remark) for remark in summary["warnings"]),
     ]
-    show(facts("", pairs))
+    show(details("", pairs))
 
 
 def _spread(summary: dict[str, Any]) -> list[tuple[str, str]]:

@@ -26,7 +26,7 @@ EVERY = 1.0
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 32
 """columns of a curve"""
-_COLOURS = {"running": "green", "waiting": "yellow", "silent": "red", "ended": "cyan"}
+_COLORS = {"running": "green", "waiting": "yellow", "silent": "red", "ended": "cyan"}
 _MOST_ROWS = 12
 """of a table"""
 
@@ -76,7 +76,7 @@ def _follow(live: Any, once: bool) -> None:
         return
     try:
         if not console.is_terminal:
-            _tell(live)
+            _announce(live)
             return
         with Live(dashboard(live.view()), console=console, refresh_per_second=4, screen=False) as screen:
             while True:
@@ -89,7 +89,7 @@ def _follow(live: Any, once: bool) -> None:
         return
 
 
-def _tell(live: Any) -> None:
+def _announce(live: Any) -> None:
     """A plain line for each new record, until the run ends."""
     last = None
     while True:
@@ -131,7 +131,7 @@ def tiles(view: View) -> list[tuple[str, str]]:
 def dashboard(view: View) -> RenderableType:
     """All there is to see, for a terminal of 80 columns or more."""
     head = Text.assemble(
-        (view.name, "bold"), "  ", (view.state, _COLOURS[view.state]),
+        (view.name, "bold"), "  ", (view.state, _COLORS[view.state]),
         (f"  last heard of {duration(view.age)} ago" if view.state == "silent" else "", "dim"),
     )  # fmt: skip
     boxes = [Text.assemble((text, "bold"), "\n", (name, "dim")) for name, text in tiles(view)]
@@ -159,9 +159,10 @@ def _sources(view: View) -> RenderableType | None:
     sources = view.record.get("sources")
     if not isinstance(sources, dict) or not sources:
         return None
-    names = list(dict.fromkeys(key for facts in sources.values() for key in facts))
+    names = list(dict.fromkeys(key for details in sources.values() for key in details))
     rows = [
-        [source, *(_cell(facts.get(name)) for name in names)] for source, facts in list(sources.items())[:_MOST_ROWS]
+        [source, *(_cell(details.get(name)) for name in names)]
+        for source, details in list(sources.items())[:_MOST_ROWS]
     ]
     return columns("", ["source", *(name.replace("_per_s", "/s").replace("_", " ") for name in names)], rows)
 

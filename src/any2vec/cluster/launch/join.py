@@ -28,7 +28,7 @@ from any2vec._version import __version__
 from any2vec.checks import check_number, check_whole
 from any2vec.cluster import message
 from any2vec.cluster.launch.ending import REFUSED
-from any2vec.cluster.launch.meeting import meet
+from any2vec.cluster.launch.meeting import barrier
 from any2vec.cluster.launch.processes import MOST_PROCESSES, RENDEZVOUS, run_processes
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.torch_transport import SILENCE, TorchTransport
@@ -87,8 +87,8 @@ def join(
     except ImportError as error:
         raise InputError(_NO_TORCH.format("Hosts as processes")) from error
     _watch_parent()
-    meet(rank, hosts, min(patience, JOINING))
-    compare(_all_facts(rank, hosts, facts(job)))
+    barrier(rank, hosts, min(patience, JOINING))
+    compare(_all_metadata(rank, hosts, metadata(job)))
     return TorchTransport(rank, hosts, link, patience, silence).start()
 
 
@@ -121,7 +121,7 @@ def run_child(work: Callable[[], None]) -> NoReturn:
     _leave(code, last)
 
 
-def facts(job: str) -> dict[str, str]:
+def metadata(job: str) -> dict[str, str]:
     """What must be the same on all hosts, name to value."""
     versions = {name: str(value) for name, value in machine.versions(["numpy", "numba", "torch"]).items()}
     return {"any2vec": __version__, **versions, "message format": str(message.VERSION), "job": job}
@@ -177,7 +177,7 @@ def _place() -> tuple[int, int]:
     return numbers["RANK"], numbers["WORLD_SIZE"]
 
 
-def _all_facts(rank: int, hosts: int, mine: dict[str, str]) -> list[dict[str, str]]:
+def _all_metadata(rank: int, hosts: int, mine: dict[str, str]) -> list[dict[str, str]]:
     """The facts of every host, by rank. By a collective of torch: hosts may differ in our message format."""
     import torch
     import torch.distributed as dist

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _LOOK = 0.02
 
 
-def meet(rank: int, hosts: int, seconds: float) -> None:
+def barrier(rank: int, hosts: int, seconds: float) -> None:
     """Make torch.distributed's default group, of gloo: where `run_processes` says, otherwise where torchrun says.
 
     Raises:

@@ -49,15 +49,15 @@ class _Child:
             return True
         if not self.is_swept:  # at once, for its number may be given to another process later
             self.is_swept = True
-            self._tell(signal.SIGKILL)
+            self._announce(signal.SIGKILL)
         return False
 
     def signal(self, number: int) -> None:
         """To the process and what it started."""
         if self.is_running():
-            self._tell(number)
+            self._announce(number)
 
-    def _tell(self, number: int) -> None:
+    def _announce(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, number)
 

@@ -108,16 +108,16 @@ def _start(parent: Parent, actors: list[Any]) -> list[Any]:
     """Start the host of every actor; the actors by rank: those of one node stand together."""
     order = parent.order
     hosts = len(actors)
-    facts = _answers(parent, [actor.describe.remote() for actor in actors], range(hosts))
-    for rank, (_, address, version, _) in enumerate(facts):
+    metrics = _answers(parent, [actor.describe.remote() for actor in actors], range(hosts))
+    for rank, (_, address, version, _) in enumerate(metrics):
         if version != __version__:
             raise HostError(
                 f"The node {address} has any2vec {version} and this process {__version__}; "
                 f"install the same version on every node of the Ray cluster (host {rank})."
             )
-    nodes = [node for node, _, _, _ in facts]
+    nodes = [node for node, _, _, _ in metrics]
     ranks = sorted(range(hosts), key=lambda bundle: (nodes.index(nodes[bundle]), bundle))
-    _, address, _, port = facts[ranks[0]]
+    _, address, _, port = metrics[ranks[0]]
     calls, local = [], Counter[str]()
     for rank, bundle in enumerate(ranks):
         node = nodes[bundle]
@@ -169,11 +169,11 @@ def _watch(parent: Parent, actors: list[Any], lines: Lines) -> None:
         if parent.stops > stops:
             stops = parent.stops
             for actor in actors:
-                actor.tell.remote(signal.SIGTERM if stops == 1 else signal.SIGKILL)
+                actor.announce.remote(signal.SIGTERM if stops == 1 else signal.SIGKILL)
         ready, _ = ray.wait(list(calls), timeout=_LOOK)
         for call in ready:
             rank = calls.pop(call)
-            ending = _hear(call, rank, lines)
+            ending = _receive(call, rank, lines)
             if ending:
                 ended[rank] = ending
             else:
@@ -196,7 +196,7 @@ def _watch(parent: Parent, actors: list[Any], lines: Lines) -> None:
         raise cause(failed)
 
 
-def _hear(call: Any, rank: int, lines: Lines) -> Ending | None:
+def _receive(call: Any, rank: int, lines: Lines) -> Ending | None:
     """Take one answer of a host; its ending, if it has ended."""
     import ray
 

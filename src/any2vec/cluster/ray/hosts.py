@@ -116,7 +116,7 @@ class _Driver:
         self._said: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
         self._reader.start()
-        self._tell(json.dumps(order | {"folder": self._folder}))
+        self._announce(json.dumps(order | {"folder": self._folder}))
 
     def follow(self, on_line: Callable[[str], None]) -> None:
         """Pass on lines until the job has ended. Raises what it ended by."""
@@ -147,7 +147,7 @@ class _Driver:
         """Within it, SIGINT and SIGTERM go to the hosts."""
 
         def forward(number: int, _: FrameType | None) -> None:
-            self._tell("stop")
+            self._announce("stop")
 
         with stops_go_to(forward):
             yield
@@ -170,7 +170,7 @@ class _Driver:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
 
-    def _tell(self, text: str) -> None:
+    def _announce(self, text: str) -> None:
         with suppress(OSError, ValueError):  # it has ended, and `follow` will say so
             assert self._process.stdin is not None
             self._process.stdin.write(text.encode() + b"\n")

@@ -53,14 +53,14 @@ class Parent:
 class Lines:
     """What rank 0 writes, as it comes in pieces, told line by line."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, announce: Callable[[str], None]) -> None:
+        self._announce = announce
         self._rest = b""
 
     def add(self, data: bytes) -> None:
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            self._tell(line.decode(errors="replace").rstrip("\r"))
+            self._announce(line.decode(errors="replace").rstrip("\r"))
 
     def end(self) -> None:
         """The job has ended well: its last line may have no end."""

@@ -2,7 +2,7 @@
 
     meta.json      {"format": "any2vec-clicks", "version": 1, "digest", "num_examples", "num_clicks", "num_ids",
                    "num_rows"}
-    schema.json    the schema and what standardises the dense columns
+    schema.json    the schema and what standardizes the dense columns
     values.parquet the vocabularies, if there are any
     labels.npy     uint8 (N,)
     dense.npy      float32 (N, X)

@@ -41,7 +41,7 @@ class ClickEncoder:
         std_X: np.ndarray | None = None,
     ) -> None:
         """vocabularies: by the name of each column whose ids are `vocabulary`; mean_X, std_X: float64 (X,), 0 and 1
-        where a dense column is not standardised. InputError: a vocabulary is missing or too many."""
+        where a dense column is not standardized. InputError: a vocabulary is missing or too many."""
         wanted = [column.name for column in schema.columns if column.ids == "vocabulary"]
         if sorted(wanted) != sorted(vocabularies):
             raise InputError(f"The schema needs vocabularies of the columns {wanted}, got {sorted(vocabularies)}.")
@@ -60,11 +60,11 @@ class ClickEncoder:
 
     @classmethod
     def of(cls, schema: ClickSchema, vocabularies: Mapping[str, Vocabulary] | None = None) -> ClickEncoder:
-        """An encoder of a schema without standardised columns."""
+        """An encoder of a schema without standardized columns."""
         return cls(schema, vocabularies or {})
 
     def dense(self, raw_NX: np.ndarray) -> np.ndarray:
-        """float32 (N, X), finite: float64 numbers (N, X) of `click_encoding`, standardised; NaN (missing) is 0."""
+        """float32 (N, X), finite: float64 numbers (N, X) of `click_encoding`, standardized; NaN (missing) is 0."""
         largest = np.finfo(np.float32).max
         with np.errstate(over="ignore"):
             whole = np.nan_to_num((raw_NX - self.mean_X) / self.std_X, nan=0.0)

@@ -26,7 +26,7 @@ class Encoded(NamedTuple):
     label_N: np.ndarray
     """float32 (N,), 0, 1 or NaN (not known)"""
     dense_NX: np.ndarray
-    """float64 (N, X), log taken where the schema says so, not yet standardised; NaN where missing"""
+    """float64 (N, X), log taken where the schema says so, not yet standardized; NaN where missing"""
     single_NF: np.ndarray
     """int32 (N, F1)"""
     bags: list[tuple[np.ndarray, np.ndarray]]

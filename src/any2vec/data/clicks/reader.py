@@ -77,11 +77,11 @@ def read_rows(
             for block in rows:
                 num_rows += block.num_rows
                 yield block
-                meter.tell()
+                meter.announce()
         if form != "text":
             meter.done = done + Path(name).stat().st_size
         done = meter.done
-        meter.tell()
+        meter.announce()
     if num_rows == 0:
         raise DataError(f"{', '.join(map(display, names[:3]))} holds no rows; give a file with at least one.")
 

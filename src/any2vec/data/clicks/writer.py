@@ -119,7 +119,7 @@ class ClicksWriter:
             values.append(rows)
 
     def finish(self, rows: Sequence[HashedRows | FoundRows], digest: str) -> None:
-        """Rank the vocabularies, standardise, count; write schema, counts and meta.json. Leave the `with` after it."""
+        """Rank the vocabularies, standardize, count; write schema, counts and meta.json. Leave the `with` after it."""
         for file in (self._labels, self._dense, self._ids, *(file for bag in self._bags for file in bag)):
             file.close()
         counts, vocabularies, ranks = [], {}, {}
@@ -133,7 +133,7 @@ class ClicksWriter:
         mean, std = self._moments()
         encoder = ClickEncoder(self.schema, vocabularies, mean, std)
         if self._standard:
-            self._standardise(encoder)
+            self._standardize(encoder)
         encoder.save(self.folder)
         counts_V = ArrayFile(self.folder / "counts.npy", np.int64)
         counts_V.append(np.concatenate(counts))
@@ -168,7 +168,7 @@ class ClicksWriter:
         return map_array(self._dense.path, np.float64, (self._dense.length, len(self.schema.dense)))
 
     def _moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """(mean, standard deviation) float64 (X,) of what is not missing; (0, 1) where a column is not standardised.
+        """(mean, standard deviation) float64 (X,) of what is not missing; (0, 1) where a column is not standardized.
 
         In blocks of fixed size, so that they depend on no reader's blocks.
         """
@@ -186,7 +186,7 @@ class ClicksWriter:
         std[chosen] = np.where(spread > 0, spread, 1.0)
         return mean, std
 
-    def _standardise(self, encoder: ClickEncoder) -> None:
+    def _standardize(self, encoder: ClickEncoder) -> None:
         raw = self._raw()
         file = ArrayFile(self.folder / "dense.npy", np.float32, (len(self.schema.dense),))
         for start in range(0, len(raw), _BLOCK_ROWS):

@@ -1,4 +1,4 @@
-"""Graph augmentation: what a node's features become when those of its neighbourhood stand beside them.
+"""Graph augmentation: what a node's features become when those of its neighborhood stand beside them.
 
 Wang et al., arXiv 2105.09837, section III (GA-MLP): X = [psi_1(A) H, ..., psi_K(A) H], A sparse throughout. Every psi
 acts on each column of H alone, so that columns go through in blocks and the memory stays bounded.
@@ -24,7 +24,7 @@ MEMORY = 1 << 28
 Features: TypeAlias = np.ndarray | sparse.csr_array
 """float32 (N, D), dense or sparse"""
 UserPsi: TypeAlias = Callable[[sparse.csr_array, np.ndarray], Sequence[np.ndarray]]
-"""(normalised adjacency (N, N), block of features float32 (N, B)) -> K arrays (N, B), each column from its own alone"""
+"""(normalized adjacency (N, N), block of features float32 (N, B)) -> K arrays (N, B), each column from its own alone"""
 
 
 class Psi(Protocol):
@@ -49,7 +49,7 @@ class Powers:
 
 @dataclass(frozen=True)
 class PageRank:
-    """I, and personalised PageRank: the sum of restart (1 - restart)^i A^i, i = 0, 1, ..., the last with what is left.
+    """I, and personalized PageRank: the sum of restart (1 - restart)^i A^i, i = 0, 1, ..., the last with what is left.
 
     Gasteiger et al. 2019 (APPNP), equation 4.
     """
@@ -83,7 +83,7 @@ class Own:
             yield array
 
 
-def normalised_adjacency(csr: Csr, row_V: np.ndarray, num_nodes: int) -> sparse.csr_array:
+def normalized_adjacency(csr: Csr, row_V: np.ndarray, num_nodes: int) -> sparse.csr_array:
     """(D + I)^-1/2 (A + I) (D + I)^-1/2, float32 (N, N), symmetric: edges count in both directions, loops not at all.
 
     Args:
@@ -104,7 +104,7 @@ def normalised_adjacency(csr: Csr, row_V: np.ndarray, num_nodes: int) -> sparse.
 def augment(
     adjacency: sparse.csr_array, features: Features, psi: Psi, rows_R: np.ndarray, memory: int = MEMORY
 ) -> np.ndarray:
-    """X of some nodes, float32 (R, K D), the functions side by side; neighbours outside rows_R count all the same.
+    """X of some nodes, float32 (R, K D), the functions side by side; neighbors outside rows_R count all the same.
 
     Raises:
         InputError: psi is the user's and gives something else than it should.

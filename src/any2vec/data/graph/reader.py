@@ -133,11 +133,11 @@ def open_graph(data: Any, options: GraphOptions | None, cache_dir: Path | None, 
             raise InputError("The options of reading graphs do not apply to one that is read already; leave them out.")
         return opened
 
-    def told(done: int, total: int | None) -> None:
+    def reported(done: int, total: int | None) -> None:
         if stage is not None:
             stage("reading", done, total)
 
-    return read_graph(data, options or GraphOptions(), cache_dir=cache_dir, progress=told)
+    return read_graph(data, options or GraphOptions(), cache_dir=cache_dir, progress=reported)
 
 
 _FIELDS = ("real", "double", "integer", "pattern")

@@ -188,7 +188,7 @@ def _unpacked_chunks(
 ) -> Iterator[bytes]:
     chunks = _raw_chunks(name, *(span or (0, None)))
     if on_read is not None:
-        chunks = _tell(chunks, on_read)
+        chunks = _announce(chunks, on_read)
     if span is not None:
         return chunks
     head = b""
@@ -204,7 +204,7 @@ def _unpacked_chunks(
     return unpack(display(name), packing, stream)
 
 
-def _tell(chunks: Iterator[bytes], on_read: Callable[[bytes], None]) -> Iterator[bytes]:
+def _announce(chunks: Iterator[bytes], on_read: Callable[[bytes], None]) -> Iterator[bytes]:
     for chunk in chunks:
         on_read(chunk)
         yield chunk

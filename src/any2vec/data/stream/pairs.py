@@ -30,7 +30,7 @@ from any2vec.types import State
 SKETCH_ROWS = 4
 """exp(-4) = 1.8 %"""
 BLOCK = 4096
-"""neighbouring positions of the stream whose pairs weigh the same"""
+"""neighboring positions of the stream whose pairs weigh the same"""
 FIXED = 1 << 16
 """a weight of 1 among whole numbers"""
 LEAST_BYTES = 1 << 12

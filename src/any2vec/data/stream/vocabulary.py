@@ -25,7 +25,7 @@ import numpy as np
 from any2vec.checks import check_whole
 from any2vec.data.options import TextOptions
 from any2vec.data.text.encoder import text_classes
-from any2vec.data.text.normalise import Normaliser
+from any2vec.data.text.normalize import Normalizer
 from any2vec.data.vocab.vocabulary import Keys, keep_probabilities
 from any2vec.errors import FormatError, InputError
 from any2vec.kernels.text import stream_counts as counting
@@ -77,7 +77,7 @@ class StreamVocabulary:
         self.half_life, self.rest = half_life, rest
         self.long_words = 0
         """words of more than `MAX_WORD_BYTES` so far, left out"""
-        self._normaliser = Normaliser("The stream", self.text, is_part=True)
+        self._normalizer = Normalizer("The stream", self.text, is_part=True)
         self._classes = text_classes()
         self._classes[0] = kernel.SPACE
         slots = 1 << (2 * max_types - 1).bit_length()
@@ -121,8 +121,8 @@ class StreamVocabulary:
         if not ends and len(text_B):
             raise InputError("Each line of a batch must end with a line end.")
         raw = text_B.tobytes()
-        self._normaliser.bad_bytes += raw.count(0)
-        piece = self._normaliser.normalise(raw)
+        self._normalizer.bad_bytes += raw.count(0)
+        piece = self._normalizer.normalize(raw)
         size = len(piece)
         if len(self._block) < size + 16:
             self._block = np.zeros(-(-(size + 16) // 4096) * 4096, np.uint8)
@@ -250,7 +250,7 @@ class StreamVocabulary:
     @property
     def bad_bytes(self) -> int:
         """Bytes so far that belong to no valid UTF-8 sequence, and NUL bytes."""
-        return self._normaliser.bad_bytes
+        return self._normalizer.bad_bytes
 
     @property
     def total(self) -> float:
@@ -408,7 +408,7 @@ class StreamVocabulary:
         )
         fresh._born_V[: len(state["born"])] = state["born"]
         fresh._tables_V, fresh._value, fresh._mark = (np.array(state[name]) for name in ("tables", "value", "mark"))
-        fresh._normaliser.bad_bytes, fresh.long_words = (int(number) for number in state["skipped"])
+        fresh._normalizer.bad_bytes, fresh.long_words = (int(number) for number in state["skipped"])
         vars(self).update(vars(fresh))
 
 

@@ -21,7 +21,7 @@ from any2vec.data.io.files import (
     read_blocks,
     read_head,
 )
-from any2vec.data.text.normalise import Normaliser, TextOptions
+from any2vec.data.text.normalize import Normalizer, TextOptions
 from any2vec.data.text.sequences import Sentences, array_blocks, exact_piece, read_arrays
 from any2vec.errors import DataError
 
@@ -42,7 +42,7 @@ class Meter:
         if self.digest is not None:
             self.digest.update(chunk)
 
-    def tell(self) -> None:
+    def announce(self) -> None:
         if self.progress is not None:
             self.progress(self.done, self.total)
 
@@ -88,7 +88,7 @@ class Encoding:
                 done += Path(name).stat().st_size
                 self.meter.done = max(self.meter.done, done)
             done = self.meter.done
-            self.meter.tell()
+            self.meter.announce()
 
     def add_memory(self, source: Any) -> None:
         """Sentences or an array, hashed as they pass."""
@@ -151,11 +151,11 @@ class Encoding:
         from any2vec.data.text.encoder import text_classes
 
         encoder = self._words(name, text_classes())
-        text = Normaliser(name, self.options, is_part)
+        text = Normalizer(name, self.options, is_part)
         with closing(blocks):  # type: ignore[type-var]
             for piece in text.pieces(blocks):
                 encoder.feed(piece, name)
-                self.meter.tell()
+                self.meter.announce()
         self.bad_bytes += text.bad_bytes
 
     def _add_words(self, name: str, blocks: Iterator[list[bytes]]) -> None:
@@ -166,7 +166,7 @@ class Encoding:
             piece, num_bad = exact_piece(rows, self.options.lowercase, self.options.bad_bytes, name)
             encoder.feed(piece, name)
             self.bad_bytes += num_bad
-            self.meter.tell()
+            self.meter.announce()
 
     def _add_ids(self, name: str, blocks: Iterator[np.ndarray]) -> None:
         from any2vec.data.text.encoder import IdEncoder
@@ -178,7 +178,7 @@ class Encoding:
         for block in blocks:
             if len(block):
                 self._encoder.feed(block, name)
-            self.meter.tell()
+            self.meter.announce()
         self._encoder.end_sentence()
 
     def finish(self, **more: Any) -> Any:

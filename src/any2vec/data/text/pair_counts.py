@@ -72,7 +72,7 @@ class PairCounts:
 
     def add(
         self, tokens: np.ndarray, row_T: np.ndarray, keep_V: np.ndarray, key: np.uint64, offset: int = 0,
-        told: Callable[[int], None] | None = None,
+        reported: Callable[[int], None] | None = None,
     ) -> None:  # fmt: skip
         """Count whole sentences: tokens int32 (P,), see `gather_pairs` for the rest. told: hears the positions done."""
         from any2vec.kernels.text.pair_counts import gather_pairs
@@ -84,8 +84,8 @@ class PairCounts:
                 tokens, position, len(tokens), offset, row_T, keep_V, key, near_W, where_W, self._key_B
             )
             self._take(self._key_B[:size])
-            if told is not None:
-                told(position)
+            if reported is not None:
+                reported(position)
 
     def _take(self, key_B: np.ndarray) -> None:
         from any2vec.kernels.text.pair_counts import sum_sorted
@@ -186,10 +186,10 @@ def count_corpus(
     total = len(tokens) * options.passes
     for epoch in range(options.passes):
 
-        def told(done: int, epoch: int = epoch) -> None:
+        def reported(done: int, epoch: int = epoch) -> None:
             if stage is not None:
                 stage("counting pairs", epoch * len(tokens) + done, total)
 
-        counts.add(tokens, row_T, keep_V, stream_key(options.seed, PURPOSE_TOKEN, epoch), told=told)
+        counts.add(tokens, row_T, keep_V, stream_key(options.seed, PURPOSE_TOKEN, epoch), reported=reported)
     if not counts.sum_V2.any():
         raise DataError("No two words of the vocabulary stand near each other in the corpus; give more text.")

@@ -60,10 +60,10 @@ def count_together(
         union = _Union()
         number_T[order_T] = np.concatenate([union.add(*block) for block in _blocks(own, order_T)])
         for peer in range(1, transport.hosts):
-            _hear(transport, peer, union)
+            _receive(transport, peer, union)
         parts = _summed_up(union, min_count, max_vocab)
     else:
-        number_T[order_T] = _tell(transport, own, order_T)
+        number_T[order_T] = _announce(transport, own, order_T)
         parts = []
     rank, arena, offsets, counts, digest, sizes = (part.array for part in transport.share(parts, PHASE))
     kept = Vocabulary(Keys(arena, offsets), counts)
@@ -125,7 +125,7 @@ def _blocks(own: Vocabulary, order_T: np.ndarray) -> Iterator[tuple[Keys, np.nda
         yield Keys(packed, offsets), np.asarray(own.counts[rows])
 
 
-def _tell(transport: Transport, own: Vocabulary, order_T: np.ndarray) -> np.ndarray:
+def _announce(transport: Transport, own: Vocabulary, order_T: np.ndarray) -> np.ndarray:
     """Tell rank 0 this host's words when it is its turn; their numbers, int32 (T,)."""
     transport.recv(0, PHASE)
     numbers: list[np.ndarray] = []
@@ -137,7 +137,7 @@ def _tell(transport: Transport, own: Vocabulary, order_T: np.ndarray) -> np.ndar
     return np.concatenate(numbers)
 
 
-def _hear(transport: Transport, peer: int, union: _Union) -> None:
+def _receive(transport: Transport, peer: int, union: _Union) -> None:
     """Hear the words of one host, so that no two wait in memory, and answer with their numbers."""
     transport.send(peer, (), PHASE)
     is_last = False
@@ -153,8 +153,8 @@ def _summed_up(union: _Union, min_count: int, max_vocab: int | None) -> list[Par
     kept = whole.truncate(min_count, max_vocab)
     digest = np.frombuffer(bytes.fromhex(fingerprint(whole.keys.arena, whole.counts)), np.uint8)
     arrays = (rank, kept.keys.arena, kept.keys.offsets, kept.counts)
-    told = [Part("dense", np.ascontiguousarray(array)) for array in arrays]
-    return [*told, Part("control", digest), Part("control", np.array([len(whole)], np.int64))]
+    reported = [Part("dense", np.ascontiguousarray(array)) for array in arrays]
+    return [*reported, Part("control", digest), Part("control", np.array([len(whole)], np.int64))]
 
 
 def renamed_tokens(corpus: Corpus, row_T: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Text of any source becomes a `Corpus`, kept in a cache by content and options and found there the next time.
 
-A line is a sentence; words are what `str.split` gives. One pass: reading and unpacking (in a thread), normalising,
+A line is a sentence; words are what `str.split` gives. One pass: reading and unpacking (in a thread), normalizing,
 encoding by a compiled kernel; then the ids on disk are renamed by rank. Memory O(different words + blocks).
 """
 

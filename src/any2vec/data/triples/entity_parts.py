@@ -1,6 +1,6 @@
 """Which row of a partitioned table an entity has.
 
-Entities come in an order that means something: neighbours were named together. So they are permuted before the table
+Entities come in an order that means something: neighbors were named together. So they are permuted before the table
 is cut, and every partition is a random sample of them. The permutation is computed, not stored
 (kernels/common/permutation.py).
 

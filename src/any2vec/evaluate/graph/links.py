@@ -37,7 +37,7 @@ class LinksResult:
     """area under the ROC curve, test edges against as many fixed negatives"""
     average_precision: float
     mrr: float
-    """mean of 1 / rank of a test edge's target among the K fixed non-neighbours of its source; a tie costs half"""
+    """mean of 1 / rank of a test edge's target among the K fixed non-neighbors of its source; a tie costs half"""
     hits_at_1: float
     hits_at_10: float
     hits_at_50: float
@@ -164,5 +164,5 @@ def evaluate_links(embeddings: Embeddings, split_dir: str | Path | Split, *, sco
         num_missing=int((~has_row).sum()),
         score=score,
         protocol=f"{SCORES[score]}; one fixed negative a test edge for AUC and AP, {split.ranking.shape[1]} fixed "
-        "non-neighbours of its source for MRR and Hits; nodes without a row scored lowest",
+        "non-neighbors of its source for MRR and Hits; nodes without a row scored lowest",
     )

@@ -70,7 +70,7 @@ def fit_logistic(
     if len(mixed) == 0:
         return weights, intercepts
     mean = x.mean(axis=0)
-    # In the principal axes of the centred features the Hessian is nearly diagonal: conjugate gradients need few steps.
+    # In the principal axes of the centerd features the Hessian is nearly diagonal: conjugate gradients need few steps.
     spread, axes = np.linalg.eigh((x - mean).T @ (x - mean))
     turned = np.column_stack([(x - mean) @ axes, np.ones(len(x))])
     diagonal = np.append(np.maximum(spread, 0.0), len(x))[:, None]

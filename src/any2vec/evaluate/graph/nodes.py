@@ -40,9 +40,9 @@ class NodesResult:
 
     scores: tuple[NodesScore, ...]
     num_nodes: int
-    """labelled nodes"""
+    """labeled nodes"""
     num_missing: int
-    """labelled nodes without a row"""
+    """labeled nodes without a row"""
     num_labels: int
     shuffles: int
     seed: int
@@ -131,7 +131,7 @@ def evaluate_nodes(
     Args:
         embeddings: rows of nodes.
         labels_path: `node label` pairs or `node label label …` lines (see `read_labels`).
-        fractions: shares of the labelled nodes that train, each in (0, 1); the rest is scored.
+        fractions: shares of the labeled nodes that train, each in (0, 1); the rest is scored.
         shuffles: random splits for each share, >= 1; shuffle s orders the nodes alike at every share.
         seed: of the shuffles.
         known_counts: the published protocol (DeepWalk, node2vec): each node is given its true number of labels, the
@@ -140,7 +140,7 @@ def evaluate_nodes(
             are "excluded" from it. The result says how many.
 
     Raises:
-        InputError: an option is not legal, or no labelled node has a row.
+        InputError: an option is not legal, or no labeled node has a row.
         DataError: the file cannot be read.
     """
     if not fractions or not all(0 < fraction < 1 for fraction in fractions):
@@ -154,16 +154,14 @@ def evaluate_nodes(
     rows = embeddings.rows(nodes)
     num_missing = int((rows < 0).sum())
     if num_missing == len(rows):
-        raise InputError(f"none of the {len(rows):,} labelled nodes (first: {nodes[0]!r}) is a key of the embeddings.")
+        raise InputError(f"none of the {len(rows):,} labeled nodes (first: {nodes[0]!r}) is a key of the embeddings.")
     if missing == "excluded":
         rows, truth = rows[rows >= 0], truth[rows >= 0]
     scores = []
     for fraction in fractions:
         cut = int(fraction * len(rows))
         if not 1 <= cut < len(rows):
-            raise InputError(
-                f"fraction {fraction} of {len(rows):,} labelled nodes leaves nothing to train or to score."
-            )
+            raise InputError(f"fraction {fraction} of {len(rows):,} labeled nodes leaves nothing to train or to score.")
         runs = []
         for shuffle in range(shuffles):
             order = np.random.default_rng((seed, shuffle)).permutation(len(rows))

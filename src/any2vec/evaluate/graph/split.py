@@ -127,7 +127,7 @@ class _NonEdges:
             codes = (src * n + dst)[self.are_free(src, dst)]
             joined = np.concatenate([found, codes])
             _, first = np.unique(joined, return_index=True)
-            found = joined[np.sort(first)][:count]  # in the order drawn: sorted order would favour low rows
+            found = joined[np.sort(first)][:count]  # in the order drawn: sorted order would favor low rows
         return np.stack(np.divmod(found, n), axis=1).astype(np.int32)
 
     def partners(self, src_T: np.ndarray, k: int, rng: np.random.Generator) -> np.ndarray:
@@ -138,7 +138,7 @@ class _NonEdges:
             if len(bad[0]) == 0:
                 return partners.astype(np.int32)
             partners[bad] = rng.integers(0, self.num_nodes, len(bad[0]))
-        for row in np.unique(bad[0]):  # a source with hardly a non-neighbour: choose among those there are
+        for row in np.unique(bad[0]):  # a source with hardly a non-neighbor: choose among those there are
             src = int(src_T[row])
             taken = self._csr.indices[self._csr.indptr[src] : self._csr.indptr[src + 1]]
             free = np.setdiff1d(np.arange(self.num_nodes), np.append(taken, src))
@@ -216,7 +216,7 @@ def split_graph(
         graph: a Graph, or what `read_graph` reads.
         out: the folder to make.
         test_share: share of the edges (self-loops apart) to hold out, in (0, 1).
-        negatives: non-neighbours to rank each test edge's target among, >= 1.
+        negatives: non-neighbors to rank each test edge's target among, >= 1.
         seed: same graph, options and seed, same split.
         overwrite: whether an older split at `out` may be replaced.
         graph_options: a GraphOptions for `read_graph`.
@@ -284,7 +284,7 @@ def _opened(graph: Graph | str | Path, options: Any) -> Graph:
 def _sources(
     test_T2: np.ndarray, free: _NonEdges, is_directed: bool, negatives: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Test edges as (source, target) and their ranking negatives; a source that is everyone's neighbour is turned."""
+    """Test edges as (source, target) and their ranking negatives; a source that is everyone's neighbor is turned."""
     test = test_T2.astype(np.int32)
     if not is_directed:
         turned = rng.integers(0, 2, len(test)).astype(bool)
@@ -295,7 +295,7 @@ def _sources(
         test[stuck] = test[stuck, ::-1]
         ranking[stuck] = free.partners(test[stuck, 0], negatives, rng)
     if (ranking < 0).any():
-        raise InputError("the graph is too dense: a node of a test edge is a neighbour of every other node.")
+        raise InputError("the graph is too dense: a node of a test edge is a neighbor of every other node.")
     return test, ranking
 
 

@@ -160,7 +160,7 @@ def choose_dimension(
             shift by log(num_negatives) ask for.
         StorageError: what is beyond the budget of memory cannot be written.
 
-    Neighbouring stretches of the text go into the two halves in turn. The noise is taken to be alike in all cells,
+    Neighboring stretches of the text go into the two halves in turn. The noise is taken to be alike in all cells,
     which that of SPPMI is not, and to have no bias, which that of little text has: read the dimension as a guide.
     """
     options = options or DimensionOptions()

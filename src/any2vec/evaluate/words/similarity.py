@@ -12,7 +12,7 @@ import numpy as np
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError
 from any2vec.evaluate.reading import read_lines, rows_of_words
-from any2vec.neighbours import unit_rows
+from any2vec.neighbors import unit_rows
 
 PROTOCOL = "Spearman correlation (ranks of ties averaged) of cosine with the human score, over the covered pairs"
 
@@ -123,7 +123,7 @@ def evaluate_similarity(
         first, second, scores = read_pairs(file)
         rows = np.stack([rows_of_words(embeddings, words, lowercase) for words in (first, second)])
         seen = (rows >= 0).all(axis=0)
-        covered = np.ones_like(seen) if unseen and embeddings.maker is not None else seen
+        covered = np.ones_like(seen) if unseen and embeddings.encoder is not None else seen
         sides = ([words[n] for n in np.flatnonzero(covered)] for words in (first, second))
         vectors = (
             _vectors(embeddings, side, words, lowercase) for side, words in zip(rows[:, covered], sides, strict=True)
@@ -141,6 +141,6 @@ def _vectors(embeddings: Embeddings, rows: np.ndarray, words: Sequence[str], low
     found[rows >= 0] = embeddings.vectors[rows[rows >= 0]]
     others = [words[n] for n in np.flatnonzero(rows < 0).tolist()]
     if others:
-        assert embeddings.maker is not None
-        found[rows < 0] = embeddings.maker.make([word.lower() if lowercase else word for word in others])
+        assert embeddings.encoder is not None
+        found[rows < 0] = embeddings.encoder.make([word.lower() if lowercase else word for word in others])
     return found

@@ -155,11 +155,11 @@ def read_corpus(
     if is_encoded and text not in (None, TextOptions()):
         raise InputError("The corpus is encoded already, so the options of reading text do not apply; leave them out.")
 
-    def told(done: int, total: int | None) -> None:
+    def reported(done: int, total: int | None) -> None:
         if stage is not None:
             stage("reading", done, total)
 
-    return encode_text(data, text, cache_dir=cache_dir, progress=told)
+    return encode_text(data, text, cache_dir=cache_dir, progress=reported)
 
 
 def count_pairs(corpus: Corpus, known: Any, options: TargetOptions, spill: Spill, stage: Stage | None = None) -> Pairs:

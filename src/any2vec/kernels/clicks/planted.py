@@ -134,7 +134,7 @@ def fill_categorical(teacher: Teacher, ids: Ids, id_M: np.ndarray, start_P: np.n
 
     A row's numbers (weight first, then factors) count times its column's scale and that of its rank; a bag's are the
     means of its ids', of an empty bag 0. parts_B3[:, :2] (float64) is written. The pairwise part is that of a
-    factorisation machine (Rendle 2010, equation 5).
+    factorization machine (Rendle 2010, equation 5).
     """
     num_used = teacher.num_factors + 1
     bag_N = np.empty((num_used + 3) // 4 * 4)

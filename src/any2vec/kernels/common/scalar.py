@@ -32,7 +32,7 @@ def log_loss(x: float) -> float:
 
 @jit
 def bounded(x: np.float32) -> np.float32:
-    """x float32 clamped to [-BOUND, BOUND]; selects, no branches, so that loops over a row stay vectorised."""
+    """x float32 clamped to [-BOUND, BOUND]; selects, no branches, so that loops over a row stay vectorized."""
     return min(max(x, _LOW), BOUND)
 
 

@@ -1,7 +1,7 @@
 """Products of small blocks of rows, register tile by register tile.
 
 A block of the embedding kernels multiplies some 30 rows by some 30 rows of a few hundred numbers: too small for a BLAS
-to reach its pace, and more than LLVM's loop vectoriser can keep in registers. So these two products are written as
+to reach its pace, and more than LLVM's loop vectorizer can keep in registers. So these two products are written as
 LLVM vector code. Rows are padded to a whole number of LANES (`padded`), counts of rows to a multiple of 4 (`fours`).
 
 Legend: P numbers of a row (a multiple of LANES), R and S rows of the two sides.

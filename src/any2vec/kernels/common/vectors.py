@@ -1,4 +1,4 @@
-"""Vector registers: the words that kernels are built of where LLVM's own loop vectoriser does not serve well.
+"""Vector registers: the words that kernels are built of where LLVM's own loop vectorizer does not serve well.
 
 Each function with a `builder` adds LLVM instructions to a kernel that is being compiled. float32 alone; a register
 holds WIDTH numbers. Rows of a block are padded to a whole number of LANES (`padded`).

@@ -97,7 +97,7 @@ def gather(
 
 @jit
 def merge_duplicates(indptr: np.ndarray, indices_M: np.ndarray, weights_M: np.ndarray) -> tuple[int, int]:
-    """Merge equal neighbours in place, adding their weights in float64; indptr is rewritten.
+    """Merge equal neighbors in place, adding their weights in float64; indptr is rewritten.
 
     Returns (entries left, self-loops).
     """

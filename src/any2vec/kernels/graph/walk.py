@@ -1,17 +1,17 @@
 """Random walks on a CSR: first order (DeepWalk) and second order by rejection (node2vec), several walks interleaved.
 
-Every walk has its own SplitMix64 stream, so a walk depends on its number alone. A second-order step draws a neighbour
+Every walk has its own SplitMix64 stream, so a walk depends on its number alone. A second-order step draws a neighbor
 by the edges' weights and keeps it with probability bias / largest bias (KnightKing, Yang et al. 2019, section 4); what
 `p` asks for beyond the other biases is drawn first, by itself, so that a small p costs no rejections (ibid., outliers).
 After `degree + PATIENCE` rejections the step is drawn from the enumerated weights, which leaves the law as it is.
 
-"Is x a neighbour of u?" is a look into u's bit set: of 2**bits_log bits at most, where every row sees x at its own
-place (exact), and of 8 to 16 bits a neighbour in shorter rows, where a set bit is confirmed by a search.
+"Is x a neighbor of u?" is a look into u's bit set: of 2**bits_log bits at most, where every row sees x at its own
+place (exact), and of 8 to 16 bits a neighbor in shorter rows, where a set bit is confirmed by a search.
 The loops hold no unpredictable branch but that one: the position of a walk grows by the outcome of its coin.
 
 Letters: N nodes, E edges, S bit-set words. Arrays: rows_N4 int64 (first edge, degree, first word, shift of the bit
 set), indices_E int32, words_S uint64, threshold_E uint32 and alias_E int32 (alias tables of the rows; (0,) when
-unweighted), weights_E float32, biases float64 (return 1/p, neighbour 1, far 1/q).
+unweighted), weights_E float32, biases float64 (return 1/p, neighbor 1, far 1/q).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from any2vec.kernels.common.rng import below, draw, mix64, unit
 SLOTS = 16
 """walks in flight per call: their cache misses overlap"""
 PATIENCE = 32
-BITS_PER_NEIGHBOUR = 8
+BITS_PER_NEIGHBOR = 8
 _STEP = np.uint64((2 * 0x9E3779B97F4A7C15) % (1 << 64))
 """even, so that a state that began odd is never 0"""
 _SCATTER = np.uint64(0x9E3779B1)
@@ -39,7 +39,7 @@ def lay_out_rows(indptr: np.ndarray, bits_log: int, rows_N4: np.ndarray) -> int:
     for node in range(indptr.size - 1):
         degree = indptr[node + 1] - indptr[node]
         log = 6
-        while log < bits_log and (1 << log) < BITS_PER_NEIGHBOUR * degree:
+        while log < bits_log and (1 << log) < BITS_PER_NEIGHBOR * degree:
             log += 1
         rows_N4[node, 0] = indptr[node]
         rows_N4[node, 1] = degree
@@ -52,7 +52,7 @@ def lay_out_rows(indptr: np.ndarray, bits_log: int, rows_N4: np.ndarray) -> int:
 
 @jit
 def fill_bit_sets(rows_N4: np.ndarray, indices_E: np.ndarray, bits_log: int, words_S: np.ndarray) -> None:
-    """Set the bit of each neighbour; words_S uint64 (S,), zeros on entry."""
+    """Set the bit of each neighbor; words_S uint64 (S,), zeros on entry."""
     mask = (_ONE << np.uint64(bits_log)) - _ONE
     for node in range(rows_N4.shape[0]):
         for edge in range(rows_N4[node, 0], rows_N4[node, 0] + rows_N4[node, 1]):
@@ -185,9 +185,9 @@ def second_order_walks(
 ) -> None:  # fmt: skip
     """As `first_order_walks`, biased by p and q.
 
-    accept: uint64 (4,), 2**32 * bias / ceiling of a far node, a neighbour of the last node, and (twice) the last node
+    accept: uint64 (4,), 2**32 * bias / ceiling of a far node, a neighbor of the last node, and (twice) the last node
     itself, ceiling = max(1, 1/q). row_weight_N: float64 (N,) sums of the rows' weights, (0,) when unweighted.
-    "Neighbour" is an edge from the last node to the candidate. patience: rejections beyond the degree before a step
+    "Neighbor" is an edge from the last node to the candidate. patience: rejections beyond the degree before a step
     is enumerated.
     """
     stride = length + 1
@@ -308,7 +308,7 @@ def exact_step(
     node: int,
     share: float,
 ) -> int:
-    """The neighbour of `node` at `share` (float64, [0, 1)) of its enumerated second-order weights."""
+    """The neighbor of `node` at `share` (float64, [0, 1)) of its enumerated second-order weights."""
     first, stop = rows_N4[node, 0], rows_N4[node, 0] + rows_N4[node, 1]
     target = np.inf
     for _ in range(2):  # once for the sum, once to find the place in it

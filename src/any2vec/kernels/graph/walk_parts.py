@@ -25,7 +25,7 @@ the words below; whether it was sent out by this host"""
 COLUMNS = 10
 GO, ARRIVED, NEAR, FAR, ROW = range(5)
 """status on entry: goes on; goes on, and the node where it stands is not told yet; got its answer (the candidate is a
-neighbour of the last node, or is none); got the row of the last node"""
+neighbor of the last node, or is none); got the row of the last node"""
 LEAVES, ASKS_EDGE, ASKS_ROW, ENDED = range(5, 9)
 """status on exit: stands on another host's node; asks whether last -> candidate is an edge; asks for the row of the
 last node; is over"""
@@ -64,7 +64,7 @@ class Law(NamedTuple):
     is_second_order: bool
     is_directed: bool
     biases: np.ndarray
-    """float64 (3,): return 1/p, neighbour 1, far 1/q"""
+    """float64 (3,): return 1/p, neighbor 1, far 1/q"""
     accept: np.ndarray
     """uint64 (4,), see `kernels.graph.walk.second_order_walks`"""
     patience: int
@@ -154,8 +154,8 @@ def start_nodes(order_key: np.uint64, start: int, num_nodes: int, out: np.ndarra
 
 @jit
 def advance(
-    rows: PartRows, law: Law, walk_key: np.uint64, walkers_WC: np.ndarray, near_R: np.ndarray, trail: np.ndarray,
-    trail_W1: np.ndarray,
+    rows: PartRows, law: Law, walk_key: np.uint64, walkers_WC: np.ndarray, near_R: np.ndarray, segment: np.ndarray,
+    segment_W1: np.ndarray,
 ) -> None:  # fmt: skip
     """Let each walker go on until it leaves, asks, or ends; its row is rewritten, STATUS says which.
 
@@ -166,13 +166,13 @@ def advance(
     A node is told by the host that chose it where that is the walker's home, else by the host that owns it; the last
     node of a walk by the one that chose it, for nobody goes there.
     """
-    told = 0
+    reported = 0
     for number in range(walkers_WC.shape[0]):
         walker = walkers_WC[number]
-        trail_W1[number] = told
+        segment_W1[number] = reported
         if walker[STATUS] == ARRIVED:
-            trail[told] = walker[NODE]
-            told += 1
+            segment[reported] = walker[NODE]
+            reported += 1
         near_row = near_R[:0]
         if walker[STATUS] == ROW:
             at = walker[FOUND]
@@ -182,10 +182,10 @@ def advance(
             if status != GO:
                 break
             if walker[IS_HOME] or walker[DONE] == law.length or local_row(rows, walker[NODE]) >= 0:
-                trail[told] = walker[NODE]
-                told += 1
+                segment[reported] = walker[NODE]
+                reported += 1
         walker[STATUS] = status
-    trail_W1[walkers_WC.shape[0]] = told
+    segment_W1[walkers_WC.shape[0]] = reported
 
 
 @jit
@@ -266,7 +266,7 @@ def _second_order_step(
 def _candidate(
     rows: PartRows, law: Law, row: int, last: int, state: np.uint64, draws: int
 ) -> tuple[np.int64, int, np.uint64, bool, bool]:
-    """(candidate, draws, state, kept, whether that depends on its being a neighbour of the last node)."""
+    """(candidate, draws, state, kept, whether that depends on its being a neighbor of the last node)."""
     is_weighted = rows.threshold.size > 0
     state += _STEP
     draws += 1

@@ -1,4 +1,4 @@
-"""Steps of the optimisers of dense parameters: number by number, in place, without a lock.
+"""Steps of the optimizers of dense parameters: number by number, in place, without a lock.
 
 Legend: Q parameters.
 """

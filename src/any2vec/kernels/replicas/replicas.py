@@ -1,4 +1,4 @@
-"""What synchronisation does to replicas of dense parameters while workers change them: number by number, no lock.
+"""What synchronization does to replicas of dense parameters while workers change them: number by number, no lock.
 
 A worker's step that falls between the reading and the writing of one number may be lost, as among workers (Hogwild).
 
@@ -54,13 +54,13 @@ def merge_difference(value_Q: np.ndarray, difference_Q: np.ndarray) -> None:
 
 
 @jit
-def move_centre(centre_Q: np.ndarray, seen_Q: np.ndarray, share: float, difference_Q: np.ndarray) -> None:
-    """difference = share * (seen - centre); centre += difference. float32 (Q,)."""
+def move_center(center_Q: np.ndarray, seen_Q: np.ndarray, share: float, difference_Q: np.ndarray) -> None:
+    """difference = share * (seen - center); center += difference. float32 (Q,)."""
     part = np.float32(share)
-    for q in range(centre_Q.size):
-        difference = part * (seen_Q[q] - centre_Q[q])
+    for q in range(center_Q.size):
+        difference = part * (seen_Q[q] - center_Q[q])
         difference_Q[q] = difference
-        centre_Q[q] += difference
+        center_Q[q] += difference
 
 
 @jit
@@ -111,7 +111,7 @@ def compile_all() -> None:
     merge_shift(none, none, none, 0.5)
     merge_moved(none, none, none)
     merge_difference(none, none)
-    move_centre(none, none, 0.5, none)
+    move_center(none, none, 0.5, none)
     add_replica(total, none)
     mean_replica(total, 1, none)
     block_momentum(total, 1, 1.0, 0.0, none, none)

@@ -84,7 +84,7 @@ def sum_placed(
 
 
 @jit
-def deal_bags(
+def assign_bags(
     id_M: np.ndarray, start_P1: np.ndarray, is_pooled_F: np.ndarray, start_S: np.ndarray, shift_S: np.ndarray,
     owner_S: np.ndarray, slot_M: np.ndarray, bag_M: np.ndarray, count_M: np.ndarray, id_end_H1: np.ndarray,
     bag_end_H1: np.ndarray,

@@ -1,4 +1,4 @@
-"""Steps of the row optimisers: row by row, the state in the same row behind its values.
+"""Steps of the row optimizers: row by row, the state in the same row behind its values.
 
 Legend: V rows of the table, C its columns, W values, U rows of a step. Each row comes once in slot_U. No component of a
 row leaves [-BOUND, BOUND].

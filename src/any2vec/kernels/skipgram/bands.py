@@ -1,9 +1,9 @@
-"""Sums over windows: CBOW's context means and the way back, a block of centres at a time.
+"""Sums over windows: CBOW's context means and the way back, a block of centers at a time.
 
 Windows are `left`, `right` int32 (E,), as `gather_windows` writes them: entries of the stream, of which `low` is row 0
-of the block; centre e is row own + e. A row is held in registers while its window goes by.
+of the block; center e is row own + e. A row is held in registers while its window goes by.
 
-Legend: C rows of the block, E centres, P numbers of a row (a multiple of LANES).
+Legend: C rows of the block, E centers, P numbers of a row (a multiple of LANES).
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def _sum_windows(
         def stretch(column: Any, vectors: int) -> None:
             places = columns(builder, column, vectors)
             with for_range_slice(builder, I64(0), arguments[7], I64(1), intp=I64) as (e, _):
-                begin, end, centre = window(e)
-                less = [builder.fneg(load(builder, at(builder, x, centre, padded, q))) for q in places]
+                begin, end, center = window(e)
+                less = [builder.fneg(load(builder, at(builder, x, center, padded, q))) for q in places]
                 before = builder.block
                 body, after = builder.append_basic_block("sum"), builder.append_basic_block("summed")
                 builder.branch(body)
@@ -102,11 +102,11 @@ def _spread_windows(
                 for q in places:
                     store(builder, ZERO, at(builder, out, row, padded, q))
             with for_range_slice(builder, I64(0), arguments[6], I64(1), intp=I64) as (e, _):
-                begin, end, centre = window(e)
+                begin, end, center = window(e)
                 changes = [load(builder, at(builder, x, e, padded, q)) for q in places]
                 with for_range_slice(builder, begin, end, I64(1), intp=I64) as (row, _):
-                    # the centre is no context of its own: its share goes to a row that nobody reads, without a branch
-                    target_row = builder.select(builder.icmp_signed("==", row, centre), arguments[7], row)
+                    # the center is no context of its own: its share goes to a row that nobody reads, without a branch
+                    target_row = builder.select(builder.icmp_signed("==", row, center), arguments[7], row)
                     for change, q in zip(changes, places, strict=True):
                         target = at(builder, out, target_row, padded, q)
                         store(builder, builder.fadd(load(builder, target), change, flags=FAST), target)

@@ -15,7 +15,7 @@ from any2vec.kernels.common.rng import draw
 from any2vec.kernels.common.vectors import padded
 
 MARKS = 1024
-"""places of the map that tells which negatives may be a centre of the block; see `mark_rows`"""
+"""places of the map that tells which negatives may be a center of the block; see `mark_rows`"""
 
 STEP = np.float32(2)
 """curvature that one step of a row may meet; see `damping`"""
@@ -35,12 +35,12 @@ def cut_blocks(
     end_B: np.ndarray,
     negative_BK: np.ndarray,
 ) -> int:
-    """Cut the centres first..last - 1 into blocks and draw each block's negatives. Returns the number of blocks.
+    """Cut the centers first..last - 1 into blocks and draw each block's negatives. Returns the number of blocks.
 
     A block is what is kept of `block` consecutive positions of the stream (global ones, so that a cut of the work
     elsewhere changes nothing), shared out so that none holds more than `most`. Writes begin_B, end_B int64 and
     negative_BK int32 (B, K). Negative k of a block is draw 1024 p + k of its stream, p the position of its first
-    centre.
+    center.
     """
     size = 0
     entry = first
@@ -74,7 +74,7 @@ def prefetch_block(
     end: int,
     negative_K: np.ndarray,
 ) -> None:
-    """Fetch the rows of the block of centres begin..end - 1: inputs from entry `known` on, centres, negatives."""
+    """Fetch the rows of the block of centers begin..end - 1: inputs from entry `known` on, centers, negatives."""
     for j in range(known, right_M[end - 1]):
         prefetch_row(input_VD, slot_M[j])
     for j in range(begin, end):
@@ -135,15 +135,15 @@ def damping(id_N: np.ndarray, curvature_N: np.ndarray, factor_N: np.ndarray, scr
 def count_pairs(
     begin: int, end: int, low: int, left_M: np.ndarray, right_M: np.ndarray, columns: int, pairs_C: np.ndarray
 ) -> None:
-    """pairs[c] = how many centres of the block have local row c as a context; 0 from `columns` on.
+    """pairs[c] = how many centers of the block have local row c as a context; 0 from `columns` on.
 
     Steps up and down, then a running sum: adding 1 window by window would wait for each store.
     """
     for c in range(pairs_C.size):
         pairs_C[c] = np.float32(0)
-    for centre in range(begin, end):
-        pairs_C[left_M[centre] - low] += np.float32(1)
-        pairs_C[right_M[centre] - low] -= np.float32(1)
+    for center in range(begin, end):
+        pairs_C[left_M[center] - low] += np.float32(1)
+        pairs_C[right_M[center] - low] -= np.float32(1)
     total = np.float32(0)
     for c in range(columns + 1):
         total += pairs_C[c]
@@ -167,16 +167,16 @@ def input_curvatures(
 ) -> None:
     """Bound of the loss's curvature along each input row of a block; see `damping`.
 
-    rate / 4 times (sum of |y| ** 2 over the centres that have the row as a context, plus share |n| ** 2 for each such
-    centre and negative). Window sums are steps up and down, then a running sum.
+    rate / 4 times (sum of |y| ** 2 over the centers that have the row as a context, plus share |n| ** 2 for each such
+    center and negative). Window sums are steps up and down, then a running sum.
     """
-    centres, columns = end - begin, curve_C.size
+    centers, columns = end - begin, curve_C.size
     negatives = np.float32(0)
-    for y in range(centres, norm_Y.size):
+    for y in range(centers, norm_Y.size):
         negatives += norm_Y[y]
     for c in range(columns):
         curve_C[c] = np.float32(0)
-    for e in range(centres):
+    for e in range(centers):
         right = right_M[begin + e] - low
         curve_C[left_M[begin + e] - low] += norm_Y[e]
         if right < columns:

@@ -1,7 +1,7 @@
 """Skip-gram and CBOW with negative sampling, one pair after the other: the reference that faster kernels answer to.
 
 Mikolov et al. 2013, "Distributed representations of words and phrases and their compositionality", equation 4, with
-the roles of the authors' word2vec: the context word's input row predicts the centre word's output row. The sigmoid is
+the roles of the authors' word2vec: the context word's input row predicts the center word's output row. The sigmoid is
 exact, no table; every component stays within `scalar.BOUND`, which rules out NaN for any learning rate.
 
 Legend: P tokens of the stream, V rows, D dim, K negatives, M entries of a chunk.
@@ -58,24 +58,24 @@ def draw_negatives(
 @fast_jit
 def step_example(
     x_D: np.ndarray,
-    centre: int,
+    center: int,
     negative_K: np.ndarray,
     output_VD: np.ndarray,
     lr: float,
     is_measured: bool,
     error_D: np.ndarray,
 ) -> float:
-    """One positive example and its negatives, in order; a negative that is the centre itself is passed over.
+    """One positive example and its negatives, in order; a negative that is the center itself is passed over.
 
     error_D receives the whole step of x_D. Returns the loss (float64) where is_measured, each dot product taken just
     before its own update; else 0.
     """
     for d in range(error_D.size):
         error_D[d] = np.float32(0.0)
-    dot = step_pair(x_D, output_VD[centre], error_D, np.float32(1.0), lr)
+    dot = step_pair(x_D, output_VD[center], error_D, np.float32(1.0), lr)
     loss = log_loss(dot) if is_measured else 0.0
     for row in negative_K:
-        if row != centre:
+        if row != center:
             dot = step_pair(x_D, output_VD[row], error_D, np.float32(0.0), lr)
             if is_measured:
                 loss += log_loss(-dot)
@@ -96,19 +96,19 @@ def train_skipgram_classic(
     output_VD: np.ndarray,
     window: int, num_negatives: int, lr_zero: float, lr_step: float, loss_every: int,
 ) -> tuple[int, float, int]:  # fmt: skip
-    """Train on the centres of tokens[start:stop]: each (context, centre) pair takes one positive and K negative steps.
+    """Train on the centers of tokens[start:stop]: each (context, center) pair takes one positive and K negative steps.
 
     tokens int32 (P,), start, stop int64, offset int64: global position of tokens[0]; keep_V uint64 (V,), token_key
     uint64: see `gather_windows`; negative_key uint64: stream PURPOSE_NEGATIVE of this epoch; threshold_V uint32 (V,),
     alias_V int32 (V,): the noise distribution; input_VD, output_VD float32 (V, D), C order, distinct, updated in
     place, finite and within BOUND; window, num_negatives >= 1; lr_zero, lr_step float64: see `rate_at`; loss_every
-    int64: the loss is summed over centres whose global position is a multiple of it, never for 0.
+    int64: the loss is summed over centers whose global position is a multiple of it, never for 0.
 
-    Negative k of the context at distance -window..-1, 1..window (slot 0..2 * window - 1) of the centre at global
+    Negative k of the context at distance -window..-1, 1..window (slot 0..2 * window - 1) of the center at global
     position p is draw (p * 2 * window + slot) * num_negatives + k: no two pairs of an epoch share a draw, and the
     draws do not depend on where the stream is cut. The distance is counted in kept tokens.
 
-    Returns (items int64: in-vocabulary tokens before subsampling, loss_sum float64: -log s(x.centre) - sum of
+    Returns (items int64: in-vocabulary tokens before subsampling, loss_sum float64: -log s(x.center) - sum of
     log s(-x.negative), loss_examples int64: pairs measured). Deterministic on one thread. Memory O(window + dim).
     """
     size = _CHUNK + 2 * window + 1
@@ -149,11 +149,11 @@ def train_cbow_classic(
     output_VD: np.ndarray,
     window: int, num_negatives: int, lr_zero: float, lr_step: float, loss_every: int,
 ) -> tuple[int, float, int]:  # fmt: skip
-    """Train on the centres of tokens[start:stop]: the mean of the context's input rows takes one positive and K
+    """Train on the centers of tokens[start:stop]: the mean of the context's input rows takes one positive and K
     negative steps, and the whole step is added to each of those rows (word2vec's and gensim's cbow_mean = 1).
 
-    Arguments and results as `train_skipgram_classic`; a positive example is a centre with at least one context word.
-    Negative k of the centre at global position p is draw p * num_negatives + k.
+    Arguments and results as `train_skipgram_classic`; a positive example is a center with at least one context word.
+    Negative k of the center at global position p is draw p * num_negatives + k.
     """
     size = _CHUNK + 2 * window + 1
     row_M, left_M, right_M = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
@@ -189,13 +189,13 @@ def train_cbow_classic(
 
 @jit
 def average_context(
-    row_M: np.ndarray, left: int, right: int, centre: int, input_VD: np.ndarray, mean_D: np.ndarray
+    row_M: np.ndarray, left: int, right: int, center: int, input_VD: np.ndarray, mean_D: np.ndarray
 ) -> None:
-    """mean_D (float32 (D,)) becomes the mean of the input rows of entries [left, right) without `centre`."""
+    """mean_D (float32 (D,)) becomes the mean of the input rows of entries [left, right) without `center`."""
     for d in range(mean_D.size):
         mean_D[d] = np.float32(0.0)
     for i in range(left, right):
-        if i != centre:
+        if i != center:
             x_D = input_VD[row_M[i]]
             for d in range(mean_D.size):
                 mean_D[d] += x_D[d]

@@ -2,14 +2,14 @@
 
 Morin and Bengio 2005, "Hierarchical probabilistic neural network language model", in the form of Mikolov et al. 2013,
 "Distributed representations of words and phrases and their compositionality", section 2.1: the probability of a
-centre word is a product of sigmoids along its Huffman code, sign + where the bit is 0.
+center word is a product of sigmoids along its Huffman code, sign + where the bit is 0.
 
-All contexts of one centre meet the same path. So they are taken together, as a mini-batch: context rows and path rows
+All contexts of one center meet the same path. So they are taken together, as a mini-batch: context rows and path rows
 are copied to small local blocks, all dot products are taken before any update, and each row then takes the sum of
 its steps. With one context (and always in CBOW) this is word2vec's own arithmetic.
 
 Legend: P tokens of the stream (alone) or dim padded to lanes (in blocks), V rows, D dim, M entries of a chunk,
-C contexts of one centre, L length of a code.
+C contexts of one center, L length of a code.
 """
 
 from __future__ import annotations
@@ -108,15 +108,15 @@ def train_skipgram_hierarchical(
     code_offset: np.ndarray, points: np.ndarray, bits: np.ndarray, input_VD: np.ndarray, output_VD: np.ndarray,
     window: int, lr_zero: float, lr_step: float, loss_every: int,
 ) -> tuple[int, float, int]:  # fmt: skip
-    """Train on the centres of tokens[start:stop]: each context's input row predicts the code of the centre word.
+    """Train on the centers of tokens[start:stop]: each context's input row predicts the code of the center word.
 
     tokens int32 (P,), start, stop int64, offset int64: global position of tokens[0]; keep_V uint64 (V,), token_key
     uint64: see `gather_windows`; code_offset int64 (V + 1,), points int32, bits uint8: see `huffman_codes`; input_VD
     float32 (V, D) and output_VD float32 (at least V - 1, D), C order, distinct, updated in place, finite and within
     BOUND; window; lr_zero, lr_step float64: see `rate_at`; loss_every int64: the
-    loss is summed over centres whose global position is a multiple of it, never for 0.
+    loss is summed over centers whose global position is a multiple of it, never for 0.
 
-    Returns (items int64: in-vocabulary tokens before subsampling, loss_sum float64: -log p(centre | context) in nats,
+    Returns (items int64: in-vocabulary tokens before subsampling, loss_sum float64: -log p(center | context) in nats,
     loss_examples int64: pairs measured). Draws nothing. Deterministic on one thread. Memory O((window + longest
     code) * dim).
     """
@@ -173,10 +173,10 @@ def train_cbow_hierarchical(
     code_offset: np.ndarray, points: np.ndarray, bits: np.ndarray, input_VD: np.ndarray, output_VD: np.ndarray,
     window: int, lr_zero: float, lr_step: float, loss_every: int,
 ) -> tuple[int, float, int]:  # fmt: skip
-    """Train on the centres of tokens[start:stop]: the mean of the context's input rows predicts the centre's code, and
+    """Train on the centers of tokens[start:stop]: the mean of the context's input rows predicts the center's code, and
     the whole step is added to each of those rows (word2vec's and gensim's cbow_mean = 1).
 
-    Arguments and results as `train_skipgram_hierarchical`; a positive example is a centre with at least one context
+    Arguments and results as `train_skipgram_hierarchical`; a positive example is a center with at least one context
     word.
     """
     size, wide = _CHUNK + 2 * window + 1, padded(input_VD.shape[1])

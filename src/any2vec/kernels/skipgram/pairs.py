@@ -1,11 +1,11 @@
 """Skip-gram with negative sampling over pairs whose order is free, on a table of which a part is in memory.
 
 A row of the table has an item's input vector and, behind it, its output vector: row s of the table is rows 2 s and
-2 s + 1 of `half_HD`. A block of E pairs has E input rows X (items of the context), E output rows Y (centres), and K
+2 s + 1 of `half_HD`. A block of E pairs has E input rows X (items of the context), E output rows Y (centers), and K
 negatives N that it shares:
 
     G     = N X'             dot products with the negatives; y[e] . x[e] are the positives
-    dN    = B X              B[k, e] = - rate share w[e, k] sigmoid(G), 0 where the negative is the centre itself
+    dN    = B X              B[k, e] = - rate share w[e, k] sigmoid(G), 0 where the negative is the center itself
     dY[e] = a[e] x[e]        a = rate (1 - sigmoid(y[e] . x[e]))
     dX    = B' N + a[e] y[e]
 
@@ -72,7 +72,7 @@ def list_pairs(
     tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64, window: int,
     row_V: np.ndarray, pair_M2: np.ndarray,
 ) -> int:  # fmt: skip
-    """Write the (context, centre) pairs of the centres in tokens[start:stop], in order; returns how many.
+    """Write the (context, center) pairs of the centers in tokens[start:stop], in order; returns how many.
 
     Arguments and windows as in `gather_windows`; row_V int32: what is written of each item; pair_M2 int32
     (2 * window * (stop - start) or more, 2).
@@ -87,10 +87,10 @@ def list_pairs(
             tokens, piece, min(stop, piece + chunk), offset, keep_V, token_key, window,
             row_M, left_M, right_M, position_M,
         )  # fmt: skip
-        for centre in range(first, last):
-            own = row_V[row_M[centre]]
-            for entry in range(left_M[centre], right_M[centre]):
-                if entry != centre:
+        for center in range(first, last):
+            own = row_V[row_M[center]]
+            for entry in range(left_M[center], right_M[center]):
+                if entry != center:
                     pair_M2[size, 0], pair_M2[size, 1] = row_V[row_M[entry]], own
                     size += 1
     return size
@@ -117,7 +117,7 @@ def _coefficients(
     output_E: np.ndarray, pairs: int, negative_K: np.ndarray, weight_KE: np.ndarray, wide: int, mark_N: np.ndarray,
     g_KE: np.ndarray,
 ) -> None:  # fmt: skip
-    """Turn G into B in place; weight_KE is rate share w, 0 where the negative is the centre itself."""
+    """Turn G into B in place; weight_KE is rate share w, 0 where the negative is the center itself."""
     mark_rows(output_E[:pairs], 1, mark_N)
     for k in range(negative_K.size):
         g_E, weight_E = g_KE[k], weight_KE[k]
@@ -177,7 +177,7 @@ def train_pairs(
     slot_M2: np.ndarray, start: int, stop: int, before: int, key: np.uint64, noise: Noise, half_HD: np.ndarray,
     num_negatives: int, lr_zero: float, lr_step: float, loss_every: int, num_shared: int,
 ) -> tuple[float, int]:  # fmt: skip
-    """Train pairs [start, stop) of slot_M2, int32: slot of the context, slot of the centre.
+    """Train pairs [start, stop) of slot_M2, int32: slot of the context, slot of the center.
 
     Args:
         before: pairs of the epoch before slot_M2[0]: pair m has position before + m, of which its draws and its rate

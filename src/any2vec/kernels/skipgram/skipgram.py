@@ -1,16 +1,16 @@
-"""Skip-gram with negative sampling, by blocks of neighbouring centre words that share their negatives.
+"""Skip-gram with negative sampling, by blocks of neighboring center words that share their negatives.
 
-A block of E centres has C input rows X (the kept tokens from its first context to its last) and Y = E + K output rows
-(its centres, then K shared negatives). Three small matrix products train it:
+A block of E centers has C input rows X (the kept tokens from its first context to its last) and Y = E + K output rows
+(its centers, then K shared negatives). Three small matrix products train it:
 
     G  = Y X'             all dot products: a band of positives above, negatives below
     dX = A' Y             A[e, c] = rate (1 - sigmoid(G)) on the band and 0 beside it,
     dY = A X              A[k, c] = -rate w[c] sigmoid(G) for a negative
 
 where w[c] = pairs[c] * num_negatives / K. So each positive pair counts exactly once, and each input row meets
-each shared negative once, weighted by how often the pairs of that row would have drawn it (a pair whose centre is the
+each shared negative once, weighted by how often the pairs of that row would have drawn it (a pair whose center is the
 negative itself does not count). Shared negatives for a group of inputs are the idea of Ji et al. 2016,
-"Parallelizing Word2Vec in Shared and Distributed Memory"; blocks over neighbouring centres, exact positives and the
+"Parallelizing Word2Vec in Shared and Distributed Memory"; blocks over neighboring centers, exact positives and the
 weights are ours.
 
 With n-grams (`Subwords`) an input row is the mean of a word's own row and of its n-grams' rows: each distinct word of a
@@ -18,7 +18,7 @@ chunk is composed once, its blocks train the composed rows, and what a word's ro
 that it is the mean of, as fastText does pair by pair.
 
 Legend: V vocabulary, D dim, P dim padded, M kept tokens of a chunk, U distinct words of a chunk, B blocks of a chunk, C
-input rows, E centres, Y output rows, K shared negatives, N places of the map of `mark_rows`.
+input rows, E centers, Y output rows, K shared negatives, N places of the map of `mark_rows`.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from any2vec.kernels.text.windows import gather_windows
 
 CHUNK = 2048
 """positions whose windows are gathered together, and whose words are composed of n-grams once, about"""
-MAX_CENTRES = 24
-"""centres of one block at most; more kept tokens of the same stretch are shared out over several blocks"""
+MAX_CENTERS = 24
+"""centers of one block at most; more kept tokens of the same stretch are shared out over several blocks"""
 
 
 @jit
 def _count_meetings(
     begin: int, end: int, row_M: np.ndarray, left_M: np.ndarray, right_M: np.ndarray, entry: int, negative: int
 ) -> int:
-    """How many pairs (entry, centre) of a block may draw `negative`: those whose centre is another word."""
+    """How many pairs (entry, center) of a block may draw `negative`: those whose center is another word."""
     pairs = 0
-    for centre in range(begin, end):
-        if left_M[centre] <= entry < right_M[centre] and centre != entry and row_M[centre] != negative:
+    for center in range(begin, end):
+        if left_M[center] <= entry < right_M[center] and center != entry and row_M[center] != negative:
             pairs += 1
     return pairs
 
@@ -74,15 +74,15 @@ def _without_meetings(
     weight_C: np.ndarray,
     own_C: np.ndarray,
 ) -> bool:
-    """own = weight less `once` for each pair whose centre is `negative` itself. Returns whether there is any."""
+    """own = weight less `once` for each pair whose center is `negative` itself. Returns whether there is any."""
     met = False
-    for centre in range(begin, end):
-        if row_M[centre] == negative:
+    for center in range(begin, end):
+        if row_M[center] == negative:
             if not met:
                 own_C[:] = weight_C
             met = True
-            for c in range(left_M[centre] - low, right_M[centre] - low):
-                if c != centre - low:
+            for c in range(left_M[center] - low, right_M[center] - low):
+                if c != center - low:
                     own_C[c] -= once
     return met
 
@@ -109,9 +109,9 @@ def _coefficients(
 
     once = rate * num_negatives / K, what one pair adds to weight_C; own_C is scratch of its size.
     """
-    centres = end - begin
+    centers = end - begin
     mark_rows(row_M[begin:end], 1, mark_N)
-    for e in range(centres):
+    for e in range(centers):
         g_C = g_YC[e]
         left, right = np.float32(left_M[begin + e] - low), np.float32(right_M[begin + e] - low)
         own = np.float32(begin + e - low)
@@ -120,7 +120,7 @@ def _coefficients(
             value = rate * fast_sigmoid(-g_C[c])
             g_C[c] = value if is_context else np.float32(0)
     for k in range(negative_K.size):
-        g_C, w_C = g_YC[centres + k], weight_C
+        g_C, w_C = g_YC[centers + k], weight_C
         if mark_N[negative_K[k] & (MARKS - 1)] and _without_meetings(
             begin, end, low, row_M, left_M, right_M, negative_K[k], once, weight_C, own_C
         ):
@@ -145,17 +145,17 @@ def _output_curvatures(
     curve_Y: np.ndarray,
 ) -> None:
     """Bound of the loss's curvature along each output row; see `damping`. sum_C (C + 1,) takes running sums."""
-    centres, columns = end - begin, pairs_C.size
+    centers, columns = end - begin, pairs_C.size
     quarter = rate * np.float32(0.25)
     inputs = np.float32(0)
     sum_C[0] = np.float32(0)
     for c in range(columns):
         inputs += pairs_C[c] * norm_C[c]
         sum_C[c + 1] = sum_C[c] + norm_C[c]
-    for e in range(centres):
+    for e in range(centers):
         own = begin + e - low
         curve_Y[e] = quarter * (sum_C[right_M[begin + e] - low] - sum_C[left_M[begin + e] - low] - norm_C[own])
-    for y in range(centres, curve_Y.size):
+    for y in range(centers, curve_Y.size):
         curve_Y[y] = quarter * share * inputs
 
 
@@ -195,7 +195,7 @@ def train_skipgram_block(
     window: int, num_negatives: int, lr_zero: float, lr_step: float, loss_every: int, block: int, num_shared: int,
     subwords: Subwords | None = None,
 ) -> tuple[int, float, int]:  # fmt: skip
-    """Train the centres of tokens[start:stop]; see kernels/skipgram/classic.py for the arguments that both forms share.
+    """Train the centers of tokens[start:stop]; see kernels/skipgram/classic.py for the arguments that both forms share.
 
     block: positions of the stream that make one block; num_shared: K, negatives that a block shares, a
     multiple of 4 up to 1024. Both change
@@ -211,7 +211,7 @@ def train_skipgram_block(
     begin_B, end_B = np.empty(chunk + 1, np.int64), np.empty(chunk + 1, np.int64)
     negative_BK = np.empty((chunk + 1, num_shared), np.int32)
     width = padded(input_VD.shape[1])
-    most_x, most_y = padded(MAX_CENTRES + 2 * window), padded(MAX_CENTRES + num_shared) + 16
+    most_x, most_y = padded(MAX_CENTERS + 2 * window), padded(MAX_CENTERS + num_shared) + 16
     most = max(most_x, most_y)
     x_CP, dx_CP = local_rows(most_x, width), local_rows(most_x, width)
     y_YP, dy_YP = local_rows(most_y, width), local_rows(most_y, width)
@@ -246,19 +246,19 @@ def train_skipgram_block(
         )  # fmt: skip
         items += seen
         num_blocks = cut_blocks(
-            position_M, first, last, block, MAX_CENTRES, negative_key, threshold_V, alias_V, begin_B, end_B, negative_BK
+            position_M, first, last, block, MAX_CENTERS, negative_key, threshold_V, alias_V, begin_B, end_B, negative_BK
         )
         if subwords is not None:
             low, high = first, last
-            for centre in range(first, last):
-                low, high = min(low, left_M[centre]), max(high, right_M[centre])
+            for center in range(first, last):
+                low, high = min(low, left_M[center]), max(high, right_M[center])
             words = find_slots(row_M, low, high, place_T, slot_M, word_U)
             compose_words(subwords, input_VD, word_U[:words], gram_N, first_U1, x_VD, was_UD)
         for b in range(num_blocks):
             begin, end, negative_K = begin_B[b], end_B[b], negative_BK[b]
             low, high = begin, end
-            for centre in range(begin, end):
-                low, high = min(low, left_M[centre]), max(high, right_M[centre])
+            for center in range(begin, end):
+                low, high = min(low, left_M[center]), max(high, right_M[center])
             if b + 1 < num_blocks:
                 prefetch_block(x_VD, slot_M, output_VD, row_M, right_M, high, end, end_B[b + 1], negative_BK[b + 1])
             num_x, num_y = high - low, end - begin + num_shared

@@ -17,7 +17,7 @@ from any2vec.kernels.text.windows import FAR
 LARGEST_WINDOW = 127
 LARGEST_VOCABULARY = 1 << 28
 PART_POSITIONS = 1024
-"""neighbouring positions of the stream that fall into the same of the two parts"""
+"""neighboring positions of the stream that fall into the same of the two parts"""
 
 _LOW32 = np.uint64(0xFFFFFFFF)
 _WEIGHT = np.uint64(LARGEST_WINDOW)

@@ -1,4 +1,4 @@
-"""From a stream of tokens to centres with their context windows: subsampling, window shrinking, sentence ends.
+"""From a stream of tokens to centers with their context windows: subsampling, window shrinking, sentence ends.
 
 A token's fate (kept or not, how wide its window is) is one draw at its global position, so a stretch of the stream
 may be cut anywhere and each piece sees the same windows.
@@ -13,7 +13,7 @@ from any2vec.kernels.common.rng import below, draw
 
 FAR = 10_000
 """positions of the stream beyond which nothing is a context: where almost nothing is kept, the search for `window`
-kept neighbours of a piece would otherwise read the whole line, piece after piece"""
+kept neighbors of a piece would otherwise read the whole line, piece after piece"""
 
 _LOW32 = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
@@ -68,15 +68,15 @@ def gather_windows(
     right_M: np.ndarray,
     position_M: np.ndarray,
 ) -> tuple[int, int, int]:
-    """Kept tokens of `tokens[start:stop]` (the centres), and up to `window` kept neighbours on both sides.
+    """Kept tokens of `tokens[start:stop]` (the centers), and up to `window` kept neighbors on both sides.
 
     tokens int32 (P,), ids ranked by count, -1 ends a sentence, an id >= V is out of the vocabulary and vanishes;
     offset is the global position of tokens[0]; keep_V uint64 (V,) thresholds (2**32 keeps always); key uint64, the
     stream PURPOSE_TOKEN of this epoch. Writes row_M int32, left_M, right_M int32, position_M int64 (M > stop - start +
     2 * window): entry j is a kept token, its context is entries [left, right) without j itself. The window of a
-    centre is uniform on 1..window (word2vec), measured in kept tokens; it never crosses a sentence end, nor goes
+    center is uniform on 1..window (word2vec), measured in kept tokens; it never crosses a sentence end, nor goes
     further than FAR positions.
-    Returns (first, last, items): the centres are entries first..last - 1; items counts the in-vocabulary tokens of
+    Returns (first, last, items): the centers are entries first..last - 1; items counts the in-vocabulary tokens of
     [start, stop) before subsampling.
     """
     begin = start

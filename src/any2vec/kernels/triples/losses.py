@@ -30,7 +30,7 @@ _BIAS, _MANTISSA = np.int32(127), np.int32(23)
 def exp_below(x: np.float32) -> np.float32:
     """exp of a float32 of at most 0: 2 to a whole number times Taylor's series of 2 to the rest; relative error 4e-6.
 
-    Loops over it are vectorised, those over np.exp are not. Below -87 it is all but 0.
+    Loops over it are vectorized, those over np.exp are not. Below -87 it is all but 0.
     """
     power = max(x * _PER_LOG2, _LEAST)
     whole = np.floor(power + _HALF)

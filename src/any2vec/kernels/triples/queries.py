@@ -5,7 +5,7 @@ TURN turns complex numbers by angles (RotatE), PLAIN leaves the entity's row as 
 row stand in its first half, the imaginary ones in its second.
 
 Legend: S rows of the table of entities, C its columns; R rows of that of relations, P its numbers of parameters
-(columns behind those are its optimiser's); W numbers of a query; Q queries; U rows that a batch touches.
+(columns behind those are its optimizer's); W numbers of a query; Q queries; U rows that a batch touches.
 is_turned_Q: the relation is read the other way round, from its tails to its heads.
 """
 

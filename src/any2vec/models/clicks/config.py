@@ -11,7 +11,7 @@ from any2vec.errors import InputError
 CLICK_MODELS = {
     "dlrm": "any2vec.models.clicks.dlrm:DLRM",
     "deepfm": "any2vec.models.clicks.deepfm:DeepFM",
-    "fm": "any2vec.models.clicks.fm:FactorisationMachine",
+    "fm": "any2vec.models.clicks.fm:FactorizationMachine",
     "logistic": "any2vec.models.clicks.logistic:LogisticRegression",
 }
 """name on the command line -> "module:class" of its config"""
@@ -53,7 +53,7 @@ class ClickModel:
     """learning rate of the rows, in (0, 10]"""
     dense_learning_rate: float | None = None
     """of the dense layers, in (0, 10]; by default a quarter of the rows', for fm and logistic the same"""
-    optimiser: Literal["adagrad", "adam", "sgd"] = "adagrad"
+    optimizer: Literal["adagrad", "adam", "sgd"] = "adagrad"
     """optimizer of the dense layers and, row-wise, of the rows"""
     batch_size: int = 128
     """examples per step and host, 1..1,048,576"""
@@ -63,7 +63,7 @@ class ClickModel:
         check_number("learning_rate", self.learning_rate, 0, 10, open_low=True)
         if self.dense_learning_rate is not None:
             check_number("dense_learning_rate", self.dense_learning_rate, 0, 10, open_low=True)
-        check_choice("optimiser", self.optimiser, ("adagrad", "adam", "sgd"))
+        check_choice("optimizer", self.optimizer, ("adagrad", "adam", "sgd"))
         check_whole("batch_size", self.batch_size, 1, 1 << 20)
 
     @property

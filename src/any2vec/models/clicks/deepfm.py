@@ -10,7 +10,7 @@ from any2vec.models.clicks.config import ClickModel, layer_sizes
 
 @dataclass(frozen=True, kw_only=True)
 class DeepFM(ClickModel):
-    """DeepFM (Guo et al. 2017): a factorisation machine and a network over the same vectors, added up.
+    """DeepFM (Guo et al. 2017): a factorization machine and a network over the same vectors, added up.
 
     The MLP ends in a layer of 1 number.
 

@@ -1,4 +1,4 @@
-"""The factorisation machine, a model of clicks."""
+"""The factorization machine, a model of clicks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from any2vec.models.clicks.config import ClickModel
 
 
 @dataclass(frozen=True, kw_only=True)
-class FactorisationMachine(ClickModel):
-    """Factorisation machine (Rendle 2010): a linear part, and the dot products of all pairs of columns.
+class FactorizationMachine(ClickModel):
+    """Factorization machine (Rendle 2010): a linear part, and the dot products of all pairs of columns.
 
     Raises:
         InputError: an option is not legal.

@@ -12,7 +12,7 @@ from any2vec.models.registry import known_models
 def trained_keys(embeddings: Embeddings) -> Embeddings:
     """Those of a model of clicks without the keys that no example had (`column=<rare>` where nothing was rare, say).
 
-    Their rows are as they were drawn: the scorer needs them, who asks for neighbours does not. Embeddings of other
+    Their rows are as they were drawn: the scorer needs them, who asks for neighbors does not. Embeddings of other
     models are returned as they are. O(V).
     """
     model = embeddings.meta.get("model")

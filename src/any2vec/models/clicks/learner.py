@@ -68,7 +68,7 @@ class ClickLearner:
         return sum(worker.updates for worker in self.workers)
 
     def learning_rate(self, progress: float) -> float:
-        """Learning rate at a share of the run: always the same; the optimisers scale their steps."""
+        """Learning rate at a share of the run: always the same; the optimizers scale their steps."""
         return self._rate
 
     def close(self) -> None:

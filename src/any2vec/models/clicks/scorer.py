@@ -80,13 +80,13 @@ class ClickScorer:
             DataError: the data cannot be read, or do not fit the schema.
         """
         for batch in self.encoder.encode(data, batch_size=batch_size):
-            yield self.foretell(batch), batch.label_B
+            yield self.predict(batch), batch.label_B
 
-    def foretell(self, batch: ClickBatch) -> np.ndarray:
+    def predict(self, batch: ClickBatch) -> np.ndarray:
         """Probabilities of clicks, float64 (B,)."""
-        from any2vec.models.clicks.worker import foretell
+        from any2vec.models.clicks.worker import predict
 
-        return foretell(self._net, batch, self._sums(batch), self._is_mean_F)
+        return predict(self._net, batch, self._sums(batch), self._is_mean_F)
 
     def _sums(self, batch: ClickBatch) -> np.ndarray:
         """Sums of the rows' numbers over bags, float32 (P, W)."""

@@ -112,7 +112,7 @@ class ClickWorker:
         return value_PW / count_P[:, None].astype(np.float32)
 
 
-def foretell(net: nn.Module, batch: ClickBatch, sums_PW: np.ndarray, is_mean_F: np.ndarray) -> np.ndarray:
+def predict(net: nn.Module, batch: ClickBatch, sums_PW: np.ndarray, is_mean_F: np.ndarray) -> np.ndarray:
     """Probabilities of clicks, float64 (B,), from sums of rows over bags; nothing is learned."""
     num_columns = len(is_mean_F)
     count_P = np.maximum(np.diff(batch.start_P), 1)

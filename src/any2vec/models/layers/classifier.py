@@ -61,7 +61,7 @@ class NodeClassifier:
     def answer(self, adjacency: sparse.csr_array, features: Features) -> tuple[np.ndarray, np.ndarray]:
         """(vectors of all nodes, float32 (N, width): the last hidden layer's; scores of their classes, (N, C)).
 
-        A clean forward pass; adjacency: normalised, see `data.graph.augment.normalised_adjacency`; memory O(N width).
+        A clean forward pass; adjacency: normalized, see `data.graph.augment.normalized_adjacency`; memory O(N width).
 
         Raises:
             InputError: the features do not have as many columns as those of the training; or psi is missing.
@@ -78,7 +78,7 @@ class NodeClassifier:
                 f"The classifier takes {w_XO.shape[0]:,} columns, {self._num_blocks or 'some'} times the features, got "
                 f"{num_features:,} features."
             )
-        if self.model.normalise == "row":
+        if self.model.normalize == "row":
             features = row_sums_to_one(features)
         return forward(self.weights, multiply(adjacency, features, psi, w_XO) + b_O, activation(self.model.activation))
 

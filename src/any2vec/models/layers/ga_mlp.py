@@ -29,7 +29,7 @@ class GAMLP:
     leave all answers as they were. rho over 4 nu is proven to settle; rho_growth multiplies nu, too, where rho is not
     given. micro_batches: parts of the training nodes at which hosts in a row work at the same time (GPipe); on one host
     they only save memory. quantize 8 and 16: even steps over a range that a forward pass calibrates; a grid of
-    LOW:HIGH has all whole numbers between them. normalise row: each row adds up to 1, then one factor for all.
+    LOW:HIGH has all whole numbers between them. normalize row: each row adds up to 1, then one factor for all.
 
     Raises:
         InputError: an option is not legal, or would do nothing.
@@ -50,7 +50,7 @@ class GAMLP:
     """highest power, or PageRank steps, 0..100"""
     restart: float = 0.15
     """restart probability of pagerank, in (0, 1]"""
-    normalise: Literal["scale", "row", "none"] = "scale"
+    normalize: Literal["scale", "row", "none"] = "scale"
     """scaling of features"""
     activation: Literal["relu", "tanh", "sigmoid"] = "relu"
     """of hidden layers"""
@@ -89,7 +89,7 @@ class GAMLP:
         check_choice("psi", self.psi, ("powers", "pagerank"))
         check_whole("hops", self.hops, 0, 100)
         check_number("restart", self.restart, 0, 1, open_low=True)
-        check_choice("normalise", self.normalise, ("scale", "row", "none"))
+        check_choice("normalize", self.normalize, ("scale", "row", "none"))
         check_choice("activation", self.activation, ("relu", "tanh", "sigmoid"))
         check_choice("trainer", self.trainer, TRAINERS)
         for name, most in (("learning_rate", 10), ("nu", 1000), ("rho", 1000)):

@@ -17,7 +17,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import InputError
 from any2vec.models.layers.ga_mlp import GAMLP
 from any2vec.models.layers.weights import Course, Weights, grow, start_weights
-from any2vec.plan.sharding.layers import deal_layers
+from any2vec.plan.sharding.layers import layers_of_hosts
 from any2vec.types import Service, Span, State, Stats, Work
 
 _GROWTH = "growth"
@@ -51,7 +51,7 @@ class NetworkLearner(ABC):
     """
 
     phases: ClassVar[tuple[str, ...]]
-    """of the messages between neighbours"""
+    """of the messages between neighbors"""
     group: Group | None
     """None: this host has no layer at the moment, or training has not begun"""
 
@@ -129,7 +129,7 @@ class NetworkLearner(ABC):
                 held[int(place.removeprefix("layer"))][block] = np.array(array)
         self._enter(stage, [Weights(blocks["w"], blocks["b"][0]) for blocks in held], held)
 
-    def told(self) -> dict[str, Any]:
+    def reported(self) -> dict[str, Any]:
         """What this host has to say for the summary: JSON."""
         return {"seconds": [] if self.group is None else self.group.seconds}
 
@@ -156,7 +156,7 @@ class NetworkLearner(ABC):
             sizes = [self.x_TX.shape[1], *[self.model.width] * (size - 1), self._num_classes]
             weights = start_weights(sizes, self._seed)
         weights = grow(weights, size)
-        self.bounds = deal_layers(self._costs([weight.w_IO.shape for weight in weights]), self.transport.hosts)
+        self.bounds = layers_of_hosts(self._costs([weight.w_IO.shape for weight in weights]), self.transport.hosts)
         first, stop = self.bounds[self.transport.rank], self.bounds[self.transport.rank + 1]
         self.group = self.make(weights, held) if first < stop else None
 
@@ -182,5 +182,5 @@ def check_finite(numbers: np.ndarray, model: GAMLP) -> None:
         cure = "lower nu and rho" if model.trainer == "pdadmm" else "lower learning_rate"
         raise InputError(
             f"What is trained are no numbers any more: the training has diverged; {cure}, or scale the "
-            "features (normalise)."
+            "features (normalize)."
         )

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from any2vec.makers.char_lstm import CharLstmMaker
-from any2vec.makers.spelling import READINGS, SYMBOLS, Level
+from any2vec.encoders.char_lstm import CharLstmEncoder
+from any2vec.encoders.spelling import READINGS, SYMBOLS, Level
 
 
 class _Cell(torch.autograd.Function):
@@ -101,10 +101,10 @@ class CharGenerator(nn.Module):
         place_U[np.concatenate(which)] = np.arange(words)
         return torch.cat(found).index_select(0, _there(place_U, device))
 
-    def maker(self) -> CharLstmMaker:
+    def encoder(self) -> CharLstmEncoder:
         """What says the same of any word without PyTorch: copies."""
         weights = {name: value.detach().cpu().numpy().copy() for name, value in self.named_parameters()}
-        return CharLstmMaker(self.reading, weights)
+        return CharLstmEncoder(self.reading, weights)
 
 
 def _there(array: np.ndarray, device: torch.device) -> torch.Tensor:

@@ -1,6 +1,6 @@
 """The character model over a stream: two generators that read the bytes of words, and no table at all. PyTorch.
 
-Legend: M pairs, X distinct centres, Y distinct contexts and negatives, C negatives, D dim, V rows of the vocabulary.
+Legend: M pairs, X distinct centers, Y distinct contexts and negatives, C negatives, D dim, V rows of the vocabulary.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from torch.nn import functional
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.embeddings import Embeddings
+from any2vec.encoders.spelling import READINGS, SYMBOLS, spell, tries
 from any2vec.errors import InputError
 from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
 from any2vec.kernels.skipgram.pairs import list_pairs
-from any2vec.makers.spelling import READINGS, SYMBOLS, spell, tries
 from any2vec.models.stream.char_generator import CharGenerator
 from any2vec.models.stream.char_step import BatchWords, Step, make_step
 from any2vec.models.stream.token_batch import TokenBatch
@@ -31,22 +31,22 @@ _ENCODED = 4096
 """words of a snapshot that are encoded together"""
 
 
-def step_loss(centre_XD: torch.Tensor, other_YD: torch.Tensor, step: Step) -> torch.Tensor:
+def step_loss(center_XD: torch.Tensor, other_YD: torch.Tensor, step: Step) -> torch.Tensor:
     """Sum over the pairs of -log sigmoid(x . y) - share sum over shared negatives n but y of log sigmoid(-x . n).
 
     Mikolov et al. 2013, arXiv 1310.4546, equation 4.
     """
-    device = centre_XD.device
-    centre_M, context_M, negative_C, weight_XC = (
-        torch.from_numpy(array).to(device) for array in (step.centre_M, step.context_M, step.negative_C, step.weight_XC)
+    device = center_XD.device
+    center_M, context_M, negative_C, weight_XC = (
+        torch.from_numpy(array).to(device) for array in (step.center_M, step.context_M, step.negative_C, step.weight_XC)
     )
-    dot_M = (centre_XD.index_select(0, centre_M) * other_YD.index_select(0, context_M)).sum(dim=1)
-    dot_XC = centre_XD @ other_YD.index_select(0, negative_C).T
+    dot_M = (center_XD.index_select(0, center_M) * other_YD.index_select(0, context_M)).sum(dim=1)
+    dot_XC = center_XD @ other_YD.index_select(0, negative_C).T
     return functional.softplus(-dot_M).sum() + (weight_XC * functional.softplus(dot_XC)).sum()
 
 
 class StreamedCharLstm:
-    """Trains the generators "centre" and "context" by Adam (Kingma and Ba 2015), one step after the other.
+    """Trains the generators "center" and "context" by Adam (Kingma and Ba 2015), one step after the other.
 
     With one thread on a CPU the result depends on the batches alone.
 
@@ -65,9 +65,9 @@ class StreamedCharLstm:
         self.config, self.seed = config, seed
         self.device = torch.device("cuda" if is_gpu else "cpu")
         shape = (config.dim, config.hidden, config.byte_dim, config.reading)
-        self.centre = CharGenerator(*shape, seed).to(self.device)
+        self.center = CharGenerator(*shape, seed).to(self.device)
         self.context = CharGenerator(*shape, seed + 1).to(self.device)
-        self._optimiser = torch.optim.Adam(self._parameters().values(), lr=config.learning_rate)
+        self._optimizer = torch.optim.Adam(self._parameters().values(), lr=config.learning_rate)
         self.agree: Callable[[np.ndarray], None] | None = None
         """sees to it that all hosts `step` by the gradients of all; None: this one is alone"""
         self.share = 1.0
@@ -137,7 +137,7 @@ class StreamedCharLstm:
         return np.concatenate([_array(value).reshape(-1) for value in self._parameters().values()])
 
     def step(self, gradient_Q: np.ndarray) -> None:
-        """One step of the optimiser by a gradient, float32 (Q,), in the order of `values`."""
+        """One step of the optimizer by a gradient, float32 (Q,), in the order of `values`."""
         at = 0
         for value in self._parameters().values():
             piece = torch.from_numpy(gradient_Q[at : at + value.numel()].reshape(tuple(value.shape)))
@@ -145,12 +145,12 @@ class StreamedCharLstm:
                 value.grad = torch.zeros_like(value)
             value.grad.copy_(piece)
             at += value.numel()
-        self._optimiser.step()
+        self._optimizer.step()
 
     def state_dict(self) -> State:
         found: dict[str, np.ndarray] = {}
         for name, value in self._parameters().items():
-            moments = self._optimiser.state.get(value, {})
+            moments = self._optimizer.state.get(value, {})
             found[name] = _array(value)
             for kind in ("exp_avg", "exp_avg_sq"):
                 found[f"{name}.{kind}"] = _array(moments[kind]) if moments else np.zeros_like(found[name])
@@ -161,7 +161,7 @@ class StreamedCharLstm:
         with torch.no_grad():
             for name, value in self._parameters().items():
                 value.copy_(torch.from_numpy(np.array(state[name])))
-                self._optimiser.state[value] = {
+                self._optimizer.state[value] = {
                     "step": torch.tensor(float(state[f"{name}.step"][0])),
                     **{
                         kind: torch.from_numpy(np.array(state[f"{name}.{kind}"])).to(self.device)
@@ -175,18 +175,18 @@ class StreamedCharLstm:
         counts = np.maximum(1, np.rint(counts_V[rows])).astype(np.int64)
         meta = {"model": self.config.name, "options": self.config.as_dict()}
         keys = vocabulary.keys(rows)
-        return Embeddings(keys, self.encode(keys), None, counts, meta, self.centre.maker())
+        return Embeddings(keys, self.encode(keys), None, counts, meta, self.center.encoder())
 
     def encode(self, keys: Keys) -> np.ndarray:
         """The vectors of words, float32 (N, D)."""
         vectors = np.empty((len(keys), self.config.dim), np.float32)
         symbol_NS, size_N = spell(keys)
-        order = np.lexsort(symbol_NS.T[::-1])  # neighbours begin alike
+        order = np.lexsort(symbol_NS.T[::-1])  # neighbors begin alike
         with torch.no_grad():
             for first in range(0, len(order), _ENCODED):
                 own = order[first : first + _ENCODED]
                 found = tries(symbol_NS[own], size_N[own], self.config.reading)
-                vectors[own] = _array(self.centre(found, len(own)))
+                vectors[own] = _array(self.center(found, len(own)))
         return vectors
 
     def parts(self) -> Mapping[str, Any]:
@@ -196,11 +196,11 @@ class StreamedCharLstm:
         torch.set_num_threads(self._threads_before)
 
     def _parameters(self) -> dict[str, torch.nn.Parameter]:
-        sides = (("centre", self.centre), ("context", self.context))
+        sides = (("centre", self.center), ("context", self.context))
         return {f"{side}.{name}": value for side, net in sides for name, value in net.named_parameters()}
 
     def _pairs(self, work: TokenBatch, start: int, stop: int) -> np.ndarray:
-        """(context, centre) rows of the pairs whose centres are at these positions, int32 (M, 2)."""
+        """(context, center) rows of the pairs whose centers are at these positions, int32 (M, 2)."""
         pair_M2 = np.empty((2 * self.config.window * (stop - start), 2), np.int32)
         size = list_pairs(
             work.tokens,
@@ -217,13 +217,13 @@ class StreamedCharLstm:
 
     def _learn(self, step: Step, words: BatchWords) -> float:
         """One step; the sum of the losses of its pairs before it."""
-        centre_XD = self.centre(words.tries(step.row_X, self.config.reading), len(step.row_X))
+        center_XD = self.center(words.tries(step.row_X, self.config.reading), len(step.row_X))
         other_YD = self.context(words.tries(step.row_Y, self.config.reading), len(step.row_Y))
-        loss = step_loss(centre_XD, other_YD, step)
-        self._optimiser.zero_grad()
-        (loss / len(step.centre_M)).backward()
+        loss = step_loss(center_XD, other_YD, step)
+        self._optimizer.zero_grad()
+        (loss / len(step.center_M)).backward()
         if self.agree is None:
-            self._optimiser.step()
+            self._optimizer.step()
         else:
             self.agree(self._gradient())
         return float(loss.detach())

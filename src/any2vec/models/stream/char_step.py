@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from any2vec.makers.spelling import Level, tries
+from any2vec.encoders.spelling import Level, tries
 
 
 @dataclass(frozen=True)
@@ -37,32 +37,32 @@ class BatchWords:
 class Step:
     """Pairs over distinct words; each meets its context once, and each negative with weight share."""
 
-    centre_M: np.ndarray
-    """int64: which of the centres"""
+    center_M: np.ndarray
+    """int64: which of the centers"""
     context_M: np.ndarray
     """int64: which of the others"""
     row_X: np.ndarray
-    """int64: rows of the distinct centres"""
+    """int64: rows of the distinct centers"""
     row_Y: np.ndarray
     """int64: of the distinct contexts and negatives"""
     negative_C: np.ndarray
     """int64: which of the others are negatives"""
     weight_XC: np.ndarray
-    """float32: how often a centre's pairs meet a negative that is not their context, times share and how often it
+    """float32: how often a center's pairs meet a negative that is not their context, times share and how often it
     was drawn"""
 
 
 def make_step(pair_M2: np.ndarray, negative_S: np.ndarray, share: float) -> Step:
-    """From (context, centre) rows of M pairs, and the rows of the negatives that they share."""
-    row_X, centre_M = np.unique(pair_M2[:, 1].astype(np.int64), return_inverse=True)
+    """From (context, center) rows of M pairs, and the rows of the negatives that they share."""
+    row_X, center_M = np.unique(pair_M2[:, 1].astype(np.int64), return_inverse=True)
     drawn_C, times_C = np.unique(negative_S, return_counts=True)
     row_Y, context_M = np.unique(np.concatenate([pair_M2[:, 0], drawn_C]), return_inverse=True)
     context_M, negative_C = context_M[: len(pair_M2)], context_M[len(pair_M2) :]
-    pairs_X = np.bincount(centre_M, minlength=len(row_X))
+    pairs_X = np.bincount(center_M, minlength=len(row_X))
     place_Y = np.full(len(row_Y), -1)
     place_Y[negative_C] = np.arange(len(drawn_C))
     meets = np.flatnonzero(place_Y[context_M] >= 0)
     weight_XC = np.repeat(pairs_X[:, None], len(drawn_C), axis=1).astype(np.float32)
-    np.subtract.at(weight_XC, (centre_M[meets], place_Y[context_M[meets]]), 1)
+    np.subtract.at(weight_XC, (center_M[meets], place_Y[context_M[meets]]), 1)
     weight_XC *= np.float32(share) * times_C.astype(np.float32)
-    return Step(centre_M, context_M, row_X, row_Y, negative_C, weight_XC)
+    return Step(center_M, context_M, row_X, row_Y, negative_C, weight_XC)

@@ -13,8 +13,8 @@ import numpy as np
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.embeddings import Embeddings
+from any2vec.encoders.ngrams import NGramEncoder, bounds, start_grams
 from any2vec.kernels.skipgram.subwords import Subwords, compose_all, mark_buckets
-from any2vec.makers.ngrams import NGramMaker, bounds, start_grams
 from any2vec.models.stream.skipgram import StreamedSkipGram
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.models.stream.word_config import StreamNGram
@@ -82,7 +82,7 @@ class StreamedNGram:
         subwords = self._subwords(np.array(keys.arena), *bounds(keys))
         vectors = np.empty_like(found.vectors)
         compose_all(subwords, found.vectors, np.arange(len(keys), dtype=np.int32), vectors)
-        return Embeddings(found.keys, vectors, found.output, found.counts, found.meta, self._maker())
+        return Embeddings(found.keys, vectors, found.output, found.counts, found.meta, self._encoder())
 
     def parts(self) -> Mapping[str, Any]:
         return {}
@@ -90,9 +90,9 @@ class StreamedNGram:
     def close(self) -> None:
         self._words.close()
 
-    def _maker(self) -> NGramMaker:
+    def _encoder(self) -> NGramEncoder:
         config, bucket_G = self.config, np.flatnonzero(self._met_H)
-        return NGramMaker(
+        return NGramEncoder(
             bucket_G, self._gram_HD[bucket_G], min_n=config.min_n, max_n=config.max_n, buckets=config.buckets,
             seed=self.seed, spread=self._spread,
         )  # fmt: skip

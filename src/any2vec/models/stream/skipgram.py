@@ -16,9 +16,9 @@ from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
 from any2vec.kernels.clicks.row_start import start_rows
 from any2vec.kernels.common.rng import PURPOSE_INIT, PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
-from any2vec.kernels.skipgram.skipgram import MAX_CENTRES, train_skipgram_block
+from any2vec.kernels.skipgram.skipgram import MAX_CENTERS, train_skipgram_block
 from any2vec.kernels.skipgram.subwords import Subwords
-from any2vec.kernels.skipgram.touch import touch_block
+from any2vec.kernels.skipgram.trace import trace_block
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.models.words.learner import block_positions, shared_negatives
@@ -111,12 +111,12 @@ class StreamedSkipGram:
             table_VD[born] = self.start_values(name, born)
         self._high = max(self._high, int(born.max(initial=-1)) + 1)
 
-    def touch(self, batch: TokenBatch, marks: Mapping[str, np.ndarray]) -> None:
+    def trace(self, batch: TokenBatch, marks: Mapping[str, np.ndarray]) -> None:
         """Put 1 into uint8 (V,) marks of "input" and "output" for each row that `run` reads or writes."""
         block = block_positions(self._blocks, batch.keep_rate)
-        touch_block(
+        trace_block(
             batch.tokens, 0, batch.tokens.size, -(-batch.offset // block) * block, batch.keep_V, self._keys[0],
-            self._keys[1], batch.threshold_V, batch.alias_V, self.config.window, block, MAX_CENTRES,
+            self._keys[1], batch.threshold_V, batch.alias_V, self.config.window, block, MAX_CENTERS,
             shared_negatives(self._blocks), marks["input"], marks["output"],
         )  # fmt: skip
 

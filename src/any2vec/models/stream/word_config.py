@@ -43,7 +43,7 @@ class StreamNGram(StreamSkipGram):
 class StreamCharLstm(StreamModel):
     """Skip-gram over a stream, of words that an LSTM reads byte by byte: no word has a row, and any word has a vector.
 
-    Two generators, one for centres (the result) and one for contexts and negatives; each distinct word of a step is
+    Two generators, one for centers (the result) and one for contexts and negatives; each distinct word of a step is
     encoded once. What is read last counts most; both directions have an LSTM each. Each shared negative is weighed by
     num_negatives over their number.
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from any2vec.models.triples.config import TripleModel
-from any2vec.models.triples.questions import Questions
+from any2vec.models.triples.queries import Queries
 from any2vec.models.triples.score import NO_DENSE, Dense
 from any2vec.models.triples.score_worker import make_worker
 from any2vec.models.triples.worker import Negatives, Range
@@ -31,12 +31,12 @@ class TripleLearner:
     """
 
     def __init__(
-        self, model: TripleModel, entity_SC: np.ndarray, relation_RC: np.ndarray, questions: Questions,
+        self, model: TripleModel, entity_SC: np.ndarray, relation_RC: np.ndarray, queries: Queries,
         resident: Sequence[Range], threads: int, seed: int, dense: Dense = NO_DENSE,
     ) -> None:  # fmt: skip
-        self.model, self.questions = model, questions
+        self.model, self.queries = model, queries
         number = model.negatives_of(sum(stop - start for start, stop in resident))
-        self.negatives = Negatives(model, resident, questions.answer_N, number, seed)
+        self.negatives = Negatives(model, resident, queries.answer_N, number, seed)
         self.workers = [make_worker(model, entity_SC, relation_RC, dense) for _ in range(threads)]
         self.on_batch: Callable[[int], None] = lambda worker: None
         """called after each batch with the number of the worker that trained it"""
@@ -45,7 +45,7 @@ class TripleLearner:
 
     def run(self, work: Work[Span]) -> Stats:
         """Train the questions of a span of the epoch; deterministic with one worker."""
-        self.questions.begin(work.epoch)
+        self.queries.begin(work.epoch)
         batches = iter(range(work.payload.start, work.payload.stop, self.model.batch_size))
         if self._pool is None:
             return self._take(0, work, batches)
@@ -70,7 +70,7 @@ class TripleLearner:
             if at is None:
                 return stats + Stats(0, 0.0, 0, time.thread_time() - before)
             stop = min(at + self.model.batch_size, work.payload.stop)
-            batch = self.questions.batch(at, stop)
+            batch = self.queries.batch(at, stop)
             rate = self.learning_rate(work.payload.progress(at))
             loss = self.workers[number].step(batch, self.negatives.of(batch, work.epoch, at), rate)
             self.on_batch(number)

@@ -12,16 +12,16 @@ import numpy as np
 from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
 from any2vec.kernels.triples.queries import add_penalties
 from any2vec.models.triples.config import TripleModel
-from any2vec.models.triples.questions import QuestionBatch
+from any2vec.models.triples.queries import QueryBatch
 from any2vec.models.triples.score import Dense
 from any2vec.models.triples.worker import (
     Candidates,
     Shares,
     TripleWorker,
     loss_gradients,
-    relation_optimiser,
+    relation_optimizer,
 )
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 
 _PREFIX = "dense."
 """of the names of tables of dense parameters"""
@@ -43,7 +43,7 @@ class ScoreWorker:
         self.model, self.entities, self.relations, self.dense = model, entity_SC, relation_RC, dense
         self._score, self._shapes = model.make_score(), dense_shapes(model)
 
-    def step(self, batch: QuestionBatch, candidates: Candidates, rate: float, shares: Shares | None = None) -> float:
+    def step(self, batch: QueryBatch, candidates: Candidates, rate: float, shares: Shares | None = None) -> float:
         """As of `TripleWorker`."""
         model = self.model
         given_QD, relation_QP = self.entities[batch.given_Q, : model.dim], self._relations(batch.relation_Q)
@@ -69,7 +69,7 @@ class ScoreWorker:
         return self.relations[relation_Q, : self.model.relation_width]
 
     def _change(
-        self, batch: QuestionBatch, slot_K: np.ndarray, given_QD: np.ndarray, relation_QP: np.ndarray,
+        self, batch: QueryBatch, slot_K: np.ndarray, given_QD: np.ndarray, relation_QP: np.ndarray,
         candidate_KD: np.ndarray, rate: float,
     ) -> None:  # fmt: skip
         """Sum the gradients of each row, add penalties, and step it."""
@@ -90,9 +90,9 @@ class ScoreWorker:
             add_penalties(self.entities, batch.answer_B, row_B, one_B, *weights, of_entity_UD)
             if model.relation_width:
                 add_penalties(self.relations, batch.relation_Q, place_Q, count_Q, *weights, of_relation_VP)
-        RowOptimiser(model.dim).step(self.entities, slot_U, of_entity_UD, rate)
+        RowOptimizer(model.dim).step(self.entities, slot_U, of_entity_UD, rate)
         if model.relation_width:
-            relation_optimiser(model).step(self.relations, row_V, of_relation_VP, rate)
+            relation_optimizer(model).step(self.relations, row_V, of_relation_VP, rate)
 
 
 def make_worker(
@@ -130,7 +130,7 @@ def dense_values(tables: Mapping[str, np.ndarray], shapes: Mapping[str, tuple[in
 def step_dense(table_RC: np.ndarray, gradient: np.ndarray, rate: float) -> None:
     """Row-wise Adagrad of a dense parameter."""
     gradient_RW = np.ascontiguousarray(gradient, np.float32).reshape(len(table_RC), -1)
-    RowOptimiser(gradient_RW.shape[1]).step(table_RC, np.arange(len(table_RC)), gradient_RW, rate)
+    RowOptimizer(gradient_RW.shape[1]).step(table_RC, np.arange(len(table_RC)), gradient_RW, rate)
 
 
 def _start(model: TripleModel, seed: int) -> dict[str, np.ndarray]:

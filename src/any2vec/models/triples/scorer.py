@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from any2vec.data.triples.buckets import blocks_of
-from any2vec.embeddings import Embeddings, Neighbours
+from any2vec.embeddings import Embeddings, Neighbors
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.safetensors_file import read_safetensors, write_safetensors
 from any2vec.formats.vocabulary import read_vocabulary, write_vocabulary
 from any2vec.kernels.triples.queries import make_queries, near_scores
 from any2vec.models.registry import known_models, model_of
 from any2vec.models.triples.config import TRIPLE_MODELS, TripleModel
-from any2vec.models.triples.questions import ways_of
+from any2vec.models.triples.queries import ways_of
 from any2vec.models.triples.score import NO_DENSE, Dense
 from any2vec.models.triples.score_worker import dense_shapes
 from any2vec.models.triples.worker import KINDS
@@ -77,7 +77,7 @@ class TripleScorer:
                 found.append((query_BW * answer_BW).sum(axis=1))
         return np.concatenate(found)
 
-    def tails(self, head: str, relation: str, k: int = 10) -> Neighbours:
+    def tails(self, head: str, relation: str, k: int = 10) -> Neighbors:
         """The k likeliest tails of (head, relation), known ones among them: (name, score), best first.
 
         Raises:
@@ -86,12 +86,12 @@ class TripleScorer:
         row, way = self._row(0, head), self._row(1, relation)
         return self._best(self.tail_scores(np.array([row]), np.array([way]))[0], k)
 
-    def heads(self, relation: str, tail: str, k: int = 10) -> Neighbours:
+    def heads(self, relation: str, tail: str, k: int = 10) -> Neighbors:
         """The k likeliest heads of (relation, tail); as `tails`."""
         way, row = self._row(1, relation), self._row(0, tail)
         return self._best(self.head_scores(np.array([row]), np.array([way]))[0], k)
 
-    def _best(self, score_V: np.ndarray, k: int) -> Neighbours:
+    def _best(self, score_V: np.ndarray, k: int) -> Neighbors:
         order = np.argsort(-score_V, kind="stable")[: max(1, k)]
         return [(self.entities[int(row)], float(score_V[row])) for row in order]
 

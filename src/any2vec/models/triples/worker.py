@@ -2,7 +2,7 @@
 
 It knows no partitions and no files: rows of entities are slots of an array, wherever they come from.
 
-Legend: S slots, C their columns (W values and the optimiser's), R rows of relations, P their values; Q queries,
+Legend: S slots, C their columns (W values and the optimizer's), R rows of relations, P their values; Q queries,
 B questions, K candidates, U rows of entities that the batch touches.
 """
 
@@ -32,8 +32,8 @@ from any2vec.kernels.triples.queries import (
     over_distances,
 )
 from any2vec.models.triples.config import TripleModel
-from any2vec.models.triples.questions import QuestionBatch
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.models.triples.queries import QueryBatch
+from any2vec.tables.row_optimizer import RowOptimizer
 
 Range = tuple[int, int]
 KINDS = {name: getattr(triple_queries, name.upper()) for name in ("plain", "real", "complex", "shift", "turn")}
@@ -90,7 +90,7 @@ class Negatives:
             slots = np.concatenate([np.arange(start, stop) for start, stop in sorted(resident)])
             self._all = Candidates(slots, resident[0] if len(resident) == 1 else None)
 
-    def of(self, batch: QuestionBatch, epoch: int, position: int) -> Candidates:
+    def of(self, batch: QueryBatch, epoch: int, position: int) -> Candidates:
         if self._all is not None:
             return self._all
         drawn_K = np.empty(self._number, np.int64)
@@ -111,11 +111,11 @@ class TripleWorker:
     def __init__(self, model: TripleModel, entity_SC: np.ndarray, relation_RC: np.ndarray) -> None:
         self.model, self.entities, self.relations = model, entity_SC, relation_RC
         self._kind = KINDS[model.query]
-        self._of_entities = RowOptimiser(model.dim, "adagrad", model.learning_rate)
-        self._of_relations = relation_optimiser(model)
+        self._of_entities = RowOptimizer(model.dim, "adagrad", model.learning_rate)
+        self._of_relations = relation_optimizer(model)
         self._buffers: dict[str, np.ndarray] = {}
 
-    def step(self, batch: QuestionBatch, candidates: Candidates, rate: float, shares: Shares | None = None) -> float:
+    def step(self, batch: QueryBatch, candidates: Candidates, rate: float, shares: Shares | None = None) -> float:
         """Train on a batch with a learning rate; the sum of the losses of its questions. By default all shares are 1.
 
         Raises:
@@ -144,28 +144,28 @@ class TripleWorker:
         shares = shares or Shares.alike(len(candidate_KW), len(query_QW))
         loss = loss_gradients(self.model, gradient_QK, batch.first_Q1, column_B, own_B, shares)
         of_query_QW = self._array("of_query", *query_QW.shape)
-        touched = _Touched.of(batch, candidates)
-        of_entity_UW = self._array("of_entity", len(touched.slot_U), self.model.dim)
+        accessed = _Accessed.of(batch, candidates)
+        of_entity_UW = self._array("of_entity", len(accessed.slot_U), self.model.dim)
         if is_near:
             over_distances(score_QK, gradient_QK, gamma)
             own_B /= np.maximum(distance_B, np.float32(LEAST_DISTANCE))
         np.matmul(gradient_QK, candidate_KW, out=of_query_QW)
-        if touched.is_whole:
+        if accessed.is_whole:
             np.matmul(gradient_QK.T, query_QW, out=of_entity_UW)
         else:
             of_entity_UW[:] = 0
-            of_entity_UW[touched.row_K] = gradient_QK.T @ query_QW
+            of_entity_UW[accessed.row_K] = gradient_QK.T @ query_QW
         if is_near:
-            lose_sums(gradient_QK, query_QW, candidate_KW, touched.row_K, of_query_QW, of_entity_UW)
+            lose_sums(gradient_QK, query_QW, candidate_KW, accessed.row_K, of_query_QW, of_entity_UW)
         add_answer_gradients(
-            self.entities, batch.answer_B, touched.row_B, batch.first_Q1, query_QW, own_B, is_near, of_query_QW,
+            self.entities, batch.answer_B, accessed.row_B, batch.first_Q1, query_QW, own_B, is_near, of_query_QW,
             of_entity_UW,
         )  # fmt: skip
-        self._change(batch, touched, of_query_QW, of_entity_UW, rate)
+        self._change(batch, accessed, of_query_QW, of_entity_UW, rate)
         return loss
 
     def _change(
-        self, batch: QuestionBatch, touched: _Touched, of_query_QW: np.ndarray, of_entity_UW: np.ndarray, rate: float
+        self, batch: QueryBatch, accessed: _Accessed, of_query_QW: np.ndarray, of_entity_UW: np.ndarray, rate: float
     ) -> None:
         """From the gradients of queries to those of rows, penalties too, and a step of each row."""
         model = self.model
@@ -175,24 +175,24 @@ class TripleWorker:
             row_V, place_Q = np.unique(batch.relation_Q, return_inverse=True)
         of_relation_VP = np.zeros((len(row_V), self._of_relations.width), np.float32)
         if model.relation_weight:
-            self._guess_relations(batch, touched, of_entity_UW, of_relation_VP)
+            self._guess_relations(batch, accessed, of_entity_UW, of_relation_VP)
         add_query_gradients(
             self._kind, self.entities, batch.given_Q, self.relations, batch.relation_Q, batch.is_turned_Q, of_query_QW,
-            touched.row_Q, of_entity_UW, place_Q, of_relation_VP,
+            accessed.row_Q, of_entity_UW, place_Q, of_relation_VP,
         )  # fmt: skip
         if model.n3 or model.l2:
             count_Q, one_B = np.diff(batch.first_Q1), np.ones(len(batch.answer_B), np.int64)
             weights = (model.is_complex, model.n3, model.l2)
-            add_penalties(self.entities, batch.given_Q, touched.row_Q, count_Q, *weights, of_entity_UW)
-            add_penalties(self.entities, batch.answer_B, touched.row_B, one_B, *weights, of_entity_UW)
+            add_penalties(self.entities, batch.given_Q, accessed.row_Q, count_Q, *weights, of_entity_UW)
+            add_penalties(self.entities, batch.answer_B, accessed.row_B, one_B, *weights, of_entity_UW)
             if model.relation_width and not model.has_angles:
                 add_penalties(self.relations, batch.relation_Q, place_Q, count_Q, *weights, of_relation_VP)
-        self._of_entities.step(self.entities, touched.slot_U, of_entity_UW, rate)
+        self._of_entities.step(self.entities, accessed.slot_U, of_entity_UW, rate)
         if model.relation_width:
             self._of_relations.step(self.relations, row_V, of_relation_VP, rate)
 
     def _guess_relations(
-        self, batch: QuestionBatch, touched: _Touched, of_entity_UW: np.ndarray, of_relation_RP: np.ndarray
+        self, batch: QueryBatch, accessed: _Accessed, of_entity_UW: np.ndarray, of_relation_RP: np.ndarray
     ) -> None:
         """Add the gradients of a softmax over relations, given both ends of a triple.
 
@@ -201,10 +201,12 @@ class TripleWorker:
         """
         count_Q = np.diff(batch.first_Q1)
         relation_B, is_turned_B = np.repeat(batch.relation_Q, count_Q), np.repeat(batch.is_turned_Q, count_Q)
-        given_B, row_B = np.repeat(batch.given_Q, count_Q), np.repeat(touched.row_Q, count_Q)
+        given_B, row_B = np.repeat(batch.given_Q, count_Q), np.repeat(accessed.row_Q, count_Q)
         # Of a relation that is read the other way round the two entities change places.
         from_B, to_B = (np.where(is_turned_B, *ends) for ends in ((batch.answer_B, given_B), (given_B, batch.answer_B)))
-        of_from_B, of_to_B = (np.where(is_turned_B, *rows) for rows in ((touched.row_B, row_B), (row_B, touched.row_B)))
+        of_from_B, of_to_B = (
+            np.where(is_turned_B, *rows) for rows in ((accessed.row_B, row_B), (row_B, accessed.row_B))
+        )
         ways = (self._kind, self.entities, to_B, self.entities, from_B, np.ones(len(to_B), np.bool_))
         guess_BW = self._array("guess", len(given_B), self.model.dim)
         make_queries(*ways, guess_BW)
@@ -236,7 +238,7 @@ class TripleWorker:
 
 
 @dataclass(frozen=True)
-class _Touched:
+class _Accessed:
     """The rows of entities that a batch changes, each once, and where its queries, candidates and answers stand."""
 
     slot_U: np.ndarray
@@ -247,7 +249,7 @@ class _Touched:
     """the candidates are all there is: row u is candidate u"""
 
     @classmethod
-    def of(cls, batch: QuestionBatch, candidates: Candidates) -> _Touched:
+    def of(cls, batch: QueryBatch, candidates: Candidates) -> _Accessed:
         if candidates.whole is not None and _lie_in(batch.given_Q, candidates.whole):
             first = candidates.whole[0]
             row_K = np.arange(len(candidates.slot_K))
@@ -263,9 +265,9 @@ def _lie_in(slot_N: np.ndarray, whole: Range) -> bool:
     return int(slot_N.min()) >= whole[0] and int(slot_N.max()) < whole[1]
 
 
-def relation_optimiser(model: TripleModel) -> RowOptimiser:
+def relation_optimizer(model: TripleModel) -> RowOptimizer:
     """Steps of relations, in a table of their own; a model without them has one number that never changes."""
-    return RowOptimiser(max(1, model.relation_width), "adagrad", model.learning_rate)
+    return RowOptimizer(max(1, model.relation_width), "adagrad", model.learning_rate)
 
 
 def loss_gradients(

@@ -28,7 +28,7 @@ class SequenceModel:
     """of buckets, where the table is larger than memory"""
     shared_for_five: ClassVar[int] = 12
     """negatives that a block shares when each pair asks for five, and in proportion"""
-    block_centres: ClassVar[int] = 16
+    block_centers: ClassVar[int] = 16
     """kept tokens that a block of text holds on average; with walks a block is a walk"""
 
     dim: int = 100

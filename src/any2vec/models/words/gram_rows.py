@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from any2vec.data.vocab.vocabulary import Keys
+from any2vec.encoders.ngrams import NGramEncoder, bounds, start_grams, used_buckets
 from any2vec.kernels.skipgram.subwords import Subwords, compose_all
-from any2vec.makers.ngrams import NGramMaker, bounds, start_grams, used_buckets
 from any2vec.models.words.ngram import NGram
 
 
@@ -42,10 +42,10 @@ class GramRows:
         compose_all(self.subwords, word_VD, np.arange(len(self._keys), dtype=np.int32), x_VD)
         return x_VD
 
-    def maker(self) -> NGramMaker:
+    def encoder(self) -> NGramEncoder:
         """What makes vectors of other words; it shares the table."""
         model = self.model
-        return NGramMaker(
+        return NGramEncoder(
             self._bucket_G, self.table, min_n=model.min_n, max_n=model.max_n, buckets=model.buckets,
             seed=self.seed, spread=self._spread,
         )  # fmt: skip

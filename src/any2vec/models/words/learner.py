@@ -12,14 +12,14 @@ import numpy as np
 from any2vec.errors import DataError
 from any2vec.kernels.common.alias import build_alias
 from any2vec.kernels.common.rng import PURPOSE_NEGATIVE, PURPOSE_TOKEN, stream_key
-from any2vec.kernels.skipgram.cbow import MAX_CENTRES as CBOW_CENTRES
+from any2vec.kernels.skipgram.cbow import MAX_CENTERS as CBOW_CENTERS
 from any2vec.kernels.skipgram.cbow import train_cbow_block
 from any2vec.kernels.skipgram.classic import train_cbow_classic, train_skipgram_classic
 from any2vec.kernels.skipgram.hierarchical import train_cbow_hierarchical, train_skipgram_hierarchical
-from any2vec.kernels.skipgram.skipgram import MAX_CENTRES as SKIPGRAM_CENTRES
+from any2vec.kernels.skipgram.skipgram import MAX_CENTERS as SKIPGRAM_CENTERS
 from any2vec.kernels.skipgram.skipgram import train_skipgram_block
 from any2vec.kernels.skipgram.subwords import Subwords
-from any2vec.kernels.skipgram.touch import touch_block, touch_classic, touch_hierarchical
+from any2vec.kernels.skipgram.trace import trace_block, trace_classic, trace_hierarchical
 from any2vec.kernels.text.huffman import huffman_codes
 from any2vec.models.words.config import SequenceModel
 from any2vec.models.words.rates import linear_rate
@@ -28,7 +28,7 @@ from any2vec.plan.cost.occupancy import NOISE_POWER
 from any2vec.types import ProgressLine, Span, State, Stats, Work
 
 LOSS_EVERY = 256
-"""the loss is measured on one block (or centre) of so many"""
+"""the loss is measured on one block (or center) of so many"""
 
 
 def shared_negatives(model: SequenceModel) -> int:
@@ -37,8 +37,8 @@ def shared_negatives(model: SequenceModel) -> int:
 
 
 def block_positions(model: SequenceModel, keep_rate: float) -> int:
-    """Positions of the stream that keep `model.block_centres` tokens on average, at most 1024."""
-    return min(1024, max(1, round(model.block_centres / max(keep_rate, 1e-6))))
+    """Positions of the stream that keep `model.block_centers` tokens on average, at most 1024."""
+    return min(1024, max(1, round(model.block_centers / max(keep_rate, 1e-6))))
 
 
 class SequenceLearner:
@@ -89,7 +89,7 @@ class SequenceLearner:
         tokens, begin, _, offset = self.source.piece(0, 0, 0)
         self._kernel(tokens, begin, begin, offset, 0, (0.0, 0.0))
         if for_hosts:
-            self._touch(tokens, begin, begin, offset, 0, np.zeros(1, np.uint8), np.zeros(1, np.uint8))
+            self._trace(tokens, begin, begin, offset, 0, np.zeros(1, np.uint8), np.zeros(1, np.uint8))
         return time.perf_counter() - start
 
     def run(self, work: Work[Span]) -> Stats:
@@ -104,13 +104,13 @@ class SequenceLearner:
     def inspect(self, epoch: int, start: int, stop: int, marks: Mapping[str, np.ndarray]) -> None:
         """Put 1 into uint8 (>= V,) marks, by table, for each row that `run` reads or writes on these positions."""
 
-        def touch(piece: tuple[int, int]) -> None:
+        def trace(piece: tuple[int, int]) -> None:
             tokens, first, last, offset = self.source.piece(epoch, *piece)
-            self._touch(tokens, first, last, offset, epoch, marks["input"], marks["output"])
+            self._trace(tokens, first, last, offset, epoch, marks["input"], marks["output"])
 
         # Threads may put the same 1 at the same place.
         pieces = self._pieces(start, stop)
-        for _ in map(touch, pieces) if self._pool is None else self._pool.map(touch, pieces):
+        for _ in map(trace, pieces) if self._pool is None else self._pool.map(trace, pieces):
             pass
 
     def learning_rate(self, progress: float) -> float:
@@ -159,7 +159,7 @@ class SequenceLearner:
             raise DataError("No item of the vocabulary occurs in the data; check min_count and the input.")
         return tuple(build_alias(weights))
 
-    def _touch(
+    def _trace(
         self, tokens: np.ndarray, begin: int, end: int, offset: int, epoch: int, input_V: np.ndarray,
         output_V: np.ndarray,
     ) -> None:  # fmt: skip
@@ -168,12 +168,12 @@ class SequenceLearner:
         where = (tokens, begin, end, offset, self._keep_V, stream_key(self.seed, PURPOSE_TOKEN, epoch))
         noise = (stream_key(self.seed, PURPOSE_NEGATIVE, epoch), *self._distribution)
         if config.objective == "hierarchical":
-            touch_hierarchical(*where, *self._distribution[:2], config.window, *marks)
+            trace_hierarchical(*where, *self._distribution[:2], config.window, *marks)
         elif config.kernel == "classic":
-            touch_classic(*where, *noise, config.window, config.num_negatives, not skipgram, *marks)
+            trace_classic(*where, *noise, config.window, config.num_negatives, not skipgram, *marks)
         else:
-            most = SKIPGRAM_CENTRES if skipgram else CBOW_CENTRES
-            touch_block(*where, *noise, config.window, self.block, most, shared_negatives(config), *marks)
+            most = SKIPGRAM_CENTERS if skipgram else CBOW_CENTERS
+            trace_block(*where, *noise, config.window, self.block, most, shared_negatives(config), *marks)
 
     def _kernel(
         self, tokens: np.ndarray, begin: int, end: int, offset: int, epoch: int, line: tuple[float, float]

@@ -10,7 +10,7 @@ from any2vec.models.words.config import SequenceModel
 
 @dataclass(frozen=True, kw_only=True)
 class SkipGram(SequenceModel):
-    """Skip-gram: the context predicts the centre word, pair by pair (Mikolov et al. 2013, arXiv 1310.4546).
+    """Skip-gram: the context predicts the center word, pair by pair (Mikolov et al. 2013, arXiv 1310.4546).
 
     Skip-gram over sentences, with negative sampling or hierarchical softmax.
 

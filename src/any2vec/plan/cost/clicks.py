@@ -1,4 +1,4 @@
-"""What a run of a model of clicks over trainers and servers will need, on paper. Modelled, never measured.
+"""What a run of a model of clicks over trainers and servers will need, on paper. Modeled, never measured.
 
 A worker's step is look-up, compute and push, one after the other; pushes are not waited for. Steps of a trainer's
 workers overlap, so its pace is the least of what its workers can do, what its line carries, and its share of what the
@@ -51,10 +51,10 @@ class ClickShape:
     width: int
     """values of a row"""
     num_state: int = 1
-    """numbers of optimiser state in a row"""
+    """numbers of optimizer state in a row"""
     dense_parameters: int = 0
     dense_state: int = 1
-    """numbers of optimiser state of a dense parameter"""
+    """numbers of optimizer state of a dense parameter"""
     batch_size: int = 2048
     examples_per_s: float
     """of one worker whose rows are at hand"""
@@ -80,7 +80,7 @@ class ClickSpread:
     server_bytes: int | None = None
     """that the rows of a server may take"""
     sync: str = "centre"
-    """centre: a sync sends all dense parameters and gets them back; mean: they are averaged among trainers"""
+    """center: a sync sends all dense parameters and gets them back; mean: they are averaged among trainers"""
     sync_gap: float = 5.0
     """steps of a trainer from one sync to the next; 0: replicas never agree"""
 
@@ -100,7 +100,7 @@ class ClickSpread:
 
 @dataclass(frozen=True, kw_only=True)
 class ClickPlan:
-    """A run before it starts. Bytes; seconds and rates, modelled."""
+    """A run before it starts. Bytes; seconds and rates, modeled."""
 
     trainers: int
     servers: int
@@ -150,7 +150,7 @@ class Traffic:
     """of bags that the server pools"""
     bags_M: np.ndarray
     """with ids of the server's own"""
-    touched_M: np.ndarray
+    accessed_M: np.ndarray
     """rows read and changed"""
     rows_M: np.ndarray
     """that the server holds"""
@@ -159,9 +159,9 @@ class Traffic:
     def of(cls, placement: Placement, batch_size: int) -> Traffic:
         """Expected, from measured columns."""
         share_MF = placement.shares
-        pulled, ids, bags, touched = (np.zeros(placement.owners) for _ in range(4))
+        pulled, ids, bags, accessed = (np.zeros(placement.owners) for _ in range(4))
         for column, share in zip(placement.columns, share_MF.T, strict=True):
-            touched += share * column.cost * batch_size
+            accessed += share * column.cost * batch_size
             if not column.is_pooled:
                 pulled += share * column.distinct * batch_size
                 continue
@@ -169,7 +169,7 @@ class Traffic:
             # A bag of n ids has one of a server's own with the chance 1 - (1 - share)^n; bags may be empty, too.
             bags += batch_size * min(1.0, column.lookups) * (1 - (1 - share) ** max(1.0, column.lookups))
         rows = np.array([load.rows for load in placement.loads], np.float64)
-        return cls(pulled, ids, bags, touched, rows)
+        return cls(pulled, ids, bags, accessed, rows)
 
     def bytes_by_server(self, width: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], np.ndarray]:
         """(what the trainer sends, what it gets, each by KINDS (M,); messages both ways (M,))."""
@@ -178,13 +178,13 @@ class Traffic:
         listed = _ID * (np.rint(self.ids_M) + bags)
         has_rows, has_bags = pulled > 0, bags > 0
         asked = has_rows * (overhead(2) + overhead(3)) + has_bags * (overhead(3) + overhead(4))
-        told = (has_rows + 0.0 + has_bags) * (overhead(2) + overhead(1))
+        reported = (has_rows + 0.0 + has_bags) * (overhead(2) + overhead(1))
         requests = 2.0 * (has_rows + 0.0 + has_bags)
         sent = {
             "ids": 2.0 * (slots + listed), "gradients of rows": pulled * row, "gradients of sums": bags * row,
             "control": asked + requests * REQUEST_BYTES,
         }  # fmt: skip
-        got = {"rows": pulled * row, "sums": bags * row, "control": told + requests * ANSWER_BYTES}
+        got = {"rows": pulled * row, "sums": bags * row, "control": reported + requests * ANSWER_BYTES}
         return sent, got, 2 * requests
 
 
@@ -203,26 +203,26 @@ def click_plan(shape: ClickShape, spread: ClickSpread, costs: Costs | None = Non
     sent, got, messages_M = traffic.bytes_by_server(shape.width)
     sent_M, got_M = (np.sum(list(part.values()), axis=0) for part in (sent, got))
     # A trainer that owns rows reaches its own without a message: the one that has the fewest there sends the most.
-    travels_M = np.ones(spread.owners)
+    is_moved_M = np.ones(spread.owners)
     if not spread.servers:
-        travels_M[int(np.argmin(sent_M + got_M))] = 0.0
+        is_moved_M[int(np.argmin(sent_M + got_M))] = 0.0
     dense = _dense_bytes(shape, spread)
-    up, down = float(sent_M @ travels_M) + dense, float(got_M @ travels_M) + dense
-    messages = float(messages_M @ travels_M)
-    kinds = {name: sum(float(part[name] @ travels_M) for part in (sent, got) if name in part) for name in KINDS}
+    up, down = float(sent_M @ is_moved_M) + dense, float(got_M @ is_moved_M) + dense
+    messages = float(messages_M @ is_moved_M)
+    kinds = {name: sum(float(part[name] @ is_moved_M) for part in (sent, got) if name in part) for name in KINDS}
     kinds["dense"] = 2 * dense
     serve_M = (
         (sent_M + got_M) * costs.byte_seconds + messages_M * costs.message_seconds
-        + traffic.touched_M * shape.width * costs.number_seconds
+        + traffic.accessed_M * shape.width * costs.number_seconds
     )  # fmt: skip
     bandwidth = spread.link.bandwidth / 8 if spread.link is not None else np.inf
-    latency = spread.link.latency if spread.link is not None and travels_M.any() else 0.0
-    answer = float((got["rows"] + got["sums"]) @ travels_M)
+    latency = spread.link.latency if spread.link is not None and is_moved_M.any() else 0.0
+    answer = float((got["rows"] + got["sums"]) @ is_moved_M)
     seconds = {
         "compute": shape.batch_size / shape.examples_per_s,
         "handle": (up + down) * costs.byte_seconds + messages * costs.message_seconds,
-        "serve": float((serve_M * travels_M).max()),
-        "link": 2 * latency + (float(sent["ids"] @ travels_M) / 2 + answer) / bandwidth,
+        "serve": float((serve_M * is_moved_M).max()),
+        "link": 2 * latency + (float(sent["ids"] @ is_moved_M) / 2 + answer) / bandwidth,
     }
     # A row server is one thread, and serves all trainers but its own host.
     visitors = spread.trainers if spread.servers else spread.trainers - 1

@@ -1,4 +1,4 @@
-"""What a run over many hosts will need: memory, bytes, rounds, time and what holds it up. Modelled, never measured.
+"""What a run over many hosts will need: memory, bytes, rounds, time and what holds it up. Modeled, never measured.
 
 A round is inspection, compute and agreement, one after the other, and as slow as its slowest host:
 
@@ -39,7 +39,7 @@ class Pace:
     memory_bandwidth: float = 0.0
     """bytes/s of a host's memory; 0: no limit"""
     bytes_per_item: float = 0.0
-    """that training an item reads and writes where no row is found in a cache; see `touched_bytes`"""
+    """that training an item reads and writes where no row is found in a cache; see `accessed_bytes`"""
 
     def items_per_s(self, threads: int) -> float:
         """Of one host."""
@@ -48,7 +48,7 @@ class Pace:
         return min(pace, self.memory_bandwidth / self.bytes_per_item) if has_limit else pace
 
 
-def touched_bytes(dim: int, keep_rate: float, draws: float) -> float:
+def accessed_bytes(dim: int, keep_rate: float, draws: float) -> float:
     """Bytes that training an item moves: for each kept token an input row, an output row and its share of the shared
     negatives, each read and written once."""
     return keep_rate * (2 + draws) * dim * _FLOAT * 2
@@ -91,7 +91,7 @@ class Spread:
 
 @dataclass(frozen=True, kw_only=True)
 class SchemePlan:
-    """One scheme of a run over several hosts. Bytes; seconds, modelled."""
+    """One scheme of a run over several hosts. Bytes; seconds, modeled."""
 
     bytes_per_round: int
     """that all hosts send"""
@@ -119,7 +119,7 @@ class SchemePlan:
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
-    """A run over hosts before it starts. Every time in it is modelled."""
+    """A run over hosts before it starts. Every time in it is modeled."""
 
     hosts: int
     threads: int
@@ -242,7 +242,7 @@ def agree_numbers(shape: RunShape, spread: Spread, sets: RoundSets) -> int:
 
 
 def link_seconds(link: LinkModel | None, volume: Volume) -> float:
-    """Modelled time of a round's phases on the busiest line. Between sites a host's share of their line counts."""
+    """Modeled time of a round's phases on the busiest line. Between sites a host's share of their line counts."""
     if link is None or volume.hosts == 1:
         return 0.0
     seconds = 0.0

@@ -1,7 +1,7 @@
 """How many different rows a host reads in a round, expected from how often rows occur. Pure arithmetic.
 
 An occurrence of a row falls into the work of a round with probability f, the round's share of the epoch, and is kept by
-subsampling with probability k; so a row that occurs c times is read as input or centre with probability
+subsampling with probability k; so a row that occurs c times is read as input or center with probability
 1 - (1 - f k)^c, and drawn as a negative with 1 - (1 - q)^n, q its share of the noise (counts ** 0.75) and n the draws
 of the round. That is exact for words in random order. In a text a word's uses stand together, and a host with a chunk
 reads fewer rows than that: there c uses are taken as c / clump places of `clump` uses each.
@@ -123,14 +123,14 @@ def expected_sets(found: Frequencies, reading: Reading, hosts: int, rounds: int,
     if scheme == "rep-base":
         return all_rows(found.rows, hosts)
     one, all_ = 1 / (hosts * rounds), 1 / rounds
-    tracked = _by_block(_touched(found, reading, one, scheme == "pull-base"), hosts)
-    merged = _by_block(_touched(found, reading, all_, False), hosts)
+    tracked = _by_block(_accessed(found, reading, one, scheme == "pull-base"), hosts)
+    merged = _by_block(_accessed(found, reading, all_, False), hosts)
     return RoundSets(tracked[:, None, :], merged)
 
 
 def expected_rows(found: Frequencies, reading: Reading, share: float) -> tuple[float, float]:
     """(input rows, output rows) that a host reads of `share` (0..1) of an epoch, on average."""
-    into, out = _touched(found, reading, share, False)
+    into, out = _accessed(found, reading, share, False)
     return float((into.chances * into.sizes).sum()), float((out.chances * out.sizes).sum())
 
 
@@ -142,7 +142,7 @@ class _Steps(NamedTuple):
     is_ranked: bool
 
 
-def _touched(found: Frequencies, reading: Reading, share: float, has_union: bool) -> tuple[_Steps, _Steps]:
+def _accessed(found: Frequencies, reading: Reading, share: float, has_union: bool) -> tuple[_Steps, _Steps]:
     """The input table and the output table; with has_union both have what either reads (PullModel-Base)."""
     keep = found.keep(reading.subsample)
     clump = np.minimum(reading.clump, np.maximum(1.0, found.counts))
@@ -157,7 +157,7 @@ def _touched(found: Frequencies, reading: Reading, share: float, has_union: bool
     noise = found.counts**NOISE_POWER
     missed = missed + draws * np.log1p(-noise / (noise * found.sizes).sum())
     written = _Steps(-np.expm1(missed), found.sizes, found.is_ranked)
-    return (written if has_union else read), written  # a centre is an output row: inputs are among them
+    return (written if has_union else read), written  # a center is an output row: inputs are among them
 
 
 def _by_block(tables: tuple[_Steps, _Steps], hosts: int) -> np.ndarray:

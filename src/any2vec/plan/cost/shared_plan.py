@@ -71,7 +71,7 @@ def host_moves(walk: SharedWalk, bounds: Sequence[int], columns: int) -> HostMov
 
     Args:
         bounds: partition q has the rows [bounds[q], bounds[q + 1]).
-        columns: float32 numbers of a row, its optimiser's state included.
+        columns: float32 numbers of a row, its optimizer's state included.
     """
     rounds, rank = walk.rounds, walk.rank
     first = walk.round_after.get(walk.start, 0)

@@ -21,7 +21,7 @@ from any2vec.cluster.message import KINDS, overhead
 from any2vec.plan.sharding.sharding import contiguous_bounds
 
 TABLES = ("input", "output")
-NEWS_BYTES, VERDICT_BYTES, RANGE_BYTES = 40, 24, 16
+CHANGE_BYTES, VERDICT_BYTES, RANGE_BYTES = 40, 24, 16
 """of a report: five numbers to rank 0, its answer of three, and each range of positions that a host has left"""
 
 _ids_size = np.vectorize(ids_size, otypes=[np.int64])
@@ -128,9 +128,9 @@ def round_volume(scheme: str, num_rows: int, hosts: int, dim: int, bits: int, se
             _flow("reduce", True, sets.tracked, size_H, dim, bits, has_ids, by_table=True),
             _flow("broadcast", False, merged_TAH, size_H, dim, bits, has_ids, by_table=True),
         ))  # fmt: skip
-    told = sets.tracked if form == "opt" else sets.tracked[:1]
+    reported = sets.tracked if form == "opt" else sets.tracked[:1]
     return Volume(hosts, (
-        _flow("inspect", True, told, size_H, dim, bits, True, has_rows=False),
+        _flow("inspect", True, reported, size_H, dim, bits, True, has_rows=False),
         _flow("pull", False, sets.tracked, size_H, dim, bits, False),
         _flow("reduce", True, sets.tracked, size_H, dim, bits, False),
     ))  # fmt: skip
@@ -138,7 +138,7 @@ def round_volume(scheme: str, num_rows: int, hosts: int, dim: int, bits: int, se
 
 def report_bytes(hosts: int, unfinished: int) -> int:
     """Control bytes of the report after a round; unfinished: hosts but rank 0 with positions left of the epoch."""
-    return (hosts - 1) * (overhead(2) + NEWS_BYTES + overhead(1) + VERDICT_BYTES) + unfinished * RANGE_BYTES
+    return (hosts - 1) * (overhead(2) + CHANGE_BYTES + overhead(1) + VERDICT_BYTES) + unfinished * RANGE_BYTES
 
 
 def added(counts: Iterable[dict[str, int]]) -> dict[str, int]:

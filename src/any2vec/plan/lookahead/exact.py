@@ -21,7 +21,7 @@ import numpy as np
 
 from any2vec.checks import check_number, check_whole
 from any2vec.errors import InputError
-from any2vec.plan.lookahead.moves import SHARED, Travel, count_copies, count_moves, reaches, travel_of, unite
+from any2vec.plan.lookahead.moves import SHARED, Transfers, count_copies, count_moves, reaches, transfers_of, unite
 from any2vec.plan.lookahead.window import NONE, Uses, UseWindow, check_rows
 
 CLEAN_SHARE = 0.02
@@ -44,7 +44,7 @@ class Clean:
 
 
 @dataclass(frozen=True)
-class StepPlan(Travel):
+class StepPlan(Transfers):
     """One step of one trainer."""
 
     step: int
@@ -210,7 +210,7 @@ class Cacher:
         self._pending.add(row_G[is_left], slot_G[is_left], to_G[is_left], is_here_G[is_left])
 
         next_G, own = self._window.steps(uses.next_G), coming.place_T[self.trainer]
-        travel = travel_of(self.trainer, row_G, slot_G, user_G, to_G, next_G == step + 1, coming.place_T)
+        travel = transfers_of(self.trainer, row_G, slot_G, user_G, to_G, next_G == step + 1, coming.place_T)
         return StepPlan(
             **vars(travel), step=step, row_U=row_G[own], slot_U=slot_G[own], until_U=next_G[own],
             fetch_row_K=row_G[fetched], fetch_slot_K=slot_G[fetched],

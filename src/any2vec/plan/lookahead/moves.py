@@ -50,7 +50,7 @@ class Exchange:
 
 
 @dataclass(frozen=True)
-class Travel:
+class Transfers:
     """What one trainer does with rows of its batch that it alone has, and what travels of all rows of a step."""
 
     hurried_J: np.ndarray
@@ -67,10 +67,10 @@ class Travel:
     """of the G rows: those that travel whole"""
 
 
-def travel_of(
+def transfers_of(
     trainer: int, row_G: np.ndarray, slot_G: np.ndarray, user_G: np.ndarray, to_G: np.ndarray, is_next_G: np.ndarray,
     place_T: Sequence[np.ndarray],
-) -> Travel:  # fmt: skip
+) -> Transfers:  # fmt: skip
     """What a step asks of `trainer`.
 
     Args:
@@ -88,7 +88,7 @@ def travel_of(
     is_alone_U, is_now_U = user_G[own] == trainer, is_now[own]
     now, later = (_exchange(trainer, row_G, slot_G, user_G, to_G, is_in, place_T) for is_in in (is_now, is_later))
     num_now, num_later = int(is_now.sum()), int(is_later.sum())
-    return Travel(
+    return Transfers(
         np.flatnonzero(is_alone_U & is_now_U), np.flatnonzero(is_alone_U & ~is_now_U), now, later,
         (num_now, num_later, len(row_G) - num_now - num_later), int(is_moved.sum()),
     )  # fmt: skip

@@ -93,7 +93,7 @@ def plan_buffer(
 
     Args:
         num_rows: of the table, 1 or more.
-        row_bytes: of a row with its optimiser's state.
+        row_bytes: of a row with its optimizer's state.
         fixed_bytes: what the process needs beside the table.
         more_bytes: what it needs besides where all rows are in memory; below 0 where it then needs less.
 

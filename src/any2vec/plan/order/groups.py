@@ -4,7 +4,7 @@ Tournament: Which two groups of partitions each host holds round by round, so th
 
 There are twice as many groups as hosts, and every round pairs all of them: the circle method of round-robin
 tournaments. The pairs of two successive rounds form cycles; going round a cycle, each host keeps one of its groups and
-takes one from a neighbour. So in every round but the first each host gets exactly one group, which no schedule with two
+takes one from a neighbor. So in every round but the first each host gets exactly one group, which no schedule with two
 groups a host can better: a group that comes brings two groups together that had not met, and H (2 H - 1) pairs must.
 
 Who averages with whom: the groups of DS-Sync round by round, agreed beforehand, so that nobody has to be asked.

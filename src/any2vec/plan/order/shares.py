@@ -109,13 +109,13 @@ def meetings(states: Iterable[State], count_PP: np.ndarray) -> np.ndarray:
     return found_PP
 
 
-def noise_weights(held: Sequence[int], asked_P: np.ndarray, meeting_PP: np.ndarray) -> np.ndarray:
+def noise_weights(held: Sequence[int], asked_P: np.ndarray, joint_PP: np.ndarray) -> np.ndarray:
     """w of the partitions that are there, float32 (H, H): given row's partition, negative's.
 
     asked_P: N. A partition that the questions of another never meet has no weight for them.
     """
-    asked_H, met_HH = asked_P[list(held)].astype(np.float64), meeting_PP[np.ix_(held, held)]
-    return np.divide(asked_H[:, None], met_HH, out=np.zeros_like(met_HH), where=met_HH > 0).astype(np.float32)
+    asked_H, joint_HH = asked_P[list(held)].astype(np.float64), joint_PP[np.ix_(held, held)]
+    return np.divide(asked_H[:, None], joint_HH, out=np.zeros_like(joint_HH), where=joint_HH > 0).astype(np.float32)
 
 
 def noise_there(held: Sequence[int], mass_P: np.ndarray) -> float:

@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 from any2vec.cluster.message import overhead
 
 
-def deal_layers(costs: Sequence[float], hosts: int) -> list[int]:
+def layers_of_hosts(costs: Sequence[float], hosts: int) -> list[int]:
     """Bounds: host h has layers [bounds[h], bounds[h + 1]), each at least one, so that the dearest host is cheapest.
 
     Where there are fewer layers than hosts the last hosts have none. Among equally good deals the first hosts take as

@@ -167,7 +167,7 @@ def _pieces(columns: Sequence[Column]) -> list[_Piece]:
 
 
 def _in_order(shards: Sequence[Shard]) -> tuple[Shard, ...]:
-    """In placed order, neighbours of one column made one."""
+    """In placed order, neighbors of one column made one."""
     merged: list[Shard] = []
     for shard in sorted(shards, key=lambda shard: (shard.server, shard.first)):
         last = merged[-1] if merged else None

@@ -80,7 +80,7 @@ class Tally:
         if count:
             self._bad[why] += count
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """state, lines, bytes, reconnects, trouble (None: none), bad (things in all) and bad_by (what -> how many)."""
         by = dict(self._bad.copy())
         return {

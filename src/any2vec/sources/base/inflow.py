@@ -20,7 +20,7 @@ MOST_BYTES = 4 << 20
 _ENDING = 2.0
 
 
-class _Lane:
+class _Worker:
     """What waits of one source."""
 
     def __init__(self, source: Source, position: Position | None) -> None:
@@ -36,7 +36,7 @@ class Inflow:
 
     Each source has a queue of its own, of `most_bytes` (or one batch, if that is larger): while it is full, its thread
     waits and reads nothing, so that a server sees its connection fill up. A source that stalls holds no other. An error
-    that a source raises, against its promise, ends that source alone: `facts` tells it.
+    that a source raises, against its promise, ends that source alone: `metrics` tells it.
 
     Args:
         sources: with names that differ.
@@ -58,17 +58,17 @@ class Inflow:
         twice = [name for name in names if names.count(name) > 1]
         if twice:
             raise InputError(f"Each source is read once, got {twice[0]} twice; leave one out.")
-        self._lanes = [_Lane(source, (positions or {}).get(source.name)) for source in sources]
+        self._workers = [_Worker(source, (positions or {}).get(source.name)) for source in sources]
         self._most_bytes = most_bytes
         self._in_step = in_step
-        self._news = threading.Condition()
+        self._condition = threading.Condition()
         """told to who takes; each lane's reader waits at `_room`"""
-        self._room = threading.Condition(self._news._lock)  # type: ignore[attr-defined]
+        self._room = threading.Condition(self._condition._lock)  # type: ignore[attr-defined]
         self._is_closed = False
         self._turn = 0
         self._threads = [
-            threading.Thread(target=self._read, args=(lane,), name=f"source {lane.source.name}", daemon=True)
-            for lane in self._lanes
+            threading.Thread(target=self._read, args=(worker,), name=f"source {worker.source.name}", daemon=True)
+            for worker in self._workers
         ]
         for thread in self._threads:
             thread.start()
@@ -82,98 +82,100 @@ class Inflow:
     @property
     def is_over(self) -> bool:
         """Every source has ended, and all of it was taken."""
-        with self._news:
-            return all(lane.is_over and not lane.waiting for lane in self._lanes)
+        with self._condition:
+            return all(worker.is_over and not worker.waiting for worker in self._workers)
 
     def take(self, timeout: float) -> LineBatch | None:
         """The next batch of any source, one after the other in turn; None: none has come within so many seconds."""
         until = time.monotonic() + timeout
-        with self._news:
+        with self._condition:
             while True:
-                for step in range(len(self._lanes)):
-                    lane = self._lanes[(self._turn + step) % len(self._lanes)]
-                    if self._in_step and not lane.waiting and not lane.is_over:
+                for step in range(len(self._workers)):
+                    worker = self._workers[(self._turn + step) % len(self._workers)]
+                    if self._in_step and not worker.waiting and not worker.is_over:
                         break
-                    if lane.waiting:
-                        self._turn = (self._turn + step + 1) % len(self._lanes)
-                        return self._take(lane)
+                    if worker.waiting:
+                        self._turn = (self._turn + step + 1) % len(self._workers)
+                        return self._take(worker)
                 left = until - time.monotonic()
-                if left <= 0 or all(lane.is_over for lane in self._lanes):
+                if left <= 0 or all(worker.is_over for worker in self._workers):
                     return None
-                self._news.wait(left)
+                self._condition.wait(left)
 
     @property
     def waiting_bytes(self) -> int:
         """Of all sources."""
-        with self._news:
-            return sum(lane.bytes for lane in self._lanes)
+        with self._condition:
+            return sum(worker.bytes for worker in self._workers)
 
     def positions(self) -> dict[str, Position]:
         """Where each source goes on behind what was taken of it, for a checkpoint of that moment; not of one that has
         given nothing."""
-        with self._news:
-            return {lane.source.name: lane.position for lane in self._lanes if lane.position is not None}
+        with self._condition:
+            return {worker.source.name: worker.position for worker in self._workers if worker.position is not None}
 
-    def facts(self) -> dict[str, dict[str, Any]]:
+    def metrics(self) -> dict[str, dict[str, Any]]:
         """By source's name: its own facts, and the lines and bytes that wait."""
-        with self._news:
+        with self._condition:
             found = {}
-            for lane in self._lanes:
-                facts = lane.source.facts()
-                if lane.error is not None:
-                    facts |= {"state": "failed", "trouble": _told(lane.error)}
-                found[lane.source.name] = {**facts, "waiting": lane.lines, "waiting_bytes": lane.bytes}
+            for worker in self._workers:
+                metrics = worker.source.metrics()
+                if worker.error is not None:
+                    metrics |= {"state": "failed", "trouble": _warned(worker.error)}
+                found[worker.source.name] = {**metrics, "waiting": worker.lines, "waiting_bytes": worker.bytes}
             return found
 
     def close(self) -> None:
         """End all readers; those that a server holds are left behind after two seconds, and end with the process."""
-        for lane in self._lanes:
-            lane.source.close()
-        with self._news:
+        for worker in self._workers:
+            worker.source.close()
+        with self._condition:
             self._is_closed = True
             self._room.notify_all()
-            self._news.notify_all()
+            self._condition.notify_all()
         until = time.monotonic() + _ENDING
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
 
-    def _take(self, lane: _Lane) -> LineBatch:
-        batch = lane.waiting.popleft()
-        lane.bytes -= batch.num_bytes
-        lane.lines -= len(batch)
-        lane.position = batch.position
+    def _take(self, worker: _Worker) -> LineBatch:
+        batch = worker.waiting.popleft()
+        worker.bytes -= batch.num_bytes
+        worker.lines -= len(batch)
+        worker.position = batch.position
         self._room.notify_all()
         return batch
 
-    def _read(self, lane: _Lane) -> None:
+    def _read(self, worker: _Worker) -> None:
         """A reader's thread."""
         batches: Iterator[LineBatch | None] = iter(())
         try:
-            batches = lane.source.batches(lane.position)
+            batches = worker.source.batches(worker.position)
             for batch in batches:
-                if self._is_closed or (batch is not None and not self._put(lane, batch)):
+                if self._is_closed or (batch is not None and not self._put(worker, batch)):
                     break
         except Exception as error:
-            lane.error = error
+            worker.error = error
         finally:
             getattr(batches, "close", lambda: None)()
-            with self._news:
-                lane.is_over = True
-                self._news.notify_all()
+            with self._condition:
+                worker.is_over = True
+                self._condition.notify_all()
 
-    def _put(self, lane: _Lane, batch: LineBatch) -> bool:
+    def _put(self, worker: _Worker, batch: LineBatch) -> bool:
         """Wait for room; False: it is over."""
         size = batch.num_bytes
-        with self._news:
-            self._room.wait_for(lambda: self._is_closed or not lane.waiting or lane.bytes + size <= self._most_bytes)
+        with self._condition:
+            self._room.wait_for(
+                lambda: self._is_closed or not worker.waiting or worker.bytes + size <= self._most_bytes
+            )
             if self._is_closed:
                 return False
-            lane.waiting.append(batch)
-            lane.bytes += size
-            lane.lines += len(batch)
-            self._news.notify_all()
+            worker.waiting.append(batch)
+            worker.bytes += size
+            worker.lines += len(batch)
+            self._condition.notify_all()
         return True
 
 
-def _told(error: BaseException) -> str:
+def _warned(error: BaseException) -> str:
     return str(error) if isinstance(error, Any2VecError) else f"{type(error).__name__}: {error}"

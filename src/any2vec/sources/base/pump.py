@@ -94,7 +94,7 @@ class Attempts:
         self,
         attempt: Callable[[], Batches],
         troubles: tuple[type[BaseException], ...],
-        told: Callable[[BaseException], str],
+        reported: Callable[[BaseException], str],
     ) -> Batches:
         """What attempts give, until one ends without trouble.
 
@@ -109,7 +109,7 @@ class Attempts:
                 if self._is_over():
                     break
                 self._failures += 1
-                self._tally.trouble = told(error)
+                self._tally.trouble = reported(error)
                 if self._failures > self._retries:
                     self._tally.state = "given up"
                     return

@@ -23,7 +23,7 @@ the checkpoint is gone.
 
 
 class Source(Protocol):
-    """Lines from one place. One thread reads it; `close` and `facts` may be called from any other."""
+    """Lines from one place. One thread reads it; `close` and `metrics` may be called from any other."""
 
     name: str
     """alone among those of a run"""
@@ -32,7 +32,7 @@ class Source(Protocol):
     def batches(self, position: Position | None) -> Iterator[LineBatch | None]:
         """The lines behind a position, or from the source's beginning; None each tenth of a second or so without any.
 
-        Ends where the source ends, where `close` has been called, or where its retries are spent (`facts` says which).
+        Ends where the source ends, where `close` has been called, or where its retries are spent; `metrics` says which.
         Raises no error for what the source sends.
         """
         ...
@@ -41,8 +41,8 @@ class Source(Protocol):
         """Let `batches` end soon."""
         ...
 
-    def facts(self) -> dict[str, Any]:
-        """What has come so far: see `Tally.facts`."""
+    def metrics(self) -> dict[str, Any]:
+        """What has come so far: see `Tally.metrics`."""
         ...
 
 
@@ -63,8 +63,8 @@ class PacedSource(ABC):
     def close(self) -> None:
         self._is_closed = True
 
-    def facts(self) -> dict[str, Any]:
-        return {**self._tally.facts(), "delivery": self.delivery}
+    def metrics(self) -> dict[str, Any]:
+        return {**self._tally.metrics(), "delivery": self.delivery}
 
     def batches(self, position: Position | None) -> Batches:
         """As of `Source`: each batch waits until those before it have had their time."""

@@ -1,7 +1,7 @@
 """HTTP and HTTPS: streams of JSON objects or lines, and documents that are asked for again and again, feeds among them.
 
 Delivery is exactly once where the address holds `{id}`, which each request has the id of the last line that came in its
-place (`?after={id}`; empty in the first): a server that honours it is asked for what follows. Else it is at least once:
+place (`?after={id}`; empty in the first): a server that honors it is asked for what follows. Else it is at least once:
 what a server repeats within the window of de-duplication is told by its id, or its text.
 
 Requests: answers are read piece by piece, in between which the caller goes on; httpx stands behind a generator.
@@ -169,7 +169,7 @@ class HttpLines(PacedSource):
                     self._tally.state = "waiting"
                     yield from idle(self._options.poll, lambda: self._is_closed)
 
-            yield from self._attempts.repeat(attempt, (*exchange.troubles, _RefusedError), self._told)
+            yield from self._attempts.repeat(attempt, (*exchange.troubles, _RefusedError), self._warned)
 
     # ---- one request ------------------------------------------------------------------------------------------------
 
@@ -308,7 +308,7 @@ class HttpLines(PacedSource):
             self._tally.lines += len(batch)
             yield batch
 
-    def _told(self, error: BaseException) -> str:
+    def _warned(self, error: BaseException) -> str:
         return f"{self.name}: {str(error) or type(error).__name__}."
 
 

@@ -57,7 +57,7 @@ class KafkaTopic(PacedSource):
         if position is not None:
             self._offsets = {int(partition): int(offset) for partition, offset in position["partitions"].items()}
             self._number = int(position["number"])
-        return self._attempts.repeat(self._attempt, (KafkaException, _GoneError), self._told)
+        return self._attempts.repeat(self._attempt, (KafkaException, _GoneError), self._warned)
 
     def _attempt(self) -> Batches:
         from confluent_kafka import Consumer, TopicPartition
@@ -104,10 +104,10 @@ class KafkaTopic(PacedSource):
             "fetch.queue.backoff.ms": 10,
             "socket.timeout.ms": max(1000, int(self._options.patience * 1000)),
             "log_level": 0,
-            "error_cb": self._hear,
+            "error_cb": self._receive,
         }
 
-    def _hear(self, error: Any) -> None:
+    def _receive(self, error: Any) -> None:
         """What the client says of its connections, which it mends itself."""
         from confluent_kafka import KafkaError
 
@@ -174,6 +174,6 @@ class KafkaTopic(PacedSource):
         else:
             self._tally.trouble = f"{self.name}: {error.str()}."
 
-    def _told(self, error: BaseException) -> str:
+    def _warned(self, error: BaseException) -> str:
         said = error.args[0].str() if error.args and hasattr(error.args[0], "str") else str(error)
         return f"{self.name}: {said}."

@@ -53,7 +53,7 @@ class RedisStream(PacedSource):
         if position is not None:
             self._last, self._number = str(position["last"]), int(position["number"])
         nonsense = (ValueError, TypeError, AttributeError, LookupError)  # what another server provokes in the client
-        return self._attempts.repeat(self._attempt, (redis.RedisError, OSError, *nonsense), self._told)
+        return self._attempts.repeat(self._attempt, (redis.RedisError, OSError, *nonsense), self._warned)
 
     def _attempt(self) -> Batches:
         import redis
@@ -111,7 +111,7 @@ class RedisStream(PacedSource):
         own = fields.get(self._options.id_field.encode())
         self._records.add(number, text, None if own is None else own.decode("utf-8", "replace"), name=id)
 
-    def _told(self, error: BaseException) -> str:
+    def _warned(self, error: BaseException) -> str:
         return f"{self.name}: {str(error).rstrip('.') or type(error).__name__}."
 
 

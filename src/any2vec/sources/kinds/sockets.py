@@ -111,7 +111,7 @@ class SocketLines(PacedSource):
 
     def _batches(self, position: Position | None) -> Batches:
         self._cutter.restart(0 if position is None else int(position["offset"]))
-        return self._attempts.repeat(self._attempt, (OSError,), self._told)
+        return self._attempts.repeat(self._attempt, (OSError,), self._warned)
 
     def _attempt(self) -> Batches:
         is_json = self._options.form == "ndjson"
@@ -164,5 +164,5 @@ class SocketLines(PacedSource):
     def _position(self) -> Position:
         return {"offset": self._cutter.offset}
 
-    def _told(self, error: BaseException) -> str:
+    def _warned(self, error: BaseException) -> str:
         return f"{self.name}: {getattr(error, 'strerror', None) or str(error) or 'no answer'}."

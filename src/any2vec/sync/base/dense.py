@@ -33,7 +33,7 @@ class DenseAgreement(Service, ShardedStateful, Protocol):
     def gather_result(self) -> np.ndarray | None:
         """The parameters that count as the model, at rank 0, None elsewhere; collective, after `quiesce` or `close`."""
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """Counts for the summary: numbers, and histograms {text of a number: count}."""
 
 
@@ -53,5 +53,5 @@ class NoAgreement(DenseAgreement):
     def gather_result(self) -> np.ndarray | None:
         return self.replica.value if self.rank == 0 else None
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         return {}

@@ -41,7 +41,7 @@ class Rows(NamedTuple):
 
 
 def reduce_rows(
-    transport: Transport, members: Sequence[int], told: Mapping[str, Rows],
+    transport: Transport, members: Sequence[int], reported: Mapping[str, Rows],
     rule: Callable[[str, int, list[list[np.ndarray]]], Reduced], phase: str = "reduce",
 ) -> dict[str, Reduced]:  # fmt: skip
     """What the owners make of rows that several members have changed, by table; all members call it together.
@@ -55,7 +55,7 @@ def reduce_rows(
         table -> what the rule gives for this host's block.
     """
     outgoing: dict[int, list[Part]] = {member: [] for member in members}
-    for sharding, place_K, parts in told.values():
+    for sharding, place_K, parts in reported.values():
         for owner, (member, cut) in enumerate(zip(members, sharding.cuts(place_K), strict=True)):
             slots = pack_ids(place_K[cut] - sharding.bounds[owner], sharding.size(owner))
             outgoing[member] += [slots, *(Part(part.kind, part.array[cut]) for part in parts)]
@@ -63,7 +63,7 @@ def reduce_rows(
     received = exchange_among(transport, members, outgoing, phase) | {transport.rank: own}
     rests = [iter(received[member]) for member in members]
     found = {}
-    for name, (sharding, _, parts) in told.items():
+    for name, (sharding, _, parts) in reported.items():
         size = sharding.size(members.index(transport.rank))
         each = [[unpack_ids(next(rest), size), *(next(rest).array for _ in parts)] for rest in rests]
         found[name] = rule(name, size, each)
@@ -118,7 +118,7 @@ def to_float32(rows_KD: np.ndarray, bound: float) -> np.ndarray:
 
 
 def weighted_mean(
-    size: int, told: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], bound: float
+    size: int, reported: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]], bound: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean of the rows of a block that hosts tell of, each by its weight; sums are float64, in the order given.
 
@@ -127,11 +127,11 @@ def weighted_mean(
     a single host tells comes out as it is: the product of two float32 is exact in float64.
     """
     flags = np.zeros(size, bool)
-    for ids, _, _ in told:
+    for ids, _, _ in reported:
         flags[ids] = True
     union = np.flatnonzero(flags)
-    total, mass = np.zeros((len(union), told[0][1].shape[1])), np.zeros(len(union))
-    for ids, rows, weights in told:
+    total, mass = np.zeros((len(union), reported[0][1].shape[1])), np.zeros(len(union))
+    for ids, rows, weights in reported:
         slots = np.searchsorted(union, ids)
         total[slots] += weights[:, None] * rows.astype(np.float64)
         mass[slots] += weights
@@ -147,16 +147,16 @@ def average(
     nobody has changed are the same everywhere. Owners of blocks add up; phases "average" and "gather".
     """
     shardings = {name: Contiguous(len(table), transport.hosts) for name, table in tables.items()}
-    told = {}
+    reported = {}
     for name, table in tables.items():
         ids = np.flatnonzero(weights[name])
-        told[name] = Rows(shardings[name], ids, [Part("rows", table[ids]), Part("dense", weights[name][ids])])
+        reported[name] = Rows(shardings[name], ids, [Part("rows", table[ids]), Part("dense", weights[name][ids])])
 
     def mean(name: str, size: int, each: list[list[np.ndarray]]) -> list[Part]:
         ids, means, _ = weighted_mean(size, [(slots, rows, say) for slots, rows, say in each], bound_of(name))
         return [pack_ids(ids, size), Part("rows", means)]
 
-    means = reduce_rows(transport, range(transport.hosts), told, mean, "average")
+    means = reduce_rows(transport, range(transport.hosts), reported, mean, "average")
     found = [part for parts in means.values() for part in parts]
     gathered = transport.gather(found, "gather")
     if not gathered:

@@ -1,4 +1,4 @@
-"""Synchronisation in the foreground: the worker that does every k-th iteration of its trainer does a sync, too."""
+"""Synchronization in the foreground: the worker that does every k-th iteration of its trainer does a sync, too."""
 
 from __future__ import annotations
 
@@ -75,6 +75,6 @@ class FixedRate(DenseAgreement):
             self._before = int(states[self.rule.rank].get(_SINCE, np.zeros(1))[0])
             self._numbers = itertools.count(self._before + 1)
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """As `Syncing`."""
-        return self.syncing.facts()
+        return self.syncing.metrics()

@@ -29,15 +29,15 @@ VERBS = (OPEN, FETCH, GIVE, SETTLE, FINISH)
 REFUSED = "refused"
 
 
-def request(verb: str, lane: int, number: int, dense_Q: np.ndarray | None = None) -> list[Part]:
+def request(verb: str, worker: int, number: int, dense_Q: np.ndarray | None = None) -> list[Part]:
     """The parts of a request."""
-    head = Part("control", np.array([VERBS.index(verb), lane, number], np.int64))
+    head = Part("control", np.array([VERBS.index(verb), worker, number], np.int64))
     return [head] if dense_Q is None else [head, Part("dense", dense_Q)]
 
 
-def answers_on(name: str, lane: int) -> str:
+def answers_on(name: str, worker: int) -> str:
     """The channel on which one worker thread hears its answers."""
-    return f"{name}!{lane}"
+    return f"{name}!{worker}"
 
 
 class GradientServer(ServerThread):
@@ -72,26 +72,26 @@ class GradientServer(ServerThread):
             self._changed.wait_for(lambda: self.settled >= number or self.error is not None, LONG_WORK)
         self.check()
 
-    def hear_own(self, lane: int) -> tuple[str, Sequence[Part]]:
+    def receive_own(self, worker: int) -> tuple[str, Sequence[Part]]:
         """(phase, parts) of the next answer to this host's own trainer.
 
         Raises:
             HostError: none came in time, or the server has ended by an error.
         """
         with self._changed:
-            self._changed.wait_for(lambda: bool(self._own[lane]) or self.error is not None, self.patience)
-            if self._own[lane]:
-                return self._own[lane].popleft()
+            self._changed.wait_for(lambda: bool(self._own[worker]) or self.error is not None, self.patience)
+            if self._own[worker]:
+                return self._own[worker].popleft()
         self.check()
         raise HostError(f"Rank {self.transport.rank} waited {self.patience:g} s for trainers that are behind.")
 
     def take(self, trainer: int, parts: Sequence[Part]) -> None:
         """Carry out one request, and answer whoever need not wait any more."""
         with self._changed:
-            lane = 0
+            worker = 0
             try:
-                verb, lane, number = _read(parts)
-                self._do(trainer, verb, lane, number, parts[1:])
+                verb, worker, number = _read(parts)
+                self._do(trainer, verb, worker, number, parts[1:])
                 self._answer_ready()
                 self.rule.publish()
                 self._answer_meetings()
@@ -99,16 +99,16 @@ class GradientServer(ServerThread):
                 raise  # another host is lost
             except Exception as error:  # the asker's to know
                 text = str(error) if isinstance(error, Any2VecError) else f"{type(error).__name__}: {error}"
-                self._send(trainer, lane, REFUSED, [text_part(text)])
+                self._send(trainer, worker, REFUSED, [text_part(text)])
 
     def state_dict(self) -> State:
-        """Parameters and state of the optimiser of this moment, float32 (Q,) each; count: steps made, int64."""
+        """Parameters and state of the optimizer of this moment, float32 (Q,) each; count: steps made, int64."""
         replica = self.rule.replica
         with self._changed:
             arrays = {"value": replica.value, **replica.state}
             return {name: array.copy() for name, array in arrays.items()} | {"count": np.array(replica.count)}
 
-    def _do(self, trainer: int, verb: str, lane: int, number: int, dense: Sequence[Part]) -> None:
+    def _do(self, trainer: int, verb: str, worker: int, number: int, dense: Sequence[Part]) -> None:
         value_Q = self.rule.replica.value
         if trainer not in self.trainers or trainer in self._finished:
             raise InputError(f"Rank {trainer} is no trainer, or had finished, and asks for {verb}.")
@@ -118,7 +118,7 @@ class GradientServer(ServerThread):
             value_Q[:] = dense[0].array
             self._is_open = True
         elif verb == FETCH:
-            self._waiting.append((trainer, lane, number))
+            self._waiting.append((trainer, worker, number))
         elif verb == GIVE:
             self.rule.take(trainer, number, dense[0].array)
         elif verb == SETTLE:
@@ -134,12 +134,12 @@ class GradientServer(ServerThread):
             return
         copy_Q: list[Part] = []
         for entry in self._waiting.copy():
-            trainer, lane, position = entry
+            trainer, worker, position = entry
             if self.rule.may_read(trainer, position):
                 self._waiting.remove(entry)
                 step = self.rule.read(trainer, position)
                 copy_Q = copy_Q or self._copy()
-                self._answer(trainer, lane, FETCH, step, copy_Q if step <= position else [])
+                self._answer(trainer, worker, FETCH, step, copy_Q if step <= position else [])
 
     def _answer_meetings(self) -> None:
         """Answer those who stand still when all do, and those who have finished when all have."""
@@ -155,16 +155,16 @@ class GradientServer(ServerThread):
     def _copy(self) -> list[Part]:
         return [Part("dense", self.rule.replica.value.copy())]
 
-    def _answer(self, trainer: int, lane: int, phase: str, number: int, parts: Sequence[Part]) -> None:
+    def _answer(self, trainer: int, worker: int, phase: str, number: int, parts: Sequence[Part]) -> None:
         head = Part("control", np.array([number, self.rule.verdict(trainer)], np.int64))
-        self._send(trainer, lane, phase, [head, *parts])
+        self._send(trainer, worker, phase, [head, *parts])
 
-    def _send(self, trainer: int, lane: int, phase: str, parts: Sequence[Part]) -> None:
+    def _send(self, trainer: int, worker: int, phase: str, parts: Sequence[Part]) -> None:
         if trainer == self.transport.rank:
-            self._own[lane].append((phase, parts))
+            self._own[worker].append((phase, parts))
             self._changed.notify_all()
         else:
-            self.transport.send(trainer, parts, phase, answers_on(self.name, lane))
+            self.transport.send(trainer, parts, phase, answers_on(self.name, worker))
 
     def _is_needed(self) -> bool:
         return not self._finished >= self.trainers - {self.transport.rank}

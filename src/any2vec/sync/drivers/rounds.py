@@ -26,18 +26,18 @@ class Agreement(Service, ShardedStateful, Protocol):
 
 
 @runtime_checkable
-class Listener(Protocol):
+class WorkListener(Protocol):
     """An agreement that wants to know how the work goes."""
 
-    def hear(self, work: Work[Span], stats: Stats) -> None:
+    def on_work(self, work: Work[Span], stats: Stats) -> None:
         """After each piece of work, and before the round closes."""
 
 
 @runtime_checkable
-class Telling(Protocol):
+class Measured(Protocol):
     """An agreement that has something to say about how it went."""
 
-    def facts(self) -> dict[str, dict[str, int]]:
+    def metrics(self) -> dict[str, dict[str, int]]:
         """Counts of this host, by name and then by what is counted; a run's summary adds them up over the hosts."""
 
 
@@ -79,8 +79,8 @@ class Rounds:
 
     def after(self, work: Work[Span], stats: Stats) -> None:
         began = time.perf_counter()
-        if isinstance(self.agreement, Listener):
-            self.agreement.hear(work, stats)
+        if isinstance(self.agreement, WorkListener):
+            self.agreement.on_work(work, stats)
         if work.ends_round:
             self.agreement.end_round()
             self.rounds += 1
@@ -91,9 +91,9 @@ class Rounds:
             return work.ends_round
         return work.ends_epoch or (work.round.number + 1) % self.agreement.settle_every == 0
 
-    def facts(self) -> dict[str, dict[str, int]]:
+    def metrics(self) -> dict[str, dict[str, int]]:
         """What the agreement tells of this host; {} for most."""
-        return self.agreement.facts() if isinstance(self.agreement, Telling) else {}
+        return self.agreement.metrics() if isinstance(self.agreement, Measured) else {}
 
     def close(self, error: BaseException | None = None) -> None:
         """The run is over, its result is gathered."""

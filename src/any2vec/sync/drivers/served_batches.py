@@ -34,7 +34,7 @@ class ServedBatches:
         self,
         tables: StreamTables,
         here: Mapping[str, np.ndarray],
-        touch: Callable[[Any, Mapping[str, np.ndarray]], None],
+        trace: Callable[[Any, Mapping[str, np.ndarray]], None],
     ) -> None:
         self.tables = tables
         self.here = dict(here)
@@ -44,7 +44,7 @@ class ServedBatches:
         """the last birth of which the batch knows; set before each"""
         self.seconds = 0.0
         """in which this trainer asked, sent and waited"""
-        self._touch = touch
+        self._trace = trace
         self._marks = {name: np.zeros(len(table), np.uint8) for name, table in self.here.items()}
         self._places: dict[str, np.ndarray] = {}
         self._rows: dict[str, np.ndarray] = {}
@@ -56,7 +56,7 @@ class ServedBatches:
         began = time.perf_counter()
         for mark_V in self._marks.values():
             mark_V[:] = 0
-        self._touch(work.payload, self._marks)
+        self._trace(work.payload, self._marks)
         self._places = {name: self.tables.places(mark_V) for name, mark_V in self._marks.items()}
         self._rows = {name: self.tables.rows(places) for name, places in self._places.items()}
         self._start = self.tables.client.pull(self._places, self.clock)

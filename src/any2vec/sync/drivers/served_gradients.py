@@ -25,7 +25,7 @@ from any2vec.sync.drivers.gradient_server import (
     read_answer,
     request,
 )
-from any2vec.sync.rules.first_gradients import FirstGradients, Told
+from any2vec.sync.rules.first_gradients import FirstGradients, OnHeld
 from any2vec.sync.rules.gradient_rule import ACCEPTED, DROPPED, UNKNOWN, GradientRule
 from any2vec.sync.rules.gradients_as_they_come import GradientsAsTheyCome
 from any2vec.tables.replica import Replica
@@ -40,19 +40,19 @@ def as_they_come(trainers: Sequence[int], bound: int | None) -> RuleOf:
     return lambda replica: GradientsAsTheyCome(replica, trainers, bound)
 
 
-def first_of(trainers: Sequence[int], needed: int, told: Told | None = None) -> RuleOf:
+def first_of(trainers: Sequence[int], needed: int, reported: OnHeld | None = None) -> RuleOf:
     """`m-of-n`, for `ServedGradients` with one server. told: on the server's host, learns whose gradients counted."""
-    return lambda replica: FirstGradients(replica, trainers, needed, told)
+    return lambda replica: FirstGradients(replica, trainers, needed, reported)
 
 
 class ServedGradients(DenseAgreement):
     """A `DenseAgreement`: one on every trainer, and one on every server that trains nothing (its `start`, `quiesce`,
-    `close`, `state_dict`, `load_state_dict` and `facts`).
+    `close`, `state_dict`, `load_state_dict` and `metrics`).
 
     In a step, Q parameters come to each trainer and its Q gradients leave it, in as many messages as there are servers.
 
     Args:
-        replica: of the same size and optimiser everywhere; the values of the first trainer's are what all start from.
+        replica: of the same size and optimizer everywhere; the values of the first trainer's are what all start from.
         trainers: their ranks, ascending.
         servers: ranks, each with a slice of the parameters; trainers or others.
         rule_of: makes the rule of a server.
@@ -102,7 +102,7 @@ class ServedGradients(DenseAgreement):
         if self.server is not None:
             self.server.start()
         if self.transport.rank == self.trainers[0]:
-            self._tell_all(OPEN, 0, 0, self.replica.value)
+            self._announce_all(OPEN, 0, 0, self.replica.value)
 
     def begin(self, worker: int, index: int) -> int:
         """Raises InputError where a server refuses, HostError where trainers are too far behind for too long."""
@@ -111,8 +111,8 @@ class ServedGradients(DenseAgreement):
         if position < self._step:
             return self._leave_out(index)
         started = time.perf_counter()
-        self._tell_all(FETCH, worker, position)
-        step = self._hear_all(worker)
+        self._announce_all(FETCH, worker, position)
+        step = self._receive_all(worker)
         self.wait_seconds += time.perf_counter() - started
         if step > position:
             self._step = step
@@ -121,7 +121,7 @@ class ServedGradients(DenseAgreement):
         return step
 
     def apply(self, worker: int, step: int, gradient_Q: np.ndarray) -> None:
-        self._tell_all(GIVE, worker, step, gradient_Q)
+        self._announce_all(GIVE, worker, step, gradient_Q)
 
     def quiesce(self) -> None:
         """Raises HostError when somebody is lost."""
@@ -144,7 +144,7 @@ class ServedGradients(DenseAgreement):
         return self.replica.value if self.transport.rank == self.trainers[0] else None
 
     def state_dict(self) -> State:
-        """Of a server: its slice of the parameters and their optimiser's state, float32; how often it stepped."""
+        """Of a server: its slice of the parameters and their optimizer's state, float32; how often it stepped."""
         return {} if self.server is None else self.server.state_dict()
 
     def load_state_dict(self, states: Sequence[State]) -> None:
@@ -153,34 +153,34 @@ class ServedGradients(DenseAgreement):
         Raises:
             FormatError: the states are not those of servers of so many parameters.
         """
-        told = [state for state in states if "value" in state]
+        reported = [state for state in states if "value" in state]
         if self.server is None:
             return
         held = self.server.rule.replica
-        if not told:  # trainers have stepped for themselves
+        if not reported:  # trainers have stepped for themselves
             held.count = self.replica.count
             for name, array in held.state.items():
                 array[:] = self._own(self.replica.state[name])
             return
         arrays = {"value": held.value, **held.state}
         for name, array in arrays.items():
-            whole = np.concatenate([state.get(name, np.empty(0, np.float32)) for state in told])
+            whole = np.concatenate([state.get(name, np.empty(0, np.float32)) for state in reported])
             if whole.shape != self.replica.value.shape:
                 raise FormatError(
                     f"A checkpoint has {len(whole)} numbers {name!r} of the servers of dense parameters, not "
-                    f"{len(self.replica.value)}: it was made by another model or optimiser."
+                    f"{len(self.replica.value)}: it was made by another model or optimizer."
                 )
             array[:] = self._own(whole)
-        held.count = int(told[0]["count"].item())
+        held.count = int(reported[0]["count"].item())
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """The first server: its rule's. A trainer: wait_seconds; m-of-n: accepted, dropped, left_out {rank: count}.
 
         examples_dropped, where their numbers are known: of gradients that were dropped, and of batches left out.
         """
         found: dict[str, Any] = {}
         if self.server is not None and self.transport.rank == self.servers[0]:
-            found = self.server.rule.facts()
+            found = self.server.rule.metrics()
         if not self._trains:
             return found
         found["wait_seconds"] = self.wait_seconds
@@ -202,29 +202,29 @@ class ServedGradients(DenseAgreement):
             self.examples_dropped += self._examples(index)
 
     def _meet(self, verb: str) -> None:
-        self._tell_all(verb, 0, 0)
-        self._position = self._step = self._hear_all(0)
+        self._announce_all(verb, 0, 0)
+        self._position = self._step = self._receive_all(0)
 
     def _own(self, array_Q: np.ndarray) -> np.ndarray:
         return array_Q[self._slices[self.transport.rank]]
 
-    def _tell_all(self, verb: str, lane: int, number: int, dense_Q: np.ndarray | None = None) -> None:
+    def _announce_all(self, verb: str, worker: int, number: int, dense_Q: np.ndarray | None = None) -> None:
         """Ask every server; an array is cut into their slices, copied."""
         for rank, part in self._slices.items():
-            parts = request(verb, lane, number, None if dense_Q is None else dense_Q[part].copy())
+            parts = request(verb, worker, number, None if dense_Q is None else dense_Q[part].copy())
             if self.server is not None and rank == self.transport.rank:
                 self.server.take(rank, parts)
             else:
                 self.transport.send(rank, parts, verb, self.name + "?")
 
-    def _hear_all(self, lane: int) -> int:
+    def _receive_all(self, worker: int) -> int:
         """Take every server's answer into the replica; the number that they say."""
         number = 0
         for rank, part in self._slices.items():
             if self.server is not None and rank == self.transport.rank:
-                phase, parts = self.server.hear_own(lane)
+                phase, parts = self.server.receive_own(worker)
             else:
-                message = self.transport.recv(rank, None, answers_on(self.name, lane))
+                message = self.transport.recv(rank, None, answers_on(self.name, worker))
                 phase, parts = message.phase, message.parts
             number, verdict, value_Q = read_answer(rank, phase, parts)
             if value_Q is not None:

@@ -1,4 +1,4 @@
-"""Synchronisation behind the workers: a thread of its own for each trainer (ShadowSync; Zheng et al. 2020).
+"""Synchronization behind the workers: a thread of its own for each trainer (ShadowSync; Zheng et al. 2020).
 
 It is a driver, not an algorithm: it repeats the syncs of whatever rule it is given while workers train the replica, and
 no worker ever waits for it. Its work is kernels and messages, which do not hold the GIL.
@@ -89,9 +89,9 @@ class ShadowSync(DenseAgreement):
     def load_state_dict(self, states: Sequence[State]) -> None:
         self.rule.load_state_dict(states)
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """As `Syncing`; shadow_cpu_share: the processor time of the shadow's thread over the time that it was there."""
-        return self.syncing.facts() | {
+        return self.syncing.metrics() | {
             "shadow_cpu_seconds": self._cpu_seconds,
             "shadow_cpu_share": self._cpu_seconds / self._wall_seconds if self._wall_seconds else 0.0,
         }

@@ -17,7 +17,7 @@ from any2vec.plan.order.roles import StreamRoles
 from any2vec.plan.sharding.sharding import Striped
 from any2vec.sync.rules.block import Block
 from any2vec.sync.rules.merge_rule import MergeRule
-from any2vec.tables.server.blocks.growing_block import FACTS, START, GrowingBlock
+from any2vec.tables.server.blocks.growing_block import METRICS, START, GrowingBlock
 from any2vec.tables.server.blocks.row_block import Added
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.request import ANY_TIME
@@ -61,7 +61,7 @@ class StreamTables(Service):
             rows = np.zeros((last - first, shape[1]), np.float32)
             merger = Added(rows) if rule is None else Block(rows, rule())
             return GrowingBlock(
-                merger, self.in_step, lambda slots: values(self._sharding.rows(first + slots)), lambda: server.facts()
+                merger, self.in_step, lambda slots: values(self._sharding.rows(first + slots)), lambda: server.metrics()
             )
 
         self.blocks = {name: block(values) for name, values in start.items()}
@@ -116,7 +116,7 @@ class StreamTables(Service):
         """
         self.client.close(error, timeout=LONG_WORK)
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """What the owners tell: "dropped", changes of rows that came after their rows had gone to other words;
         "updates" of rows; "staleness", how many batches of others took effect between a batch's pull and its push, by
         how many batches.
@@ -127,14 +127,14 @@ class StreamTables(Service):
         owners: dict[int, list[Part]] = {
             host: [] for host in range(len(self.bounds) - 1) if self.bounds[host] < self.bounds[host + 1]
         }
-        told = [
+        reported = [
             json.loads(text_of(parts[0]))
             for name in self.names
-            for parts in self.client.call(name, FACTS, owners).values()
+            for parts in self.client.call(name, METRICS, owners).values()
         ]
         # Every batch ends at every owner: the first one's histogram has each once.
-        counts = {name: sum(one[name] for one in told) for name in ("dropped", "updates")}
-        return counts | {"staleness": told[0]["overtaken"]}
+        counts = {name: sum(one[name] for one in reported) for name in ("dropped", "updates")}
+        return counts | {"staleness": reported[0]["overtaken"]}
 
     def _begin(self, name: str, places: np.ndarray, birth: int, clock: int, value_KD: np.ndarray | None = None) -> None:
         """Start the rows at ascending places, with given values or their own."""

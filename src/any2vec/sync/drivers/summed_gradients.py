@@ -78,7 +78,7 @@ class SummedGradients(DenseAgreement):
     def gather_result(self) -> np.ndarray | None:
         return self.replica.value if self.transport.rank == self.trainers[0] else None
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """steps: of all together, told by the first trainer; wait_seconds: of this trainer."""
         steps = {"steps": self.steps} if self.transport.rank == self.trainers[0] else {}
         return {**steps, "wait_seconds": self.wait_seconds}
@@ -102,8 +102,8 @@ class SummedGradients(DenseAgreement):
             if gradient_Q is not None:
                 slices[self.transport.rank] = gradient_Q[mine]
             total = sum_in_rank_order(slices)
-            told = [Part("dense", total)]
-            sums = self._exchange(dict.fromkeys(self._others, told), "gather")
+            reported = [Part("dense", total)]
+            sums = self._exchange(dict.fromkeys(self._others, reported), "gather")
             sum_Q = np.empty_like(self.replica.value)
             sum_Q[mine] = total
             for rank, parts in sums.items():

@@ -89,7 +89,7 @@ class Syncing:
             pass
         self.rule.close()
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """Of this trainer: counts, bytes, seconds, and the histogram of the sync gap.
 
         lost_if_overwritten: of all that the workers moved the replica, the share that copying the result over it would

@@ -18,7 +18,7 @@ from any2vec.sync.exchange.tracking import Inspector
 from any2vec.sync.options.row_cache import CachedRows
 from any2vec.sync.rules.block import stripes
 from any2vec.tables.cache.cached_table import CachedTable
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import Lease
 from any2vec.types import Round, Span, Work
 
@@ -56,7 +56,7 @@ class Cached(Agreement):
         sharding, table_VD, cache = self._shardings[name], self.tables[name], options.row_cache
         return CachedTable(
             self.transport, name, sharding, table_VD[sharding.ids(self.transport.rank)],
-            RowOptimiser(table_VD.shape[1], "sgd"), bound=cache.number, policy=cache.policy, freshness=cache.freshness,
+            RowOptimizer(table_VD.shape[1], "sgd"), bound=cache.number, policy=cache.policy, freshness=cache.freshness,
             capacity=max(1, round(options.cache_rows * len(table_VD))), trainers=self.transport.hosts, workers=1,
             busiest=lambda number: self._busiest(name, uses_V, number),
             foresight=lambda: Foresight(lambda step: self._places(step)[name], 0, len(self._coming)),

@@ -1,12 +1,12 @@
-"""Elastic averaging (EASGD; Zhang, Choromanska, LeCun 2015, equations 5 and 6): hosts and a centre pull at each other.
+"""Elastic averaging (EASGD; Zhang, Choromanska, LeCun 2015, equations 5 and 6): hosts and a center pull at each other.
 
-At the end of a round every host i with rows x_i, and the centre c, which the owners of rows hold, become
+At the end of a round every host i with rows x_i, and the center c, which the owners of rows hold, become
 
     x_i - (beta / N) (x_i - c)      and      c + (beta / N) sum over hosts of (x_i - c),
 
-both from the values before. What goes off a host goes onto the centre, in 16 or 8 bits too, so c + sum of x_i stays.
+both from the values before. What goes off a host goes onto the center, in 16 or 8 bits too, so c + sum of x_i stays.
 Rows that no host has changed yet are the same everywhere, and nothing would move: they do not travel. The result is
-the centre. It is the baseline of leader SGD (Teng et al. 2019), with its beta.
+the center. It is the baseline of leader SGD (Teng et al. 2019), with its beta.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class ElasticAveraging(Agreement):
     """The agreement of one host.
 
     Args:
-        tables: name -> float32 (V, D), trained in place; the same values on every host at the start: the centre.
-        bits: of a number on its way to the centre; the centre's own rows travel as they are.
+        tables: name -> float32 (V, D), trained in place; the same values on every host at the start: the center.
+        bits: of a number on its way to the center; the center's own rows travel as they are.
     """
 
     def __init__(self, transport: Transport, tables: dict[str, np.ndarray], how: Elastic, bits: int) -> None:
@@ -43,8 +43,8 @@ class ElasticAveraging(Agreement):
         self._watch = Watch(tables)
         self._alive = {name: np.zeros(len(table), bool) for name, table in tables.items()}
         """rows that any host has ever changed; all hosts know the same"""
-        self.centre = {name: table[slice(*self._own(name))].copy() for name, table in tables.items()}
-        """this host's block of the centre, float32 (B, D)"""
+        self.center = {name: table[slice(*self._own(name))].copy() for name, table in tables.items()}
+        """this host's block of the center, float32 (B, D)"""
 
     def end_round(self) -> None:
         """Pull and be pulled."""
@@ -52,23 +52,23 @@ class ElasticAveraging(Agreement):
         self._push(self._fetch())
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
-        """The centre, at rank 0."""
-        found = self.transport.gather([Part("rows", rows.copy()) for rows in self.centre.values()], "gather")
+        """The center, at rank 0."""
+        found = self.transport.gather([Part("rows", rows.copy()) for rows in self.center.values()], "gather")
         if not found:
             return None
         names = enumerate(self.tables)
         return {name: np.concatenate([found[host][index].array for host in sorted(found)]) for index, name in names}
 
     def state_dict(self) -> State:
-        """This host's rows, and which rows are alive; the centre is the result."""
+        """This host's rows, and which rows are alive; the center is the result."""
         alive = {f"elastic.{name}.alive": alive for name, alive in self._alive.items()}
         return alive | {f"elastic.{name}": table for name, table in self.tables.items()}
 
     def load_state_dict(self, states: Sequence[State]) -> None:
-        """Go on with the rows that this host had; on another number of hosts all go on from the centre."""
+        """Go on with the rows that this host had; on another number of hosts all go on from the center."""
         mine = states[self.transport.rank] if len(states) == self.transport.hosts else {}
         for name, table in self.tables.items():
-            self.centre[name][:] = table[slice(*self._own(name))]
+            self.center[name][:] = table[slice(*self._own(name))]
             if f"elastic.{name}.alive" in mine:
                 self._alive[name][:] = mine[f"elastic.{name}.alive"]
                 table[:] = mine[f"elastic.{name}"]
@@ -94,14 +94,14 @@ class ElasticAveraging(Agreement):
         return np.flatnonzero(self._alive[name][low:high])
 
     def _fetch(self) -> dict[int, tuple[Part, ...]]:
-        """The living rows of the centre, from all owners, by rank."""
+        """The living rows of the center, from all owners, by rank."""
         rank = self.transport.rank
-        parts = [Part("rows", rows[self._living(name, rank)]) for name, rows in self.centre.items()]
+        parts = [Part("rows", rows[self._living(name, rank)]) for name, rows in self.center.items()]
         everyone = dict.fromkeys(range(self.transport.hosts), parts)
         return self.transport.exchange(everyone, "pull") | {rank: tuple(parts)}
 
     def _push(self, fetched: dict[int, tuple[Part, ...]]) -> None:
-        """Move this host's rows towards the centre, and the centre by as much."""
+        """Move this host's rows towards the center, and the center by as much."""
         hosts, rank = self.transport.hosts, self.transport.rank
         outgoing: dict[int, list[Part]] = {host: [] for host in range(hosts)}
         for index, (name, table) in enumerate(self.tables.items()):
@@ -114,7 +114,7 @@ class ElasticAveraging(Agreement):
         own = outgoing.pop(rank)
         received = {peer: list(parts) for peer, parts in self.transport.exchange(outgoing, "push").items()}
         received[rank] = own
-        for name, rows in self.centre.items():
+        for name, rows in self.center.items():
             slots = self._living(name, rank)
             total = rows[slots].astype(np.float64)
             for host in range(hosts):

@@ -1,7 +1,7 @@
 """The baseline of pWord2Vec: replicas that average frequent rows often and rare rows seldom.
 
 Ji et al. 2016, "Parallelizing word2vec in shared and distributed memory", section 3.3, as its MPI program does it: at
-the t-th synchronisation the 1024 * 2^z most frequent rows are averaged, z being the number of trailing zeros of t.
+the t-th synchronization the 1024 * 2^z most frequent rows are averaged, z being the number of trailing zeros of t.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.types import Span, State, Work
 
 FIRST = 1024
-"""rows that every synchronisation averages"""
+"""rows that every synchronization averages"""
 
 
 class FrequentRows(Agreement):
-    """The agreement of one host; every round is a synchronisation (pWord2Vec has one each 0.1 s).
+    """The agreement of one host; every round is a synchronization (pWord2Vec has one each 0.1 s).
 
     What it made of rows that were not averaged yet is a replica's own, so the result is the mean of all replicas, and
     checkpoints hold each host's replica.
@@ -45,7 +45,7 @@ class FrequentRows(Agreement):
         self._number = 0
 
     def begin_round(self, work: Work[Span]) -> None:
-        """Every row is here already; synchronisations are counted from 1, over all epochs."""
+        """Every row is here already; synchronizations are counted from 1, over all epochs."""
         self._number = work.round.number + 1
 
     def end_round(self) -> None:
@@ -98,7 +98,7 @@ class FrequentRows(Agreement):
 
 
 def rows_of_sync(number: int, num_rows: int, first: int = FIRST) -> int:
-    """How many of the most frequent rows the synchronisation `number` (1, 2, ...) averages: first * 2^z, or all."""
+    """How many of the most frequent rows the synchronization `number` (1, 2, ...) averages: first * 2^z, or all."""
     return min(num_rows, first * (number & -number))
 
 

@@ -85,7 +85,7 @@ class ApproximatelySynchronous(Agreement):
         own = {name: table[slice(*self._sharding[name].block(place))] for name, table in tables.items()}
         rules = Rules(rule_class(how.rule))
         self._blocks = {name: rules.block(name, rows, np.arange(len(rows))) for name, rows in own.items()}
-        self.told = {name: SiteRows(rows, bound_of(name)) for name, rows in own.items()} if self.sites > 1 else {}
+        self.reported = {name: SiteRows(rows, bound_of(name)) for name, rows in own.items()} if self.sites > 1 else {}
         self._watch = Watch(tables)
         self._number, self._progress = 0, 0.0
 
@@ -96,16 +96,16 @@ class ApproximatelySynchronous(Agreement):
     def end_round(self) -> None:
         """Merge in the site, tell other sites what is significant, take what they tell."""
         changed = self._reduce()
-        if self.told:
-            for name, told in self.told.items():
+        if self.reported:
+            for name, reported in self.reported.items():
                 block, slots = self._blocks[name], changed[name]
-                told.untold[slots] += block.rows[slots] - told.rows(slots)
-            news = [changed, self._tell()]
-            if len(next(iter(self.told.values())).flights) > self.how.clock:
-                news.append(self._count())
-            changed = {name: np.unique(np.concatenate([slots[name] for slots in news])) for name in changed}
-            for name, told in self.told.items():
-                self._blocks[name].rows[changed[name]] = told.rows(changed[name])
+                reported.unsent[slots] += block.rows[slots] - reported.rows(slots)
+            updates = [changed, self._announce()]
+            if len(next(iter(self.reported.values())).flights) > self.how.clock:
+                updates.append(self._count())
+            changed = {name: np.unique(np.concatenate([slots[name] for slots in updates])) for name in changed}
+            for name, reported in self.reported.items():
+                self._blocks[name].rows[changed[name]] = reported.rows(changed[name])
         self._broadcast(changed)
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
@@ -123,10 +123,10 @@ class ApproximatelySynchronous(Agreement):
 
     def state_dict(self) -> State:
         """The base of this host's rows, and what its site has not told, or told too lately to count."""
-        kept = {"gaia.threshold": np.array(self.threshold)} if self.told else {}
-        for name, told in self.told.items():
-            kept |= {f"gaia.{name}.base": told.base, f"gaia.{name}.untold": told.untold}
-            for index, (slots, change) in enumerate(told.flights):
+        kept = {"gaia.threshold": np.array(self.threshold)} if self.reported else {}
+        for name, reported in self.reported.items():
+            kept |= {f"gaia.{name}.base": reported.base, f"gaia.{name}.untold": reported.unsent}
+            for index, (slots, change) in enumerate(reported.flights):
                 kept |= {f"gaia.{name}.slots{index}": slots, f"gaia.{name}.change{index}": change}
         return kept
 
@@ -137,14 +137,14 @@ class ApproximatelySynchronous(Agreement):
         for name, table in self.tables.items():
             own = table[slice(*self._sharding[name].block(place))]
             self._blocks[name].rows[:] = own
-            if name in self.told:
-                self.told[name].base[:] = own
+            if name in self.reported:
+                self.reported[name].base[:] = own
                 if mine:
                     self._blocks[name].rows[:] = self._recalled(name, mine)
-        if self.told and mine:
+        if self.reported and mine:
             self.threshold = float(mine["gaia.threshold"])
-            for index in range(len(next(iter(self.told.values())).flights)):
-                flights = {name: told.flights[index] for name, told in self.told.items()}
+            for index in range(len(next(iter(self.reported.values())).flights)):
+                flights = {name: reported.flights[index] for name, reported in self.reported.items()}
                 self._send({name: (slots, pack_rows(change)) for name, (slots, change) in flights.items()})
             self._broadcast({name: np.arange(len(block.rows)) for name, block in self._blocks.items()})
         self._watch.look_again()
@@ -155,30 +155,30 @@ class ApproximatelySynchronous(Agreement):
             return False
         return all(
             sum(len(state.get(f"gaia.{name}.base", ())) for state in states) == self.sites * len(self.tables[name])
-            for name in self.told
+            for name in self.reported
         )
 
     def _recalled(self, name: str, mine: State) -> np.ndarray:
         """Take up a table's state; the site's rows of this host's block."""
-        told = self.told[name]
-        told.base[:], told.untold[:] = mine[f"gaia.{name}.base"], mine[f"gaia.{name}.untold"]
-        while (slots := mine.get(f"gaia.{name}.slots{len(told.flights)}")) is not None:
-            told.flights.append((np.array(slots), np.array(mine[f"gaia.{name}.change{len(told.flights)}"])))
-        return told.rows(np.arange(len(told.base)))
+        reported = self.reported[name]
+        reported.base[:], reported.unsent[:] = mine[f"gaia.{name}.base"], mine[f"gaia.{name}.untold"]
+        while (slots := mine.get(f"gaia.{name}.slots{len(reported.flights)}")) is not None:
+            reported.flights.append((np.array(slots), np.array(mine[f"gaia.{name}.change{len(reported.flights)}"])))
+        return reported.rows(np.arange(len(reported.base)))
 
     def _reduce(self) -> dict[str, np.ndarray]:
         """Merge what the hosts of the site have changed. Returns the changed slots of this host's blocks."""
-        told = {}
+        reported = {}
         for name, table in self.tables.items():
             ids = self._watch.changed(name)
-            told[name] = Rows(self._sharding[name], ids, [Part("rows", table[ids])])
+            reported[name] = Rows(self._sharding[name], ids, [Part("rows", table[ids])])
 
         def merge(name: str, size: int, each: list[list[np.ndarray]]) -> np.ndarray:
             for slots, rows in each:
                 self._blocks[name].merge(slots, rows, False)
             return self._blocks[name].finish(False)
 
-        return reduce_rows(self.transport, self.members, told, merge)
+        return reduce_rows(self.transport, self.members, reported, merge)
 
     def _broadcast(self, changed: dict[str, np.ndarray]) -> None:
         """All hosts of the site take the rows that have changed."""
@@ -191,16 +191,16 @@ class ApproximatelySynchronous(Agreement):
             self.tables[name][ids] = row_KD
             self._watch.look(name, ids)
 
-    def _tell(self) -> dict[str, np.ndarray]:
+    def _announce(self) -> dict[str, np.ndarray]:
         """Tell the twins what is significant, and steer the threshold. Returns the slots that were told."""
         threshold = self._threshold()
         picked: dict[str, tuple[np.ndarray, list[Part]]] = {}
-        for name, told in self.told.items():
-            slots, change = told.significant(threshold, self.how.filter == "element")
+        for name, reported in self.reported.items():
+            slots, change = reported.significant(threshold, self.how.filter == "element")
             packed = pack_rows(change, bits_of(name, self.bits))
             change = unpack_rows(packed)
-            told.untold[slots] -= change
-            told.flights.append((slots, change))
+            reported.unsent[slots] -= change
+            reported.flights.append((slots, change))
             picked[name] = slots, packed
         num_bytes = self._send(picked)
         if self.how.limit:
@@ -223,7 +223,7 @@ class ApproximatelySynchronous(Agreement):
         """Send packed changes of slots to the owners of these rows in other sites; bytes of it."""
         parts: list[Part] = []
         for name, (slots, packed) in changes.items():
-            parts += [pack_ids(slots, len(self.told[name].base)), *packed]
+            parts += [pack_ids(slots, len(self.reported[name].base)), *packed]
         others = [twin for twin in self.twins if twin != self.transport.rank]
         for twin in others:
             self.transport.send(twin, parts, "significant", _CHANNEL)
@@ -234,28 +234,28 @@ class ApproximatelySynchronous(Agreement):
         others = [twin for twin in self.twins if twin != self.transport.rank]
         received = {twin: list(self.transport.recv(twin, "significant", _CHANNEL).parts) for twin in others}
         found = {}
-        for name, told in self.told.items():
-            own = told.flights.popleft()
-            changes = [own if twin == self.transport.rank else _change(received[twin], told) for twin in self.twins]
-            found[name] = add_changes(told.base, changes, told.bound)
+        for name, reported in self.reported.items():
+            own = reported.flights.popleft()
+            changes = [own if twin == self.transport.rank else _change(received[twin], reported) for twin in self.twins]
+            found[name] = add_changes(reported.base, changes, reported.bound)
         return found
 
     def _flushed(self, name: str) -> np.ndarray:
         """This host's block of a table as it would be if everything counted."""
-        if not self.told:
+        if not self.reported:
             return self._blocks[name].rows.copy()
-        told = self.told[name]
-        slots, change = told.everything()
-        parts = [pack_ids(slots, len(told.base)), Part("rows", change)]
+        reported = self.reported[name]
+        slots, change = reported.everything()
+        parts = [pack_ids(slots, len(reported.base)), Part("rows", change)]
         received = exchange_among(self.transport, self.twins, dict.fromkeys(self.twins, parts), "flush")
         received[self.transport.rank] = tuple(parts)
-        rows = told.base.copy()
+        rows = reported.base.copy()
         changes = [(unpack_ids(received[twin][0], len(rows)), received[twin][1].array) for twin in self.twins]
-        add_changes(rows, changes, told.bound)
+        add_changes(rows, changes, reported.bound)
         return rows
 
 
-def _change(parts: list[Part], told: SiteRows) -> Change:
+def _change(parts: list[Part], reported: SiteRows) -> Change:
     """One table's changes off the front of a message."""
-    slots, first = unpack_ids(parts.pop(0), len(told.base)), parts.pop(0)
+    slots, first = unpack_ids(parts.pop(0), len(reported.base)), parts.pop(0)
     return slots, unpack_rows([first] if first.array.dtype == np.float32 else [first, parts.pop(0)])

@@ -11,7 +11,7 @@ With changes everywhere all weights are equal, groups average all rows, and the 
 (N - s) / (s (N - 1)) in a round, as published. A row without news in a group stays as it is: after a butterfly, or the
 two schedules of a topology, it is the same at all hosts; after random groups it may differ, with low probability, until
 it is trained again. The result is the weighted mean over all hosts; to form it changes nothing, so a checkpoint may.
-There are no optimiser moments to care for: rows are trained by plain SGD.
+There are no optimizer moments to care for: rows are trained by plain SGD.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from any2vec.types import Span, State, Work
 
 _FADE = np.float32(0.5)
 
-News = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+Changes = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """ids of rows that have news, their values, weights, and rounds that the news still travel"""
 
 
@@ -108,26 +108,26 @@ class DivideAndShuffle(Agreement):
         self._life_left[name][changed] = self._life
         self._moved[name][changed] = True
 
-    def _reduce(self, members: list[int]) -> dict[str, News]:
+    def _reduce(self, members: list[int]) -> dict[str, Changes]:
         """Each member averages its share of the rows. Returns this host's share."""
-        told = {}
+        reported = {}
         for name, table in self.tables.items():
             hot = np.flatnonzero(self._life_left[name])
-            news = table[hot], self._weight[name][hot], self._life_left[name][hot]
-            told[name] = Rows(Contiguous(len(table), len(members)), hot, _parts(*news))
+            changes = table[hot], self._weight[name][hot], self._life_left[name][hot]
+            reported[name] = Rows(Contiguous(len(table), len(members)), hot, _parts(*changes))
 
-        def merge(name: str, size: int, each: list[list[np.ndarray]]) -> News:
-            return _merge([(ids, *news) for ids, *news in each], size, len(members), bound_of(name))  # type: ignore[misc]
+        def merge(name: str, size: int, each: list[list[np.ndarray]]) -> Changes:
+            return _merge([(ids, *changes) for ids, *changes in each], size, len(members), bound_of(name))  # type: ignore[misc]
 
-        return reduce_rows(self.transport, members, told, merge)
+        return reduce_rows(self.transport, members, reported, merge)
 
-    def _share(self, members: list[int], agreed: dict[str, News]) -> None:
+    def _share(self, members: list[int], agreed: dict[str, Changes]) -> None:
         """Everyone in the group takes what its members have averaged."""
         mine = {}
-        for name, (slots, *news) in agreed.items():
+        for name, (slots, *changes) in agreed.items():
             sharding = Contiguous(len(self.tables[name]), len(members))
             first, _ = sharding.block(members.index(self.transport.rank))
-            mine[name] = Rows(sharding, first + slots, _parts(*news))
+            mine[name] = Rows(sharding, first + slots, _parts(*changes))
         for name, arrays in share_rows(self.transport, members, mine):
             self._take(name, *arrays)
 
@@ -139,11 +139,11 @@ class DivideAndShuffle(Agreement):
         self._watch.look(name, ids)
 
 
-def _merge(told: Sequence[News], size: int, members: int, bound: float) -> News:
-    """What a group agrees on for a block of `size` rows; news that have travelled long enough have no weight left."""
-    ids, rows, mass = weighted_mean(size, [part[:3] for part in told], bound)
+def _merge(reported: Sequence[Changes], size: int, members: int, bound: float) -> Changes:
+    """What a group agrees on for a block of `size` rows; news that have traveled long enough have no weight left."""
+    ids, rows, mass = weighted_mean(size, [part[:3] for part in reported], bound)
     left = np.zeros(len(ids), np.uint8)
-    for part in told:
+    for part in reported:
         slots = np.searchsorted(ids, part[0])
         left[slots] = np.maximum(left[slots], part[3])
     left -= 1  # whoever tells of a row has news of it

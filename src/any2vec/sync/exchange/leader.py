@@ -122,7 +122,7 @@ class LeaderSgd(Agreement):
         )
         self.loss = np.float32(np.inf)
         """running loss; float32, as a checkpoint keeps it"""
-        self._heard = Stats(0, 0.0, 0)
+        self._received = Stats(0, 0.0, 0)
         self._watch = Watch(tables)
         self._moved = {name: np.zeros(len(table), bool) for name, table in tables.items()}
         self._number = 0
@@ -131,9 +131,9 @@ class LeaderSgd(Agreement):
         """Every row is here already."""
         self._number = work.round.number
 
-    def hear(self, work: Work[Span], stats: Stats) -> None:
+    def on_work(self, work: Work[Span], stats: Stats) -> None:
         """Note the loss; at the end of a step, feel the leaders' pull."""
-        self._heard += stats
+        self._received += stats
         if work.ends_part or work.ends_round:
             for name in self.tables:
                 self._note(name)
@@ -179,9 +179,9 @@ class LeaderSgd(Agreement):
         self._watch.look_again()
 
     def _average_loss(self) -> None:
-        heard, self._heard = self._heard, Stats(0, 0.0, 0)
-        if heard.loss_examples:
-            newest = heard.loss_sum / heard.loss_examples
+        received, self._received = self._received, Stats(0, 0.0, 0)
+        if received.loss_examples:
+            newest = received.loss_sum / received.loss_examples
             before = newest if np.isinf(self.loss) else float(self.loss)
             self.loss = np.float32(before + _NEWEST * (newest - before))
 

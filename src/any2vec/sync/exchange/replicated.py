@@ -15,7 +15,7 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.rows.merge import changed_rows
 from any2vec.sync.base.copying import put_rows, rows_of
-from any2vec.sync.base.crew import Crew
+from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.base.states import bits_of
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.rules.block import Rules, gather_blocks, load_rule_states, rule_states, stripes
@@ -41,7 +41,7 @@ class Replicated(Agreement):
         sparse: bool,
         threads: int = 1,
     ) -> None:
-        self._crew = Crew(threads)
+        self._pool = ThreadPool(threads)
         self.transport = transport
         self.tables = tables
         self.bits = bits
@@ -124,9 +124,9 @@ class Replicated(Agreement):
         """What all hosts made of this host's block; slots that any host changed, ascending."""
         block = self._blocks[name]
         received = self.transport.recv_all("reduce")
-        told = {peer: self._read(list(parts), len(block.rows)) for peer, parts in received.items()}
-        told[self.transport.rank] = own_slots, own_rows
-        return block.merge_all([told[rank] for rank in sorted(told)], self.bits < 32, self._crew)
+        reported = {peer: self._read(list(parts), len(block.rows)) for peer, parts in received.items()}
+        reported[self.transport.rank] = own_slots, own_rows
+        return block.merge_all([reported[rank] for rank in sorted(reported)], self.bits < 32, self._pool)
 
     def _send_agreed(self, name: str, changed: np.ndarray) -> None:
         """Masters to mirrors; and this host takes its own."""
@@ -157,5 +157,5 @@ class Replicated(Agreement):
         """(slots, values) off the front of a message."""
         slots = unpack_ids(parts.pop(0), num_rows) if self.sparse else np.arange(num_rows)
         first = parts.pop(0)
-        quantised = first.array.dtype != np.float32
-        return slots, unpack_rows([first, parts.pop(0)] if quantised else [first])
+        quantized = first.array.dtype != np.float32
+        return slots, unpack_rows([first, parts.pop(0)] if quantized else [first])

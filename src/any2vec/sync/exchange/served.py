@@ -101,9 +101,9 @@ class Served(Agreement, ABC):
         """Take up what rounding left out of a former run."""
         self.residuals.load_state_dict(states, self.transport.rank, self.transport.hosts)
 
-    def facts(self) -> dict[str, dict[str, int]]:
-        """Histograms of this host's server, as `RowServer.facts`."""
-        return self.client.server.facts()
+    def metrics(self) -> dict[str, dict[str, int]]:
+        """Histograms of this host's server, as `RowServer.metrics`."""
+        return self.client.server.metrics()
 
     def close(self, error: BaseException | None = None) -> None:
         """End the server, once all hosts have come here."""

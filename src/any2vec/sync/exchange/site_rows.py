@@ -20,34 +20,34 @@ class SiteRows:
         """rows_BD is copied; bound: of their table."""
         self.base = rows_BD.copy()
         self.bound = bound
-        self.untold = np.zeros_like(rows_BD)
+        self.unsent = np.zeros_like(rows_BD)
         self.flights: deque[Change] = deque()
         """what this site has told that does not count yet, the oldest first"""
 
     def rows(self, slots: np.ndarray) -> np.ndarray:
         """The site's rows."""
-        rows = self.base[slots].astype(np.float64) + self.untold[slots]
-        for told, change in self.flights:
-            _, here, there = np.intersect1d(slots, told, assume_unique=True, return_indices=True)
+        rows = self.base[slots].astype(np.float64) + self.unsent[slots]
+        for reported, change in self.flights:
+            _, here, there = np.intersect1d(slots, reported, assume_unique=True, return_indices=True)
             rows[here] += change[there]
         return to_float32(rows, self.bound)
 
     def significant(self, threshold: float, by_element: bool) -> Change:
         """What is to be told: changes that are large beside the site's own rows, or numbers with `by_element`."""
-        slots = np.flatnonzero(self.untold.any(axis=1))
-        change, rows = self.untold[slots], self.rows(slots)
+        slots = np.flatnonzero(self.unsent.any(axis=1))
+        change, rows = self.unsent[slots], self.rows(slots)
         if by_element:
             picked = np.where(np.abs(change) > threshold * np.abs(rows), change, np.float32(0))
         else:
             size = np.linalg.norm(change.astype(np.float64), axis=1)
-            is_told = size > threshold * np.linalg.norm(rows.astype(np.float64), axis=1)
-            picked = change * is_told[:, None]
-        told = picked.any(axis=1)
-        return slots[told], picked[told]
+            is_sent = size > threshold * np.linalg.norm(rows.astype(np.float64), axis=1)
+            picked = change * is_sent[:, None]
+        reported = picked.any(axis=1)
+        return slots[reported], picked[reported]
 
     def everything(self) -> Change:
         """All that does not count yet at all sites."""
-        total = self.untold.copy()
+        total = self.unsent.copy()
         for slots, change in self.flights:
             total[slots] += change
         slots = np.flatnonzero(total.any(axis=1))
@@ -58,7 +58,7 @@ def add_changes(base: np.ndarray, changes: Sequence[Change], bound: float) -> np
     """Add changes of several sites to the base, in their order, in float64; the slots that any of them has."""
     slots = np.unique(np.concatenate([change[0] for change in changes]))
     total = base[slots].astype(np.float64)
-    for told, change in changes:
-        total[np.searchsorted(slots, told)] += change
+    for reported, change in changes:
+        total[np.searchsorted(slots, reported)] += change
     base[slots] = to_float32(total, bound)
     return slots

@@ -1,7 +1,7 @@
 """Which rows a round needs, and their way from their owners and back: what PullModel and its overlapped form share.
 
 An inspection pass over a round's work finds the rows; owners hear once a round which, and from then on only values
-travel, in the agreed order (Gluon's memoised address translation, Dathathri et al. 2018, section 4.1).
+travel, in the agreed order (Gluon's memoized address translation, Dathathri et al. 2018, section 4.1).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.rows.rows import gather_rows
 from any2vec.sync.base.copying import put_lists
-from any2vec.sync.base.crew import Crew
+from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.base.states import bits_of, is_state, values_of
 from any2vec.sync.rules.block import Rules, gather_blocks, load_rule_states, rule_states, stripes
 from any2vec.sync.rules.residual import Residuals
@@ -62,7 +62,7 @@ class Tracker:
         self.bits = bits
         self.inspector = inspector
         self.channel = channel
-        self.crew = Crew(threads)
+        self.pool = ThreadPool(threads)
         self.num_rows = {name: len(table) for name, table in tables.items()}
         self.labels = {name: values_of(name) if by_label else next(iter(tables)) for name in tables}
         """table -> that by whose name its rows are tracked, with those of others"""
@@ -95,21 +95,21 @@ class Tracker:
         parts = {host: [part for by_host in packed.values() for part in by_host[host]] for host in range(hosts)}
         own = parts.pop(rank)
         received = {peer: list(found) for peer, found in self._exchange(parts, "reduce").items()} | {rank: own}
-        told = self._read([received[host] for host in range(hosts)])
+        reported = self._read([received[host] for host in range(hosts)])
         for name, block in self.blocks.items():
-            by_rank = list(zip(tracked.asked[name], told[name], strict=True))
-            block.merge_all(by_rank, are_changes, self.crew)
+            by_rank = list(zip(tracked.asked[name], reported[name], strict=True))
+            block.merge_all(by_rank, are_changes, self.pool)
 
     def put(self, tables: dict[str, np.ndarray], tracked: Tracked) -> None:
         """Put pulled values into tables, by global id."""
 
-        hosts = [(name, *part) for name in self.blocks for part in self.crew.parts(self.transport.hosts)]
+        hosts = [(name, *part) for name in self.blocks for part in self.pool.parts(self.transport.hosts)]
 
         def put(place: tuple[str, int, int]) -> None:
             name, start, stop = place
             put_lists(tables[name], tracked.mine[name][start:stop], tracked.values[name][start:stop])
 
-        self.crew.each(put, hosts)
+        self.pool.each(put, hosts)
 
     def take(self, tables: dict[str, np.ndarray], tracked: Tracked) -> dict[str, list[np.ndarray]]:
         """What stands in tables at the tracked rows, by table and owner."""
@@ -144,8 +144,8 @@ class Tracker:
         """float32 (K, D), a copy of a table's rows, list of ids after list: one call, for many lists are short."""
         id_K = np.concatenate(ids)
         rows_KD = np.empty((len(id_K), table_VD.shape[1]), table_VD.dtype)
-        self.crew.each(
-            lambda part: gather_rows(table_VD, id_K[slice(*part)], rows_KD[slice(*part)]), self.crew.parts(len(id_K))
+        self.pool.each(
+            lambda part: gather_rows(table_VD, id_K[slice(*part)], rows_KD[slice(*part)]), self.pool.parts(len(id_K))
         )
         return rows_KD
 
@@ -161,7 +161,7 @@ class Tracker:
             pack_into(owed, bits, mine := [Part("rows", whole.array[slice(*part)]) for whole in packed])
             self.residuals.sent(name, id_K[slice(*part)], unpack_rows(mine))
 
-        self.crew.each(pack, self.crew.parts(len(id_K)))
+        self.pool.each(pack, self.pool.parts(len(id_K)))
         return _split_parts(packed, ids)
 
     def _pack_values(self, name: str, ids: list[np.ndarray]) -> list[list[Part]]:
@@ -175,7 +175,7 @@ class Tracker:
         def pack(part: tuple[int, int]) -> None:
             pack_into(rows_KD[slice(*part)], bits, [Part("rows", whole.array[slice(*part)]) for whole in packed])
 
-        self.crew.each(pack, self.crew.parts(len(rows_KD)))
+        self.pool.each(pack, self.pool.parts(len(rows_KD)))
         rank = self.transport.rank
         return [exact[host] if host == rank else parts for host, parts in enumerate(_split_parts(packed, ids))]
 
@@ -216,8 +216,8 @@ class Tracker:
         packed = {name: [_take_rows(parts) for parts in messages] for name in self.blocks}
 
         def unpack(name: str) -> list[np.ndarray]:
-            parts = self.crew.parts(len(messages))
-            lists = self.crew.each(lambda part: unpack_lists(packed[name][slice(*part)]), parts)
+            parts = self.pool.parts(len(messages))
+            lists = self.pool.each(lambda part: unpack_lists(packed[name][slice(*part)]), parts)
             return [rows for some in lists for rows in some]
 
         return {name: unpack(name) for name in self.blocks}

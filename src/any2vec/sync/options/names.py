@@ -92,11 +92,11 @@ class Leader(Sync):
 
 @dataclass(frozen=True)
 class Elastic(Sync):
-    """Elastic averaging with a centre (any2vec.sync.exchange.elastic)."""
+    """Elastic averaging with a center (any2vec.sync.exchange.elastic)."""
 
     name: ClassVar[str] = "elastic"
     beta: float = 0.43
-    """how far the centre moves towards the mean of the hosts in a round, 0..1"""
+    """how far the center moves towards the mean of the hosts in a round, 0..1"""
 
     def __post_init__(self) -> None:
         check_number("beta of elastic", self.beta, 0, 1, open_low=True)
@@ -183,10 +183,10 @@ def parse_sync(text: str) -> Sync:
     if name not in _KINDS:
         about = f"{name} takes nothing behind it" if name in MERGES else f"sync must be one of {', '.join(SYNCS)}"
         raise InputError(f"{about}, got {text!r}.")
-    return told(_KINDS[name], values, text)
+    return reported(_KINDS[name], values, text)
 
 
-def told(kind: type[Named], values: Sequence[str], text: str) -> Any:
+def reported(kind: type[Named], values: Sequence[str], text: str) -> Any:
     """The frozen dataclass `kind` with the values behind its name: for the first option that takes one, or is named.
 
     Raises:

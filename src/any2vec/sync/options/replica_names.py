@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 from any2vec.checks import check_number, check_whole
 from any2vec.errors import InputError
-from any2vec.sync.options.names import Sync, told
+from any2vec.sync.options.names import Sync, reported
 from any2vec.sync.options.rules import rule_names
 
 MOST_ITERATIONS = 1_000_000
@@ -35,17 +35,17 @@ class NoSync(ClickSync):
 
 @dataclass(frozen=True)
 class Shadow(ClickSync):
-    """Replicas are synchronised by a thread behind the workers (any2vec.sync.drivers.shadow)."""
+    """Replicas are synchronized by a thread behind the workers (any2vec.sync.drivers.shadow)."""
 
 
 @dataclass(frozen=True)
 class ShadowEasgd(Shadow):
-    """Elastic averaging with a centre on servers (any2vec.sync.rules.elastic_replica)."""
+    """Elastic averaging with a center on servers (any2vec.sync.rules.elastic_replica)."""
 
     name: ClassVar[str] = "shadow-easgd"
     is_served: ClassVar[bool] = True
     alpha: float = 0.5
-    """part of their difference by which replica and centre move in a sync, (0, 0.5]; 0.5: both to the middle"""
+    """part of their difference by which replica and center move in a sync, (0, 0.5]; 0.5: both to the middle"""
     least: int = 1
     """iterations of a trainer from one sync to the next, at least"""
 
@@ -125,12 +125,12 @@ class Fixed(ClickSync):
 
 @dataclass(frozen=True)
 class FixedEasgd(Fixed):
-    """Elastic averaging with a centre on servers."""
+    """Elastic averaging with a center on servers."""
 
     name: ClassVar[str] = "fr-easgd"
     is_served: ClassVar[bool] = True
     alpha: float = 0.5
-    """part of their difference by which replica and centre move in a sync, (0, 0.5]; 0.5: both to the middle"""
+    """part of their difference by which replica and center move in a sync, (0, 0.5]; 0.5: both to the middle"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -233,7 +233,7 @@ def parse_click_sync(text: str) -> ClickSync:
     if kind is None:
         rules = f"{', '.join(rule_names())}, fr-RULE or shadow-RULE"
         raise InputError(f"sync of a click model must be one of {', '.join(CLICK_SYNCS)}, {rules}, got {text!r}.")
-    found: ClickSync = told(kind, values, text)
+    found: ClickSync = reported(kind, values, text)
     return found
 
 

@@ -27,7 +27,7 @@ from any2vec.cluster.message import Part, size_of
 from any2vec.cluster.transport import control
 from any2vec.kernels.replicas.replicas import add_replica, copy_replica, mean_replica, merge_shift, merge_towards
 from any2vec.plan.sharding.sharding import contiguous_bounds
-from any2vec.sync.base.circle import Circle
+from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.rules.replica_rule import FINISHED, STANDING, WORKING, Phase
 from any2vec.tables.replica import Replica
 from any2vec.types import Service, ShardedStateful
@@ -41,11 +41,11 @@ class Averaged(Service, ShardedStateful, ABC):
     """
 
     def __init__(
-        self, replica: Replica, circle: Circle, share: float = 0.5, how: Literal["shift", "blend"] = "shift"
+        self, replica: Replica, group: ProcessGroup, share: float = 0.5, how: Literal["shift", "blend"] = "shift"
     ) -> None:
-        self.rank = circle.rank
+        self.rank = group.rank
         self.replica = replica
-        self.circle = circle
+        self.group = group
         self.share = share
         self.how = how
         self.seen = replica.value.copy()
@@ -54,7 +54,7 @@ class Averaged(Service, ShardedStateful, ABC):
         self.is_recalled = False
         self.sent = self.received = 0
         """bytes of syncs, heads of messages included"""
-        self._bounds = contiguous_bounds(len(replica.value), circle.trainers)
+        self._bounds = contiguous_bounds(len(replica.value), group.trainers)
         self._standing = self._agreed = WORKING
 
     @property
@@ -81,37 +81,37 @@ class Averaged(Service, ShardedStateful, ABC):
 
     def scatter(self) -> None:
         """Send each owner its slice."""
-        for peer in self.circle.others:
-            self._tell(peer, [control(self._standing), Part("dense", self.seen[self.slice_of(peer)])], "scatter")
+        for peer in self.group.others:
+            self._announce(peer, [control(self._standing), Part("dense", self.seen[self.slice_of(peer)])], "scatter")
 
     def reduce(self) -> None:
         """Take what all have of the own slice, agree on the result, and tell all."""
         own = self.slice_of(self.rank)
         said, values = [self._standing], []
-        for rank in range(self.circle.trainers):
+        for rank in range(self.group.trainers):
             if rank == self.rank:
                 values.append(self.seen[own])
                 continue
-            standing, part = self._hear(rank, "scatter")
+            standing, part = self._receive(rank, "scatter")
             said.append(int(standing.array[0]))
-            values.append(self.circle.numbers(rank, part, own.stop - own.start))
+            values.append(self.group.numbers(rank, part, own.stop - own.start))
         self._agreed = min(said)
         if self._agreed == STANDING:
             return
         result_S = self._result(values)
         self.target = self.target.copy()
         self.target[own] = result_S
-        for peer in self.circle.others:
-            self._tell(peer, [Part("dense", result_S)], "gather")
+        for peer in self.group.others:
+            self._announce(peer, [Part("dense", result_S)], "gather")
 
     def gather(self) -> None:
         """Hear the other slices of the result."""
         if self._agreed == STANDING:
             return
-        for rank in self.circle.others:
+        for rank in self.group.others:
             where = self.slice_of(rank)
-            (part,) = self._hear(rank, "gather")
-            self.target[where] = self.circle.numbers(rank, part, where.stop - where.start)
+            (part,) = self._receive(rank, "gather")
+            self.target[where] = self.group.numbers(rank, part, where.stop - where.start)
 
     def merge(self) -> None:
         value, is_last = self.replica.value, self._agreed == FINISHED
@@ -132,12 +132,12 @@ class Averaged(Service, ShardedStateful, ABC):
         """The parameters that a trainer owns."""
         return slice(self._bounds[rank], self._bounds[rank + 1])
 
-    def _tell(self, peer: int, parts: Sequence[Part], phase: str) -> None:
+    def _announce(self, peer: int, parts: Sequence[Part], phase: str) -> None:
         self.sent += size_of(parts)
-        self.circle.send(peer, parts, phase)
+        self.group.send(peer, parts, phase)
 
-    def _hear(self, peer: int, phase: str) -> tuple[Part, ...]:
-        parts = self.circle.recv(peer, phase)
+    def _receive(self, peer: int, phase: str) -> tuple[Part, ...]:
+        parts = self.group.recv(peer, phase)
         self.received += size_of(parts)
         return parts
 
@@ -163,15 +163,15 @@ class ModelAveraging(Averaged):
 
     def gather_result(self) -> np.ndarray | None:
         if self.rank:
-            self.circle.send(0, [Part("dense", self.replica.value.copy())], "model")
+            self.group.send(0, [Part("dense", self.replica.value.copy())], "model")
             return None
         values = [self.replica.value]
-        for rank in range(1, self.circle.trainers):
-            (part,) = self.circle.recv(rank, "model")
-            values.append(self.circle.numbers(rank, part, len(self.replica.value)))
+        for rank in range(1, self.group.trainers):
+            (part,) = self.group.recv(rank, "model")
+            values.append(self.group.numbers(rank, part, len(self.replica.value)))
         return self._result(values)
 
     def _result(self, values: Sequence[np.ndarray]) -> np.ndarray:
         mean_S = np.empty(len(values[0]), np.float32)
-        mean_replica(total_of(values), self.circle.trainers, mean_S)
+        mean_replica(total_of(values), self.group.trainers, mean_S)
         return mean_S

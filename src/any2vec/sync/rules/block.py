@@ -15,7 +15,7 @@ from any2vec.kernels.common.addresses import addresses
 from any2vec.kernels.rows.merge import changed_rows, finish_rows, merge_hosts, merge_rows
 from any2vec.plan.sharding.sharding import Striped
 from any2vec.sync.base.copying import check_lists, put_lists, put_rows, rows_of
-from any2vec.sync.base.crew import Crew
+from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.base.states import is_state
 from any2vec.sync.rules.merge_rule import MergeRule, StateMean
 from any2vec.sync.rules.merges import KernelRule, Sum
@@ -31,7 +31,7 @@ def compile_merges(dim: int, bits: int = 32) -> None:
     for is_delta in (False, True):
         block.merge(np.zeros(1, np.int64), rows, is_delta)
         block.finish(is_delta)
-        block.merge_all([(np.zeros(1, np.int64), rows)], is_delta, Crew(1))
+        block.merge_all([(np.zeros(1, np.int64), rows)], is_delta, ThreadPool(1))
     compile_copies(rows, bits)
 
 
@@ -63,9 +63,9 @@ def gather_blocks(
         return None
     tables = {}
     for index, name in enumerate(blocks):
-        dealt = np.concatenate([parts[index].array for parts in found.values()])
-        tables[name] = np.empty_like(dealt)
-        put_rows(tables[name], shardings[name].rows(np.arange(shardings[name].num_rows)), dealt)
+        assigned = np.concatenate([parts[index].array for parts in found.values()])
+        tables[name] = np.empty_like(assigned)
+        put_rows(tables[name], shardings[name].rows(np.arange(shardings[name].num_rows)), assigned)
     return tables
 
 
@@ -118,7 +118,9 @@ class Block:
             return np.empty(0, np.int64)
         return np.flatnonzero(self._merging.finish(self.rule, is_delta, self.rows))
 
-    def merge_all(self, told: Sequence[tuple[np.ndarray, np.ndarray]], is_delta: bool, crew: Crew) -> np.ndarray:
+    def merge_all(
+        self, reported: Sequence[tuple[np.ndarray, np.ndarray]], is_delta: bool, pool: ThreadPool
+    ) -> np.ndarray:
         """Merge (slots ascending, values) of all hosts by rank, and agree; the slots that any host changed, ascending.
 
         With a rule of kernels stretch after stretch, each small enough for a core's cache; threads take parts of the
@@ -126,13 +128,13 @@ class Block:
         """
         rule = self.rule
         if not isinstance(rule, KernelRule):
-            for slots, values in told:
+            for slots, values in reported:
                 self.merge(slots, values, is_delta)
             return self.finish(is_delta)
-        check_lists([slots for slots, _ in told], [values for _, values in told], self.rows.shape[1])
-        slots_H = addresses([slots for slots, _ in told], np.int64)
-        values_H = addresses([values for _, values in told], np.float32)
-        size_H = np.array([len(slots) for slots, _ in told], np.int64)
+        check_lists([slots for slots, _ in reported], [values for _, values in reported], self.rows.shape[1])
+        slots_H = addresses([slots for slots, _ in reported], np.int64)
+        values_H = addresses([values for _, values in reported], np.float32)
+        size_H = np.array([len(slots) for slots, _ in reported], np.int64)
         step = max(1, min(len(self.rows), STRETCH_BYTES // (16 * max(1, self.rows.shape[1]))))
         changed = np.zeros(len(self.rows), bool)
 
@@ -142,7 +144,7 @@ class Block:
                 changed,
             )  # fmt: skip
 
-        crew.each(merge, crew.parts(len(self.rows)))
+        pool.each(merge, pool.parts(len(self.rows)))
         return np.flatnonzero(changed)
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from any2vec.kernels.replicas.replicas import block_momentum
-from any2vec.sync.base.circle import Circle
+from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.rules.averaged_replica import Averaged, total_of
 from any2vec.sync.rules.replica_rule import from_slices
 from any2vec.tables.replica import Replica
@@ -26,10 +26,10 @@ class BlockMomentum(Averaged):
     """
 
     def __init__(
-        self, replica: Replica, circle: Circle, share: float = 0.5, how: Literal["shift", "blend"] = "shift",
+        self, replica: Replica, group: ProcessGroup, share: float = 0.5, how: Literal["shift", "blend"] = "shift",
         rate: float = 1.0, momentum: float = 0.0,
     ) -> None:  # fmt: skip
-        super().__init__(replica, circle, share, how)
+        super().__init__(replica, group, share, how)
         self.rate = rate
         self.momentum = momentum
         own = self.slice_of(self.rank)
@@ -53,5 +53,5 @@ class BlockMomentum(Averaged):
 
     def _result(self, values: Sequence[np.ndarray]) -> np.ndarray:
         global_S = self.target[self.slice_of(self.rank)].copy()
-        block_momentum(total_of(values), self.circle.trainers, self.rate, self.momentum, self.velocity, global_S)
+        block_momentum(total_of(values), self.group.trainers, self.rate, self.momentum, self.velocity, global_S)
         return global_S

@@ -3,7 +3,7 @@
 A row that one host alone has touched (a rare relation) keeps all that this host has learned, as a sum would keep it;
 one that all have touched moves by the mean of their ways, as in local SGD (Stich 2019). A sum would go as many times
 too far as there are hosts, since every host has a random share of its triples and so goes nearly the same way.
-Optimiser columns are columns like others.
+Optimizer columns are columns like others.
 
 The mean is taken by rank 0, in rank order and in float64: all hosts go on with the same bits.
 """
@@ -44,7 +44,7 @@ class ChangedMean:
         self._transport, self._arrays = transport, arrays
         self._start = {name: array.copy() for name, array in arrays.items()}
 
-    def meet(
+    def barrier(
         self, numbers: Sequence[float], decide: Callable[[Sequence[np.ndarray]], Sequence[float]]
     ) -> Sequence[float]:
         """Agree on the arrays; all hosts call it together, while none trains.
@@ -65,8 +65,8 @@ class ChangedMean:
                 for place, start in enumerate(self._start.values(), 1)
             ]
             answer = [control(*decide([parts[0].array for parts in found])), *merged]
-        told = self._transport.share(answer, PHASE, timeout=LONG_WORK)
-        for (name, array), part in zip(self._arrays.items(), told[1:], strict=True):
+        reported = self._transport.share(answer, PHASE, timeout=LONG_WORK)
+        for (name, array), part in zip(self._arrays.items(), reported[1:], strict=True):
             array[:] = part.array
             self._start[name][:] = part.array
-        return [float(number) for number in told[0].array]
+        return [float(number) for number in reported[0].array]

@@ -1,8 +1,8 @@
-"""Elastic averaging of replicas with a centre (EASGD; Zhang, Choromanska, LeCun 2015), one trainer at a time.
+"""Elastic averaging of replicas with a center (EASGD; Zhang, Choromanska, LeCun 2015), one trainer at a time.
 
-The centre's owners compute d = share * (replica - centre) once, move the centre by it, and the trainer moves its
-replica by as much the other way: centre + sum of replicas stays. Trainers do not wait for each other, and what workers
-do while a sync runs is kept. The model is the centre.
+The center's owners compute d = share * (replica - center) once, move the center by it, and the trainer moves its
+replica by as much the other way: center + sum of replicas stays. Trainers do not wait for each other, and what workers
+do while a sync runs is kept. The model is the center.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 
 from any2vec.errors import HostError
 from any2vec.kernels.replicas.replicas import copy_replica, merge_difference
-from any2vec.sync.base.circle import Circle
-from any2vec.sync.rules.centre import Centre
+from any2vec.sync.base.group import ProcessGroup
+from any2vec.sync.rules.center import Center
 from any2vec.sync.rules.replica_rule import STANDING, WORKING, Phase, ReplicaRule, from_slices
 from any2vec.tables.replica import Replica
 from any2vec.types import State
@@ -31,17 +31,17 @@ class ElasticReplica(ReplicaRule):
             the transport's.
     """
 
-    def __init__(self, replica: Replica, circle: Circle, centre: Centre, patience: float | None = None) -> None:
-        self.rank = circle.rank
+    def __init__(self, replica: Replica, group: ProcessGroup, center: Center, patience: float | None = None) -> None:
+        self.rank = group.rank
         self.replica = replica
-        self.circle = circle
-        self.centre = centre
-        self.patience = circle.transport.patience if patience is None else patience
+        self.group = group
+        self.center = center
+        self.patience = group.transport.patience if patience is None else patience
         self.seen = replica.value.copy()
         self.difference = np.zeros_like(replica.value)
         self._standing = WORKING
         self._kept: np.ndarray | None = None
-        """the centre while all stand still, or from a former run, at rank 0"""
+        """the center while all stand still, or from a former run, at rank 0"""
 
     takes_back = 0.0
 
@@ -55,17 +55,17 @@ class ElasticReplica(ReplicaRule):
 
     @property
     def sent(self) -> int:
-        return self.centre.sent
+        return self.center.sent
 
     @property
     def received(self) -> int:
-        return self.centre.received
+        return self.center.received
 
     def start(self) -> None:
-        """The centre begins where rank 0 does, or where it had come to."""
+        """The center begins where rank 0 does, or where it had come to."""
         if self.rank == 0:
-            self.centre.write(self.replica.value if self._kept is None else self._kept)
-        self.circle.meet()
+            self.center.write(self.replica.value if self._kept is None else self._kept)
+        self.group.barrier()
 
     def snapshot(self, standing: int) -> None:
         self._standing = standing
@@ -73,30 +73,30 @@ class ElasticReplica(ReplicaRule):
         copy_replica(self.replica.value, self.seen)
 
     def exchange(self) -> None:
-        """Have the centre move, and hear by how much; where this trainer stands still there is nothing to say."""
+        """Have the center move, and hear by how much; where this trainer stands still there is nothing to say."""
         if self._standing != STANDING:
-            self.difference = self.centre.pull(self.seen)
+            self.difference = self.center.pull(self.seen)
 
     def merge(self) -> None:
         merge_difference(self.replica.value, self.difference)
 
     def quiesce(self) -> None:
-        """Rank 0 reads the centre, before and after which all stand still."""
-        self.circle.meet()
+        """Rank 0 reads the center, before and after which all stand still."""
+        self.group.barrier()
         self._keep()
-        self.circle.meet()
+        self.group.barrier()
 
     def close(self, error: BaseException | None = None) -> None:
-        """Wait for the others at the centre, as long as any of them goes on.
+        """Wait for the others at the center, as long as any of them goes on.
 
         Raises:
-            HostError: a trainer has neither finished nor synchronised for `patience` seconds.
+            HostError: a trainer has neither finished nor synchronized for `patience` seconds.
         """
         if error is not None:
             return
         before, until, pause = -1, 0.0, 0.002
         while True:
-            pulls_T, is_done_T = self.centre.progress(True)
+            pulls_T, is_done_T = self.center.progress(True)
             if is_done_T.all():
                 break
             now = time.monotonic()
@@ -105,7 +105,7 @@ class ElasticReplica(ReplicaRule):
             if now > until:
                 slow = int(np.flatnonzero(~is_done_T)[0])
                 raise HostError(
-                    f"Rank {slow} has neither finished nor synchronised for {self.patience:g} s: it hangs, or is lost."
+                    f"Rank {slow} has neither finished nor synchronized for {self.patience:g} s: it hangs, or is lost."
                 )
             time.sleep(pause)
             pause = min(2 * pause, 0.5)
@@ -122,4 +122,4 @@ class ElasticReplica(ReplicaRule):
 
     def _keep(self) -> None:
         if self.rank == 0:
-            self._kept = self.centre.read()
+            self._kept = self.center.read()

@@ -17,10 +17,10 @@ from any2vec.sync.rules.gradient_rule import ACCEPTED, DROPPED, UNKNOWN, sum_in_
 from any2vec.tables.replica import Replica
 
 
-class Told(Protocol):
+class OnHeld(Protocol):
     """Who holds what else of a step takes effect with it: the rows of the trainers that were accepted."""
 
-    def tell(self, step: int, trainers: Sequence[int]) -> None:
+    def announce(self, step: int, trainers: Sequence[int]) -> None:
         """These trainers, ascending, and no others, are accepted for a step; it has taken effect when this returns.
 
         Step by step, from 0.
@@ -40,11 +40,11 @@ class FirstGradients:
         told: learns who was accepted, step by step; None: nobody.
     """
 
-    def __init__(self, replica: Replica, trainers: Iterable[int], needed: int, told: Told | None = None) -> None:
+    def __init__(self, replica: Replica, trainers: Iterable[int], needed: int, reported: OnHeld | None = None) -> None:
         self.replica = replica
         self.trainers = tuple(trainers)
         self.needed = needed
-        self.told = told
+        self.reported = reported
         self.step = 0
         """the one whose gradients are collected"""
         self._active = set(self.trainers)
@@ -97,10 +97,10 @@ class FirstGradients:
     def publish(self) -> None:
         closed, self._closed = self._closed, []
         for step, trainers in closed:
-            if self.told is not None:
-                self.told.tell(step, trainers)
+            if self.reported is not None:
+                self.reported.announce(step, trainers)
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         return {"steps": self.step}
 
     def _close(self) -> None:

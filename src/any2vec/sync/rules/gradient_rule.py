@@ -19,7 +19,7 @@ class GradientRule(Protocol):
     """
 
     replica: Replica
-    """what the server holds: parameters (all, or a slice), and the state of their optimiser"""
+    """what the server holds: parameters (all, or a slice), and the state of their optimizer"""
 
     def may_read(self, trainer: int, position: int) -> bool:
         """Whether a trainer gets the parameters now for its batch at a position."""
@@ -50,7 +50,7 @@ class GradientRule(Protocol):
         """Tell others what was decided, after those who waited for it have been answered; it has taken effect then."""
         return
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """Counts for the summary."""
 
 

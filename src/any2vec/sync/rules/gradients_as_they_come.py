@@ -62,7 +62,7 @@ class GradientsAsTheyCome(GradientRule):
     def position(self, trainer: int) -> int:
         return self.clocks.of(trainer)
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """steps; overtaken: gradients by steps of others since the read; staleness (bounded): reads by batches."""
         found: dict[str, Any] = {"steps": self.steps, "overtaken": _histogram(self.overtaken)}
         return found if self.clocks.bound is None else {**found, "staleness": _histogram(self.clocks.staleness)}

@@ -13,8 +13,8 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.kernels.replicas.replicas import merge_moved, merge_towards
-from any2vec.sync.base.circle import Circle
 from any2vec.sync.base.flat import Flat, Piece
+from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.rules.averaged_replica import Averaged
 from any2vec.sync.rules.block import checked
 from any2vec.sync.rules.merge_rule import MergeRule, StateMean
@@ -35,10 +35,10 @@ class MergedReplica(Averaged):
     takes_back = 0.0
 
     def __init__(
-        self, replica: Replica, circle: Circle, flat: Flat, make: Callable[[str, int, int], MergeRule]
+        self, replica: Replica, group: ProcessGroup, flat: Flat, make: Callable[[str, int, int], MergeRule]
     ) -> None:
-        super().__init__(replica, circle, 1.0)
-        self._bounds = flat.bounds(circle.trainers)
+        super().__init__(replica, group, 1.0)
+        self._bounds = flat.bounds(group.trainers)
         own = self.slice_of(self.rank)
         self._rules = [
             (
@@ -56,22 +56,22 @@ class MergedReplica(Averaged):
 
     def gather_result(self) -> np.ndarray | None:
         """What a sync of this moment would agree on; it changes nothing."""
-        others, own = self.circle.others, self.slice_of(self.rank)
+        others, own = self.group.others, self.slice_of(self.rank)
         for peer in others:
-            self.circle.send(peer, [Part("dense", self.replica.value[self.slice_of(peer)].copy())], "model")
+            self.group.send(peer, [Part("dense", self.replica.value[self.slice_of(peer)].copy())], "model")
         found = {self.rank: self.replica.value[own]}
         for peer in others:
-            (part,) = self.circle.recv(peer, "model")
-            found[peer] = self.circle.numbers(peer, part, own.stop - own.start)
+            (part,) = self.group.recv(peer, "model")
+            found[peer] = self.group.numbers(peer, part, own.stop - own.start)
         result_S = self._merged(deepcopy(self._rules), [found[rank] for rank in sorted(found)])
         if self.rank:
-            self.circle.send(0, [Part("dense", result_S)], "model")
+            self.group.send(0, [Part("dense", result_S)], "model")
             return None
         whole = [result_S]
-        for rank in range(1, self.circle.trainers):
-            (part,) = self.circle.recv(rank, "model")
+        for rank in range(1, self.group.trainers):
+            (part,) = self.group.recv(rank, "model")
             where = self.slice_of(rank)
-            whole.append(self.circle.numbers(rank, part, where.stop - where.start))
+            whole.append(self.group.numbers(rank, part, where.stop - where.start))
         return np.concatenate(whole)
 
     def state_dict(self) -> State:
@@ -82,7 +82,7 @@ class MergedReplica(Averaged):
 
     def load_state_dict(self, states: Sequence[State]) -> None:
         """Of as many trainers; the caller lets others begin alike, with what was agreed."""
-        known = from_slices(_AGREED, states, len(self.target)) if len(states) == self.circle.trainers else None
+        known = from_slices(_AGREED, states, len(self.target)) if len(states) == self.group.trainers else None
         if known is None:
             return
         self.target[:] = known

@@ -17,7 +17,7 @@ from any2vec.plan.sharding.sharding import Blocks
 from any2vec.tables.cache.versioned_cache import HetCache
 from any2vec.tables.cache.versioned_rows import HetRows
 from any2vec.tables.residency.registry import RESIDENCIES
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.server.blocks.versioned_block import HetBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.server import RowServer
@@ -40,22 +40,22 @@ class CachedTable(Service):
     """
 
     def __init__(
-        self, transport: Transport, name: str, sharding: Blocks, table_BC: np.ndarray, optimiser: RowOptimiser, *,
+        self, transport: Transport, name: str, sharding: Blocks, table_BC: np.ndarray, optimizer: RowOptimizer, *,
         bound: int, policy: str, freshness: str, capacity: int, trainers: int, workers: int, first_owner: int = 0,
         fresh: Callable[[np.ndarray], np.ndarray] | None = None,
         busiest: Callable[[int], np.ndarray] | None = None, foresight: Callable[[], Foresight] | None = None,
     ) -> None:  # fmt: skip
         self.transport, self.name, self.sharding, self.table = transport, name, sharding, table_BC
-        block = HetBlock(table_BC, optimiser, is_fresh=fresh is not None)
+        block = HetBlock(table_BC, optimizer, is_fresh=fresh is not None)
         self.server = RowServer(transport, {name: block}, name=name, trainers=range(trainers))
         bounds = sharding.on_ranks(transport.hosts, first_owner)
-        self.clients = [RowClient(self.server, bounds, lane=lane) for lane in range(max(1, workers))]
+        self.clients = [RowClient(self.server, bounds, worker=worker) for worker in range(max(1, workers))]
         """one for each worker, and one at least, which leaves for all"""
         self.accesses: list[HetRows] = []
         if workers:
             looks_ahead = RESIDENCIES.named(policy).needs_next_uses and foresight is not None
             cache = HetCache(
-                capacity, optimiser, bound, policy=policy, fresh_rows=fresh, others=trainers - 1, freshness=freshness,
+                capacity, optimizer, bound, policy=policy, fresh_rows=fresh, others=trainers - 1, freshness=freshness,
                 kept=busiest(capacity) if policy == "static" and busiest is not None else None,
                 foresight=foresight() if looks_ahead and foresight is not None else None,
             )  # fmt: skip
@@ -78,9 +78,9 @@ class CachedTable(Service):
         table_VC[self.sharding.rows(np.arange(len(placed_VC)))] = placed_VC
         return table_VC
 
-    def facts(self) -> dict[str, Any]:
-        """As `HetRows.facts`; of a host that trains nothing, nothing."""
-        return self.accesses[0].facts() if self.accesses else {}
+    def metrics(self) -> dict[str, Any]:
+        """As `HetRows.metrics`; of a host that trains nothing, nothing."""
+        return self.accesses[0].metrics() if self.accesses else {}
 
     def close(self, error: BaseException | None = None) -> None:
         """Nobody asks for anything more. Collective, when the accesses have closed."""

@@ -29,7 +29,7 @@ from any2vec.plan.lookahead.exact import CLEAN_SHARE, StepPlan, plan_steps
 from any2vec.plan.lookahead.moves import Exchange
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache.lookahead_threads import ACK, Fetcher, Janitor, Stepper
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import Lease, RowTable
 from any2vec.tables.server.client import RowClient
 
@@ -50,7 +50,7 @@ class BagpipeRows(RowTable):
     Every trainer plans for itself: plans are pure, cost no bytes, and tell which rows every message holds.
 
     Args:
-        client: of this host; two more lanes of its server are used, `lanes`.
+        client: of this host; two more lanes of its server are used, `workers`.
         name: of the table.
         batch_ids: (trainer, step) -> int64 (U,), the distinct rows of that batch, ascending; empty behind the
             trainer's last. Asked, step after step, by a thread of its own, `look_ahead` + `ahead` steps before the
@@ -66,26 +66,28 @@ class BagpipeRows(RowTable):
     """
 
     def __init__(
-        self, client: RowClient, name: str, optimiser: RowOptimiser, batch_ids: Callable[[int, int], np.ndarray],
+        self, client: RowClient, name: str, optimizer: RowOptimizer, batch_ids: Callable[[int, int], np.ndarray],
         num_steps: int, *, trainers: int, look_ahead: int = LOOK_AHEAD, capacity: int | None = None,
-        clean_share: float = CLEAN_SHARE, ahead: int = AHEAD, first_step: int = 0, lanes: tuple[int, int] = (1, 2),
+        clean_share: float = CLEAN_SHARE, ahead: int = AHEAD, first_step: int = 0, workers: tuple[int, int] = (1, 2),
     ) -> None:  # fmt: skip
         check_whole("ahead", ahead, 1, 1_000_000)
         if capacity is None:
-            capacity = max(1, min(2 * int(client.bounds[-1]), _CACHE_BYTES // (4 * optimiser.num_columns)))
+            capacity = max(1, min(2 * int(client.bounds[-1]), _CACHE_BYTES // (4 * optimizer.num_columns)))
         self.transport = client.transport
-        self.optimiser = optimiser
-        self.width = optimiser.width
+        self.optimizer = optimizer
+        self.width = optimizer.width
         self.trainers = trainers
         self.first_step = first_step
         self.num_steps = num_steps
-        self.cache = np.empty((capacity, optimiser.num_columns), np.float32)
+        self.cache = np.empty((capacity, optimizer.num_columns), np.float32)
         self._mark = np.zeros(capacity, np.int64)
         """1 + the row that stands in a slot and has changed since it was fetched or written; 0 where none has"""
         self._is_own = np.zeros(capacity, bool)
         """that row is this trainer's alone"""
         self._num_slots = 0
-        fetching, writing = (RowClient(client.server, client.bounds.tolist(), client.in_flight, lane) for lane in lanes)
+        fetching, writing = (
+            RowClient(client.server, client.bounds.tolist(), client.in_flight, worker) for worker in workers
+        )
         self._janitor = Janitor(writing, name, self.cache, self._mark, trainers)
         plans = plan_steps(
             lambda trainer, step: batch_ids(trainer, first_step + step), num_steps - first_step, trainers,
@@ -113,7 +115,7 @@ class BagpipeRows(RowTable):
             InputError: the batch is not the one that `batch_ids` told of, or the cache is too small.
             HostError: a server or a trainer is lost.
         """
-        row_UC = np.empty((len(id_U), self.optimiser.num_columns), np.float32)
+        row_UC = np.empty((len(id_U), self.optimizer.num_columns), np.float32)
         gather_rows(self.cache, self._planned(id_U).slot_U, row_UC)
         return Lease(id_U, row_UC)
 
@@ -172,11 +174,11 @@ class BagpipeRows(RowTable):
         """
         if error is None:
             self._finish_steps()
-        lanes = self._fetcher, self._stepper, self._janitor
-        for lane in lanes:  # all of them first: one may wait for another
-            lane.stop()
-        for lane in lanes:
-            lane.close(patience=LEAVE)
+        workers = self._fetcher, self._stepper, self._janitor
+        for worker in workers:  # all of them first: one may wait for another
+            worker.stop()
+        for worker in workers:
+            worker.close(patience=LEAVE)
 
     def _finish_steps(self) -> None:
         """The steps that others still have, and all that is to be written."""
@@ -187,11 +189,11 @@ class BagpipeRows(RowTable):
                     f"The training ends before step {self.first_step + plan.step}, of which rank {self.transport.rank} "
                     "has a batch."
                 )
-            self._change(plan, np.empty((0, self.optimiser.width), np.float32))
+            self._change(plan, np.empty((0, self.optimizer.width), np.float32))
         self.flush()
-        self._janitor.hear()
+        self._janitor.on_work()
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """Counts and shares for the summary; shares are of all distinct rows of all steps: those of which something
         travels now, later or never make 1, and moved rows are among the first two."""
         total = max(1, self._counts["rows"])
@@ -231,9 +233,9 @@ class BagpipeRows(RowTable):
         self._count(plan)
 
     def _parts(self, plan: StepPlan, exchange: Exchange, peer: int, gradient_UW: np.ndarray) -> list[Part]:
-        """What a trainer is sent: gradients float32 (J, W), and rows with their optimiser's state float32 (M, C)."""
+        """What a trainer is sent: gradients float32 (J, W), and rows with their optimizer's state float32 (M, C)."""
         slot_M = plan.slot_U[exchange.send_TM[peer]]
-        row_MC = np.empty((len(slot_M), self.optimiser.num_columns), np.float32)
+        row_MC = np.empty((len(slot_M), self.optimizer.num_columns), np.float32)
         gather_rows(self.cache, slot_M, row_MC)
         return [Part("rows", gradient_UW[exchange.give_TJ[peer]]), Part("rows", row_MC)]
 
@@ -267,7 +269,7 @@ class BagpipeRows(RowTable):
         self._apply(plan.row_U[which_J], plan.slot_U[which_J], gradient_UW[which_J])
 
     def _finish_later(self) -> None:
-        """Take in what has travelled behind the last step."""
+        """Take in what has traveled behind the last step."""
         if self._later is not None:
             exchange, own_JW = self._later
             self._later = None
@@ -280,13 +282,13 @@ class BagpipeRows(RowTable):
             part_T[peer], row_MC = self._receive(peer, phase, *exchange.num_due(peer))
             self._put(exchange.come_row_TM[peer], exchange.come_slot_TM[peer], row_MC)
         parts = ((part_T[rank], exchange.place_TJ[rank]) for rank in sorted(part_T))
-        sum_KW = sum_in_turn(parts, len(exchange.row_K), self.optimiser.width)
+        sum_KW = sum_in_turn(parts, len(exchange.row_K), self.optimizer.width)
         self._apply(exchange.row_K, exchange.slot_K, sum_KW)
 
     def _receive(self, peer: int, phase: str, num_gradients: int, num_rows: int) -> tuple[np.ndarray, np.ndarray]:
         """(a trainer's gradients, float32 (J, W), rows that it sends, float32 (M, C))."""
         found = [part.array for part in self.transport.recv(peer, phase, phase).parts]
-        due = [(num_gradients, self.optimiser.width), (num_rows, self.optimiser.num_columns)]
+        due = [(num_gradients, self.optimizer.width), (num_rows, self.optimizer.num_columns)]
         shapes = [array.shape for array in found]
         if shapes != due or any(array.dtype != np.float32 for array in found):
             raise HostError(
@@ -301,7 +303,7 @@ class BagpipeRows(RowTable):
         self._mark[slot_M] = row_M + 1
 
     def _apply(self, row_K: np.ndarray, slot_K: np.ndarray, gradient_KW: np.ndarray) -> None:
-        self.optimiser.step(self.cache, slot_K, gradient_KW)
+        self.optimizer.step(self.cache, slot_K, gradient_KW)
         self._mark[slot_K] = row_K + 1
 
     def _peers(self) -> list[int]:

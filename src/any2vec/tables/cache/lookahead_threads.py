@@ -52,7 +52,7 @@ class Janitor(Background):
         """orders until the line is free for them"""
         self._begun = self._cleans = 0
         """cleans that this trainer has begun, and carried out"""
-        self._heard = dict.fromkeys((peer for peer in range(trainers) if peer != self.transport.rank), 0)
+        self._received = dict.fromkeys((peer for peer in range(trainers) if peer != self.transport.rank), 0)
         """cleans that each other trainer says it has carried out"""
 
     def clean(self, clean: Clean) -> None:
@@ -96,12 +96,12 @@ class Janitor(Background):
         self._await(lambda: self._cleans > number, self._stalled)
         if self._is_over:
             raise self._stalled()
-        for peer in self._heard:
-            while self._heard[peer] <= number:
-                told = self.transport.recv(peer, ACK, ACK).parts[0].array
-                self._heard[peer] = int(told[0]) + 1
+        for peer in self._received:
+            while self._received[peer] <= number:
+                reported = self.transport.recv(peer, ACK, ACK).parts[0].array
+                self._received[peer] = int(reported[0]) + 1
 
-    def hear(self) -> None:
+    def on_work(self) -> None:
         """Wait until every trainer has told of all cleans, so that none of these messages is left for whoever uses the
         transport next.
 
@@ -116,9 +116,9 @@ class Janitor(Background):
         return HostError(f"Rank {self.transport.rank} has waited too long for rows to be written back.")
 
     def _order(self, row_E: np.ndarray, slot_E: np.ndarray, number: int) -> None:
-        with self._news:
+        with self._condition:
             self._orders.append((row_E, slot_E, number))
-            self._news.notify_all()
+            self._condition.notify_all()
 
     def _work(self) -> None:
         while self._awaits_work(lambda: bool(self._orders)):
@@ -126,7 +126,7 @@ class Janitor(Background):
                 self._carry_out(*self._orders[0])
             except Exception as error:
                 raise HostError(f"Rank {self.transport.rank} could not write rows back: {error}") from error
-            with self._news:
+            with self._condition:
                 self._orders.popleft()
                 self._progress()
 
@@ -139,7 +139,7 @@ class Janitor(Background):
             self._client.push(self._name, rows, value_KC, 0, is_delta=False)
             self._client.flush()
         if number >= 0:
-            for peer in self._heard:
+            for peer in self._received:
                 self.transport.send(peer, [control(number)], ACK, ACK)
             self._cleans = number + 1
         self.written += len(row_E)
@@ -160,9 +160,9 @@ class Stepper(Background):
         """to be done, that at hand among them"""
 
     def begin(self, order: Callable[[], None]) -> None:
-        with self._news:
+        with self._condition:
             self._orders.append(order)
-            self._news.notify_all()
+            self._condition.notify_all()
 
     def wait(self) -> None:
         """Return when all that was begun is done.
@@ -180,7 +180,7 @@ class Stepper(Background):
     def _work(self) -> None:
         while self._awaits_work(lambda: bool(self._orders)):
             self._orders[0]()
-            with self._news:
+            with self._condition:
                 self._orders.popleft()
                 self._progress()
 
@@ -228,15 +228,15 @@ class Fetcher(Background):
 
     def plan_on(self) -> None:
         """Plan one step more."""
-        with self._news:
+        with self._condition:
             self._to_plan += 1
-            self._news.notify_all()
+            self._condition.notify_all()
 
     def fetch_on(self) -> None:
         """Fetch for one step more."""
-        with self._news:
+        with self._condition:
             self._to_fetch += 1
-            self._news.notify_all()
+            self._condition.notify_all()
 
     def _stalled(self) -> HostError:
         rank = self._client.transport.rank
@@ -244,18 +244,18 @@ class Fetcher(Background):
 
     def _work(self) -> None:
         while self._awaits_work(lambda: self._to_plan > 0):
-            with self._news:
+            with self._condition:
                 self._to_plan -= 1
             plan = next(self._plans, None)
             if plan is None or not self._awaits_work(lambda: self._to_fetch > 0):
                 return
-            with self._news:
+            with self._condition:
                 self._to_fetch -= 1
             self._janitor.await_clean(plan.after_clean)
             if len(plan.fetch_row_K):
                 row_KC = self._client.pull({self._name: plan.fetch_row_K})[self._name]
                 scatter_rows(row_KC, plan.fetch_slot_K, self._cache)
                 self.fetched += len(row_KC)
-            with self._news:
+            with self._condition:
                 self._ready.append(plan)
                 self._progress()

@@ -1,7 +1,7 @@
 """The rows that one trainer keeps near: what it had from the owners, and what it has changed since.
 
 A cached row is base + pending: the base is what the owner had, or has made of our pushes, and pending are the changes,
-values and optimiser state, that no owner has. So a worker reads at once what it has written, a refreshed base keeps
+values and optimizer state, that no owner has. So a worker reads at once what it has written, a refreshed base keeps
 the pending changes, and with bound 0 a row has, to the last bit, what its owner has.
 
 One cache serves all worker threads of a trainer: a row is fetched once for all of them, and their changes of it leave
@@ -11,7 +11,7 @@ answer, and reads it.
 
 Source: HET (Miao et al. 2022, PVLDB 15(2), and its released code in Hetu): versions, pull bound, push bound, changes
 pushed on eviction, one message for pushes and pulls, a clean row dropped silently. Ours: base and pending apart, the
-optimiser's state in the row, threads that share a cache, and a row of the batch at hand that cannot be evicted.
+optimizer's state in the row, threads that share a cache, and a row of the batch at hand that cannot be evicted.
 
 Legend: K slots, U rows of a batch, N pushes of a message, A questions, S rows sent, C columns, W values.
 """
@@ -32,7 +32,7 @@ from any2vec.kernels.cache.cached_rows import add_changes, read_cached, take_pen
 from any2vec.plan.lookahead.foresight import Foresight
 from any2vec.tables.freshness.registry import FRESHNESS
 from any2vec.tables.residency.residency import Residency
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.server.versioned_message import FRESH, UNKNOWN
 
 MOST_BOUND = 1 << 40
@@ -71,7 +71,7 @@ class HetCache:
 
     Args:
         capacity: rows kept, 0 or more; with 0 all rows pass by, which is no cache.
-        optimiser: sgd or adagrad.
+        optimizer: sgd or adagrad.
         pull_bound: a row is fetched again when more updates than these, by others, are not in it.
         push_bound: a row's changes are pushed when they hold more updates than these; 0 writes through, and what is
             left is a cache that tolerates old reads alone.
@@ -90,7 +90,7 @@ class HetCache:
     """
 
     def __init__(
-        self, capacity: int, optimiser: RowOptimiser, pull_bound: int, push_bound: int | None = None,
+        self, capacity: int, optimizer: RowOptimizer, pull_bound: int, push_bound: int | None = None,
         policy: str = "tinylfu", fresh_rows: Callable[[np.ndarray], np.ndarray] | None = None,
         patience: float = 600.0, kept: np.ndarray | None = None, others: int = 0, foresight: Foresight | None = None,
         freshness: str = "het",
@@ -98,12 +98,12 @@ class HetCache:
         push_bound = pull_bound if push_bound is None else push_bound
         check_whole("pull_bound", pull_bound, 0, MOST_BOUND)
         check_whole("push_bound", push_bound, 0, MOST_BOUND)
-        if optimiser.kind == "adam":
+        if optimizer.kind == "adam":
             raise InputError(
                 "A het cache adds up what workers change in a row, and moments of adam do not add up; train with "
-                "optimiser adagrad or sgd, or without the cache."
+                "optimizer adagrad or sgd, or without the cache."
             )
-        self.optimiser = optimiser
+        self.optimizer = optimizer
         self.freshness = FRESHNESS.named(freshness)(pull_bound, push_bound, capacity)
         self.fresh_rows = fresh_rows
         self.patience = patience
@@ -115,7 +115,7 @@ class HetCache:
                 f"Cache policy {policy} must know which rows the batches to come use, and here nothing looks ahead; "
                 "choose another one, like lru."
             )
-        self.base_KC = np.zeros((capacity, optimiser.num_columns), np.float32)
+        self.base_KC = np.zeros((capacity, optimizer.num_columns), np.float32)
         self.pending_KC = np.zeros_like(self.base_KC)
         self.version_K = np.full(capacity, UNKNOWN, np.int64)
         """the owner's clock when it sent the row, and our updates that it has been sent since"""
@@ -171,7 +171,7 @@ class HetCache:
     ) -> np.ndarray:
         """Put away what the owners sent, for all questions in their order; the batch's rows, float32 (U, C)."""
         is_made_A = (exchange.known_A == UNKNOWN) & ~is_sent_A
-        row_AC = np.empty((len(is_sent_A), self.optimiser.num_columns), np.float32)
+        row_AC = np.empty((len(is_sent_A), self.optimizer.num_columns), np.float32)
         row_AC[is_sent_A] = row_SC
         if self.fresh_rows is not None and is_made_A.any():
             row_AC[is_made_A] = self.fresh_rows(exchange.ask_A[is_made_A])
@@ -179,7 +179,7 @@ class HetCache:
         version_A[is_sent_A] = version_S
         with self._changed:
             asked = np.flatnonzero(exchange.is_asked_U)
-            row_UC = np.empty((len(exchange.slot_U), self.optimiser.num_columns), np.float32)
+            row_UC = np.empty((len(exchange.slot_U), self.optimizer.num_columns), np.float32)
             row_UC[asked] = row_AC  # those that pass by stay so
             is_new_A = (is_sent_A | is_made_A) & (exchange.slot_U[asked] >= 0)
             slots = exchange.slot_U[asked[is_new_A]]
@@ -190,7 +190,7 @@ class HetCache:
             self.counts["refreshes"] += int((exchange.known_A[is_sent_A] != UNKNOWN).sum())
             self.counts["fresh"] += int(is_made_A.sum())
             self._wait(lambda: not self._under_way & exchange.awaited)
-            read_cached(self.base_KC, self.pending_KC, exchange.slot_U, self.optimiser.width, row_UC)
+            read_cached(self.base_KC, self.pending_KC, exchange.slot_U, self.optimizer.width, row_UC)
         return row_UC
 
     def change(self, exchange: BatchExchange, change_UC: np.ndarray) -> None:
@@ -209,7 +209,7 @@ class HetCache:
     def unheard(self, exchange: BatchExchange) -> np.ndarray:
         """Squares that the other trainers have probably added to the batch's rows since they last met, float32 (U,)."""
         with self._changed:
-            own_U = self.pending_KC[exchange.slot_U, self.optimiser.width] if self.capacity else np.zeros(1, np.float32)
+            own_U = self.pending_KC[exchange.slot_U, self.optimizer.width] if self.capacity else np.zeros(1, np.float32)
             return np.where(exchange.slot_U >= 0, self.others * own_U, 0).astype(np.float32)
 
     def let_go(self, exchange: BatchExchange) -> None:
@@ -245,8 +245,8 @@ class HetCache:
 
     def _compose(self, slot_U: np.ndarray, id_U: np.ndarray, is_asked_U: np.ndarray, due: np.ndarray) -> BatchExchange:
         """Put a message together, and mark the slots that are in it."""
-        updates_D, change_DC = self.updates_K[due], np.empty((len(due), self.optimiser.num_columns), np.float32)
-        take_pending(self.base_KC, self.pending_KC, due, self.optimiser.width, change_DC)
+        updates_D, change_DC = self.updates_K[due], np.empty((len(due), self.optimizer.num_columns), np.float32)
+        take_pending(self.base_KC, self.pending_KC, due, self.optimizer.width, change_DC)
         self.version_K[due] += updates_D
         self.updates_K[due] = 0
         push_N, updates_N, change_NC = self._take_loose((self.residency.owner_K[due], updates_D, change_DC))

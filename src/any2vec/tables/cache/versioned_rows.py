@@ -15,7 +15,7 @@ from any2vec.tables.cache.versioned_cache import BatchExchange, HetCache
 from any2vec.tables.row_table import NOT_READ, ChangedTable, Lease
 from any2vec.tables.server.blocks.versioned_block import EXCHANGE
 from any2vec.tables.server.client import RowClient
-from any2vec.tables.server.versioned_message import Question, bytes_of, pack_question, unpack_answer
+from any2vec.tables.server.versioned_message import RowQuery, bytes_of, pack_query, unpack_answer
 
 FLUSHED_AT_ONCE = 1 << 16
 """rows whose changes go into one message of a flush"""
@@ -25,7 +25,7 @@ class HetRows(ChangedTable):
     """One worker's way to rows through the trainer's cache: one message a step and owner.
 
     The message before a batch is read carries what the batches before have left to push, and the questions of this one.
-    The row optimiser steps at once, on the rows as they were read, and its changes are what is added up. With bound 0
+    The row optimizer steps at once, on the rows as they were read, and its changes are what is added up. With bound 0
     the result is that of no cache (capacity 0), to the last bit, for whatever order in which messages come; against
     training in the table itself each change of a number is rounded once more, by half a unit in the last place of the
     largest of the change, the number before and the number after.
@@ -40,7 +40,7 @@ class HetRows(ChangedTable):
         self.cache = cache
         self.client = client
         self.name = name
-        self.width = cache.optimiser.width
+        self.width = cache.optimizer.width
         self._has_finished = False
         cache.join()
         self._exchange: BatchExchange | None = None
@@ -61,7 +61,7 @@ class HetRows(ChangedTable):
             )
         self._exchange = self.cache.begin(id_U)
         row_UC = self._carry_out(self._exchange)
-        if self.cache.optimiser.kind == "adagrad" and self.cache.others:
+        if self.cache.optimizer.kind == "adagrad" and self.cache.others:
             row_UC[:, self.width] += self.cache.unheard(self._exchange)
         return Lease(id_U, row_UC)
 
@@ -69,7 +69,7 @@ class HetRows(ChangedTable):
         if len(gradient_UW) != len(lease.row_UC):
             raise InputError(NOT_READ)
         changed_UC = lease.row_UC.copy()
-        self.cache.optimiser.step(changed_UC, np.arange(len(changed_UC)), gradient_UW)
+        self.cache.optimizer.step(changed_UC, np.arange(len(changed_UC)), gradient_UW)
         changed_UC -= lease.row_UC
         self.add(lease, changed_UC, step)
 
@@ -107,7 +107,7 @@ class HetRows(ChangedTable):
             if self.cache.leave():
                 self.flush()
 
-    def facts(self) -> dict[str, int]:
+    def metrics(self) -> dict[str, int]:
         """Of the whole cache, all workers.
 
         Rows that batches read, by what became of them: "hits", "refreshes" (too old), "misses" (cached from now on) and
@@ -121,9 +121,9 @@ class HetRows(ChangedTable):
     def _carry_out(self, exchange: BatchExchange) -> np.ndarray:
         """Ask the owners; the batch's rows, float32 (U, C)."""
         try:
-            outgoing, asked = self._questions(exchange)
+            outgoing, asked = self._queries(exchange)
             found = self.client.call(self.name, EXCHANGE, outgoing)
-            columns = self.cache.optimiser.num_columns
+            columns = self.cache.optimizer.num_columns
             answers = [unpack_answer(found[host], asked[host], columns) for host in outgoing]
             for host in outgoing:
                 self._count(host, outgoing[host], found[host])
@@ -134,7 +134,7 @@ class HetRows(ChangedTable):
             self.cache.fail(error)  # or other workers would wait for these rows
             raise
 
-    def _questions(self, exchange: BatchExchange) -> tuple[dict[int, list[Part]], dict[int, int]]:
+    def _queries(self, exchange: BatchExchange) -> tuple[dict[int, list[Part]], dict[int, int]]:
         """What to send to each owner, and how many rows each is asked about."""
         bounds = self.client.bounds
         push_cut, ask_cut = np.searchsorted(exchange.push_N, bounds), np.searchsorted(exchange.ask_A, bounds)
@@ -142,17 +142,17 @@ class HetRows(ChangedTable):
         for host in range(len(bounds) - 1):
             push, ask = slice(*push_cut[host : host + 2]), slice(*ask_cut[host : host + 2])
             if push.start < push.stop or ask.start < ask.stop:
-                question = Question(
+                query = RowQuery(
                     self.cache.freshness.pull_bound, exchange.push_N[push] - bounds[host], exchange.updates_N[push],
                     exchange.change_NC[push], exchange.ask_A[ask] - bounds[host], exchange.known_A[ask],
                     self.cache.fresh_rows is not None,
                 )  # fmt: skip
-                outgoing[host] = pack_question(question)
+                outgoing[host] = pack_query(query)
                 asked[host] = int(ask.stop - ask.start)
         return outgoing, asked
 
-    def _count(self, host: int, question: list[Part], answer: Sequence[Part]) -> None:
-        (rows_up, metadata_up), (rows_down, metadata_down) = bytes_of(question), bytes_of(answer)
+    def _count(self, host: int, query: list[Part], answer: Sequence[Part]) -> None:
+        (rows_up, metadata_up), (rows_down, metadata_down) = bytes_of(query), bytes_of(answer)
         is_own = host == self.client.transport.rank
         total = rows_up + metadata_up + rows_down + metadata_down
         self.cache.count(

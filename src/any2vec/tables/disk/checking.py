@@ -64,8 +64,8 @@ def check_folders(folder: Path | str) -> list[FolderCheck]:
 
 def _format(path: Path) -> str:
     """Which of the two a folder is; "" if neither."""
-    told = format_of_folder(path)
-    if told in _CHECKS:
-        return str(told)
-    known = (name for name, (files, _) in _CHECKS.items() if told is None and any(path.glob(files)))
+    reported = format_of_folder(path)
+    if reported in _CHECKS:
+        return str(reported)
+    known = (name for name, (files, _) in _CHECKS.items() if reported is None and any(path.glob(files)))
     return next(known, "")

@@ -132,9 +132,9 @@ class PartitionBuffer(Background):
             return None
         for place in turn.leaving:
             self._let_go(place)
-        with self._news:
+        with self._condition:
             self._begun = turn.epoch, turn.state
-            self._news.notify_all()
+            self._condition.notify_all()
         begun = time.monotonic()
         wanted = {part for part, _ in turn.entering}
         self._await(lambda: wanted <= self._ready, lambda: self._stalled("read"))
@@ -160,9 +160,9 @@ class PartitionBuffer(Background):
         """
         begun = time.monotonic()
         assert self.turn is not None
-        with self._news:
+        with self._condition:
             self._writes.extend((place, False) for place in self.turn.held if place.part in self._changed)
-            self._news.notify_all()
+            self._condition.notify_all()
         self._await(lambda: not self._writes, lambda: self._stalled("written"))
         self.store.commit(dict(note), dense)
         self._changed.clear()
@@ -177,19 +177,19 @@ class PartitionBuffer(Background):
         def is_over() -> bool:
             return self._is_over or self._error is not None
 
-        with self._news:
-            self._news.wait_for(lambda: is_over() or (self._begun > (epoch, state) and self._is_at_rest[part]))
+        with self._condition:
+            self._condition.wait_for(lambda: is_over() or (self._begun > (epoch, state) and self._is_at_rest[part]))
             return self._is_at_rest[part] and not is_over()
 
     def _let_go(self, place: Place) -> None:
         self.first_slot_P[place.part] = -1
-        with self._news:
+        with self._condition:
             if place.part in self._changed:
                 self._changed.remove(place.part)
                 self._writes.append((place, True))
             else:
                 self._is_at_rest[place.part] = self._is_clear[place.block] = True
-            self._news.notify_all()
+            self._condition.notify_all()
 
     def _stalled(self, what: str) -> StorageError:
         return StorageError(
@@ -207,7 +207,7 @@ class PartitionBuffer(Background):
                 self._is_at_rest[part] = False  # not before: who gives it back may have to take it from here first
                 if not is_fetched:
                     self.store.read(part, self._rows(block))
-                with self._news:
+                with self._condition:
                     self._ready.add(part)
                     if is_fetched:
                         self._fetched.add(part)
@@ -217,7 +217,7 @@ class PartitionBuffer(Background):
         while self._awaits_work(lambda: bool(self._writes)):
             (part, block), is_leaving = self._writes[0]
             self.store.write(part, self._rows(block))
-            with self._news:
+            with self._condition:
                 self._writes.popleft()
                 if is_leaving:
                     self._is_at_rest[part] = self._is_clear[block] = True

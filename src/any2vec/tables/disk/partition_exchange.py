@@ -65,7 +65,7 @@ class PartitionExchange:
         self._own_RC = aligned_rows(store.largest(), store.columns)
         """what is being given"""
         self._giving = threading.Lock()
-        self._news = threading.Condition()
+        self._condition = threading.Condition()
         self._come: Message | None = None
         self._error: BaseException | None = None
         self._is_over = False
@@ -102,9 +102,9 @@ class PartitionExchange:
 
     def stop(self) -> None:
         """Nobody shall wait for a partition any more; threads end when the transport does."""
-        with self._news:
+        with self._condition:
             self._is_over = True
-            self._news.notify_all()
+            self._condition.notify_all()
 
     def check(self) -> None:
         """Raise what has ended a thread, if any."""
@@ -114,9 +114,9 @@ class PartitionExchange:
     @contextmanager
     def serving(self, buffer: PartitionBuffer) -> Iterator[None]:
         """Give only what this buffer has let go of, while it lasts; it fetches what the walk says."""
-        with self._news:
+        with self._condition:
             self._buffer = buffer
-            self._news.notify_all()
+            self._condition.notify_all()
         try:
             yield
         except BaseException:
@@ -168,8 +168,8 @@ class PartitionExchange:
 
     def _ask(self, owner: int, part: int, number: int, row_RC: np.ndarray) -> None:
         self.transport.send(owner, [control(part, number)], ASK, ASK)
-        with self._news:
-            self._news.wait_for(lambda: self._come is not None or self._is_over or self._error is not None)
+        with self._condition:
+            self._condition.wait_for(lambda: self._come is not None or self._is_over or self._error is not None)
             come, self._come = self._come, None
         self.check()
         if come is None:
@@ -193,9 +193,9 @@ class PartitionExchange:
             if message.phase == END:
                 left -= 1
                 continue
-            with self._news:
+            with self._condition:
                 self._come = message
-                self._news.notify_all()
+                self._condition.notify_all()
 
     def _give_all(self, peer: int) -> None:
         """The thread that gives to one host."""
@@ -231,8 +231,8 @@ class PartitionExchange:
                 "do not run the same job."
             )
         use = self.walk.last_use(number - 1, part)
-        with self._news:
-            self._news.wait_for(lambda: self._buffer is not None or self._is_over)
+        with self._condition:
+            self._condition.wait_for(lambda: self._buffer is not None or self._is_over)
             buffer = self._buffer
         return buffer is not None and buffer.await_rest(part, use.epoch, use.state)
 
@@ -241,9 +241,9 @@ class PartitionExchange:
         try:
             work(*arguments)
         except BaseException as error:
-            with self._news:
+            with self._condition:
                 self._error = self._error or error
-                self._news.notify_all()
+                self._condition.notify_all()
 
 
 class AllPartitions:

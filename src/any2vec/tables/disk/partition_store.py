@@ -9,7 +9,7 @@ Where several hosts share a table, each has a store of the partitions that it ho
 to the disk what it is to remember, and an index beside the one that counts; when all have, that index takes its place.
 A host that is killed between the two finds both, and the hosts agree which of them they all have.
 
-Legend: V rows of the table, R rows of a partition, C columns (values and their optimiser's state).
+Legend: V rows of the table, R rows of a partition, C columns (values and their optimizer's state).
 """
 
 from __future__ import annotations

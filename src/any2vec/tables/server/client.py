@@ -37,13 +37,13 @@ class RowClient(Service):
             has a client of its own. The one of lane 0 ticks and closes, for all.
     """
 
-    def __init__(self, server: RowServer, bounds: Sequence[int], in_flight: int = IN_FLIGHT, lane: int = 0) -> None:
+    def __init__(self, server: RowServer, bounds: Sequence[int], in_flight: int = IN_FLIGHT, worker: int = 0) -> None:
         self.server = server
         self.transport = server.transport
         self.bounds = np.asarray(bounds, np.int64)
         self.sharding = Contiguous.of(bounds)
         self.in_flight = in_flight
-        self.lane = lane
+        self.worker = worker
         self._names = list(server.blocks)
         self._number = 0
         self._under_way: dict[int, int] = {}
@@ -266,7 +266,7 @@ class RowClient(Service):
 
     def _request(self, verb: str, name: str | None, clock: int, option: int = 0) -> Request:
         self._number += 1
-        return Request(verb, self._number, 0 if name is None else self._names.index(name), clock, option, self.lane)
+        return Request(verb, self._number, 0 if name is None else self._names.index(name), clock, option, self.worker)
 
     def _send(self, host: int, request: Request, parts: Sequence[Part], is_awaited: bool = True) -> None:
         """Send a request; one that is not waited for has its place among those under way first."""
@@ -285,7 +285,7 @@ class RowClient(Service):
     def _receive(self, host: int) -> None:
         """Take the next answer of a server, whichever it is."""
         self.server.check()
-        channel = answers_on(self.server.name, self.lane)
+        channel = answers_on(self.server.name, self.worker)
         message = self.transport.recv(host, channel=channel, timeout=_LONGER * self.server.patience)
         number, parts, error = read_answer(host, message.parts)
         is_push = self._under_way.pop(number, None) is not None

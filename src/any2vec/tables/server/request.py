@@ -44,11 +44,11 @@ class Request:
     """index of the table, in the order in which all hosts name them"""
     clock: int = ANY_TIME
     option: int = 0
-    lane: int = 0
+    worker: int = 0
     """which of the asker's threads hears the answer"""
 
     def part(self) -> Part:
-        numbers = (VERBS.index(self.verb), self.number, self.table, self.clock, self.option, self.lane)
+        numbers = (VERBS.index(self.verb), self.number, self.table, self.clock, self.option, self.worker)
         return Part("control", np.array(numbers, np.int64))
 
 
@@ -60,9 +60,9 @@ def read_request(parts: Sequence[Part]) -> Request:
     return Request(VERBS[int(numbers[0])], *(int(number) for number in numbers[1:]))
 
 
-def answers_on(name: str, lane: int) -> str:
+def answers_on(name: str, worker: int) -> str:
     """The channel on which the answers of server `name` to one of an asker's threads travel."""
-    return f"{name}!{lane}" if lane else name + "!"
+    return f"{name}!{worker}" if worker else name + "!"
 
 
 def answer(number: int, parts: Sequence[Part] = ()) -> list[Part]:

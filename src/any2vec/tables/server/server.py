@@ -97,7 +97,7 @@ class RowServer(ServerThread):
             self._apply(before)
         self._answer_ready()
 
-    def facts(self) -> dict[str, dict[str, int]]:
+    def metrics(self) -> dict[str, dict[str, int]]:
         """Histograms, number to count: "staleness" of reads in rounds, rounds of others that "overtook" a round."""
         with self._changed:
             found = {"staleness": self.clocks.staleness, "overtaken": self.clocks.overtaken}
@@ -227,4 +227,4 @@ class RowServer(ServerThread):
         return pack_rows(row_KD, request.option & ~WITH_VERSIONS) + versions
 
     def _reply(self, message: Message, request: Request, parts: Sequence[Part]) -> None:
-        self.transport.send(message.sender, parts, request.verb, answers_on(self.name, request.lane))
+        self.transport.send(message.sender, parts, request.verb, answers_on(self.name, request.worker))

@@ -25,7 +25,7 @@ FRESH = 0
 """version of a row that is as everybody can make it"""
 
 
-class Question(NamedTuple):
+class RowQuery(NamedTuple):
     """Changes to take, and then rows to look after. Slots are places in the owner's block."""
 
     pull_bound: int
@@ -55,14 +55,14 @@ class Answer(NamedTuple):
     """float32"""
 
 
-def pack_question(question: Question) -> list[Part]:
-    sizes = np.array([question.pull_bound, len(question.push_N), len(question.ask_A), question.makes_fresh], np.int64)
-    push, ask = _steps(question.push_N), _steps(question.ask_A)
-    metadata = _pack(np.concatenate([push, question.updates_N, ask, question.known_A + 1]))
-    return [Part("control", sizes), Part("ids", metadata), Part("rows", question.change_NC)]
+def pack_query(query: RowQuery) -> list[Part]:
+    sizes = np.array([query.pull_bound, len(query.push_N), len(query.ask_A), query.makes_fresh], np.int64)
+    push, ask = _steps(query.push_N), _steps(query.ask_A)
+    metadata = _pack(np.concatenate([push, query.updates_N, ask, query.known_A + 1]))
+    return [Part("control", sizes), Part("ids", metadata), Part("rows", query.change_NC)]
 
 
-def unpack_question(parts: Sequence[Part], num_rows: int, num_columns: int) -> Question:
+def unpack_query(parts: Sequence[Part], num_rows: int, num_columns: int) -> RowQuery:
     """Of a block of so many rows and columns.
 
     Raises:
@@ -82,7 +82,7 @@ def unpack_question(parts: Sequence[Part], num_rows: int, num_columns: int) -> Q
     push_N, ask_A = np.cumsum(push), np.cumsum(ask)
     if not (_are_rows(push_N, num_rows) and _are_rows(ask_A, num_rows)) or (ask[1:] == 0).any() or (updates == 0).any():
         raise MessageError(f"A cache speaks of rows that are not ascending, or not of a block of {num_rows} rows.")
-    return Question(bound, push_N, updates, change_NC, ask_A, known - 1, bool(makes_fresh))
+    return RowQuery(bound, push_N, updates, change_NC, ask_A, known - 1, bool(makes_fresh))
 
 
 def pack_answer(answer: Answer) -> list[Part]:

@@ -10,8 +10,8 @@ import numpy as np
 from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.models.clicks.config import ClickModel
 from any2vec.plan.order.roles import Roles
-from any2vec.sync.base.circle import Circle
 from any2vec.sync.base.dense import DenseAgreement, NoAgreement
+from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.gradient_make import make_gradients
 from any2vec.sync.options.replica_names import (
     Async,
@@ -29,8 +29,8 @@ from any2vec.sync.options.replica_names import (
 )
 from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.sync.replica_make import make_replicated
-from any2vec.sync.rules.centre import ServedCentre
-from any2vec.sync.rules.first_gradients import Told
+from any2vec.sync.rules.center import ServedCenter
+from any2vec.sync.rules.first_gradients import OnHeld
 from any2vec.sync.rules.replica_rule import from_slices
 from any2vec.tables.replica import Replica
 from any2vec.types import Service, State
@@ -46,7 +46,7 @@ class HostDense(Service):
     """
 
     def __init__(
-        self, agreement: DenseAgreement | None, replica: Replica, is_trainer: bool, served: ServedCentre | None = None,
+        self, agreement: DenseAgreement | None, replica: Replica, is_trainer: bool, served: ServedCenter | None = None,
         starts_alike: bool = False, trainers: int | None = None,
     ) -> None:  # fmt: skip
         self.agreement = agreement
@@ -72,7 +72,7 @@ class HostDense(Service):
         return self.agreement.gather_result() if self.agreement is not None and self._is_trainer else None
 
     def state_dict(self) -> State:
-        """Replica, state of its optimiser, and that of the agreement."""
+        """Replica, state of its optimizer, and that of the agreement."""
         if self.agreement is None:
             return {}
         own = {"replica": self.replica.value, "replica.count": np.array(self.replica.count)}
@@ -100,8 +100,8 @@ class HostDense(Service):
             array[:] = mine[f"replica.{name}"] if served is None else served
         self.agreement.load_state_dict(states)
 
-    def facts(self) -> dict[str, Any]:
-        return {} if self.agreement is None else self.agreement.facts()
+    def metrics(self) -> dict[str, Any]:
+        return {} if self.agreement is None else self.agreement.metrics()
 
     def close(self, error: BaseException | None = None) -> None:
         """Nobody asks for anything more; the agreement has closed before. Collective."""
@@ -113,7 +113,7 @@ class HostDense(Service):
 
 def make_dense(
     model: ClickModel, value_Q: np.ndarray, transport: Transport, roles: Roles, options: TrainerAgreement | None,
-    told: Told | None, examples: Callable[[int], int],
+    reported: OnHeld | None, examples: Callable[[int], int],
 ) -> HostDense:  # fmt: skip
     """This host's side of the dense layers.
 
@@ -125,22 +125,22 @@ def make_dense(
     Raises:
         InputError: the agreement does not go with so many hosts.
     """
-    replica = Replica(value_Q, model.optimiser, model.dense_rate)
+    replica = Replica(value_Q, model.optimizer, model.dense_rate)
     how: ClickSync = NoSync() if options is None else options.agreement
     rank, trainers, owners = transport.rank, roles.trainers, list(roles.dense_owners)
     is_trainer = roles.is_trainer(rank)
     if isinstance(how, Shadow | Fixed):
-        centre = None
+        center = None
         if isinstance(how, ShadowEasgd | FixedEasgd):
-            centre = ServedCentre(transport, len(value_Q), owners, trainers, how.alpha)
-        agreement = make_replicated(how, replica, Circle(transport, trainers), centre) if is_trainer else None
+            center = ServedCenter(transport, len(value_Q), owners, trainers, how.alpha)
+        agreement = make_replicated(how, replica, ProcessGroup(transport, trainers), center) if is_trainer else None
         merges = isinstance(how, ShadowMerge | FixedMerge)
-        return HostDense(agreement, replica, is_trainer, centre, trainers=trainers if merges else None)
+        return HostDense(agreement, replica, is_trainer, center, trainers=trainers if merges else None)
     if isinstance(how, Bsp | Bounded | Async | MOfN):
         servers = owners[:1] if isinstance(how, MOfN) else [] if isinstance(how, Bsp) else owners
         if not is_trainer and rank not in servers:
             return HostDense(None, replica, False)
-        by_gradients = make_gradients(how, transport, replica, list(range(trainers)), owners, told, examples)
+        by_gradients = make_gradients(how, transport, replica, list(range(trainers)), owners, reported, examples)
         return HostDense(by_gradients, replica, is_trainer, starts_alike=True)
     alone = NoAgreement(replica, rank) if is_trainer else None
     return HostDense(alone, replica, is_trainer, starts_alike=options is None)

@@ -16,9 +16,9 @@ from any2vec.plan.cost.columns import zipf_columns
 from any2vec.plan.cost.estimate import THREAD_BYTES
 from any2vec.plan.cost.size import Forecast, Size, TableSize
 from any2vec.sync.options.trainers import TrainerAgreement
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tasks.clicks.prepare import prepare_clicks
-from any2vec.tasks.clicks.rows import fresh_rows, measured_columns, row_optimiser
+from any2vec.tasks.clicks.rows import fresh_rows, measured_columns, row_optimizer
 from any2vec.units import number, parts, size
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def _worker(model: ClickModel, num_dense: int, num_columns: int, rows: int) -> C
 
     net = make_net(model, num_dense, num_columns)
     value_Q = start_values(net, 1)
-    access = MemoryRows(fresh_rows(model, np.arange(rows * num_columns), 1), row_optimiser(model))
-    replica = Replica(value_Q, model.optimiser, model.dense_rate)
+    access = MemoryRows(fresh_rows(model, np.arange(rows * num_columns), 1), row_optimizer(model))
+    replica = Replica(value_Q, model.optimizer, model.dense_rate)
     return ClickWorker(0, net, value_Q, access, NoAgreement(replica), np.zeros(num_columns, np.bool_))
 
 
@@ -91,13 +91,13 @@ def _batch(rng: np.random.Generator, size: int, num_dense: int, num_columns: int
 def size_of_clicks(spec: RunSpec, metadata: Mapping[str, Any], threads: int) -> Size:
     """Of one host that holds all rows."""
     model, num_columns, num_dense = spec.model, len(metadata["columns"]), len(metadata["dense"])
-    optimiser = row_optimiser(model)
+    optimizer = row_optimizer(model)
     dense = num_dense_parameters(model, num_dense, num_columns)
     batch = 4 * model.batch_size * (_BATCH_COPIES * num_columns * model.width + num_dense)
     result = (4 * model.width + _NAME) * metadata["num_rows"] + 4 * dense
     return Size(
-        tables=(TableSize(name="rows", rows=metadata["num_rows"], columns=optimiser.num_columns),),
-        resident={"dense layers": (2 + RowOptimiser(1, model.optimiser).num_state + threads) * 4 * dense},
+        tables=(TableSize(name="rows", rows=metadata["num_rows"], columns=optimizer.num_columns),),
+        resident={"dense layers": (2 + RowOptimizer(1, model.optimizer).num_state + threads) * 4 * dense},
         thread_bytes=THREAD_BYTES + batch, items=metadata["num_examples"],
         # At the end the vectors without their state, and names.
         whole_bytes=result - 4 * dense, result_bytes=result,
@@ -120,7 +120,7 @@ def plan_clicks(spec: RunSpec, shape: ColumnShape, pace: float | None, stage: St
         known = zipf_columns(shape.num_rows, shape.columns, shape.zipf, model.batch_size)
     measured = pace or examples_per_s(model, num_dense, len(known), max(column.rows for column in known))
     planned = ClickShape(
-        columns=tuple(known), width=model.width, num_state=row_optimiser(model).num_state,
+        columns=tuple(known), width=model.width, num_state=row_optimizer(model).num_state,
         dense_parameters=num_dense_parameters(model, num_dense, len(known)), batch_size=model.batch_size,
         examples_per_s=measured,
     )  # fmt: skip
@@ -141,11 +141,11 @@ def plan_clicks(spec: RunSpec, shape: ColumnShape, pace: float | None, stage: St
         ("dense layers", f"{result['dense_parameters']:,} numbers"),
         ("hosts", f"{result['trainers']:,} trainers × {workers} worker{'s' * (workers > 1)}, {servers}"),
         ("one worker", f"{number(result['worker_examples_per_s'])} examples/s, {said}"),
-        ("all trainers", f"{number(result['examples_per_s'])} examples/s, {result['speedup']:.3g} × one, modelled"),
+        ("all trainers", f"{number(result['examples_per_s'])} examples/s, {result['speedup']:.3g} × one, modeled"),
         ("bottleneck", result["bottleneck"]),
-        ("a step", parts(result["step_seconds"], _milliseconds) + ", modelled"),
+        ("a step", parts(result["step_seconds"], _milliseconds) + ", modeled"),
         ("", f"{size(sum(result['bytes_per_step'].values()))}: {parts(result['bytes_per_step'], size)}"),
-        ("all lines", f"{size(sum(result['bytes_per_s'].values()))}/s, modelled"),
+        ("all lines", f"{size(sum(result['bytes_per_s'].values()))}/s, modeled"),
         ("a server holds", _held(result["server_memory"])),
         (
             "a trainer holds",

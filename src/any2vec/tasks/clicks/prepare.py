@@ -33,15 +33,15 @@ def prepare_clicks(
     """
     from any2vec.data.clicks.clicks import Clicks, read_clicks
 
-    def told(done: int, total: int | None) -> None:
+    def reported(done: int, total: int | None) -> None:
         if stage is not None:
             stage("reading", done, total)
 
     is_stream = hasattr(data, "batch") and not isinstance(data, Clicks)
-    clicks = data if is_stream else read_clicks(data, schema, cache_dir=cache_dir, progress=told)
-    facts = {
+    clicks = data if is_stream else read_clicks(data, schema, cache_dir=cache_dir, progress=reported)
+    metrics = {
         "kind": "clicks", "num_examples": clicks.num_examples, "num_clicks": clicks.num_clicks,
         "columns": list(clicks.columns), "dense": list(clicks.dense_names), "num_rows": clicks.num_rows,
         "digest": clicks.digest,
     }  # fmt: skip
-    return PreparedClicks(clicks, facts)
+    return PreparedClicks(clicks, metrics)

@@ -21,7 +21,7 @@ from any2vec.plan.order.roles import Roles
 from any2vec.tasks.clicks.dense import make_dense
 from any2vec.tasks.clicks.planning import warm_up
 from any2vec.tasks.clicks.prepare import PreparedClicks
-from any2vec.tasks.clicks.rows import make_rows, row_optimiser
+from any2vec.tasks.clicks.rows import make_rows, row_optimizer
 from any2vec.train.checkpoint import FILE, note_loss, updates_lost
 from any2vec.train.in_memory.hosts import gather_numbers
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
@@ -31,7 +31,7 @@ from any2vec.train.spec import Request
 from any2vec.types import Span, State, Stats, Work
 
 _USELESS = 1.5
-"""normalised entropy of a model that says less than the share of clicks does, with some room"""
+"""normalized entropy of a model that says less than the share of clicks does, with some room"""
 
 
 @dataclass
@@ -71,7 +71,7 @@ class ClickProgram(InMemoryProgram):
     def __init__(self, request: Request, prepared: PreparedClicks, transport: Transport) -> None:
         super().__init__(request, transport)
         self.data = data = prepared.clicks
-        self.data_facts = prepared.metadata
+        self.metadata = prepared.metadata
         model, options, rank = request.spec.model, request.agreement, transport.rank
         servers, sync_servers = (0, 0) if options is None else (options.servers, options.sync_servers)
         self.roles = Roles.of(transport.hosts, servers, sync_servers)
@@ -86,9 +86,9 @@ class ClickProgram(InMemoryProgram):
         )
         nets = [make_net(model, len(data.dense_names), len(data.columns)) for _ in range(max(1, workers))]
         self._net = nets[0]
-        told = None if self.rows.way is None else self.rows.way.told
+        reported = None if self.rows.way is None else self.rows.way.reported
         value_Q = start_values(nets[0], request.spec.run.seed)
-        self.dense = make_dense(model, value_Q, transport, self.roles, options, told, self._examples)
+        self.dense = make_dense(model, value_Q, transport, self.roles, options, reported, self._examples)
         if self.checkpoint is not None:
             self.dense.load_state_dict(states_by_rank(self.checkpoint.state), self._agreed_parameters(), rank)
         self.learner = self._learner(nets) if workers else RestingLearner()
@@ -175,21 +175,21 @@ class ClickProgram(InMemoryProgram):
         if loss is not None and entropy:
             judged["normalised_entropy"] = loss / entropy
             if doubt := _doubt(loss, loss / entropy):
-                judged["warnings"] = [*remarks(self.data_facts), doubt]
+                judged["warnings"] = [*remarks(self.metadata), doubt]
         if self.request.agreement is None:
             return judged
-        told = gather_numbers(self.transport, {"rows": self.rows.facts(), "dense": self.dense.facts()})
-        if not told:
+        reported = gather_numbers(self.transport, {"rows": self.rows.metrics(), "dense": self.dense.metrics()})
+        if not reported:
             return {}
         options, out = self.request.agreement, self.request.spec.run.out
         lost = 0 if out is None else updates_lost(out)
         return judged | ({"updates_lost": lost} if lost else {}) | {
             "hosts": self.roles.trainers, "servers": self.roles.servers, "sync_servers": self.roles.sync_servers,
             "sync": options.sync, "cache": options.cache, "rounds": self.schedule.rounds * self.request.spec.run.epochs,
-            "bytes_by_kind": summed([host["bytes_by_kind"] for host in told]),
-            "bytes_by_phase": summed([host["bytes_by_phase"] for host in told]),
-            "rows_of_hosts": _added([host["rows"] for host in told]),
-            "dense_of_hosts": _added([host["dense"] for host in told]),
+            "bytes_by_kind": summed([host["bytes_by_kind"] for host in reported]),
+            "bytes_by_phase": summed([host["bytes_by_phase"] for host in reported]),
+            "rows_of_hosts": _added([host["rows"] for host in reported]),
+            "dense_of_hosts": _added([host["dense"] for host in reported]),
         }  # fmt: skip
 
     def _learner(self, nets: list[Any]) -> ClickLearner:
@@ -216,7 +216,7 @@ class ClickProgram(InMemoryProgram):
         if self.checkpoint is None:
             return None
         found = self.checkpoint.state.get("rows")
-        expected = (self.data.num_rows, row_optimiser(self.request.spec.model).num_columns)
+        expected = (self.data.num_rows, row_optimizer(self.request.spec.model).num_columns)
         if found is None or found.shape != expected:
             raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
         return found
@@ -263,7 +263,7 @@ class ClickProgram(InMemoryProgram):
 
 
 def _doubt(loss: float, entropy: float) -> str:
-    """A sentence if a model with this loss, and this normalised entropy, is of no use; else nothing."""
+    """A sentence if a model with this loss, and this normalized entropy, is of no use; else nothing."""
     if entropy <= _USELESS:
         return ""
     # A model that has learned nothing says 0.5, a loss of log 2: beyond that training has done harm.
@@ -273,15 +273,15 @@ def _doubt(loss: float, entropy: float) -> str:
         if has_diverged
         else "it has learned too little; train longer."
     )
-    told = f"{entropy:,.0f}" if 100 <= entropy < 1e12 else f"{entropy:.3g}".replace("e+", "e")
-    return f"The model is worse than knowing the share of clicks alone (normalised entropy {told}): {why}"
+    reported = f"{entropy:,.0f}" if 100 <= entropy < 1e12 else f"{entropy:.3g}".replace("e+", "e")
+    return f"The model is worse than knowing the share of clicks alone (normalized entropy {reported}): {why}"
 
 
-def _added(facts: list[dict[str, Any]]) -> dict[str, Any]:
+def _added(metrics: list[dict[str, Any]]) -> dict[str, Any]:
     """Numbers added up over hosts, histograms too."""
     found: dict[str, Any] = {}
-    for name in dict.fromkeys(name for host in facts for name in host):
-        values = [host[name] for host in facts if name in host]
+    for name in dict.fromkeys(name for host in metrics for name in host):
+        values = [host[name] for host in metrics if name in host]
         if isinstance(values[0], dict):
             found[name] = histogram(values)
         elif isinstance(values[0], int | float):

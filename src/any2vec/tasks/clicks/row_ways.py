@@ -17,19 +17,19 @@ from any2vec.sync.options.replica_names import Bounded, Bsp, MOfN, needed_of
 from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.tables.cache.cached_table import CachedTable
 from any2vec.tables.cache.lookahead_rows import BagpipeRows
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import PooledTable
 from any2vec.tables.server.blocks.held_block import HeldBlock
 from any2vec.tables.server.blocks.in_step_block import InStepBlock
 from any2vec.tables.server.blocks.trained_block import StoredBlock, TrainedBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.clients.clocked_rows import ClockedRows
-from any2vec.tables.server.clients.held_rows import HeldRows, HeldRowsTold
+from any2vec.tables.server.clients.held_rows import HeldRows, HeldRowsNotices
 from any2vec.tables.server.clients.remote_rows import RemoteRows
 from any2vec.tables.server.server import RowServer
 
 _NAME = "rows"
-_LANE_OF_TOLD = 1 << 20
+_WORKER_OF_NOTICES = 1 << 20
 """lane of who tells which trainers count; workers have the small numbers"""
 
 
@@ -37,7 +37,7 @@ _LANE_OF_TOLD = 1 << 20
 class RowSetting:
     """Where rows stand, and who trains: the same on every host but for `table`."""
 
-    optimiser: RowOptimiser
+    optimizer: RowOptimizer
     placement: Placement
     roles: Roles
     options: TrainerAgreement
@@ -66,9 +66,9 @@ class RowWay:
     accesses: Sequence[PooledTable]
     is_placed: bool
     """the accesses want placed rows"""
-    told: HeldRowsTold | None = None
+    reported: HeldRowsNotices | None = None
     """on the host that decides which trainers count"""
-    facts: Callable[[], dict[str, Any]] = field(default=dict)
+    metrics: Callable[[], dict[str, Any]] = field(default=dict)
 
 
 def make_way(setting: RowSetting, transport: Transport) -> RowWay:
@@ -82,70 +82,70 @@ def make_way(setting: RowSetting, transport: Transport) -> RowWay:
         return _clocked(setting, transport, 0 if isinstance(how, Bsp) else how.bound)
     if isinstance(how, MOfN):
         return _held(setting, transport, how)
-    server = _server(setting, transport, TrainedBlock(setting.table, setting.optimiser))
+    server = _server(setting, transport, TrainedBlock(setting.table, setting.optimizer))
     is_pooled = np.array([column.is_pooled for column in setting.placement.columns])
-    width = setting.optimiser.width
-    lanes = _lanes(setting, server)
-    accesses = [RemoteRows(client, setting.placement, width, is_pooled) for client in lanes[: setting.workers]]
-    return RowWay(server, lanes[0], accesses, is_placed=False)
+    width = setting.optimizer.width
+    clients = _clients(setting, server)
+    accesses = [RemoteRows(client, setting.placement, width, is_pooled) for client in clients[: setting.workers]]
+    return RowWay(server, clients[0], accesses, is_placed=False)
 
 
 def _het(setting: RowSetting, transport: Transport) -> RowWay:
     cache, trainer = setting.options.row_cache, transport.rank
     table = CachedTable(
-        transport, _NAME, setting.placement, setting.table, setting.optimiser, bound=cache.number,
+        transport, _NAME, setting.placement, setting.table, setting.optimizer, bound=cache.number,
         policy=cache.policy, freshness=cache.freshness,
         capacity=max(1, round(setting.options.cache_rows * setting.placement.num_rows)),
         trainers=setting.roles.trainers, workers=setting.workers, first_owner=setting.roles.row_owners[0],
         fresh=setting.fresh, busiest=setting.busiest,
         foresight=lambda: Foresight(partial(setting.batch_rows, trainer), setting.first_step, setting.num_steps),
     )  # fmt: skip
-    return RowWay(table.server, table.clients[0], table.accesses, is_placed=True, facts=table.facts)
+    return RowWay(table.server, table.clients[0], table.accesses, is_placed=True, metrics=table.metrics)
 
 
 def _bagpipe(setting: RowSetting, transport: Transport) -> RowWay:
-    server = _server(setting, transport, StoredBlock(setting.table, setting.optimiser))
+    server = _server(setting, transport, StoredBlock(setting.table, setting.optimizer))
     client = RowClient(server, _bounds(setting))
     if not setting.workers:
         return RowWay(server, client, [], is_placed=True)
     rows = BagpipeRows(
-        client, _NAME, setting.optimiser, setting.batch_rows, setting.num_steps, trainers=setting.roles.trainers,
+        client, _NAME, setting.optimizer, setting.batch_rows, setting.num_steps, trainers=setting.roles.trainers,
         look_ahead=setting.options.row_cache.number, first_step=setting.first_step,
     )  # fmt: skip
-    return RowWay(server, client, [rows], is_placed=True, facts=rows.facts)
+    return RowWay(server, client, [rows], is_placed=True, metrics=rows.metrics)
 
 
 def _clocked(setting: RowSetting, transport: Transport, bound: int) -> RowWay:
-    table, optimiser, trainers = setting.table, setting.optimiser, range(setting.roles.trainers)
+    table, optimizer, trainers = setting.table, setting.optimizer, range(setting.roles.trainers)
     if isinstance(setting.options.agreement, Bsp):
-        blocks = {_NAME: InStepBlock(table, optimiser)}
+        blocks = {_NAME: InStepBlock(table, optimizer)}
         server = RowServer(transport, blocks, bound=0, in_step=True, trainers=trainers)
     else:
-        server = RowServer(transport, {_NAME: TrainedBlock(table, optimiser)}, bound=bound, trainers=trainers)
+        server = RowServer(transport, {_NAME: TrainedBlock(table, optimizer)}, bound=bound, trainers=trainers)
     client = RowClient(server, _bounds(setting))
-    return RowWay(server, client, [ClockedRows(client)] * bool(setting.workers), is_placed=True, facts=server.facts)
+    return RowWay(server, client, [ClockedRows(client)] * bool(setting.workers), is_placed=True, metrics=server.metrics)
 
 
 def _held(setting: RowSetting, transport: Transport, how: MOfN) -> RowWay:
     trainers, decider = setting.roles.trainers, setting.roles.dense_owners[0]
-    block = HeldBlock(setting.table, setting.optimiser, trainers / needed_of(how, trainers))
+    block = HeldBlock(setting.table, setting.optimizer, trainers / needed_of(how, trainers))
     server = RowServer(transport, {_NAME: block}, bound=0, trainers=[decider])
     block.applied = partial(server.tick, trainer=decider)
     client = RowClient(server, _bounds(setting))
-    told = None
+    reported = None
     if transport.rank == decider:
-        told = HeldRowsTold(RowClient(server, _bounds(setting), lane=_LANE_OF_TOLD))
+        reported = HeldRowsNotices(RowClient(server, _bounds(setting), worker=_WORKER_OF_NOTICES))
     accesses = [HeldRows(client)] * bool(setting.workers)
-    return RowWay(server, client, accesses, is_placed=True, told=told)
+    return RowWay(server, client, accesses, is_placed=True, reported=reported)
 
 
 def _server(setting: RowSetting, transport: Transport, block: TrainedBlock) -> RowServer:
     return RowServer(transport, {_NAME: block}, trainers=range(setting.roles.trainers))
 
 
-def _lanes(setting: RowSetting, server: RowServer) -> list[RowClient]:
+def _clients(setting: RowSetting, server: RowServer) -> list[RowClient]:
     """A client for each worker; one at least, which leaves for all."""
-    return [RowClient(server, _bounds(setting), lane=lane) for lane in range(max(1, setting.workers))]
+    return [RowClient(server, _bounds(setting), worker=worker) for worker in range(max(1, setting.workers))]
 
 
 def _bounds(setting: RowSetting) -> list[int]:

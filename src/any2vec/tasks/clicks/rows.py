@@ -24,9 +24,9 @@ from any2vec.plan.sharding.columns import Column
 from any2vec.plan.sharding.placing import place_columns
 from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import MemoryRows, PooledTable
-from any2vec.tables.server.blocks.serving import served_facts
+from any2vec.tables.server.blocks.serving import served_metrics
 from any2vec.tasks.clicks.row_ways import RowSetting, make_way
 from any2vec.types import Service
 
@@ -72,17 +72,17 @@ class HostRows(Service, Protocol):
     def gather_result(self) -> np.ndarray | None:
         """The table, float32 (V, C), at rank 0. Collective, after `quiesce`."""
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         """Counts of this host."""
 
 
-def row_optimiser(model: ClickModel) -> RowOptimiser:
-    return RowOptimiser(model.width, model.optimiser, model.learning_rate)
+def row_optimizer(model: ClickModel) -> RowOptimizer:
+    return RowOptimizer(model.width, model.optimizer, model.learning_rate)
 
 
 def fresh_rows(model: ClickModel, row_B: np.ndarray, seed: int) -> np.ndarray:
     """Rows as they start, float32 (B, C): vectors uniform, weights and state 0; row_B int64: their numbers."""
-    table_BC = np.empty((len(row_B), row_optimiser(model).num_columns), np.float32)
+    table_BC = np.empty((len(row_B), row_optimizer(model).num_columns), np.float32)
     start_rows(table_BC, row_B, model.vector_dim, stream_key(seed, PURPOSE_INIT), START_SPREAD)
     return table_BC
 
@@ -95,12 +95,12 @@ class OwnRows(Service):
 
     def __init__(self, model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int) -> None:
         self.table = fresh_rows(model, np.arange(data.num_rows), seed) if stored is None else stored.copy()
-        self.accesses: list[PooledTable] = [MemoryRows(self.table, row_optimiser(model))] * workers
+        self.accesses: list[PooledTable] = [MemoryRows(self.table, row_optimizer(model))] * workers
 
     def gather_result(self) -> np.ndarray | None:
         return self.table
 
-    def facts(self) -> dict[str, Any]:
+    def metrics(self) -> dict[str, Any]:
         return {}
 
 
@@ -113,9 +113,9 @@ class ServedRows(Service):
         schedule: EpochSchedule,
     ) -> None:  # fmt: skip
         self.transport = transport
-        optimiser = row_optimiser(model)
+        optimizer = row_optimizer(model)
         columns = measured_columns(data, model.batch_size)
-        self.placement = placement = place_columns(columns, len(roles.row_owners), 4 * optimiser.num_columns)
+        self.placement = placement = place_columns(columns, len(roles.row_owners), 4 * optimizer.num_columns)
         own = np.arange(*placement.on_ranks(transport.hosts, roles.row_owners[0])[transport.rank :][:2])
         row_B = placement.rows(own)
         self.table = fresh_rows(model, row_B, seed) if stored is None else stored[row_B]
@@ -135,7 +135,7 @@ class ServedRows(Service):
             return BatchRows.of(placement.place(batch.id_M), batch.start_P).row_U
 
         setting = RowSetting(
-            optimiser=optimiser, placement=placement, roles=roles, options=options, workers=workers, table=self.table,
+            optimizer=optimizer, placement=placement, roles=roles, options=options, workers=workers, table=self.table,
             fresh=fresh if stored is None else None, busiest=busiest, batch_rows=batch_rows,
             num_steps=schedule.num_steps, first_step=schedule.step,
         )  # fmt: skip
@@ -156,8 +156,8 @@ class ServedRows(Service):
         placed_VC = np.concatenate([part.array for rank in sorted(found) for part in found[rank]])
         return placed_VC[self.placement.place(np.arange(len(placed_VC)))]
 
-    def facts(self) -> dict[str, Any]:
-        return {**served_facts(self.way.server), **self.way.facts()}
+    def metrics(self) -> dict[str, Any]:
+        return {**served_metrics(self.way.server), **self.way.metrics()}
 
     def close(self, error: BaseException | None = None) -> None:
         if error is not None:

@@ -78,10 +78,10 @@ class Clicks(Task):
                 f"sync {agreement.sync} with cache {agreement.cache} goes step by step, with one thread a trainer, got "
                 f"threads = {threads}; start more hosts instead."
             )
-        if agreement.row_cache.kind == "het" and model.optimiser == "adam":
+        if agreement.row_cache.kind == "het" and model.optimizer == "adam":
             raise InputError(
                 f"cache {agreement.cache} adds up what trainers change in a row, and moments of adam do not add up; "
-                "train with optimiser adagrad or sgd, or with cache none."
+                "train with optimizer adagrad or sgd, or with cache none."
             )
         self._reading(spec).resolved()
         check_torch("Models of clicks")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from any2vec.models.layers.ga_mlp import GAMLP
 from any2vec.plan.cost.size import TORCH_BYTES, Forecast, Size, TableSize
-from any2vec.plan.sharding.layers import boundary_bytes, critical_path, deal_layers, pipeline_path
+from any2vec.plan.sharding.layers import boundary_bytes, critical_path, layers_of_hosts, pipeline_path
 from any2vec.units import parts
 from any2vec.units import size as bytes_text
 
@@ -65,7 +65,7 @@ def plan_layers(spec: RunSpec, metadata: Mapping[str, Any], found: dict[str, Any
         ("memory", f"{bytes_text(found['memory_bytes'])}, of the host with the most layers"),
         ("", parts(found["memory"], bytes_text)),
         ("an epoch", f"sends {bytes_text(result['bytes_per_epoch'])}: {parts(bytes_by_kind, bytes_text)}"),
-        ("speed-up", f"at most {speedup:.3g} × one host, modelled"),
+        ("speed-up", f"at most {speedup:.3g} × one host, modeled"),
     ]
     return Forecast(result, lines)
 
@@ -74,7 +74,7 @@ def _bounds(model: GAMLP, metadata: Mapping[str, Any], hosts: int) -> tuple[list
     """(what each layer costs, which hosts have which)."""
     sizes = [_columns(model, metadata), *[model.width] * (model.num_layers - 1), metadata["num_classes"]]
     costs = [float(size_in * size_out) for size_in, size_out in pairwise(sizes)]
-    return costs, deal_layers(costs, hosts)
+    return costs, layers_of_hosts(costs, hosts)
 
 
 def _columns(model: GAMLP, metadata: Mapping[str, Any]) -> int:

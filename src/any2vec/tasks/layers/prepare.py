@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 from scipy import sparse
 
-from any2vec.data.graph.augment import Features, augment, multiply, normalised_adjacency
+from any2vec.data.graph.augment import Features, augment, multiply, normalized_adjacency
 from any2vec.data.graph.reader import open_graph
 from any2vec.data.io.files import fingerprint
 from any2vec.data.options import NodeOptions
@@ -60,22 +60,22 @@ class PreparedNodes:
         Raises:
             DataError: they are all 0.
         """
-        features = row_sums_to_one(self.features) if self.model.normalise == "row" else self.features
+        features = row_sums_to_one(self.features) if self.model.normalize == "row" else self.features
         x_TX = augment(self.adjacency, features, psi_of(self.model, self.options.psi), self.rows["train"])
         mean = float(np.einsum("ij,ij->i", x_TX, x_TX).mean(dtype=np.float64))
         if mean == 0:
             raise DataError(
-                "All features of the training nodes and of their neighbours are 0: there is nothing to tell."
+                "All features of the training nodes and of their neighbors are 0: there is nothing to tell."
             )
-        if self.model.normalise == "none":
+        if self.model.normalize == "none":
             return x_TX, 1.0
         factor = np.float32((_SQUARE / mean) ** 0.5)
         return x_TX * factor, float(factor)
 
-    def accuracies(self, told_N: np.ndarray) -> dict[str, float | None]:
+    def accuracies(self, reported_N: np.ndarray) -> dict[str, float | None]:
         """Share of the nodes of each part of the split whose class is the one told; None without nodes."""
         return {
-            f"{name}_accuracy": float((told_N[rows] == self.label_N[rows]).mean()) if len(rows) else None
+            f"{name}_accuracy": float((reported_N[rows] == self.label_N[rows]).mean()) if len(rows) else None
             for name, rows in self.rows.items()
         }
 
@@ -109,7 +109,7 @@ def prepare_nodes(
         )
     num_features = features.shape[1]
     dense = features.data if sparse.issparse(features) else np.ascontiguousarray(features)
-    facts = {
+    metadata = {
         "kind": "nodes", "num_nodes": len(keys), "num_edges": opened.report.num_edges, "num_features": num_features,
         "num_classes": len(classes), **{f"num_{name}": len(rows[name]) for name in SPLITS},
         "digest": fingerprint(
@@ -117,13 +117,13 @@ def prepare_nodes(
             label_N, *(rows[name] for name in SPLITS),
         ),
     }  # fmt: skip
-    prepared = PreparedNodes(model, options, keys, adjacency, features, label_N, classes, rows, facts)
+    prepared = PreparedNodes(model, options, keys, adjacency, features, label_N, classes, rows, metadata)
     _ = prepared.scaled  # now, for logical hosts share it
     return prepared
 
 
 def adjacency_of(graph: Graph, row_of: dict[str, int]) -> sparse.csr_array:
-    """The normalised adjacency over rows of features; a node that the graph lacks has no edges.
+    """The normalized adjacency over rows of features; a node that the graph lacks has no edges.
 
     Raises:
         DataError: a node of the graph has no features.
@@ -136,7 +136,7 @@ def adjacency_of(graph: Graph, row_of: dict[str, int]) -> sparse.csr_array:
             f"{missing:,} of the graph's {len(row_V):,} nodes have no features (first: {first!r}; there are "
             f"{len(row_of):,} rows of features); give every node a row."
         )
-    return normalised_adjacency(graph.csr, row_V, len(row_of))
+    return normalized_adjacency(graph.csr, row_V, len(row_of))
 
 
 def read_features(source: Any) -> tuple[Sequence[str], Features]:
@@ -212,7 +212,7 @@ def _labels(source: Any, row_of: dict[str, int]) -> tuple[np.ndarray, list[str]]
 
 
 def _split(source: Any, row_of: dict[str, int], label_N: np.ndarray) -> dict[str, np.ndarray]:
-    """Rows of each part. Without a split all labelled nodes train."""
+    """Rows of each part. Without a split all labeled nodes train."""
     if source is None:
         return {"train": np.flatnonzero(label_N >= 0), "val": np.empty(0, np.int64), "test": np.empty(0, np.int64)}
     if isinstance(source, str | Path):
@@ -306,7 +306,7 @@ def probe_accuracies(prepared: PreparedNodes) -> dict[str, float | None]:
     x_TX, scale = prepared.scaled
     model = prepared.model
     w_XPC, b_PC = linear_models(x_TX, prepared.label_N[prepared.rows["train"]], len(prepared.classes))
-    features = row_sums_to_one(prepared.features) if model.normalise == "row" else prepared.features
+    features = row_sums_to_one(prepared.features) if model.normalize == "row" else prepared.features
     psi = psi_of(model, prepared.options.psi)
     w_XO = w_XPC.reshape(len(w_XPC), -1) * np.float32(scale)
     score_NPC = multiply(prepared.adjacency, features, psi, w_XO).reshape(-1, *b_PC.shape) + b_PC

@@ -29,20 +29,20 @@ from any2vec.train.spec import Request
 from any2vec.types import Span, State, Stats, Work
 
 SETTLED_EVERY = 25
-"""epochs after which hosts meet, for records, checkpoints and stops; between them only neighbours speak"""
+"""epochs after which hosts meet, for records, checkpoints and stops; between them only neighbors speak"""
 
 
 class LayerDriver:
-    """Neighbours agree within an epoch; all hosts meet now and then."""
+    """Neighbors agree within an epoch; all hosts meet now and then."""
 
     def __init__(self, epochs: int) -> None:
         self._epochs = epochs
 
     def before(self, work: Work[Span]) -> None:
-        """Neighbours speak while they work."""
+        """Neighbors speak while they work."""
 
     def after(self, work: Work[Span], stats: Stats) -> None:
-        """Neighbours have spoken."""
+        """Neighbors have spoken."""
 
     def is_settled(self, work: Work[Span]) -> bool:
         return (work.epoch + 1) % SETTLED_EVERY == 0 or work.epoch + 1 == self._epochs
@@ -55,7 +55,7 @@ class NodeProgram(InMemoryProgram):
 
     def __init__(self, request: Request, prepared: PreparedNodes, transport: Transport) -> None:
         super().__init__(request, transport)
-        self.prepared, self.data_facts = prepared, prepared.metadata
+        self.prepared, self.metadata = prepared, prepared.metadata
         model: GAMLP = request.spec.model
         if transport.hosts > model.num_layers:
             raise JobError(
@@ -102,22 +102,22 @@ class NodeProgram(InMemoryProgram):
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         agreed = self.agreed()
-        own = {"bytes": self._bytes()} | self.learner.told()
+        own = {"bytes": self._bytes()} | self.learner.reported()
         found = self.transport.gather([text_part(json.dumps(own))], "facts")
         if agreed is None:
             return {}
-        told = [json.loads(text_of(parts[0])) for parts in found.values()]
+        reported = [json.loads(text_of(parts[0])) for parts in found.values()]
         return (
             self._accuracies(agreed)
             | {
                 "trainer": self.request.spec.model.trainer,
                 "hosts": self.transport.hosts,
                 "layers": self.request.spec.model.num_layers,
-                "bytes_by_kind": summed([host["bytes"] for host in told]),
+                "bytes_by_kind": summed([host["bytes"] for host in reported]),
                 "layers_by_host": [stop - start for start, stop in pairwise(self.learner.bounds)],
-                "seconds_by_layer": [spent for host in told for spent in host["seconds"]],
+                "seconds_by_layer": [spent for host in reported for spent in host["seconds"]],
             }
-            | self._of_layers(told)
+            | self._of_layers(reported)
         )
 
     @abstractmethod
@@ -125,7 +125,7 @@ class NodeProgram(InMemoryProgram):
         """What learns on this host."""
 
     @abstractmethod
-    def _of_layers(self, told: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def _of_layers(self, reported: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """What this way to train makes of what all hosts' learners have told."""
 
     def _answer(self, agreed: dict[str, np.ndarray]) -> tuple[NodeClassifier, np.ndarray, np.ndarray]:
@@ -143,7 +143,7 @@ class NodeProgram(InMemoryProgram):
         return self._answered
 
     def _bytes(self) -> dict[str, int]:
-        """Bytes that this host has sent, by kind: what neighbours say; weights where the network grew; what steers."""
+        """Bytes that this host has sent, by kind: what neighbors say; weights where the network grew; what steers."""
         phases = self.learner.phases
         found = dict.fromkeys((*phases, "weights", "control"), 0)
         for (kind, _, phase), count in self.transport.counters.sent.items():
@@ -175,8 +175,8 @@ class AdmmProgram(NodeProgram):
     def memory(self) -> State:
         return {"history": self.learner.history_rows()}
 
-    def _of_layers(self, told: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        histories = [[{int(at): row for at, row in epoch.items()} for epoch in host["history"]] for host in told]
+    def _of_layers(self, reported: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        histories = [[{int(at): row for at, row in epoch.items()} for epoch in host["history"]] for host in reported]
         monitors = monitors_by_epoch(histories)
         terms = ("fit", "between", "decay", "risk")
         return {
@@ -200,7 +200,7 @@ class BackpropProgram(NodeProgram):
             )
         return PipelineLearner(model, course, x_TX, label_T, num_classes, self.request.spec.run.seed, self.transport)
 
-    def _of_layers(self, told: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def _of_layers(self, reported: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return {}
 
 

@@ -27,7 +27,7 @@ from any2vec.sources.opening import open_source
 from any2vec.tasks.stream import progress
 from any2vec.tasks.stream.batches import Limits, Replay, TokenBatches
 from any2vec.tasks.stream.folder import IDS, TrainedIds, forget_stream, stream_folder, write_stream
-from any2vec.tasks.stream.hosts.dealer import DealtLearner, sent_by_all
+from any2vec.tasks.stream.hosts.work_queue import QueueLearner, sent_by_all
 from any2vec.tasks.stream.models import budget, make_learner
 from any2vec.tasks.stream.monitor import BATCHES, StreamMonitor
 from any2vec.tasks.stream.options import StreamOptions
@@ -60,7 +60,7 @@ class StreamProgram(Program):
         self.room = budget(request.spec.model, memory_bytes(request.spec))
         self.learner = make_learner(request, self.room)
         self.driver: Driver = Alone()
-        self.dealt: DealtLearner | None = None
+        self.assigned: QueueLearner | None = None
         """trains in its place, where other hosts do"""
         started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._about: dict[str, Any] = {"settings": request.settings, "sources": self.names, "started": started}
@@ -73,8 +73,8 @@ class StreamProgram(Program):
         vocabulary.keys(vocabulary.rows())
         SeenLines(4).fresh(np.zeros(1, np.uint64))
         if self.request.agreement is not None:
-            self.dealt = DealtLearner.of(self.learner, self.request.agreement, self.transport)
-            self.learner = self.driver = self.dealt
+            self.assigned = QueueLearner.of(self.learner, self.request.agreement, self.transport)
+            self.learner = self.driver = self.assigned
 
     @contextmanager
     def folder(self, out: Path | None) -> Iterator[Path | None]:
@@ -110,7 +110,7 @@ class StreamProgram(Program):
 
     def record(self, work: Work[Any], measured: dict[str, Any]) -> StreamProgress:
         inflow, vocabulary, monitor = self.batches.inflow, self.batches.vocabulary, self.monitor
-        names, found = ("waiting", "bad", "reconnects", "state"), inflow.facts()
+        names, found = ("waiting", "bad", "reconnects", "state"), inflow.metrics()
         sources = {
             name: counted | {key: found[name][key] for key in names} for name, counted in self.counts.look().items()
         }
@@ -120,7 +120,8 @@ class StreamProgram(Program):
             types=vocabulary.num_types, delivery=self.delivery, sources=sources,
             checkpoint_age=monitor.checkpoints.age if monitor.checkpoints.count else None,
             queue_bytes=inflow.waiting_bytes + self.batches.lines.num_bytes, drift=monitor.drift,
-            snapshot=monitor.snapshot, staleness=None if self.dealt is None else self.dealt.metrics()["staleness"],
+            snapshot=monitor.snapshot,
+            staleness=None if self.assigned is None else self.assigned.metrics()["staleness"],
             **{name: measured[name] for name in ("seconds", "loss", "busy_cores", "rss_bytes")},
         )  # fmt: skip
 
@@ -129,9 +130,9 @@ class StreamProgram(Program):
         monitor = self.monitor = StreamMonitor(self, recorder)
         yield LoopParts(self.batches, self.learner, self.driver, monitor.on_work)
         idle = self.batches.idle()
-        if self.dealt is not None:
-            self.dealt.settle()
-            monitor.on_work(idle, self.dealt.run(idle))  # what trainers have reported of the last batches
+        if self.assigned is not None:
+            self.assigned.settle()
+            monitor.on_work(idle, self.assigned.run(idle))  # what trainers have reported of the last batches
         self.metrics["words_per_s"] = recorder.items_here / max(recorder.seconds_here, 1e-9)
         monitor.save()
         embeddings = monitor.publish()
@@ -141,15 +142,15 @@ class StreamProgram(Program):
                 forget_stream(self.request.spec.run.out)
             raise DataError(self._nothing(recorder.items))
         self.embeddings: Embeddings = embeddings
-        if self.dealt is not None:
-            self.metrics |= self._end_hosts(self.dealt)
+        if self.assigned is not None:
+            self.metrics |= self._end_hosts(self.assigned)
 
     def stored(self) -> Result:
         return Result(self.embeddings)
 
     def summary(self, stored: StoredResult, recorder: Recorder, compile_seconds: float) -> dict[str, Any]:
         request, monitor, batches, last = self.request, self.monitor, self.batches, recorder.records[-1]
-        found = batches.inflow.facts()
+        found = batches.inflow.metrics()
         ended = "seconds" if monitor.is_late else "words or steps" if batches.has_enough else "sources"
         if self.stop_signal:
             ended = signal.Signals(self.stop_signal).name
@@ -186,7 +187,7 @@ class StreamProgram(Program):
         )  # fmt: skip
         positions = None if checkpoint is None else checkpoint.place["positions"]
         batches = TokenBatches(
-            Inflow(self.sources, positions, in_step=self.dealt is not None and self.dealt.in_rounds),
+            Inflow(self.sources, positions, in_step=self.assigned is not None and self.assigned.in_rounds),
             None if reading.dedup == "none" else SeenLines(options.window_lines),
             vocabulary, subsample=spec.model.subsample, batch_bytes=options.batch_bytes,
             linger=options.linger, limits=Limits(words=options.words, steps=options.steps),
@@ -200,20 +201,20 @@ class StreamProgram(Program):
             )
         return batches
 
-    def _end_hosts(self, dealt: DealtLearner) -> dict[str, Any]:
+    def _end_hosts(self, assigned: QueueLearner) -> dict[str, Any]:
         """Trainers and servers end in good order; what the summary says of them."""
-        agreement, found = self.request.agreement, dealt.metrics()
-        dealt.end()
-        if dealt.tables is not None:
-            dealt.tables.close()
+        agreement, found = self.request.agreement, assigned.metrics()
+        assigned.end()
+        if assigned.tables is not None:
+            assigned.tables.close()
         return {
-            "hosts": len(dealt.dealer.peers), "servers": agreement.servers, "sync": agreement.sync,
+            "hosts": len(assigned.work_queue.peers), "servers": agreement.servers, "sync": agreement.sync,
             "batches_of_hosts": found["batches"], "dropped_rows": found["dropped"], **sent_by_all(self.transport),
         }  # fmt: skip
 
     def _nothing(self, words: int) -> str:
         """Why there is no vector."""
-        troubles = [found["trouble"] for found in self.batches.inflow.facts().values() if found["trouble"]]
+        troubles = [found["trouble"] for found in self.batches.inflow.metrics().values() if found["trouble"]]
         if not words:
             return f"No words came: {troubles[0] if troubles else 'the sources held none.'}"
         return (

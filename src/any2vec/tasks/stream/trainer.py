@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.dealer import Hand
 from any2vec.cluster.transport import LONG_WORK, Transport
+from any2vec.cluster.work_queue import QueueWorker
 from any2vec.models.stream.learner import StreamLearner
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.plan.order.roles import StreamRoles
@@ -19,8 +19,8 @@ from any2vec.sync.drivers.served_batches import ServedBatches
 from any2vec.sync.drivers.stream_tables import StreamTables
 from any2vec.sync.drivers.summed_batches import SummedBatches
 from any2vec.sync.rules.block import compile_merges
-from any2vec.tasks.stream.hosts.dealer import make_tables, sent_by_all
-from any2vec.tasks.stream.hosts.dealt import TrainerDriver, dealt_parts
+from any2vec.tasks.stream.hosts.dealt import TrainerDriver, assigned_parts
+from any2vec.tasks.stream.hosts.work_queue import make_tables, sent_by_all
 from any2vec.tasks.stream.models import budget, make_learner
 from any2vec.tasks.stream.settings import memory_bytes
 from any2vec.train.frame import Program
@@ -47,8 +47,8 @@ class TrainerProgram(Program):
         driver = None
         if transport.rank in roles.training:
             driver = _driver(transport, roles, self._tables, own)
-            tells_state = self._tables is None and transport.rank == roles.training.start
-            self._parts = dealt_parts(Hand(transport, 0), own, driver, tells_state)
+            announces_state = self._tables is None and transport.rank == roles.training.start
+            self._parts = assigned_parts(QueueWorker(transport, 0), own, driver, announces_state)
             _compile(own)
         transport.barrier("ready", timeout=LONG_WORK)
         if isinstance(driver, SummedBatches):
@@ -72,7 +72,7 @@ class TrainerProgram(Program):
 def _driver(transport: Transport, roles: StreamRoles, tables: StreamTables | None, own: Any) -> TrainerDriver:
     """How a trainer agrees with the others."""
     if tables is not None:
-        return ServedBatches(tables, own.tables, own.touch)
+        return ServedBatches(tables, own.tables, own.trace)
     if hasattr(own, "step"):
         driver = SummedBatches(transport, roles.training, own.values(), own.step)
         own.agree, own.share = driver.agree, 1.0 / roles.trainers
@@ -83,11 +83,11 @@ def _driver(transport: Transport, roles: StreamRoles, tables: StreamTables | Non
 def _compile(own: Any) -> None:
     """Compile what a trainer needs, so that nobody waits for it later."""
     own.compile()
-    if not hasattr(own, "touch"):
+    if not hasattr(own, "trace"):
         return
     tokens = np.zeros(0, np.int32)
     tokens.flags.writeable = False
     noise = np.full(1, 2**32 - 1, np.uint32), np.zeros(1, np.int32)
     empty = TokenBatch(0, tokens, 0, np.zeros(0, np.int64), *noise, np.zeros(1, np.uint64))
-    own.touch(empty, {name: np.zeros(1, np.uint8) for name in own.tables})
+    own.trace(empty, {name: np.zeros(1, np.uint8) for name in own.tables})
     compile_merges(next(iter(own.tables.values())).shape[1])

@@ -21,7 +21,7 @@ import numpy as np
 
 from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.models.triples.config import TripleModel
-from any2vec.models.triples.questions import QuestionBatch, Questions
+from any2vec.models.triples.queries import Queries, QueryBatch
 from any2vec.models.triples.score import NO_DENSE, Dense
 from any2vec.models.triples.score_worker import ScoreWorker, make_worker
 from any2vec.models.triples.worker import Candidates, Negatives, Range, Shares, TripleWorker
@@ -32,7 +32,7 @@ from any2vec.plan.order.buffer_walk import BufferWalk, Place, Turn
 from any2vec.plan.order.shared_walk import SharedWalk
 from any2vec.plan.order.shares import meetings, noise_there, noise_weights
 from any2vec.sampling.triple_windows import Window
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.train.out_of_core.run import Batch
 from any2vec.types import Stats
 
@@ -49,7 +49,7 @@ class Resident:
     """float32: what a negative counts, to questions about tails and about heads, by partition of the given entity, and
     its own; None: 1 throughout"""
 
-    def shares(self, batch: QuestionBatch, candidates: Candidates, num_relations: int) -> Shares | None:
+    def shares(self, batch: QueryBatch, candidates: Candidates, num_relations: int) -> Shares | None:
         """What the candidates count to the queries of a batch; None: 1 each."""
         if self.weight_2HH is None:
             return None
@@ -62,7 +62,7 @@ class Resident:
 class Asked:
     """Questions [start, stop) of a window."""
 
-    questions: Questions
+    queries: Queries
     start: int
     stop: int
     resident: Resident
@@ -70,8 +70,8 @@ class Asked:
     total: int
     """triples of the epoch; the learning rate follows the share of the run that lies behind"""
 
-    def batch(self) -> QuestionBatch:
-        return self.questions.batch(self.start, self.stop)
+    def batch(self) -> QueryBatch:
+        return self.queries.batch(self.start, self.stop)
 
 
 class WindowLearner:
@@ -95,7 +95,7 @@ class WindowLearner:
         self.num_negatives = model.negatives_of(parts.num_entities)
         self.count_PP: np.ndarray | None = None
         """int64 (P, P): triples from partition to partition, those of all hosts; set before the first window comes"""
-        self._block_rows = block_rows(int(np.diff(parts.bounds).max()), 4 * RowOptimiser(model.dim).num_columns)
+        self._block_rows = block_rows(int(np.diff(parts.bounds).max()), 4 * RowOptimizer(model.dim).num_columns)
         self.items = 0
         """triples trained so far"""
         self._epoch = -1
@@ -113,12 +113,12 @@ class WindowLearner:
         if not len(window.slot_M3):
             return []
         model, resident = self.model, self._resident(window.turn)
-        questions = Questions(model, window.slot_M3, self.num_relations, self.seed)
-        questions.begin(window.turn.epoch)
-        negatives = Negatives(model, resident.slots, questions.answer_N, self.num_negatives, self.seed)
-        cuts = questions.cuts(self._batch_size(resident), model.batch_size)
+        queries = Queries(model, window.slot_M3, self.num_relations, self.seed)
+        queries.begin(window.turn.epoch)
+        negatives = Negatives(model, resident.slots, queries.answer_N, self.num_negatives, self.seed)
+        cuts = queries.cuts(self._batch_size(resident), model.batch_size)
         return [
-            (2 * window.before + start, Asked(questions, start, stop, resident, negatives, window.total))
+            (2 * window.before + start, Asked(queries, start, stop, resident, negatives, window.total))
             for start, stop in pairwise(cuts)
         ]
 
@@ -126,11 +126,11 @@ class WindowLearner:
         """Train a batch; several threads may at once."""
         began = time.thread_time()
         asked: Asked = batch.made
-        questions, place = asked.batch(), batch.place
-        candidates = asked.negatives.of(questions, place.epoch, place.position)
-        shares = asked.resident.shares(questions, candidates, self.num_relations)
+        queries, place = asked.batch(), batch.place
+        candidates = asked.negatives.of(queries, place.epoch, place.position)
+        shares = asked.resident.shares(queries, candidates, self.num_relations)
         progress = (place.epoch + place.position / (2 * asked.total)) / self.walk.epochs
-        loss = self._worker(batch.table_SC).step(questions, candidates, self.learning_rate(progress), shares)
+        loss = self._worker(batch.table_SC).step(queries, candidates, self.learning_rate(progress), shares)
         items = asked.stop // 2 - asked.start // 2  # a triple has two questions
         with self._lock:
             self.items += items
@@ -154,7 +154,7 @@ class WindowLearner:
             assert self.count_PP is not None
             self._epoch = turn.epoch
             self._ways = ways_asked(self.walk.states_of(turn.epoch), self.count_PP, self.model.has_relations)
-        weight_2HH = np.stack([noise_weights(held, asked_P, meeting_PP) for asked_P, meeting_PP in self._ways])
+        weight_2HH = np.stack([noise_weights(held, asked_P, joint_PP) for asked_P, joint_PP in self._ways])
         if self.num_negatives:
             weight_2HH *= np.float32(noise_there(held, np.diff(self.parts.bounds)))
         return weight_2HH

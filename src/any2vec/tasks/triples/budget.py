@@ -9,13 +9,13 @@ from typing import Any
 from any2vec.cluster.transport import Transport
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.score_worker import dense_shapes
-from any2vec.models.triples.worker import relation_optimiser
+from any2vec.models.triples.worker import relation_optimizer
 from any2vec.plan.cost.shared_plan import host_moves, plan_shared, round_bytes
 from any2vec.plan.cost.size import Forecast, Size, TableSize
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.plan.order.shared_walk import SharedWalk
 from any2vec.sampling.triple_windows import window_bytes
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.train.out_of_core.table_budget import agreed_plan, known_plan, plan_table
 from any2vec.train.spec import Request, RunSpec
@@ -49,7 +49,7 @@ def plan_triples(request: Request, prepared: PreparedTriples) -> BufferPlan | No
 
 def row_bytes(model: TripleModel) -> int:
     """Of an entity's row with its state."""
-    return 4 * RowOptimiser(model.dim).num_columns
+    return 4 * RowOptimizer(model.dim).num_columns
 
 
 def size_of_triples(model: TripleModel, metadata: Mapping[str, Any]) -> Size:
@@ -58,7 +58,7 @@ def size_of_triples(model: TripleModel, metadata: Mapping[str, Any]) -> Size:
     negatives = model.negatives_of(entities) or entities
     scores = 4 * (1 + model.is_near) * model.batch_size * negatives
     rows = 4 * 3 * (negatives + 3 * model.batch_size) * (model.dim + 1)
-    relations = 4 * model.num_relation_rows(metadata["num_relations"]) * relation_optimiser(model).num_columns
+    relations = 4 * model.num_relation_rows(metadata["num_relations"]) * relation_optimizer(model).num_columns
     resident = {
         "windows": window_bytes(WINDOW) + 2 * _QUERIES * WINDOW, "relations": 4 * relations,
         "names": metadata.get("unread_bytes", 0),
@@ -67,7 +67,7 @@ def size_of_triples(model: TripleModel, metadata: Mapping[str, Any]) -> Size:
     if shapes:  # a table with its state, its gradients, and copies of both
         resident["dense"] = 4 * sum(4 * (prod(shape) + shape[0]) for shape in shapes)
     return Size(
-        tables=(TableSize(name="entities", rows=entities, columns=RowOptimiser(model.dim).num_columns),),
+        tables=(TableSize(name="entities", rows=entities, columns=RowOptimizer(model.dim).num_columns),),
         resident=resident, thread_bytes=scores + rows,
         # The queries of all triples, and at the end the vectors without their state.
         whole_bytes=_QUERIES * max(0, triples - WINDOW) + entities * 4 * model.dim,
@@ -82,7 +82,7 @@ def forecast(found: dict[str, Any], spec: RunSpec, metadata: Mapping[str, Any]) 
     result = {"model": model.name, "hosts": hosts, "is_modelled": True, "host": found}
     if hosts > 1:
         size, fixed = size_of_triples(model, metadata), found["fixed_bytes"] - found["memory"]["all rows in memory"]
-        table, row_columns = size.tables[0], RowOptimiser(model.dim).num_columns
+        table, row_columns = size.tables[0], RowOptimizer(model.dim).num_columns
         plan = plan_shared(table.rows, table.row_bytes, spec.storage.memory_bytes, fixed, hosts)
         bounds = [table.rows * part // plan.partitions for part in range(plan.partitions + 1)]
         moves = [
@@ -90,7 +90,7 @@ def forecast(found: dict[str, Any], spec: RunSpec, metadata: Mapping[str, Any]) 
                        bounds, row_columns)
             for rank in range(hosts)
         ]  # fmt: skip
-        relations = (model.num_relation_rows(metadata["num_relations"]), relation_optimiser(model).num_columns)
+        relations = (model.num_relation_rows(metadata["num_relations"]), relation_optimizer(model).num_columns)
         agreed = (2 * hosts - 1) * round_bytes([relations], hosts, 5, 3)
         result["host"] = plan.as_dict() | {
             "bytes_read_per_epoch": max(move.bytes_read for move in moves),

@@ -18,15 +18,15 @@ from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.errors import FormatError
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.learner import TripleLearner
-from any2vec.models.triples.questions import QuestionBatch, Questions
-from any2vec.models.triples.worker import Candidates, Shares, TripleWorker, relation_optimiser
+from any2vec.models.triples.queries import Queries, QueryBatch
+from any2vec.models.triples.worker import Candidates, Shares, TripleWorker, relation_optimizer
 from any2vec.plan.lookahead.foresight import Foresight
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.shares import chunk_bounds
 from any2vec.plan.sharding.sharding import Blocks, Striped
 from any2vec.sync.options.row_cache import CachedRows
 from any2vec.tables.cache.cached_table import CachedTable
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import ChangedTable
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.tasks.triples.program import TripleProgram, fresh_relations, start_entities, try_kernels
@@ -46,12 +46,12 @@ class BatchPlaces:
 
     entity_U: np.ndarray
     relation_U: np.ndarray
-    batch: QuestionBatch
+    batch: QueryBatch
     candidates: Candidates
 
     @classmethod
     def of(
-        cls, batch: QuestionBatch, candidates: Candidates, entities: Blocks, relations: Blocks, has_all: bool
+        cls, batch: QueryBatch, candidates: Candidates, entities: Blocks, relations: Blocks, has_all: bool
     ) -> BatchPlaces:
         """has_all: the loss asks for all relations."""
         if candidates.whole is not None:
@@ -78,7 +78,7 @@ class CachedTripleWorker(TripleWorker):
         self._shardings = entities.sharding, relations.sharding
         self._tables: tuple[ChangedTable, ChangedTable] = entities.accesses[number], relations.accesses[number]
 
-    def step(self, batch: QuestionBatch, candidates: Candidates, rate: float, shares: Shares | None = None) -> float:
+    def step(self, batch: QueryBatch, candidates: Candidates, rate: float, shares: Shares | None = None) -> float:
         places = BatchPlaces.of(batch, candidates, *self._shardings, has_all=bool(self.model.relation_weight))
         wanted = places.entity_U, places.relation_U
         leases = [table.gather(place_U, 0) for table, place_U in zip(self._tables, wanted, strict=True)]
@@ -101,27 +101,27 @@ class CachedTriples(TripleProgram):
 
     def __init__(self, request: Request, prepared: PreparedTriples, transport: Transport) -> None:
         InMemoryProgram.__init__(self, request, transport)
-        self.triples, self.data_facts = prepared.triples, prepared.metadata
+        self.triples, self.metadata = prepared.triples, prepared.metadata
         model, seed, given = request.spec.model, request.spec.run.seed, self.triples
         num_relations = len(given.relations)
         relation_RC = fresh_relations(model, num_relations, seed)
-        questions = Questions(model, given.rows(), num_relations, seed)
+        queries = Queries(model, given.rows(), num_relations, seed)
         self.learner = TripleLearner(
-            model, relation_RC[:0], relation_RC[:0], questions, [(0, len(given.entities))], request.threads, seed
+            model, relation_RC[:0], relation_RC[:0], queries, [(0, len(given.entities))], request.threads, seed
         )
-        self.schedule = self._schedule_of(questions.num_questions)
+        self.schedule = self._schedule_of(queries.num_queries)
 
         def fresh_entities(id_N: np.ndarray) -> np.ndarray:
-            row_NC = np.empty((len(id_N), RowOptimiser(model.dim).num_columns), np.float32)
+            row_NC = np.empty((len(id_N), RowOptimizer(model.dim).num_columns), np.float32)
             start_entities(model, id_N, row_NC, seed)
             return row_NC
 
         degree_V = np.bincount(np.concatenate([given.head, given.tail]), minlength=len(given.entities))
         rate = model.learning_rate
-        self.entities = self._table("entities", degree_V, RowOptimiser(model.dim, "adagrad", rate), fresh_entities)
+        self.entities = self._table("entities", degree_V, RowOptimizer(model.dim, "adagrad", rate), fresh_entities)
         # All relations stay: there are few, and most batches use most of them.
         self.relations = self._table(
-            "relations", np.ones(len(relation_RC)), relation_optimiser(model), lambda id_N: relation_RC[id_N], "lru"
+            "relations", np.ones(len(relation_RC)), relation_optimizer(model), lambda id_N: relation_RC[id_N], "lru"
         )
         workers = range(request.threads)
         self.learner.workers = [CachedTripleWorker(model, self.entities, self.relations, number) for number in workers]
@@ -153,9 +153,9 @@ class CachedTriples(TripleProgram):
         return {}
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
-        own = {"rows_of_hosts": self.entities.facts(), "relation_rows_of_hosts": self.relations.facts()}
-        told = gather_numbers(self.transport, own)
-        if not told:
+        own = {"rows_of_hosts": self.entities.metrics(), "relation_rows_of_hosts": self.relations.metrics()}
+        reported = gather_numbers(self.transport, own)
+        if not reported:
             return {}
         num_entities = len(self.triples.entities)
         return {
@@ -163,7 +163,7 @@ class CachedTriples(TripleProgram):
             "num_negatives": self.request.spec.model.negatives_of(num_entities) or num_entities,
             "hosts": self.transport.hosts, "cache": self._options.cache,
             "rounds_per_epoch": self._options.rounds_per_epoch,
-            **{name: summed([host[name] for host in told]) for name in told[0]},
+            **{name: summed([host[name] for host in reported]) for name in reported[0]},
         }  # fmt: skip
 
     def close(self, error: BaseException | None = None) -> None:
@@ -177,14 +177,14 @@ class CachedTriples(TripleProgram):
         found: CachedRows = self.request.agreement
         return found
 
-    def _schedule_of(self, num_questions: int) -> EpochSchedule:
+    def _schedule_of(self, num_queries: int) -> EpochSchedule:
         batch, hosts = self.request.spec.model.batch_size, self.transport.hosts
 
         def boundary(at: int) -> int:
-            return min(-(-at // batch) * batch, num_questions)
+            return min(-(-at // batch) * batch, num_queries)
 
         schedule = EpochSchedule(
-            bounds=chunk_bounds(num_questions, hosts, boundary), rank=self.transport.rank,
+            bounds=chunk_bounds(num_queries, hosts, boundary), rank=self.transport.rank,
             epochs=self.request.spec.run.epochs, unit=batch, piece=batch, boundary=boundary,
         )  # fmt: skip
         # No more rounds than batches.
@@ -192,17 +192,17 @@ class CachedTriples(TripleProgram):
         return self._resumed(schedule, hosts)
 
     def _table(
-        self, name: str, uses_V: np.ndarray, optimiser: RowOptimiser, fresh: Any, policy: str = ""
+        self, name: str, uses_V: np.ndarray, optimizer: RowOptimizer, fresh: Any, policy: str = ""
     ) -> CachedTable:
         """uses_V: how often rows are used, about; policy: that of a cache of all rows."""
         options, transport, cache = self._options, self.transport, self._options.row_cache
         sharding = Striped(len(uses_V), transport.hosts)
         stored = None if self.checkpoint is None else self.checkpoint.state.get(name)
-        if self.checkpoint is not None and (stored is None or stored.shape != (len(uses_V), optimiser.num_columns)):
+        if self.checkpoint is not None and (stored is None or stored.shape != (len(uses_V), optimizer.num_columns)):
             raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
         own = sharding.ids(transport.rank)
         return CachedTable(
-            transport, name, sharding, fresh(own) if stored is None else stored[own], optimiser,
+            transport, name, sharding, fresh(own) if stored is None else stored[own], optimizer,
             bound=cache.number, policy=policy or cache.policy, freshness=cache.freshness,
             capacity=len(uses_V) if policy else max(1, round(options.cache_rows * len(uses_V))),
             trainers=transport.hosts, workers=self.request.threads,
@@ -213,14 +213,14 @@ class CachedTriples(TripleProgram):
 
     def _foresight(self, sharding: Striped) -> Foresight:
         """Of the entities of this host's batches."""
-        schedule, learner, questions = replace(self.schedule), self.learner, copy(self.learner.questions)
+        schedule, learner, queries = replace(self.schedule), self.learner, copy(self.learner.queries)
 
         def batch_ids(step: int) -> np.ndarray:
             span, epoch = schedule.span_at(step), step // schedule.steps_per_epoch
             if span.start >= span.stop:
                 return np.empty(0, np.int64)
-            questions.begin(epoch)
-            batch = questions.batch(span.start, span.stop)
+            queries.begin(epoch)
+            batch = queries.batch(span.start, span.stop)
             candidates = learner.negatives.of(batch, epoch, span.start)
             return BatchPlaces.of(batch, candidates, sharding, Striped(1, 1), has_all=True).entity_U
 

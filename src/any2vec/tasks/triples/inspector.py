@@ -15,7 +15,7 @@ class TripleInspector:
 
     def __init__(self, learner: TripleLearner) -> None:
         self._model, self._negatives = learner.model, learner.negatives
-        self._questions = copy(learner.questions)
+        self._queries = copy(learner.queries)
         """with an order of its own"""
 
     def inspect(self, epoch: int, start: int, stop: int, marks: Mapping[str, np.ndarray]) -> None:
@@ -27,9 +27,9 @@ class TripleInspector:
             relation_R[:] = 1
         for name in marks.keys() - {"entities", "relations"}:  # dense parameters
             marks[name][:] = 1
-        self._questions.begin(epoch)
+        self._queries.begin(epoch)
         for at in range(start, stop, self._model.batch_size):
-            batch = self._questions.batch(at, min(at + self._model.batch_size, stop))
+            batch = self._queries.batch(at, min(at + self._model.batch_size, stop))
             relation_R[batch.relation_Q] = 1
             for slots in (batch.given_Q, batch.answer_B, self._negatives.of(batch, epoch, at).slot_K):
                 entity_V[slots] = 1

@@ -35,7 +35,7 @@ def prepare_triples(
     from any2vec.data.io.files import fingerprint
     from any2vec.data.triples.triples import read_triples
 
-    def told(done: int, total: int | None) -> None:
+    def reported(done: int, total: int | None) -> None:
         if stage is not None:
             stage("reading", done, total)
 
@@ -43,7 +43,7 @@ def prepare_triples(
         if len(data) > 1:
             raise InputError(f"Triples are read from one file, got {len(data)}; join them into one file first.")
         data = data[0]
-    triples = read_triples(data, options, progress=told, cache_dir=cache_dir)
+    triples = read_triples(data, options, progress=reported, cache_dir=cache_dir)
     digest = fingerprint(
         triples.head,
         triples.relation,

@@ -14,10 +14,10 @@ from any2vec.kernels.clicks.row_start import start_rows
 from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.learner import TripleLearner
-from any2vec.models.triples.questions import Questions, ways_of
+from any2vec.models.triples.queries import Queries, ways_of
 from any2vec.models.triples.score_worker import dense_shapes, dense_values, fresh_dense
 from any2vec.models.triples.scorer import TripleScorer
-from any2vec.models.triples.worker import relation_optimiser
+from any2vec.models.triples.worker import relation_optimizer
 from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.shares import chunk_bounds
 from any2vec.sync.base.states import apart, together
@@ -27,7 +27,7 @@ from any2vec.sync.options.replica_names import Fixed, Shadow
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.rules.block import compile_copies, compile_merges
 from any2vec.sync.table_replicas import TableReplicas
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tasks.triples.inspector import TripleInspector
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.train.checkpoint import FILE
@@ -52,7 +52,7 @@ class TripleProgram(InMemoryProgram):
 
     def __init__(self, request: Request, prepared: PreparedTriples, transport: Transport) -> None:
         super().__init__(request, transport)
-        self.triples, self.data_facts = prepared.triples, prepared.metadata
+        self.triples, self.metadata = prepared.triples, prepared.metadata
         model: TripleModel = request.spec.model
         num_entities, num_relations = len(self.triples.entities), len(self.triples.relations)
         self.tables = fresh_tables(model, num_entities, num_relations, request.spec.run.seed)
@@ -69,12 +69,12 @@ class TripleProgram(InMemoryProgram):
             self.tables = self.driver.tables
             if self.checkpoint is not None:
                 self.driver.load_state_dict(states_by_rank(self.checkpoint.state))
-        questions = Questions(model, self.triples.rows(), num_relations, request.spec.run.seed)
+        queries = Queries(model, self.triples.rows(), num_relations, request.spec.run.seed)
         self.learner = TripleLearner(
-            model, self.tables["entities"], self.tables["relations"], questions, [(0, num_entities)], request.threads,
+            model, self.tables["entities"], self.tables["relations"], queries, [(0, num_entities)], request.threads,
             request.spec.run.seed, self.tables,
         )  # fmt: skip
-        self.schedule = self._schedule(questions.num_questions)
+        self.schedule = self._schedule(queries.num_queries)
         if isinstance(self.driver, TableReplicas):
             self.learner.on_batch = self.driver.moved
         elif request.agreement is not None:
@@ -104,15 +104,15 @@ class TripleProgram(InMemoryProgram):
         dense = {name: np.full(len(self.tables[name]), 2 * len(given.head)) for name in self.tables}
         return dense | {"entities": 2 * degree_V, "relations": count_R}
 
-    def _schedule(self, num_questions: int) -> EpochSchedule:
+    def _schedule(self, num_queries: int) -> EpochSchedule:
         """This host's part of the batches; where a run goes on, what is left of them."""
         batch, hosts, options = self.request.spec.model.batch_size, self.transport.hosts, self.request.agreement
 
         def boundary(at: int) -> int:
-            return min(-(-at // batch) * batch, num_questions)
+            return min(-(-at // batch) * batch, num_queries)
 
         schedule = EpochSchedule(
-            bounds=chunk_bounds(num_questions, hosts, boundary), rank=self.transport.rank,
+            bounds=chunk_bounds(num_queries, hosts, boundary), rank=self.transport.rank,
             epochs=self.request.spec.run.epochs, unit=batch, piece=batch,
             rounds=1 if options is None else options.rounds(hosts),
             parts=1 if options is None else options.agreement.steps, boundary=boundary,
@@ -150,7 +150,7 @@ class TripleProgram(InMemoryProgram):
     def result(self, agreed: dict[str, np.ndarray]) -> Result:
         model, triples = self.request.spec.model, self.triples
         entity_VW = np.ascontiguousarray(agreed["entities"][:, : model.dim])
-        relation_RP = np.ascontiguousarray(agreed["relations"][:, : relation_optimiser(model).width])
+        relation_RP = np.ascontiguousarray(agreed["relations"][:, : relation_optimizer(model).width])
         counts = np.bincount(np.concatenate([triples.head, triples.tail]), minlength=len(triples.entities))
         embeddings = Embeddings(triples.entities, entity_VW, None, counts, meta={"model": model.as_dict()})
         scorer = TripleScorer(
@@ -178,10 +178,10 @@ def try_kernels(model: TripleModel) -> None:
     """Compile what a batch needs, by one of a few made-up triples."""
     triple_M3 = np.array([[row, 0, (row + 1) % _TRIED] for row in range(_TRIED)])
     tables = fresh_tables(model, _TRIED, 1, 1)
-    questions = Questions(model, triple_M3, 1, 1)
-    questions.begin(0)
-    learner = TripleLearner(model, tables["entities"], tables["relations"], questions, [(0, _TRIED)], 1, 1, tables)
-    batch = questions.batch(0, questions.num_questions)
+    queries = Queries(model, triple_M3, 1, 1)
+    queries.begin(0)
+    learner = TripleLearner(model, tables["entities"], tables["relations"], queries, [(0, _TRIED)], 1, 1, tables)
+    batch = queries.batch(0, queries.num_queries)
     learner.workers[0].step(batch, learner.negatives.of(batch, 0, 0), model.learning_rate)
 
 
@@ -192,15 +192,15 @@ def start_entities(model: TripleModel, entity_M: np.ndarray, table_MC: np.ndarra
 
 def fresh_relations(model: TripleModel, num_relations: int, seed: int) -> np.ndarray:
     """The table of relations as it starts; angles all around."""
-    optimiser, size = relation_optimiser(model), model.num_relation_rows(num_relations)
-    table_RC = np.empty((size, optimiser.num_columns), np.float32)
+    optimizer, size = relation_optimizer(model), model.num_relation_rows(num_relations)
+    table_RC = np.empty((size, optimizer.num_columns), np.float32)
     spread = np.pi if model.has_angles else model.start_spread
-    start_rows(table_RC, np.arange(size), optimiser.width, stream_key(seed, PURPOSE_INIT, _RELATIONS), spread)
+    start_rows(table_RC, np.arange(size), optimizer.width, stream_key(seed, PURPOSE_INIT, _RELATIONS), spread)
     return table_RC
 
 
 def fresh_tables(model: TripleModel, num_entities: int, num_relations: int, seed: int) -> dict[str, np.ndarray]:
     """Tables as they start, values uniform within the model's spread, state 0; angles of relations all around."""
-    entity_VC = np.empty((num_entities, RowOptimiser(model.dim).num_columns), np.float32)
+    entity_VC = np.empty((num_entities, RowOptimizer(model.dim).num_columns), np.float32)
     start_entities(model, np.arange(num_entities), entity_VC, seed)
     return {"entities": entity_VC, "relations": fresh_relations(model, num_relations, seed)} | fresh_dense(model, seed)

@@ -16,7 +16,7 @@ from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.embeddings import Embeddings
 from any2vec.models.triples.score_worker import dense_shapes, dense_values, fresh_dense
 from any2vec.models.triples.scorer import TripleScorer
-from any2vec.models.triples.worker import relation_optimiser
+from any2vec.models.triples.worker import relation_optimizer
 from any2vec.plan.order.buffer import BufferPlan
 from any2vec.plan.order.shared_walk import Rounds, SharedWalk
 from any2vec.sync.options.row_cache import CachedRows
@@ -123,7 +123,7 @@ class TripleTableProgram(TableProgram):
 
     def result(self, store: PartitionStore | AllPartitions) -> StoredTriples:
         model = self.request.spec.model
-        relation_RP = np.ascontiguousarray(self.relation_RC[:, : relation_optimiser(model).width])
+        relation_RP = np.ascontiguousarray(self.relation_RC[:, : relation_optimizer(model).width])
         dense = dense_values(self.dense_tables, dense_shapes(model))
         return StoredTriples(model, self.triples, store, self.parts, relation_RP, dense, self.spare_bytes)
 

@@ -2,7 +2,7 @@
 
 A sweep is a part of an epoch's stream, whose pairs are sorted into buckets and trained by all states of the buffer.
 Within a sweep a row meets the items of one partition after another; the more sweeps, the more this is as in memory,
-where neighbours come mixed, and the more often the table comes and goes.
+where neighbors come mixed, and the more often the table comes and goes.
 """
 
 from __future__ import annotations

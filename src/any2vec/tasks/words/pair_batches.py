@@ -70,7 +70,7 @@ class PairLearner:
         self._block_rows = block_rows(int(np.diff(parts.bounds).max()), 8 * model.dim)
         self._threshold_V, self._alias_V, self._mass_P = _noise_tables(count_V, parts)
         self._epoch = -1
-        self._count_PP = self._meeting_PP = np.empty((0, 0))
+        self._count_PP = self._joint_PP = np.empty((0, 0))
         self._lock = threading.Lock()
 
     def learning_rate(self, progress: float) -> float:
@@ -119,11 +119,11 @@ class PairLearner:
         if turn.epoch != self._epoch:
             assert self.buckets is not None
             self._epoch, self._count_PP = turn.epoch, self.buckets.of(turn.epoch).count_PP
-            self._meeting_PP = meetings(self.walk.states_of(turn.epoch), self._count_PP)
+            self._joint_PP = meetings(self.walk.states_of(turn.epoch), self._count_PP)
         held = [part for part, _ in turn.held]
         mass_H, bounds = self._mass_P[held], self.parts.bounds
         there = np.float32(noise_there(held, self._mass_P))
-        weight_HH = there * noise_weights(held, self._count_PP.sum(axis=1), self._meeting_PP)
+        weight_HH = there * noise_weights(held, self._count_PP.sum(axis=1), self._joint_PP)
         held_B = np.zeros(self.walk.blocks, np.int32)
         held_B[[block for _, block in turn.held]] = np.arange(len(held))
         threshold_H, alias_H = build_alias(mass_H if mass_H.sum() > 0 else np.ones(len(held)))

@@ -13,7 +13,7 @@ import numpy as np
 from any2vec.cluster.transport import Transport, text_of, text_part
 from any2vec.data.options import TextOptions
 from any2vec.data.text.corpus import Corpus
-from any2vec.data.text.normalise import check_bad_bytes
+from any2vec.data.text.normalize import check_bad_bytes
 from any2vec.data.text.shards import TextParts, cut_text, encode_part
 from any2vec.data.text.shared_vocabulary import PHASE, count_together, renamed_tokens
 from any2vec.errors import DataError, InputError, JobError
@@ -58,11 +58,11 @@ def prepare_part(
     cut = cut_text(data, transport.hosts)
     _check_same_files(transport, cut)
 
-    def told(done: int, total: int | None) -> None:
+    def reported(done: int, total: int | None) -> None:
         if stage is not None and transport.rank == 0:
             stage("reading", done, total)
 
-    corpus = encode_part(cut.spans[transport.rank], options, cache_dir=cache_dir, progress=told)
+    corpus = encode_part(cut.spans[transport.rank], options, cache_dir=cache_dir, progress=reported)
     parts = _all_parts(transport, corpus)
     _check_parts_read(parts, cut)
     assert corpus is not None
@@ -87,9 +87,9 @@ def _check_same_files(transport: Transport, cut: TextParts) -> None:
         [Path(name).name, size, _probe(name, size), [list(span[2:4]) for part in cut.spans for span in part]]
         for name, size in zip(cut.names, cut.sizes, strict=True)
     ]
-    told = transport.gather([text_part(json.dumps(seen))], PHASE)
+    reported = transport.gather([text_part(json.dumps(seen))], PHASE)
     wrong = ""
-    for rank, parts in told.items():
+    for rank, parts in reported.items():
         if (other := json.loads(text_of(parts[0]))) != seen:
             wrong = f"Rank {rank} sees {_difference(other, seen)}; give all hosts the same files."
             break
@@ -125,8 +125,10 @@ def _all_parts(transport: Transport, corpus: Corpus | None) -> list[dict[str, An
         own = {"name": corpus.path.name, "num_slots": len(corpus.tokens)} | {
             name: corpus.meta[name] for name in ("kind", "num_tokens", "num_sentences", "bad_bytes", "bad_by_span")
         }
-    told = [json.loads(text_of(parts[0])) for parts in transport.gather([text_part(json.dumps(own))], PHASE).values()]
-    parts: list[dict[str, Any]] = json.loads(text_of(transport.share([text_part(json.dumps(told))], PHASE)[0]))
+    reported = [
+        json.loads(text_of(parts[0])) for parts in transport.gather([text_part(json.dumps(own))], PHASE).values()
+    ]
+    parts: list[dict[str, Any]] = json.loads(text_of(transport.share([text_part(json.dumps(reported))], PHASE)[0]))
     return parts
 
 

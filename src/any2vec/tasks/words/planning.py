@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from any2vec import machine
 from any2vec.errors import InputError
 from any2vec.plan.cost.estimate import TEXT, HostPart, part_of_graph, part_of_text
-from any2vec.plan.cost.hosts import Costs, Pace, RunPlan, Spread, check_pace, plan_run, touched_bytes
+from any2vec.plan.cost.hosts import Costs, Pace, RunPlan, Spread, accessed_bytes, check_pace, plan_run
 from any2vec.plan.cost.size import Forecast
 from any2vec.sync.options.names import MERGES
 from any2vec.sync.options.rounds import RoundAgreement
@@ -42,7 +42,7 @@ def plan_hosts(
     shape = sized.shape
     pace = Pace(
         thread_items_per_s=sized.rates.items_per_s, efficiency=efficiency, memory_bandwidth=memory_bandwidth,
-        bytes_per_item=touched_bytes(shape.dim, sized.found.keep_rate(sized.reading.subsample), sized.reading.draws),
+        bytes_per_item=accessed_bytes(shape.dim, sized.found.keep_rate(sized.reading.subsample), sized.reading.draws),
     )  # fmt: skip
     check_pace(pace)
     rates = replace(
@@ -57,7 +57,7 @@ def _part_of(sized: Sized, spread: Spread, cut: str) -> HostPart:
     """What the fullest host holds of the input. Of a shape without edges, walks are taken to have no dead ends."""
     if cut == TEXT:
         return part_of_text(sized.shape, spread.hosts)
-    from any2vec.sampling.travel import IN_FLIGHT, bytes_in_flight
+    from any2vec.sampling.distributed_walks import IN_FLIGHT, bytes_in_flight
 
     walker, in_all = sized.walker, spread.hosts * spread.rounds_per_epoch
     slots = sized.shape.items if walker is None else walker.num_walks * walker.stride
@@ -127,15 +127,15 @@ def _lines(result: dict[str, Any]) -> list[tuple[str, str]]:
         ("epochs", f"{shape['epochs']} × {number(shape['items'])} {unit}"),
         ("hosts", f"{hosts:,} × {threads} thread{'s' * (threads > 1)}" + _link(result)),
         ("one thread", f"{number(result['thread_items_per_s'])} {unit}/s, {said}"),
-        ("one host", f"{number(result['host_items_per_s'])} {unit}/s, {'modelled' if threads > 1 else said}"),
+        ("one host", f"{number(result['host_items_per_s'])} {unit}/s, {'modeled' if threads > 1 else said}"),
     ]
     if hosts > 1:
         pairs += [
             ("rounds", f"{result['rounds_per_epoch']:,} an epoch, {result['rounds']:,} in all"),
-            ("all hosts", f"{number(result['items_per_s'])} {unit}/s, {result['speedup']:.3g} × one host, modelled"),
+            ("all hosts", f"{number(result['items_per_s'])} {unit}/s, {result['speedup']:.3g} × one host, modeled"),
         ]
     pairs += [
-        ("time", f"{duration(host['seconds'])}, modelled"),
+        ("time", f"{duration(host['seconds'])}, modeled"),
         ("", parts({_SAID.get(name, name): seconds for name, seconds in host["time"].items()}, duration)),
         ("bottleneck", _SAID.get(result["bottleneck"], result["bottleneck"])),
         ("memory", f"{size(host['memory_bytes'])} a host"),
@@ -152,11 +152,11 @@ def _part(part: dict[str, Any] | None) -> list[tuple[str, str]]:
         return []
     if not part["nodes"]:
         return [("its part", f"{part['tokens']:,} tokens of the text")]
-    told = (
+    reported = (
         f"{part['cut']}: {part['nodes']:,} nodes, {part['edges']:,} stored edges, {size(sum(part['memory'].values()))}"
     )
     first = [("", f"+ {size(part['reading_bytes'])} for a while to read and cut the graph, on the first host")]
-    return [("its part", told), *(first if part["edges"] else [])]
+    return [("its part", reported), *(first if part["edges"] else [])]
 
 
 def _link(result: dict[str, Any]) -> str:
@@ -178,4 +178,4 @@ def _schemes(result: dict[str, Any]) -> tuple[str, list[str], list[list[str]]]:
     }
     names = ["", *(name + (" *" if name == result["scheme"] else "") for name in plans)]
     rows = [[what, *(spelled(plan) for plan in plans.values())] for what, spelled in said.items()]
-    return f"Schemes, {result['bits']} bits, times modelled (* asked for)", names, rows
+    return f"Schemes, {result['bits']} bits, times modeled (* asked for)", names, rows

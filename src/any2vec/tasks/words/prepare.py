@@ -70,11 +70,11 @@ def prepare(
         return _prepare_walks(model, open_graph(data, graph, cache_dir, stage), threads, seed)
     if corpus is None:
 
-        def told(done: int, total: int | None) -> None:
+        def reported(done: int, total: int | None) -> None:
             if stage is not None:
                 stage("reading", done, total)
 
-        corpus = encode_text(data, text or TextOptions(), cache_dir=cache_dir, progress=told)
+        corpus = encode_text(data, text or TextOptions(), cache_dir=cache_dir, progress=reported)
     return _prepare_corpus(model, corpus)
 
 
@@ -163,13 +163,13 @@ def prepare_tokens(
     keep = vocabulary.subsample_keep(model.subsample)
     kept = float((keep * vocabulary.counts).sum())
     block = unit or block_positions(model, kept / found.num_slots)
-    facts = found.origin | {
+    metadata = found.origin | {
         "kind": found.kind, "num_tokens": found.num_tokens, "num_sentences": found.num_sentences,
         "num_types": found.num_types, "vocabulary": len(vocabulary),
         "tokens_in_vocabulary": int(vocabulary.counts.sum()), "kept_per_epoch": round(kept),
         "bad_bytes": found.bad_bytes, "digest": found.digest,
     }  # fmt: skip
-    return Prepared(source(block), vocabulary.keys, vocabulary.counts, keep, block, facts, bounds)
+    return Prepared(source(block), vocabulary.keys, vocabulary.counts, keep, block, metadata, bounds)
 
 
 def check_vocabulary(vocabulary: Vocabulary, num_types: int, model: SequenceModel) -> None:
@@ -186,17 +186,17 @@ def _prepare_walks(model: WalkModel, graph: Graph, threads: int, seed: int) -> P
 
     walker = Walker(graph.csr, walk_options(model), seed)
     return _prepared_graph(
-        model, graph, WalkedTokens(walker), graph_facts(model, graph), count_visits(walker, 0, threads)
+        model, graph, WalkedTokens(walker), graph_metadata(model, graph), count_visits(walker, 0, threads)
     )
 
 
-def prepare_travelling(
-    model: SequenceModel, graph: Graph, facts: dict[str, Any], transport: Transport, partition: str, seed: int
+def prepare_distributed(
+    model: SequenceModel, graph: Graph, metadata: dict[str, Any], transport: Transport, partition: str, seed: int
 ) -> Prepared:
     """Of a graph that is to lie on all hosts of `transport`, a part each; a collective call.
 
     graph: whole, as it lies on disk or in memory that logical hosts share; a host keeps its part of it, and all keys.
-    facts: `graph_facts` of it.
+    facts: `graph_metadata` of it.
 
     Raises:
         InputError: the graph cannot be cut like that.
@@ -204,12 +204,12 @@ def prepare_travelling(
     from any2vec.cluster.launch.join import joined
     from any2vec.cluster.message import Part
     from any2vec.cluster.transport import LONG_WORK
-    from any2vec.models.words.travelled import TravelledTokens
+    from any2vec.models.words.walk_corpus import WalkCorpusTokens
     from any2vec.plan.sharding.graph import metis_partition
     from any2vec.plan.sharding.nodes import NodeSharding
+    from any2vec.sampling.distributed_walks import PHASE, DistributedWalker
     from any2vec.sampling.parts import cut_part
-    from any2vec.sampling.travel import PHASE, TravellingWalker
-    from any2vec.sampling.travelled import count_visits_together
+    from any2vec.sampling.walk_corpus import count_visits_together
     from any2vec.tasks.words.cutting import metis_apart
 
     assert isinstance(model, WalkModel)
@@ -217,16 +217,16 @@ def prepare_travelling(
         part_N = np.empty(0, np.int32)
         if transport.rank == 0:
             part_N = (metis_apart if joined() else metis_partition)(graph.csr, transport.hosts)
-        told = transport.share([Part("ids", part_N.astype(np.uint16))], PHASE, timeout=LONG_WORK)
-        sharding = NodeSharding.of(told[0].array, transport.hosts)
+        reported = transport.share([Part("ids", part_N.astype(np.uint16))], PHASE, timeout=LONG_WORK)
+        sharding = NodeSharding.of(reported[0].array, transport.hosts)
     else:
         sharding = NodeSharding.make(graph.csr, transport.hosts, partition)
     part = cut_part(graph.csr, sharding, transport.rank, graph.is_directed)
-    walker = TravellingWalker(part, transport, walk_options(model), seed)
-    return _prepared_graph(model, graph, TravelledTokens(walker), facts, count_visits_together(walker))
+    walker = DistributedWalker(part, transport, walk_options(model), seed)
+    return _prepared_graph(model, graph, WalkCorpusTokens(walker), metadata, count_visits_together(walker))
 
 
-def graph_facts(model: SequenceModel, graph: Graph) -> dict[str, Any]:
+def graph_metadata(model: SequenceModel, graph: Graph) -> dict[str, Any]:
     """What is known of a graph before the first walk: enough to tell whether a former run was on the same."""
     assert isinstance(model, WalkModel)
     report = graph.report
@@ -240,11 +240,11 @@ def graph_facts(model: SequenceModel, graph: Graph) -> dict[str, Any]:
 
 
 def _prepared_graph(
-    model: WalkModel, graph: Graph, source: TokenSource, facts: dict[str, Any], counts: np.ndarray
+    model: WalkModel, graph: Graph, source: TokenSource, metadata: dict[str, Any], counts: np.ndarray
 ) -> Prepared:
-    facts = facts | {"visits_per_epoch": int(counts.sum())}
+    metadata = metadata | {"visits_per_epoch": int(counts.sum())}
     keep = keep_probabilities(counts, model.subsample)
-    return Prepared(source, graph.keys, counts, keep, source.unit, facts)
+    return Prepared(source, graph.keys, counts, keep, source.unit, metadata)
 
 
 def _digest(graph: Graph) -> str:

@@ -12,7 +12,7 @@ from any2vec.errors import FormatError
 from any2vec.models.words.gram_rows import GramRows
 from any2vec.models.words.learner import SequenceLearner
 from any2vec.models.words.ngram import NGram
-from any2vec.models.words.travelled import TravelledTokens
+from any2vec.models.words.walk_corpus import WalkCorpusTokens
 from any2vec.plan.order.epochs import EpochSchedule, piece_positions
 from any2vec.plan.order.shares import chunk_bounds
 from any2vec.sync.drivers.rounds import Rounds
@@ -39,7 +39,7 @@ class SequenceProgram(InMemoryProgram):
     def __init__(self, request: Request, prepared: Prepared, init: Embeddings | None, transport: Transport) -> None:
         super().__init__(request, transport)
         self.prepared = prepared
-        self.data_facts = prepared.metadata
+        self.metadata = prepared.metadata
         self.keys, self.counts = prepared.keys, prepared.counts
         model = request.spec.model
         if init is None:
@@ -67,7 +67,7 @@ class SequenceProgram(InMemoryProgram):
             )  # fmt: skip
             if self.checkpoint is not None:
                 agreement.load_state_dict(states_by_rank(self.checkpoint.state))
-            self.driver = Rounds(agreement, source.ahead if isinstance(source, TravelledTokens) else None)
+            self.driver = Rounds(agreement, source.ahead if isinstance(source, WalkCorpusTokens) else None)
 
     def compile(self) -> None:
         self.learner.compile(for_hosts=self.request.agreement is not None)
@@ -86,10 +86,10 @@ class SequenceProgram(InMemoryProgram):
         model = self.request.spec.model
         # The output rows of hierarchical softmax belong to the inner nodes of its tree, not to keys: they stay here.
         output = agreed["output"] if model.objective == "negative" else None
-        vectors, maker = agreed["input"], None
+        vectors, encoder = agreed["input"], None
         if self.grams is not None:
-            vectors, maker = self.grams.vectors(vectors), self.grams.maker()
-        return Result(Embeddings(self.keys, vectors, output, self.counts, {"model": model.as_dict()}, maker))
+            vectors, encoder = self.grams.vectors(vectors), self.grams.encoder()
+        return Result(Embeddings(self.keys, vectors, output, self.counts, {"model": model.as_dict()}, encoder))
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         """What only several hosts have to tell, or one with a budget of memory."""

@@ -17,8 +17,8 @@ from any2vec.data.text.corpus import Corpus, is_corpus
 from any2vec.data.text.text import TextOptions, count_text
 from any2vec.data.vocab.vocabulary import keep_probabilities
 from any2vec.errors import DataError, InputError
-from any2vec.kernels.skipgram.cbow import MAX_CENTRES as CBOW_CENTRES
-from any2vec.kernels.skipgram.skipgram import MAX_CENTRES as SKIPGRAM_CENTRES
+from any2vec.kernels.skipgram.cbow import MAX_CENTERS as CBOW_CENTERS
+from any2vec.kernels.skipgram.skipgram import MAX_CENTERS as SKIPGRAM_CENTERS
 from any2vec.machine import process_bytes, usable_cores
 from any2vec.models.words.config import SequenceModel, WalkModel
 from any2vec.models.words.learner import SequenceLearner, block_positions, shared_negatives
@@ -164,7 +164,7 @@ def reading_of(model: SequenceModel, block: int, keep_rate: float, clump: float 
     if model.kernel == "classic":  # windows are uniform on 1..window, on either side
         draws = float((model.window + 1 if is_skipgram else 1) * model.num_negatives)
     else:
-        most = SKIPGRAM_CENTRES if is_skipgram else CBOW_CENTRES
+        most = SKIPGRAM_CENTERS if is_skipgram else CBOW_CENTERS
         draws = shared_negatives(model) * blocks_per_kept(block, keep_rate, most)
     return Reading(subsample=model.subsample, draws=draws, clump=clump)
 
@@ -205,13 +205,13 @@ def _size_text(
     threads: int,
     pace: float | None,
 ) -> Sized:
-    def told(done: int, total: int | None) -> None:
+    def reported(done: int, total: int | None) -> None:
         if stage is not None:
             stage("reading", done, total)
 
     count_text(["a b", "b a"])  # compiles, or loads, what reads: no part of the pace
     began = time.perf_counter()
-    counts = count_text(data, text, cache_dir=run.cache_dir, progress=told)
+    counts = count_text(data, text, cache_dir=run.cache_dir, progress=reported)
     seconds = time.perf_counter() - began
     is_walks = isinstance(data, str) and is_corpus(data) and Corpus.open(data).kind == "walks"
     vocabulary = counts.vocabulary if is_walks else counts.vocabulary.truncate(model.min_count, model.max_vocab)

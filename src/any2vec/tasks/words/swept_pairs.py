@@ -1,4 +1,4 @@
-"""Pairs of (context, centre) on disk, by bucket: each sweep has its own, made where it begins.
+"""Pairs of (context, center) on disk, by bucket: each sweep has its own, made where it begins.
 
 A sweep is a part of an epoch's stream. Its pairs are a function of the seed, the epoch and the positions: windows and
 subsampling are those of a run in memory. So only one sweep's are kept, 8 bytes each, and what a killed run has not
@@ -99,7 +99,7 @@ class SweptPairs:
         number = sweep % self._sweeps
         positions, done = self.cut(number + 1) - self.cut(number), 0
 
-        def told() -> Iterator[np.ndarray]:
+        def reported() -> Iterator[np.ndarray]:
             nonlocal done
             for pair_M2 in self.blocks(sweep):
                 self._tick(done, 2 * positions)
@@ -107,7 +107,7 @@ class SweptPairs:
                 yield pair_M2
 
         note = self._note(sweep)
-        return TripleBuckets.create(self.folder, self.parts, 0, told, overwrite=True, note=note, are_rows=True)
+        return TripleBuckets.create(self.folder, self.parts, 0, reported, overwrite=True, note=note, are_rows=True)
 
     def _note(self, sweep: int) -> dict[str, int | str]:
         return {"sweep": sweep, "sweeps": self._sweeps, "window": self._window, "stream": self.digest}

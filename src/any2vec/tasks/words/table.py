@@ -1,6 +1,6 @@
 """The program of a run of skip-gram whose table is larger than memory: words, or the nodes of walks.
 
-A row has an item's input vector and its output vector. Pairs of (context, centre) are sorted into buckets on disk,
+A row has an item's input vector and its output vector. Pairs of (context, center) are sorted into buckets on disk,
 those of a sweep where it begins (tasks/words/swept_pairs.py), and trained by the state of the buffer
 (tasks/words/pair_batches.py).
 """
@@ -78,13 +78,13 @@ class WordTableProgram(TableProgram):
         self.learner.compile()
 
     def buckets(self, folder: Path, is_new: bool) -> SweptPairs:
-        prepared, tell = self.prepared, self.request.hooks.stage
+        prepared, announce = self.prepared, self.request.hooks.stage
 
         def tick(done: int, total: int) -> None:
             if self.stop_signal:
                 raise self._interrupted("while pairs were made")
-            if tell is not None and is_new:
-                tell("making pairs", done, total)
+            if announce is not None and is_new:
+                announce("making pairs", done, total)
 
         found = SweptPairs(
             folder, prepared.source, prepared.keep, self.request.spec.model.window, self.parts,

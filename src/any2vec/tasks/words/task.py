@@ -162,13 +162,13 @@ class Words(Task):
         from any2vec.data.graph.reader import open_graph
         from any2vec.embeddings import Embeddings
         from any2vec.machine import usable_cores
-        from any2vec.tasks.words.prepare import graph_facts, prepare
+        from any2vec.tasks.words.prepare import graph_metadata, prepare
 
         start, graph, model = spec.run.start, spec.reading.get("graph"), spec.model
         init = start if start is None or isinstance(start, Embeddings) else Embeddings.load(start)
         if spec.hosts.partition is not None:  # mapped from the cache, where it comes from a file
             whole = open_graph(spec.data, graph, spec.run.cache_dir, hooks.stage)
-            return SequenceData(graph_facts(model, whole), init, graph=whole)
+            return SequenceData(graph_metadata(model, whole), init, graph=whole)
         if spec.hosts.read == "parts":
             return SequenceData({}, init)
         prepared = prepare(
@@ -198,7 +198,7 @@ class Words(Task):
         return spec.settings(data.metadata) | {"init": None if data.init is None else start_digest(data.init)}
 
     def program(self, request: Request, data: Any, transport: Transport) -> Any:
-        from any2vec.tasks.words.prepare import prepare_travelling
+        from any2vec.tasks.words.prepare import prepare_distributed
         from any2vec.tasks.words.program import SequenceProgram
         from any2vec.tasks.words.table import sequence_program
 
@@ -207,7 +207,7 @@ class Words(Task):
         # Prepared now that there is something left to do, for that takes walks through all of the graph.
         spec = request.spec
         assert spec.hosts.partition is not None
-        prepared = prepare_travelling(
+        prepared = prepare_distributed(
             spec.model, data.graph, data.metadata, transport, spec.hosts.partition, spec.run.seed
         )
         return SequenceProgram(request, prepared, data.init, transport)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import ChangedTable, RowTable
 
 ROWS, WIDTH = 30, 4
@@ -18,17 +18,17 @@ class RowTableTests(ABC):
     """Of one worker, whose batches come one after the other."""
 
     @abstractmethod
-    def table(self, row_VC: np.ndarray, optimizer: RowOptimiser) -> RowTable:
+    def table(self, row_VC: np.ndarray, optimizer: RowOptimizer) -> RowTable:
         """A new one that holds a copy of these rows, values and state."""
 
-    def tables(self) -> tuple[RowTable, np.ndarray, RowOptimiser]:
+    def tables(self) -> tuple[RowTable, np.ndarray, RowOptimizer]:
         """(the table, what it holds, how its rows are stepped)"""
-        optimizer = RowOptimiser(WIDTH, "adagrad", 0.1)
+        optimizer = RowOptimizer(WIDTH, "adagrad", 0.1)
         row_VC = np.random.default_rng(1).random((ROWS, optimizer.num_columns), np.float32)
         return self.table(row_VC.copy(), optimizer), row_VC, optimizer
 
     @contextmanager
-    def started(self) -> Iterator[tuple[RowTable, np.ndarray, RowOptimiser]]:
+    def started(self) -> Iterator[tuple[RowTable, np.ndarray, RowOptimizer]]:
         table, row_VC, optimizer = self.tables()
         table.start()
         yield table, row_VC, optimizer

@@ -28,22 +28,22 @@ def metrics_of_rounds(
     """Bytes and times of all hosts, at rank 0; all call it together. seconds: of training."""
     agree = request.agreement
     assert isinstance(agree, RoundAgreement | CachedRows)
-    told = gather_numbers(transport, {
+    reported = gather_numbers(transport, {
         "seconds": driver.seconds, "share": driver.seconds / max(seconds, 1e-9),
-        "walk_seconds": driver.walk_seconds, "counts": driver.facts(),
+        "walk_seconds": driver.walk_seconds, "counts": driver.metrics(),
     })  # fmt: skip
-    if not told:
+    if not reported:
         return {}
 
     def mean(name: str) -> float:
-        return float(sum(host[name] for host in told) / len(told))
+        return float(sum(host[name] for host in reported) / len(reported))
 
     return {
         "hosts": transport.hosts, **agree.metrics(transport.hosts),
         "rounds": driver.rounds, "rounds_per_epoch": agree.rounds(transport.hosts),
-        "bytes_by_kind": summed([host["bytes_by_kind"] for host in told]),
-        "bytes_by_phase": summed([host["bytes_by_phase"] for host in told]),
+        "bytes_by_kind": summed([host["bytes_by_kind"] for host in reported]),
+        "bytes_by_phase": summed([host["bytes_by_phase"] for host in reported]),
         "agree_seconds": mean("seconds"), "agree_share": mean("share"),
         **({"walk_seconds": mean("walk_seconds")} if request.spec.hosts.partition is not None else {}),
-        **{name: histogram([host["counts"][name] for host in told]) for name in told[0]["counts"]},
+        **{name: histogram([host["counts"][name] for host in reported]) for name in reported[0]["counts"]},
     }  # fmt: skip

@@ -115,9 +115,9 @@ class InMemoryProgram(Program):
 
     def end_epoch(self, epoch: int) -> None:
         """Show what there is so far to whom it interests, at rank 0."""
-        agreed, hear = self.agreed(), self.request.hooks.on_epoch
-        if agreed is not None and hear is not None:
-            hear(epoch + 1, self.result(agreed).embeddings)
+        agreed, on_epoch = self.agreed(), self.request.hooks.on_epoch
+        if agreed is not None and on_epoch is not None:
+            on_epoch(epoch + 1, self.result(agreed).embeddings)
 
 
 def _check_alike(checkpoint: Checkpoint | None, transport: Transport) -> None:

@@ -75,10 +75,10 @@ class Pipeline(Background):
             whatever a stage has raised.
         """
         self.check()
-        with self._news:
+        with self._condition:
             self._waiting[0].append((self._given, batch))
             self._given += 1
-            self._news.notify()
+            self._condition.notify()
 
     def flush(self) -> list[Any]:
         """Wait until no batch is under way; the results of the last stage since the last time, in order of the batches.
@@ -86,7 +86,7 @@ class Pipeline(Background):
         Raises:
             whatever a stage has raised; HostError: no batch was done for too long.
         """
-        with self._news:
+        with self._condition:
             self._await(self._is_idle, self._stalled)
             found = [result for _, result in sorted(self._results, key=lambda one: one[0])]
             self._results.clear()
@@ -108,17 +108,17 @@ class Pipeline(Background):
         while taken is not None:
             number, batch = taken
             result = call(batch)
-            with self._news:
+            with self._condition:
                 if place + 1 < len(self._waiting):
                     self._waiting[place + 1].append((number, result))
                 else:
                     self._end(number, result)
-                self._news.notify_all()
+                self._condition.notify_all()
                 taken = self._take(place)
 
     def _take(self, place: int) -> tuple[int, Any] | None:
         """The next batch for a stage, and its number; None where the thread is to end."""
-        with self._news:
+        with self._condition:
             if not self._awaits_work(lambda: bool(self._waiting[place]) and (place > 0 or self._may_come())):
                 return None
             number, batch = self._waiting[place].popleft()

@@ -67,14 +67,14 @@ class TableProgram(Program):
     """of an epoch over all states of the buffer: what `BufferWalk` and `Buckets` call epochs"""
 
     def __init__(
-        self, request: Request, transport: Transport, plan: BufferPlan, num_rows: int, data_facts: dict[str, Any]
+        self, request: Request, transport: Transport, plan: BufferPlan, num_rows: int, metadata: dict[str, Any]
     ) -> None:
         if request.spec.run.out is None:
             raise InputError("A table that is larger than memory is trained in the run folder; say which one, as out.")
         if request.hooks.on_epoch is not None:
             raise InputError("on_epoch is called where all rows are in memory; leave it out, or memory.")
         super().__init__(request, transport)
-        self.plan, self.data_facts = plan, data_facts
+        self.plan, self.metadata = plan, metadata
         self.out = request.spec.run.out
         self.parts = EntityParts(num_rows, plan.partitions, request.spec.run.seed)
         self.walk: BufferWalk | SharedWalk = BufferWalk(

@@ -162,7 +162,7 @@ class OutOfCoreRun:
         ):
             swapping = _Swapping(buffer, self._is_due, self._note, self._pause, exchange)
             try:
-                yield LoopParts(windows, _Batches(buffer, pipeline, options.batch_size), swapping, self._heard)
+                yield LoopParts(windows, _Batches(buffer, pipeline, options.batch_size), swapping, self._received)
             except Interrupted:
                 if self._last is not None:
                     swapping.commit(self._last)
@@ -180,7 +180,7 @@ class OutOfCoreRun:
         note = {**self.store.note, "position": list(position), "settings": self._settings}
         return note, self._dense() if self._dense else None
 
-    def _heard(self, work: Work[Window], results: list[Any]) -> None:
+    def _received(self, work: Work[Window], results: list[Any]) -> None:
         self._last = work.payload.position
         if self._report is not None:
             self._report(work, results)

@@ -53,7 +53,7 @@ class SharedTable(Program):
 
     def __init__(self, table: TableProgram) -> None:
         super().__init__(table.request, table.transport)
-        self.table, self.learner, self.data_facts = table, table.learner, table.data_facts
+        self.table, self.learner, self.metadata = table, table.learner, table.metadata
         self.place = host_folder(table.out, self.transport.rank)
         self.seconds_idle = 0.0
         """that this host has waited for others at the ends of rounds"""
@@ -167,7 +167,7 @@ class SharedTable(Program):
             if number is None:
                 return False
             began = time.monotonic()
-            save, stop = map(int, mean.meet(decisions.report(), decide))
+            save, stop = map(int, mean.barrier(decisions.report(), decide))
             self.seconds_idle += time.monotonic() - began
             exchange.check()
             exchange.drop_given(number - 1)

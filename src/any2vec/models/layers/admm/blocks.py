@@ -25,13 +25,13 @@ _DOUBLINGS = 60
 
 @dataclass(frozen=True)
 class Steps:
-    """How a gradient step finds its length, 1 / tau, with the majorisation checked.
+    """How a gradient step finds its length, 1 / tau, with the majorization checked.
 
     phi(new) <= phi(old) + <gradient, change> + tau / 2 |change|^2 must hold.
     """
 
     start: float | None = None
-    """tau of the first try, doubled while the majorisation fails; None: the curvature of phi along the gradient, the
+    """tau of the first try, doubled while the majorization fails; None: the curvature of phi along the gradient, the
     smallest tau that is legal for the step that it makes"""
     tries: int = _DOUBLINGS
     """doublings, after which the block keeps its value"""
@@ -52,7 +52,7 @@ def p_objective(
     p_TI: np.ndarray, w_IO: np.ndarray, b_O: np.ndarray, z_TO: np.ndarray, q_TI: np.ndarray, u_TI: np.ndarray,
     nu: float, rho: float,
 ) -> float:  # fmt: skip
-    """phi of a layer with a left neighbour, whose q and u are given: what the p and W updates make smaller."""
+    """phi of a layer with a left neighbor, whose q and u are given: what the p and W updates make smaller."""
     gap_TI = p_TI - q_TI
     return w_objective(w_IO, p_TI, b_O, z_TO, nu) + dot(u_TI, gap_TI) + 0.5 * rho * square(gap_TI)
 
@@ -133,7 +133,7 @@ def _step(
 ) -> Moved:
     """A step against the gradient of a quadratic function whose second-order part along a change is bend(change) / 2.
 
-    For such a function the majorisation says bend(change) <= tau |change|^2. Without a grid the change is the gradient
+    For such a function the majorization says bend(change) <= tau |change|^2. Without a grid the change is the gradient
     over -tau, so that one product tells the bend of all tries.
     """
     size = square(gradient)

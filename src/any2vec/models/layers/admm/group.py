@@ -1,4 +1,4 @@
-"""The layers of one host in pdADMM-G, and what it says to its neighbours.
+"""The layers of one host in pdADMM-G, and what it says to its neighbors.
 
 In iteration k a host needs q and u of the layer below from iteration k - 1, and p of the layer above from iteration k,
 which is made of nothing else of that iteration: all hosts work at the same time, nobody waits for a chain of others,
@@ -18,12 +18,12 @@ from any2vec.cluster.grid import Grid
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.models.layers.admm.layer import Layer, Penalties
-from any2vec.models.layers.neighbours import Neighbours, array_from
+from any2vec.models.layers.neighbors import Neighbors, array_from
 from any2vec.types import Service
 
 CHANNEL = "layers"
 PHASES = ("p", "q", "u")
-"""what a message between neighbours carries, one array each"""
+"""what a message between neighbors carries, one array each"""
 
 
 class AdmmGroup(Service):
@@ -34,13 +34,13 @@ class AdmmGroup(Service):
     """
 
     def __init__(
-        self, layers: Sequence[Layer], transport: Transport, neighbours: Neighbours, sends_u: bool = True
+        self, layers: Sequence[Layer], transport: Transport, neighbors: Neighbors, sends_u: bool = True
     ) -> None:
         self.layers = layers
         self.seconds = [0.0] * len(layers)
         """of this thread, spent in updates and not in waiting, by layer"""
         self._transport = transport
-        self._below, self._above = neighbours
+        self._below, self._above = neighbors
         self._sends_u = sends_u
         self._rho: float | None = None
         """of the iteration whose q the layer below has not been heard of yet"""
@@ -61,7 +61,7 @@ class AdmmGroup(Service):
             if above is not None:
                 self._move_output(layer, above.p_TI, now)
                 assert layer.q_TO is not None and layer.u_TO is not None
-                above.hear(layer.q_TO, layer.u_TO)
+                above.on_work(layer.q_TO, layer.u_TO)
             elif self._above is not None:
                 p_TO = self._recv(self._above, "p", layer.z_TO, layer.rules.next_grid)
                 self._move_output(layer, p_TO, now)
@@ -80,7 +80,7 @@ class AdmmGroup(Service):
         first = self.layers[0]
         q_TI = self._recv(self._below, "q", first.p_TI, first.rules.left_grid)
         u_TI = self._recv(self._below, "u", first.p_TI, None) if self._sends_u else first.left_u(q_TI, self._rho)
-        first.hear(q_TI, u_TI)
+        first.on_work(q_TI, u_TI)
         self._rho = None
 
     def _move(self, layer: Layer, now: Penalties) -> None:

@@ -1,4 +1,4 @@
-"""One layer of pdADMM-G: what it holds, and its part of an iteration. It knows its neighbours by what they said last.
+"""One layer of pdADMM-G: what it holds, and its part of an iteration. It knows its neighbors by what they said last.
 
 The order in which an iteration takes the blocks (arXiv 2105.09837, algorithm 1), in all layers at once, is p, W, b, z,
 q, u. p goes back to the layer below, q and u go up. Legend as in `admm_blocks`.
@@ -50,7 +50,7 @@ class LayerRules:
     f: Activation
     steps: Steps
     input_grid: Grid | None
-    """of p; None: not quantised"""
+    """of p; None: not quantized"""
     left_grid: Grid | None
     """of q of the layer below"""
     output_grid: Grid | None
@@ -92,7 +92,7 @@ class Layer:
         """of the last steps of p and of W; 0: the block has kept its value"""
         self.monitor = dict.fromkeys(MONITORS, 0.0)
 
-    def hear(self, q_TI: np.ndarray, u_TI: np.ndarray) -> None:
+    def on_work(self, q_TI: np.ndarray, u_TI: np.ndarray) -> None:
         """Take q and u of the layer below."""
         self.left_q_TI, self.left_u_TI = q_TI, u_TI
 
@@ -170,7 +170,7 @@ class Layer:
         self.q_TO, self.u_TO = state.get("q"), state.get("u")
         if below is not None:
             self.p_TI = state["p"]
-            self.hear(below["q"], below["u"])
+            self.on_work(below["q"], below["u"])
         self.a_TO = linear(self.p_TI, self.w_IO, self.b_O)
 
 

@@ -17,9 +17,9 @@ from any2vec.models.layers.activation import activation
 from any2vec.models.layers.admm.blocks import Steps
 from any2vec.models.layers.admm.group import PHASES, AdmmGroup
 from any2vec.models.layers.admm.layer import MONITORS, Penalties
-from any2vec.models.layers.admm.network import Quantised, make_layers
+from any2vec.models.layers.admm.network import Quantized, make_layers
 from any2vec.models.layers.ga_mlp import GAMLP
-from any2vec.models.layers.neighbours import neighbours_of
+from any2vec.models.layers.neighbors import neighbors_of
 from any2vec.models.layers.network_learner import NetworkLearner
 from any2vec.models.layers.weights import Course, Weights
 from any2vec.types import State
@@ -79,26 +79,26 @@ class AdmmLearner(NetworkLearner):
                 for number, index, *values in array.tolist():
                     self.history[int(number)][int(index)] = values
 
-    def told(self) -> dict[str, Any]:
-        return super().told() | {"history": self.history}
+    def reported(self) -> dict[str, Any]:
+        return super().reported() | {"history": self.history}
 
     def make(self, weights: Sequence[Weights], held: Sequence[dict[str, np.ndarray]] | None) -> AdmmGroup:
         """Layers as a forward pass leaves them, or as they were."""
         model = self.model
-        quantised = None
+        quantized = None
         if model.quantize != "none":
             grid = Grid(model.grid_values) if model.quantize == "grid" else int(model.quantize)
-            quantised = Quantised("p" in model.quantized, "q" in model.quantized, grid)
+            quantized = Quantized("p" in model.quantized, "q" in model.quantized, grid)
         first, stop = self.bounds[self.transport.rank], self.bounds[self.transport.rank + 1]
         layers = make_layers(
             weights, self.x_TX, self.label_T, activation(model.activation), _LITERAL if model.literal else Steps(),
-            quantised, first, stop, _FISTA_STEPS, _TOLERANCE,
+            quantized, first, stop, _FISTA_STEPS, _TOLERANCE,
             None if held is None else [float(blocks["reach"][0, 0]) for blocks in held],
         )  # fmt: skip
         if held is not None:
             for layer in layers:
                 layer.load_state_dict(held[layer.index], held[layer.index - 1] if layer.index else None)
-        return AdmmGroup(layers, self.transport, neighbours_of(self.transport.rank, self.bounds), self._dual_is_sent)
+        return AdmmGroup(layers, self.transport, neighbors_of(self.transport.rank, self.bounds), self._dual_is_sent)
 
     def seconds_of(self, weights: Weights, is_first: bool, is_last: bool) -> float:
         """The second iteration."""
@@ -111,7 +111,7 @@ class AdmmLearner(NetworkLearner):
             label_T = label_T % 2
         layer = make_layers(network, p_TI, label_T, activation(self.model.activation), Steps(), None, 0, 1)[0]
         if not is_first:
-            layer.hear(p_TI, np.zeros_like(p_TI))
+            layer.on_work(p_TI, np.zeros_like(p_TI))
         now = Penalties(*self.model.penalties(0, 0))
         for _ in range(2):
             began = time.thread_time()
@@ -126,10 +126,10 @@ class AdmmLearner(NetworkLearner):
 
 def monitors_by_epoch(histories: Sequence[Sequence[dict[int, list[float]]]]) -> dict[str, list[float]]:
     """Each monitor by epoch, added up over the layers in their order; histories: of all hosts."""
-    told: dict[str, list[float]] = {name: [] for name in MONITORS}
+    reported: dict[str, list[float]] = {name: [] for name in MONITORS}
     for epoch in zip(*histories, strict=True):
         layers = {index: values for host in epoch for index, values in host.items()}
         values = [sum(column) for column in zip(*(layers[index] for index in sorted(layers)), strict=True)]
         for name, value in zip(MONITORS, values, strict=True):
-            told[name].append(value)
-    return told
+            reported[name].append(value)
+    return reported

@@ -20,7 +20,7 @@ _BELOW, _ABOVE = 0.25, 1.5
 """an even grid reaches from -0.25 to 1.5 times the largest |f(z)| of the forward pass that it is calibrated by"""
 
 
-class Quantised(NamedTuple):
+class Quantized(NamedTuple):
     """What is on a grid, and on which."""
 
     p: bool
@@ -31,23 +31,23 @@ class Quantised(NamedTuple):
 
 def make_layers(
     weights: Sequence[Weights], x_TX: np.ndarray, label_T: np.ndarray, f: Activation, steps: Steps,
-    quantised: Quantised | None, first: int, stop: int, fista_steps: int = 100, tolerance: float = 1e-6,
+    quantized: Quantized | None, first: int, stop: int, fista_steps: int = 100, tolerance: float = 1e-6,
     reaches: Sequence[float] | None = None,
 ) -> list[Layer]:  # fmt: skip
     """Layers [first, stop) of a network, as a forward pass leaves them; even grids calibrated by it, or by `reaches`.
 
-    Two hosts that make neighbouring layers agree on what lies between them without a word.
+    Two hosts that make neighboring layers agree on what lies between them without a word.
 
     reaches: `Layer.reach` of all layers, of a run that goes on.
     """
     layers: list[Layer] = []
     p_TI, below_grid, below = x_TX, None, None
-    has_p, has_q = quantised is not None and quantised.p, quantised is not None and quantised.q
+    has_p, has_q = quantized is not None and quantized.p, quantized is not None and quantized.q
     for index in range(stop):
         is_last = index == len(weights) - 1
         a_TO = linear(p_TI, *weights[index])
         reach = 0.0 if is_last else float(np.abs(f(a_TO)).max()) if reaches is None else reaches[index]
-        grid = None if quantised is None or is_last else _grid(quantised, reach)
+        grid = None if quantized is None or is_last else _grid(quantized, reach)
         rules = LayerRules(
             f=f, steps=steps, fista_steps=fista_steps, tolerance=tolerance,
             input_grid=below_grid if has_p else None, left_grid=below_grid if has_q else None,
@@ -56,7 +56,7 @@ def make_layers(
         layer = Layer(index, *weights[index], p_TI, label_T if is_last else None, rules, reach)
         if below is not None:
             assert below.q_TO is not None and below.u_TO is not None
-            layer.hear(below.q_TO, below.u_TO)
+            layer.on_work(below.q_TO, below.u_TO)
         if index >= first:
             layers.append(layer)
         if not is_last:
@@ -67,8 +67,8 @@ def make_layers(
     return layers
 
 
-def _grid(quantised: Quantised, reach: float) -> Grid:
-    if isinstance(quantised.grid, Grid):
-        return quantised.grid
+def _grid(quantized: Quantized, reach: float) -> Grid:
+    if isinstance(quantized.grid, Grid):
+        return quantized.grid
     most = reach or 1.0
-    return even_grid(quantised.grid, -_BELOW * most, _ABOVE * most)
+    return even_grid(quantized.grid, -_BELOW * most, _ABOVE * most)

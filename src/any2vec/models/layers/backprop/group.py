@@ -1,7 +1,7 @@
 """The layers of one host in back-propagation, in micro-batches through hosts in a row: GPipe's schedule.
 
 Huang et al., arXiv 1811.06965, section 2.3: all micro-batches go up, one after the other, then all come down, the last
-one first; so while a host is at one of them its neighbours are at others. Weights change when all are through. Their
+one first; so while a host is at one of them its neighbors are at others. Weights change when all are through. Their
 gradients are added up from the last micro-batch to the first, the weight decay's behind them, in float32: whichever
 host a layer is on, the bits are the same. Activations are kept, not made again.
 
@@ -19,12 +19,12 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.models.layers.admm.last import risk, risk_gradient
 from any2vec.models.layers.backprop.layer import BackpropLayer
-from any2vec.models.layers.neighbours import Neighbours, array_from
+from any2vec.models.layers.neighbors import Neighbors, array_from
 from any2vec.types import Service
 
 CHANNEL = "pipeline"
 PHASES = ("activation", "gradient")
-"""what a message between neighbours carries: upwards, and downwards"""
+"""what a message between neighbors carries: upwards, and downwards"""
 
 
 class PipelineGroup(Service):
@@ -35,14 +35,14 @@ class PipelineGroup(Service):
     """
 
     def __init__(
-        self, layers: Sequence[BackpropLayer], transport: Transport, neighbours: Neighbours,
+        self, layers: Sequence[BackpropLayer], transport: Transport, neighbors: Neighbors,
         micros: Sequence[tuple[np.ndarray, np.ndarray]],
     ) -> None:  # fmt: skip
         self.layers = layers
         self.seconds = [0.0] * len(layers)
         """of this thread, spent in layers and not in waiting, by layer"""
         self._transport = transport
-        self._below, self._above = neighbours
+        self._below, self._above = neighbors
         self._micros = micros
         self._num_nodes = sum(len(label_B) for _, label_B in micros)
         self._scores: list[np.ndarray] = []

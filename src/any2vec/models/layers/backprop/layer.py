@@ -19,9 +19,9 @@ _ACTIVATIONS = {"relu": torch.relu, "tanh": torch.tanh, "sigmoid": torch.sigmoid
 
 
 class BackpropLayer:
-    """Layer `index` of a network, with an optimiser of its own.
+    """Layer `index` of a network, with an optimizer of its own.
 
-    What goes in and comes out are NumPy arrays, so that a layer need not know where its neighbours are. PyTorch works
+    What goes in and comes out are NumPy arrays, so that a layer need not know where its neighbors are. PyTorch works
     on copies in memory of its own: what its products round to may depend on how memory is aligned.
 
     Args:
@@ -33,7 +33,7 @@ class BackpropLayer:
         self.index = index
         self._w_IO, self._b_O = (torch.tensor(array, requires_grad=True) for array in weights)
         self._f = None if is_last else _ACTIVATIONS[model.activation]
-        self._optimiser = _KINDS[model.trainer]([self._w_IO, self._b_O], lr=model.rate)  # type: ignore[call-arg]
+        self._optimizer = _KINDS[model.trainer]([self._w_IO, self._b_O], lr=model.rate)  # type: ignore[call-arg]
         self._kept: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         """of each micro-batch that is on its way: what came in, and what went out"""
 
@@ -52,19 +52,19 @@ class BackpropLayer:
         return None if h_BI.grad is None else h_BI.grad.numpy()
 
     def step(self, decay: float) -> None:
-        """One step of the optimiser on the gradients so far, the weight decay's behind them."""
+        """One step of the optimizer on the gradients so far, the weight decay's behind them."""
         with torch.no_grad():
             assert self._w_IO.grad is not None
             self._w_IO.grad.add_(self._w_IO, alpha=decay)
-        self._optimiser.step()
-        self._optimiser.zero_grad()
+        self._optimizer.step()
+        self._optimizer.zero_grad()
 
     def state_dict(self) -> State:
-        """Copies of the weights, and of what the optimiser keeps, two-dimensional: hosts send it to each other, too."""
+        """Copies of the weights, and of what the optimizer keeps, two-dimensional: hosts send it to each other, too."""
         found: dict[str, np.ndarray] = {}
         for name, tensor in self._parameters.items():
             found[name] = tensor.detach().numpy().copy()
-            for kept, value in self._optimiser.state[tensor].items():
+            for kept, value in self._optimizer.state[tensor].items():
                 found[f"{name}.{kept}"] = torch.as_tensor(value, dtype=torch.float32).numpy().copy()
         return {name: array if array.ndim == 2 else array.reshape(1, -1) for name, array in found.items()}
 
@@ -73,7 +73,7 @@ class BackpropLayer:
         for name, tensor in self._parameters.items():
             with torch.no_grad():
                 tensor.copy_(torch.tensor(np.array(state[name])).reshape(tensor.shape))
-            self._optimiser.state[tensor] |= {
+            self._optimizer.state[tensor] |= {
                 key.removeprefix(f"{name}."): torch.tensor(np.array(value)).reshape(
                     () if key.endswith(".step") else tensor.shape
                 )

@@ -13,7 +13,7 @@ import numpy as np
 
 from any2vec.models.layers.backprop.group import PHASES, PipelineGroup
 from any2vec.models.layers.backprop.layer import BackpropLayer
-from any2vec.models.layers.neighbours import neighbours_of
+from any2vec.models.layers.neighbors import neighbors_of
 from any2vec.models.layers.network_learner import NetworkLearner
 from any2vec.models.layers.weights import Weights
 
@@ -21,7 +21,7 @@ from any2vec.models.layers.weights import Weights
 class PipelineLearner(NetworkLearner):
     """The objective is that of pdADMM-G over the number T of training nodes: mean cross-entropy + decay / 2T |W|^2.
 
-    The optimiser begins anew where the network grows.
+    The optimizer begins anew where the network grows.
     """
 
     phases = PHASES
@@ -38,7 +38,7 @@ class PipelineLearner(NetworkLearner):
         return self.model.rate
 
     def make(self, weights: Sequence[Weights], held: Sequence[dict[str, np.ndarray]] | None) -> PipelineGroup:
-        """Layers that go on with the weights, and with what their optimisers have held."""
+        """Layers that go on with the weights, and with what their optimizers have held."""
         first, stop = self.bounds[self.transport.rank], self.bounds[self.transport.rank + 1]
         last = len(weights) - 1
         layers = [BackpropLayer(at, weights[at], at == last, self.model) for at in range(first, stop)]
@@ -46,7 +46,7 @@ class PipelineLearner(NetworkLearner):
             for layer in layers:
                 layer.load_state_dict(held[layer.index])
         micros = [(self.x_TX[part], self.label_T[part]) for part in self._micro_batches()]
-        return PipelineGroup(layers, self.transport, neighbours_of(self.transport.rank, self.bounds), micros)
+        return PipelineGroup(layers, self.transport, neighbors_of(self.transport.rank, self.bounds), micros)
 
     def seconds_of(self, weights: Weights, is_first: bool, is_last: bool) -> float:
         """The second time up and down with all micro-batches."""

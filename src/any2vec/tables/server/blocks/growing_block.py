@@ -16,7 +16,7 @@ from any2vec.cluster.transport import text_part
 from any2vec.errors import InputError
 from any2vec.tables.server.blocks.row_block import Merger, RowBlock
 
-START, FACTS = 1, 2
+START, METRICS = 1, 2
 """operations. START: slots, int64 (M,), and the number of the birth, int64 (1,); then, where rows are not to begin with
 their start values, others, float32 (M, D); gives nothing. FACTS: nothing; gives what the block can tell, as JSON"""
 
@@ -70,7 +70,7 @@ class GrowingBlock(RowBlock):
         Raises:
             InputError: another operation, or slots that are not of this block.
         """
-        if operation == FACTS:
+        if operation == METRICS:
             return [text_part(json.dumps({"dropped": self.dropped, "updates": self.updates, **self._more()}))]
         if operation != START or len(parts) not in (2, 3) or parts[1].array.shape != (1,):
             raise InputError(f"Operation {operation} with {len(parts)} parts was asked of a block that grows.")

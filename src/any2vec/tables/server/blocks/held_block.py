@@ -13,7 +13,7 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.errors import InputError
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.server.blocks.trained_block import TrainedBlock
 
 ACCEPT = 2
@@ -31,8 +31,8 @@ class HeldBlock(TrainedBlock):
         applied: called with every step that has taken effect; set it to the server's `tick` for who decides.
     """
 
-    def __init__(self, table_BC: np.ndarray, optimiser: RowOptimiser, scale: float = 1.0) -> None:
-        super().__init__(table_BC, optimiser)
+    def __init__(self, table_BC: np.ndarray, optimizer: RowOptimizer, scale: float = 1.0) -> None:
+        super().__init__(table_BC, optimizer)
         self.scale = scale
         self.step = 0
         """the one whose trainers are not yet known"""
@@ -82,7 +82,7 @@ class HeldBlock(TrainedBlock):
             self.dropped.update(rank for rank in held if rank not in trainers)
             counted = [held[rank] for rank in trainers if rank in held]
             if counted:
-                slot_U = self.optimiser.step_by_sum(self.table, counted, self.scale)
+                slot_U = self.optimizer.step_by_sum(self.table, counted, self.scale)
                 self.version_B[slot_U] += 1
             self.step += 1
         self.applied(step)

@@ -10,21 +10,21 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.errors import InputError
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.server.blocks.row_block import RowBlock
 
 
 class GradientSum:
-    """Merger of a `RowBlock` in step: sums a step's gradients in rank order, then lets the optimiser step once.
+    """Merger of a `RowBlock` in step: sums a step's gradients in rank order, then lets the optimizer step once.
 
     Args:
-        table_BC: float32 (B, C), C order, values and state as `optimiser` has them; kept, not copied.
+        table_BC: float32 (B, C), C order, values and state as `optimizer` has them; kept, not copied.
     """
 
-    def __init__(self, table_BC: np.ndarray, optimiser: RowOptimiser) -> None:
+    def __init__(self, table_BC: np.ndarray, optimizer: RowOptimizer) -> None:
         self.table = table_BC
-        self.optimiser = optimiser
-        self.rows = table_BC[:, : optimiser.width]
+        self.optimizer = optimizer
+        self.rows = table_BC[:, : optimizer.width]
         """float32 (B, W), the values alone: state does not travel"""
         self._parts: list[tuple[np.ndarray, np.ndarray]] = []
 
@@ -37,18 +37,18 @@ class GradientSum:
     def finish(self, is_delta: bool) -> np.ndarray:
         """Step the rows that had gradients."""
         parts, self._parts = self._parts, []
-        return self.optimiser.step_by_sum(self.table, parts)
+        return self.optimizer.step_by_sum(self.table, parts)
 
 
 class InStepBlock(RowBlock):
     """The block of a server that is made with bound 0 and in_step; trainers reach it by `ClockedRows`.
 
     Args:
-        table_BC, optimiser: as `GradientSum` has them.
+        table_BC, optimizer: as `GradientSum` has them.
     """
 
-    def __init__(self, table_BC: np.ndarray, optimiser: RowOptimiser) -> None:
-        super().__init__(GradientSum(table_BC, optimiser), in_step=True)
+    def __init__(self, table_BC: np.ndarray, optimizer: RowOptimizer) -> None:
+        super().__init__(GradientSum(table_BC, optimizer), in_step=True)
         self.table = table_BC
 
     @property

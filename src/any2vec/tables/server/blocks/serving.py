@@ -11,7 +11,7 @@ from any2vec.tables.server.blocks.versioned_block import HetBlock
 from any2vec.tables.server.server import RowServer
 
 
-def served_facts(server: RowServer) -> dict[str, Any]:
+def served_metrics(server: RowServer) -> dict[str, Any]:
     """What a server holds and has done.
 
     Bytes of its rows: "values", "state", "versions"; "rows"; "updates" that they took (of bagpipe: write-backs); and of
@@ -24,6 +24,6 @@ def served_facts(server: RowServer) -> dict[str, Any]:
         if not isinstance(block, TrainedBlock | RowBlock):
             continue
         found.update({"rows": block.num_rows, "updates": block.updates} | block.memory)
-        staleness |= block.facts() if isinstance(block, HetBlock) else {}
+        staleness |= block.metrics() if isinstance(block, HetBlock) else {}
     found.update(server.served)
     return {**found, **staleness}

@@ -1,4 +1,4 @@
-"""Rows that a server trains: gradients come in, the row optimiser changes the rows, and sums over bags go out.
+"""Rows that a server trains: gradients come in, the row optimizer changes the rows, and sums over bags go out.
 
 Nothing is locked: trainers and the server's thread change rows at once (Hogwild, Recht et al. 2011), and a read may see
 a row half changed.
@@ -18,7 +18,7 @@ from any2vec.errors import InputError
 from any2vec.kernels.clicks.bags import pool_bags
 from any2vec.kernels.rows.rows import gather_rows, scatter_rows
 from any2vec.tables.batch_rows import BatchRows
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.server.owned_bags import PUSH_BAGS
 from any2vec.tables.server.served_block import ServedBlock
 
@@ -27,12 +27,12 @@ class TrainedBlock(ServedBlock):
     """Values of rows out, gradients in.
 
     Args:
-        table_BC: float32 (B, C), C order, values and state as `optimiser` has them; kept, not copied.
+        table_BC: float32 (B, C), C order, values and state as `optimizer` has them; kept, not copied.
     """
 
-    def __init__(self, table_BC: np.ndarray, optimiser: RowOptimiser) -> None:
+    def __init__(self, table_BC: np.ndarray, optimizer: RowOptimizer) -> None:
         self.table = table_BC
-        self.optimiser = optimiser
+        self.optimizer = optimizer
         self.version_B = np.zeros(len(table_BC), np.int64)
         """how many gradients each row has taken; a count that threads race for may miss one"""
 
@@ -42,12 +42,12 @@ class TrainedBlock(ServedBlock):
 
     @property
     def dim(self) -> int:
-        return self.optimiser.width
+        return self.optimizer.width
 
     @property
     def memory(self) -> dict[str, int]:
         """Bytes that the rows take: values, state, versions."""
-        width = self.optimiser.width * self.table.itemsize * self.num_rows
+        width = self.optimizer.width * self.table.itemsize * self.num_rows
         return {"values": width, "state": self.table.nbytes - width, "versions": self.version_B.nbytes}
 
     def read(self, slot_K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -77,7 +77,7 @@ class TrainedBlock(ServedBlock):
                 f"Gradients of {len(slot_K)} rows have shape {value_KD.shape}, not {(len(slot_K), self.dim)}, or their "
                 "rows are not ascending."
             )
-        self.optimiser.step(self.table, slot_K, value_KD)
+        self.optimizer.step(self.table, slot_K, value_KD)
         self.version_B[slot_K] += 1
 
     def push_bags(self, slot_M: np.ndarray, count_P: np.ndarray, gradient_PW: np.ndarray) -> None:
@@ -89,7 +89,7 @@ class TrainedBlock(ServedBlock):
         rows = BatchRows.of(slot_M, self._starts(slot_M, count_P))
         if gradient_PW.shape != (len(count_P), self.dim):
             raise InputError(f"Gradients of {len(count_P)} bags have shape {gradient_PW.shape}.")
-        self.optimiser.step(self.table, rows.row_U, rows.gradients(gradient_PW))
+        self.optimizer.step(self.table, rows.row_U, rows.gradients(gradient_PW))
         self.version_B[rows.row_U] += 1
 
     def call(self, operation: int, trainer: int, parts: Sequence[Part]) -> list[Part]:
@@ -119,7 +119,7 @@ class StoredBlock(TrainedBlock):
 
     @property
     def dim(self) -> int:
-        return self.optimiser.num_columns
+        return self.optimizer.num_columns
 
     def push(self, trainer: int, clock: int, slot_K: np.ndarray, value_KD: np.ndarray, is_delta: bool) -> None:
         """Put values and state, float32 (K, C), in the place of what was there. slot_K int64, ascending, none twice.

@@ -4,7 +4,7 @@ Source: HET (Miao et al. 2022, PVLDB 15(2), and its released code in Hetu): a cl
 worker, reads and writes that may be late by a bounded number of updates, pushes and pulls in one message. As in the
 code, the owner's clock adds up (a push that holds n updates moves it by n), changes are values to add, and they are
 taken before the questions of the same message are answered. Ours: an update is what one batch changes in a row, not one
-occurrence of its id; state of the optimiser stands in the row and is added up as the values are; ids and versions
+occurrence of its id; state of the optimizer stands in the row and is added up as the values are; ids and versions
 travel as varints; and a fresh row, which nobody has changed, is not sent to those who can make it themselves.
 
 Legend: B rows of the block, C columns, N pushes, A questions, S rows that are sent.
@@ -21,9 +21,9 @@ from any2vec.cluster.message import Part
 from any2vec.kernels.cache.cached_rows import add_changes
 from any2vec.kernels.rows.rows import gather_rows
 from any2vec.plan.lookahead.window import allowed_updates
-from any2vec.tables.row_optimiser import RowOptimiser
+from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.server.blocks.trained_block import StoredBlock
-from any2vec.tables.server.versioned_message import FRESH, UNKNOWN, Answer, Question, pack_answer, unpack_question
+from any2vec.tables.server.versioned_message import FRESH, UNKNOWN, Answer, RowQuery, pack_answer, unpack_query
 
 EXCHANGE = 2
 """operation: a question of a cache (het_message); gives the answer"""
@@ -44,8 +44,8 @@ class HetBlock(StoredBlock):
         is_fresh: the rows are those that everybody can make (`HetCache`, fresh_rows); False for a restored checkpoint.
     """
 
-    def __init__(self, table_BC: np.ndarray, optimiser: RowOptimiser, is_fresh: bool = False) -> None:
-        super().__init__(table_BC, optimiser)
+    def __init__(self, table_BC: np.ndarray, optimizer: RowOptimizer, is_fresh: bool = False) -> None:
+        super().__init__(table_BC, optimizer)
         self._begun = 0 if is_fresh else 1
         """version with which each row begins"""
         self.version_B += self._begun
@@ -65,25 +65,25 @@ class HetBlock(StoredBlock):
         """
         if operation != EXCHANGE:
             return super().call(operation, trainer, parts)
-        return pack_answer(self.exchange(unpack_question(parts, self.num_rows, self.dim)))
+        return pack_answer(self.exchange(unpack_query(parts, self.num_rows, self.dim)))
 
-    def exchange(self, question: Question) -> Answer:
+    def exchange(self, query: RowQuery) -> Answer:
         """Take the changes, and then say which rows are too old."""
-        add_changes(self.table, question.push_N, question.change_NC, self.optimiser.width)
+        add_changes(self.table, query.push_N, query.change_NC, self.optimizer.width)
         with self._lock:
-            np.add.at(self.version_B, question.push_N, question.updates_N)
-            version_A = self.version_B[question.ask_A]
-            is_known_A = question.known_A != UNKNOWN
-            gap_A = version_A - question.known_A
-            is_made_A = (version_A == FRESH) & question.makes_fresh
-            is_sent_A = np.where(is_known_A, gap_A > allowed_updates(version_A, question.pull_bound), ~is_made_A)
+            np.add.at(self.version_B, query.push_N, query.updates_N)
+            version_A = self.version_B[query.ask_A]
+            is_known_A = query.known_A != UNKNOWN
+            gap_A = version_A - query.known_A
+            is_made_A = (version_A == FRESH) & query.makes_fresh
+            is_sent_A = np.where(is_known_A, gap_A > allowed_updates(version_A, query.pull_bound), ~is_made_A)
             missed = np.clip(gap_A[is_known_A & ~is_sent_A], 0, _MOST - 1)
             self._gaps += np.bincount(missed, minlength=_MOST)
         row_SC = np.empty((int(is_sent_A.sum()), self.dim), np.float32)
-        gather_rows(self.table, question.ask_A[is_sent_A], row_SC)
+        gather_rows(self.table, query.ask_A[is_sent_A], row_SC)
         return Answer(is_sent_A, version_A[is_sent_A], row_SC)
 
-    def facts(self) -> dict[str, dict[str, int]]:
+    def metrics(self) -> dict[str, dict[str, int]]:
         """Histogram "staleness": how many reads from caches missed so many updates that were here, number to count."""
         with self._lock:
             return {"staleness": {str(gap): int(self._gaps[gap]) for gap in np.flatnonzero(self._gaps)}}

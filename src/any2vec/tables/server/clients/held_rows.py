@@ -23,8 +23,8 @@ class HeldRows(PulledRows):
         self.client.flush()
 
 
-class HeldRowsTold:
-    """Tells the owners of rows which trainers count in a step (`first_gradients.Told`); on the host that decides.
+class HeldRowsNotices:
+    """Tells the owners of rows which trainers count in a step (`first_gradients.OnHeld`); on the host that decides.
 
     Args:
         client: of a lane of its own.
@@ -35,7 +35,7 @@ class HeldRowsTold:
         self.name = name
         self._owners = np.flatnonzero(np.diff(client.bounds)).tolist()
 
-    def tell(self, step: int, trainers: Sequence[int]) -> None:
+    def announce(self, step: int, trainers: Sequence[int]) -> None:
         """These trainers, ascending, count in a step; it has taken effect when this returns.
 
         Raises:

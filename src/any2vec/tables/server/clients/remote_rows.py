@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from any2vec.errors import InputError
-from any2vec.kernels.rows.placing import add_sums, deal_bags, place_groups, pool_placed, sum_placed
+from any2vec.kernels.rows.placing import add_sums, assign_bags, place_groups, pool_placed, sum_placed
 from any2vec.plan.sharding.columns import Placement
 from any2vec.plan.sharding.sharding import owner_at
 from any2vec.tables.batch_rows import BatchRows
@@ -135,14 +135,14 @@ class RemoteRows(PooledTable):
         size_S = np.where(self._is_pulled_S, np.searchsorted(rows.row_U, arrays.stop_S) - low_S, 0)
         placed_K, where_U = np.empty(int(size_S.sum()), np.int64), np.zeros(len(rows.row_U), np.int32)
         place_groups(rows.row_U, low_S, size_S, arrays.shift_S, placed_K, where_U)
-        bags = self._deal(rows) if self._is_pooled_F.any() else None
+        bags = self._stripes(rows) if self._is_pooled_F.any() else None
         return _Routes(low_S, size_S, placed_K, where_U, bags)
 
-    def _deal(self, rows: BatchRows) -> OwnedBags:
+    def _stripes(self, rows: BatchRows) -> OwnedBags:
         hosts, size = len(self.client.bounds) - 1, len(rows.id_M)
         slot_M, bag_M, count_M = (np.empty(size, np.int64) for _ in range(3))
         id_end_H1, bag_end_H1 = np.zeros(hosts + 1, np.int64), np.zeros(hosts + 1, np.int64)
-        deal_bags(
+        assign_bags(
             rows.id_M, rows.start_P1, self._is_pooled_F, self._start_S, self._slot_shift_S, self._owner_S,
             slot_M, bag_M, count_M, id_end_H1, bag_end_H1,
         )  # fmt: skip

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.dealer import END, REST, Hand
 from any2vec.cluster.message import Part
+from any2vec.cluster.work_queue import END, REST, QueueWorker
 from any2vec.models.stream.learner import StreamLearner
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.sync.drivers.dense_batches import DenseBatches
@@ -25,35 +25,37 @@ from any2vec.types import Stats, Work
 TrainerDriver = ServedBatches | DenseBatches | SummedBatches
 
 
-class DealtBatches:
+class QueueBatches:
     """The schedule: batches as they come, until none follows. It rests with the others in between.
 
     Args:
         tells_state: whether rank 0 learns the state from this trainer, each of which has all of it.
     """
 
-    def __init__(self, hand: Hand, learner: StreamLearner, driver: TrainerDriver, tells_state: bool) -> None:
-        self.hand = hand
+    def __init__(
+        self, queue_worker: QueueWorker, learner: StreamLearner, driver: TrainerDriver, announces_state: bool
+    ) -> None:
+        self.queue_worker = queue_worker
         self.learner: Any = learner
         self.driver = driver
-        self.tells_state = tells_state
+        self.announces_state = announces_state
 
     def __iter__(self) -> Iterator[Work[TokenBatch]]:
         receiver, driver, learner = Receiver(), self.driver, self.learner
         while True:
-            phase, parts = self.hand.take()
+            phase, parts = self.queue_worker.take()
             if phase == END:
                 return
             if phase == REST:
                 if isinstance(driver, ServedBatches):
                     driver.quiesce(int(parts[0].array[0]))
-                state = learner.state_dict().values() if self.tells_state else ()
-                self.hand.tell([Part("dense", array.copy()) for array in state])
+                state = learner.state_dict().values() if self.announces_state else ()
+                self.queue_worker.announce([Part("dense", array.copy()) for array in state])
             elif is_put(parts):
                 learner.load_state_dict(
                     dict(zip(learner.state_dict(), (part.array for part in parts[1:]), strict=True))
                 )
-                self.hand.tell([stats_part(Stats(0, 0.0, 0))])
+                self.queue_worker.announce([stats_part(Stats(0, 0.0, 0))])
             else:
                 piece = receiver.piece(parts)
                 if isinstance(driver, ServedBatches):
@@ -64,10 +66,12 @@ class DealtBatches:
 
     def on_work(self, work: Work[TokenBatch], stats: Stats) -> None:
         """A batch has ended."""
-        self.hand.tell([stats_part(stats)])
+        self.queue_worker.announce([stats_part(stats)])
 
 
-def dealt_parts(hand: Hand, learner: StreamLearner, driver: TrainerDriver, tells_state: bool) -> LoopParts:
+def assigned_parts(
+    queue_worker: QueueWorker, learner: StreamLearner, driver: TrainerDriver, announces_state: bool
+) -> LoopParts:
     """What the loop of a trainer takes."""
-    batches = DealtBatches(hand, learner, driver, tells_state)
+    batches = QueueBatches(queue_worker, learner, driver, announces_state)
     return LoopParts(batches, learner, driver, batches.on_work)

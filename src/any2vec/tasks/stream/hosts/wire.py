@@ -45,17 +45,17 @@ class Sender:
     def parts(self, piece: Piece) -> list[Part]:
         """The parts of a batch."""
         batch = piece.batch
-        has_news = batch.tokens.size > 0 and (
+        has_changed = batch.tokens.size > 0 and (
             batch.alias_V is not self._last.alias_V or batch.keep_V is not self._last.keep_V
         )
         numbers = (
-            TRAIN, piece.clock, piece.birth, batch.number, batch.offset, batch.words, batch.words_before, has_news
+            TRAIN, piece.clock, piece.birth, batch.number, batch.offset, batch.words, batch.words_before, has_changed
         )  # fmt: skip
         parts = [
             Part("control", np.array(numbers, np.int64)), Part("control", np.array([batch.keep_rate])),
             Part("ids", batch.tokens), Part("ids", batch.born),
         ]  # fmt: skip
-        if has_news:
+        if has_changed:
             self._last = batch
             parts += [Part("dense", array) for array in (batch.threshold_V, batch.alias_V, batch.keep_V)]
         if batch.prepared is not None:
@@ -79,10 +79,10 @@ class Receiver:
         words_at = 7 if len(numbers) == _NUMBERS and numbers[7] else 4
         if len(numbers) != _NUMBERS or numbers[0] != TRAIN or len(parts) not in (words_at, words_at + _WORD_PARTS):
             raise MessageError(f"{len(parts)} parts that begin with {numbers} are no batch of a stream.")
-        _, clock, birth, number, offset, words, before, has_news = numbers
+        _, clock, birth, number, offset, words, before, has_changed = numbers
         tokens = parts[2].array
         tokens.flags.writeable = False  # one type for the kernels, whatever brought the array
-        if has_news:
+        if has_changed:
             threshold_V, alias_V, keep_V = (part.array for part in parts[4:7])
             self._last = replace(self._last, threshold_V=threshold_V, alias_V=alias_V, keep_V=keep_V)
         self._last = replace(

@@ -1,4 +1,4 @@
-"""The centre of elastic averaging: one more copy of the dense parameters, in slices on the hosts that own them.
+"""The center of elastic averaging: one more copy of the dense parameters, in slices on the hosts that own them.
 
 Legend: Q parameters, S of a slice, P of a piece of it, T trainers.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from any2vec.cluster.message import Part, overhead
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
-from any2vec.kernels.replicas.replicas import move_centre
+from any2vec.kernels.replicas.replicas import move_center
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.served_block import ServedBlock
@@ -32,15 +32,15 @@ way, so that a slow link is used in both directions, and syncs follow each other
 _NAME = "centre"
 
 
-class Centre(Protocol):
-    """What a trainer sees of the centre."""
+class Center(Protocol):
+    """What a trainer sees of the center."""
 
     sent: int
     """bytes of `pull`, heads included"""
     received: int
 
     def pull(self, seen_Q: np.ndarray) -> np.ndarray:
-        """The difference, share * (seen - centre), float32 (Q,), by which the centre has moved towards `seen`."""
+        """The difference, share * (seen - center), float32 (Q,), by which the center has moved towards `seen`."""
 
     def read(self) -> np.ndarray:
         """A copy, float32 (Q,)."""
@@ -52,7 +52,7 @@ class Centre(Protocol):
         """Tell whether this trainer has finished; (how often each has pulled, int64 (T,), who has finished, bool)."""
 
 
-class CentreBlock(ServedBlock):
+class CenterBlock(ServedBlock):
     """A slice at its owner, a `ServedBlock` of its own operations; a row is one parameter.
 
     It is under a lock, for whoever pulls is a shadow, or waits anyway: no pull is lost.
@@ -64,7 +64,7 @@ class CentreBlock(ServedBlock):
     def __init__(self, size: int, trainers: int, share: float) -> None:
         self.value = np.zeros(size, np.float32)
         self.share = share
-        self.told_T = np.zeros((2, trainers), np.int64)
+        self.reported_T = np.zeros((2, trainers), np.int64)
         self._lock = threading.Lock()
 
     @property
@@ -88,8 +88,8 @@ class CentreBlock(ServedBlock):
                 seen_P = parts[0].array if len(parts) == 2 else self._slice(parts)
                 value_P = self._piece(first, seen_P)
                 difference_P = np.empty_like(seen_P)
-                move_centre(value_P, seen_P, self.share, difference_P)
-                self.told_T[0, trainer] += first == 0
+                move_center(value_P, seen_P, self.share, difference_P)
+                self.reported_T[0, trainer] += first == 0
                 return [Part("dense", difference_P)]
             if operation == READ:
                 return [Part("dense", self.value.copy())]
@@ -97,9 +97,9 @@ class CentreBlock(ServedBlock):
                 self.value[:] = self._slice(parts)
                 return []
             if operation == PROGRESS and parts:
-                self.told_T[1, trainer] = int(parts[0].array[0])
-                return [Part("control", self.told_T.copy())]
-        raise InputError(f"Operation {operation} with {len(parts)} parts was asked of the centre, which knows 1 to 4.")
+                self.reported_T[1, trainer] = int(parts[0].array[0])
+                return [Part("control", self.reported_T.copy())]
+        raise InputError(f"Operation {operation} with {len(parts)} parts was asked of the center, which knows 1 to 4.")
 
     def copy(self) -> np.ndarray:
         return self.value[:, None].copy()
@@ -109,7 +109,7 @@ class CentreBlock(ServedBlock):
         value_P = self.value[max(0, first) :][: len(seen_P)]
         if first < 0 or value_P.shape != seen_P.shape or seen_P.dtype != np.float32:
             raise InputError(
-                f"The slice of the centre has {len(self.value)} float32 numbers; got {seen_P.dtype} {seen_P.shape} "
+                f"The slice of the center has {len(self.value)} float32 numbers; got {seen_P.dtype} {seen_P.shape} "
                 f"from {first} on."
             )
         return value_P
@@ -118,19 +118,19 @@ class CentreBlock(ServedBlock):
         array = parts[0].array if parts else np.empty(0)
         if array.shape != self.value.shape or array.dtype != np.float32:
             raise InputError(
-                f"The slice of the centre has {len(self.value)} float32 numbers, got {array.dtype} {array.shape}."
+                f"The slice of the center has {len(self.value)} float32 numbers, got {array.dtype} {array.shape}."
             )
         return array
 
 
-class ServedCentre(Service):
-    """One host's way to the centre, and the server of what it owns of it. Every host makes one, starts and closes it.
+class ServedCenter(Service):
+    """One host's way to the center, and the server of what it owns of it. Every host makes one, starts and closes it.
 
     Args:
         size: Q, 1 or more.
         owners: ranks that own slices, none twice; trainers or servers.
         trainers: ranks 0..trainers - 1 pull.
-        share: as `CentreBlock`.
+        share: as `CenterBlock`.
         name: of the channel.
     """
 
@@ -139,14 +139,14 @@ class ServedCentre(Service):
     ) -> None:
         self.transport = transport
         self.sent = self.received = 0
-        bounds = centre_bounds(size, owners, transport.hosts)
+        bounds = center_bounds(size, owners, transport.hosts)
         self._owned = {rank: slice(bounds[rank], bounds[rank + 1]) for rank in sorted(owners)}
         self._owned = {rank: part for rank, part in self._owned.items() if part.stop > part.start}
         sizes = {rank: part.stop - part.start for rank, part in self._owned.items()}
         self._pieces = {rank: pieces_of(size) for rank, size in sizes.items()}
         self._bytes = pull_bytes([size for rank, size in sizes.items() if rank != transport.rank])
         own = bounds[transport.rank + 1] - bounds[transport.rank]
-        self.block = CentreBlock(own, trainers, share)
+        self.block = CenterBlock(own, trainers, share)
         self.server = RowServer(transport, {_NAME: self.block}, name=name, trainers=range(trainers))
         self.client = RowClient(self.server, bounds)
 
@@ -179,8 +179,8 @@ class ServedCentre(Service):
     def progress(self, is_done: bool) -> tuple[np.ndarray, np.ndarray]:
         first = next(iter(self._owned))
         ask = Part("control", np.array([is_done], np.int64))
-        told_T = self._call(PROGRESS, {first: [ask]})[first][0].array
-        return told_T[0], told_T[1] > 0
+        reported_T = self._call(PROGRESS, {first: [ask]})[first][0].array
+        return reported_T[0], reported_T[1] > 0
 
     def _call(self, operation: int, outgoing: dict[int, list[Part]]) -> dict[int, tuple[Part, ...]]:
         self.server.check()  # it hears of a lost host even where all that is asked for is here
@@ -199,17 +199,17 @@ class ServedCentre(Service):
             array = found[rank][0].array
             if array.shape != (part.stop - part.start,):
                 raise HostError(
-                    f"Rank {rank} owns {array.shape} parameters of the centre, not {part.stop - part.start}: the hosts "
+                    f"Rank {rank} owns {array.shape} parameters of the center, not {part.stop - part.start}: the hosts "
                     "do not run the same job."
                 )
             whole_Q[part] = array
         return whole_Q
 
 
-class NearCentre:
-    """A centre in this process, for trainers that share it without a transport. `trainer` is whose end this is."""
+class NearCenter:
+    """A center in this process, for trainers that share it without a transport. `trainer` is whose end this is."""
 
-    def __init__(self, block: CentreBlock, trainer: int) -> None:
+    def __init__(self, block: CenterBlock, trainer: int) -> None:
         self.block = block
         self.trainer = trainer
         self.sent = self.received = 0
@@ -224,18 +224,18 @@ class NearCentre:
         self.block.call(WRITE, self.trainer, [Part("dense", value_Q)])
 
     def progress(self, is_done: bool) -> tuple[np.ndarray, np.ndarray]:
-        told_T = self.block.call(PROGRESS, self.trainer, [Part("control", np.array([is_done], np.int64))])[0].array
-        return told_T[0], told_T[1] > 0
+        reported_T = self.block.call(PROGRESS, self.trainer, [Part("control", np.array([is_done], np.int64))])[0].array
+        return reported_T[0], reported_T[1] > 0
 
 
-def centre_bounds(size: int, owners: Sequence[int], hosts: int) -> list[int]:
+def center_bounds(size: int, owners: Sequence[int], hosts: int) -> list[int]:
     """hosts + 1 bounds: rank r owns the parameters [bounds[r], bounds[r + 1]), none where it is no owner.
 
     Raises:
         InputError: there is no owner, one comes twice, or is no host.
     """
     if not owners or len(set(owners)) < len(owners) or not set(owners) <= set(range(hosts)):
-        raise InputError(f"The centre is owned by one or more of the {hosts} hosts, each named once; got {owners}.")
+        raise InputError(f"The center is owned by one or more of the {hosts} hosts, each named once; got {owners}.")
     cuts = contiguous_bounds(size, len(owners))
     before = np.cumsum([0, *(rank in owners for rank in range(hosts))])
     return [cuts[count] for count in before.tolist()]

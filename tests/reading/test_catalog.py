@@ -1,4 +1,4 @@
-"""The catalogue against a local server that misbehaves in every way that servers do."""
+"""The catalog against a local server that misbehaves in every way that servers do."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from any2vec.data.catalogue import catalogue
-from any2vec.data.catalogue.catalogue import DataSet, SourceFile
+from any2vec.data.catalog import catalog
+from any2vec.data.catalog.catalog import DataSet, SourceFile
 from any2vec.errors import DataError, InputError, StorageError
 
 CONTENT = bytes(range(256)) * 400
@@ -78,8 +78,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     thread.start()
     sha256 = hashlib.sha256(CONTENT).hexdigest()
     file = SourceFile(name="a b.txt", address=ADDRESS, num_bytes=len(CONTENT), sha256=sha256)
-    toy = DataSet(name="toy", family="text", what="a toy", licence="none", files=(file,))
-    monkeypatch.setitem(catalogue.CATALOGUE, "toy", toy)
+    toy = DataSet(name="toy", family="text", what="a toy", license="none", files=(file,))
+    monkeypatch.setitem(catalog.CATALOG, "toy", toy)
     monkeypatch.setenv("no_proxy", "*")
     yield running
     running.is_over.set()
@@ -91,7 +91,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 def fetch(server: Server, folder: Path, **options: Any) -> Path:
     base = f"http://127.0.0.1:{server.server_address[1]}/"
-    return catalogue.download("toy", folder, base_url=base, **{"timeout": 5.0, "pause": 0.01, **options})
+    return catalog.download("toy", folder, base_url=base, **{"timeout": 5.0, "pause": 0.01, **options})
 
 
 def test_fetches_checks_and_does_not_fetch_again(server: Server, tmp_path: Path) -> None:
@@ -158,13 +158,13 @@ def test_a_slow_server_meets_the_time_limit(server: Server, tmp_path: Path, monk
     server.faults = ["slow"]
     clock, seen = itertools.count(0.0, 10.0), []
 
-    def heard(name: str, done: int, total: int) -> None:
+    def received(name: str, done: int, total: int) -> None:
         seen.append(done)
         server.wanted.release()
 
-    monkeypatch.setattr(catalogue, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(catalog, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     with pytest.raises(DataError, match="time limit"):
-        fetch(server, tmp_path, timeout=25.0, retries=0, progress=heard)
+        fetch(server, tmp_path, timeout=25.0, retries=0, progress=received)
     assert seen == [1, 2, 3]
 
 
@@ -178,7 +178,7 @@ def test_a_server_that_stops_sending_is_given_up(server: Server, tmp_path: Path)
 
 def test_nobody_answers(server: Server, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no connection"):
-        catalogue.download("toy", tmp_path, base_url="http://127.0.0.1:9", retries=0)
+        catalog.download("toy", tmp_path, base_url="http://127.0.0.1:9", retries=0)
 
 
 def test_a_damaged_file_is_fetched_again(server: Server, tmp_path: Path) -> None:
@@ -195,30 +195,28 @@ def test_a_folder_that_cannot_be_made(server: Server, tmp_path: Path) -> None:
 
 def test_names_and_options_are_checked(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="wordeval"):
-        catalogue.find("wordevall")
+        catalog.find("wordevall")
     with pytest.raises(InputError, match="mattmahoney"):
-        catalogue.download("text8", tmp_path)
+        catalog.download("text8", tmp_path)
     with pytest.raises(InputError, match="timeout"):
-        catalogue.download("wordeval", tmp_path, timeout=0)
+        catalog.download("wordeval", tmp_path, timeout=0)
 
 
 def test_every_set_says_what_it_is_and_where() -> None:
-    for name, one in catalogue.CATALOGUE.items():
-        assert one.name == name and one.what and one.licence
+    for name, one in catalog.CATALOG.items():
+        assert one.name == name and one.what and one.license
         assert name.startswith(one.family) or one.family == "text"
         assert one.files or one.where, f"{name}: neither files nor an address"
         assert len({file.name for file in one.files}) == len(one.files)
         for file in one.files:
             assert file.address.startswith("https://") and len(file.sha256) == 64 and file.num_bytes > 0
-    assert not any(
-        catalogue.CATALOGUE[name].files for name in ("ctr-criteo10k", "ctr-avazu10k", "rec-ml100k", "rec-ml1m")
-    )
+    assert not any(catalog.CATALOG[name].files for name in ("ctr-criteo10k", "ctr-avazu10k", "rec-ml100k", "rec-ml1m"))
 
 
 def test_local_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANY2VEC_DATA", raising=False)
-    assert catalogue.local_folder("wordeval") is None
+    assert catalog.local_folder("wordeval") is None
     monkeypatch.setenv("ANY2VEC_DATA", str(tmp_path))
-    assert catalogue.local_folder("wordeval") is None
+    assert catalog.local_folder("wordeval") is None
     (tmp_path / "wordeval").mkdir()
-    assert catalogue.local_folder("wordeval") == tmp_path / "wordeval"
+    assert catalog.local_folder("wordeval") == tmp_path / "wordeval"

@@ -12,12 +12,12 @@ from itertools import pairwise
 import numpy as np
 
 from any2vec.kernels.common.rng import PURPOSE_ORDER, stream_key
-from any2vec.kernels.triples.questions import group_questions, pack_questions
+from any2vec.kernels.triples.query_batches import group_queries, pack_queries
 from any2vec.models.triples.config import TripleModel
 
 
 @dataclass(frozen=True)
-class QuestionBatch:
+class QueryBatch:
     """Questions b of query q are first_Q1[q] <= b < first_Q1[q + 1]; all int64 but is_turned_Q, bool."""
 
     given_Q: np.ndarray
@@ -48,7 +48,7 @@ def ways_of(model: TripleModel, num_relations: int) -> tuple[np.ndarray, np.ndar
     return relation % num_relations, relation >= num_relations
 
 
-class Questions:
+class Queries:
     """Both questions of each triple.
 
     Args:
@@ -71,11 +71,11 @@ class Questions:
         They have about `size` questions, and end where queries do; longer ones than `most` are cut all the same.
         """
         at_G1 = self._order[2]
-        near = at_G1[np.searchsorted(at_G1, _pieces(0, self.num_questions, size))].tolist()
-        return [cut for low, high in pairwise(near) for cut in _pieces(low, high, most)[:-1]] + [self.num_questions]
+        near = at_G1[np.searchsorted(at_G1, _pieces(0, self.num_queries, size))].tolist()
+        return [cut for low, high in pairwise(near) for cut in _pieces(low, high, most)[:-1]] + [self.num_queries]
 
     @property
-    def num_questions(self) -> int:
+    def num_queries(self) -> int:
         return len(self.answer_N)
 
     def begin(self, epoch: int) -> None:
@@ -87,7 +87,7 @@ class Questions:
         first_G1 = np.concatenate([[0], np.cumsum(np.diff(self._first_G1)[order_G])])
         self._order = (epoch, order_G, first_G1)
 
-    def batch(self, start: int, stop: int) -> QuestionBatch:
+    def batch(self, start: int, stop: int) -> QueryBatch:
         """Questions [start, stop) in the order of the epoch."""
         _, order_G, at_G1 = self._order
         low, high = np.searchsorted(at_G1, start, "right") - 1, np.searchsorted(at_G1, stop, "left")
@@ -97,7 +97,7 @@ class Questions:
         first_Q1 = np.concatenate([[0], np.cumsum(count_Q)])
         source_Q = self._first_G1[query_Q] + begin_Q - at_G1[low:high]
         place_B = np.repeat(source_Q - first_Q1[:-1], count_Q) + np.arange(stop - start)
-        return QuestionBatch(
+        return QueryBatch(
             self._given_G[query_Q], self._relation_G[query_Q], self._is_turned_G[query_Q], first_Q1,
             self.answer_N[place_B],
         )  # fmt: skip
@@ -115,10 +115,10 @@ def _grouped(triple_M3: np.ndarray, num_relations: int) -> _Grouped:
     if given_bits + place_bits + (2 * num_relations).bit_length() > 64:
         return _grouped_by_columns(triple_M3, num_relations)
     key_N, answer_N, sorted_N = np.empty(size, np.uint64), np.empty(size, np.int64), np.empty(size, np.int64)
-    pack_questions(triple_M3, num_relations, given_bits, place_bits, key_N, answer_N)
+    pack_queries(triple_M3, num_relations, given_bits, place_bits, key_N, answer_N)
     key_N.sort()  # numbers: a tenth of the time of an order by columns
     first_G1, given_G, way_G = np.empty(size + 1, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
-    groups = group_questions(key_N, given_bits, place_bits, answer_N, sorted_N, first_G1, given_G, way_G)
+    groups = group_queries(key_N, given_bits, place_bits, answer_N, sorted_N, first_G1, given_G, way_G)
     return first_G1[: groups + 1].copy(), given_G[:groups].copy(), way_G[:groups].copy(), sorted_N
 
 

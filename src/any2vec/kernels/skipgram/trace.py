@@ -20,12 +20,12 @@ _CHUNK = 2048
 
 
 @jit
-def touch_block(
+def trace_block(
     tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
     negative_key: np.uint64, threshold_V: np.ndarray, alias_V: np.ndarray, window: int, block: int, most: int,
     num_shared: int, input_V: np.ndarray, output_V: np.ndarray,
 ) -> None:  # fmt: skip
-    """Rows of `train_skipgram_block` and `train_cbow_block`; most: centres of one of their blocks at most.
+    """Rows of `train_skipgram_block` and `train_cbow_block`; most: centers of one of their blocks at most.
 
     input_V, output_V: uint8 (V,), 1 is put where a row of that table is read or written. Other arguments as there.
     """
@@ -45,9 +45,9 @@ def touch_block(
         )
         for b in range(num_blocks):
             low, high = begin_B[b], end_B[b]
-            for centre in range(begin_B[b], end_B[b]):
-                low, high = min(low, left_M[centre]), max(high, right_M[centre])
-                output_V[row_M[centre]] = 1
+            for center in range(begin_B[b], end_B[b]):
+                low, high = min(low, left_M[center]), max(high, right_M[center])
+                output_V[row_M[center]] = 1
             for entry in range(low, high):
                 input_V[row_M[entry]] = 1
             for k in range(num_shared):
@@ -55,12 +55,12 @@ def touch_block(
 
 
 @jit
-def touch_classic(
+def trace_classic(
     tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
     negative_key: np.uint64, threshold_V: np.ndarray, alias_V: np.ndarray, window: int, num_negatives: int,
     is_cbow: bool, input_V: np.ndarray, output_V: np.ndarray,
 ) -> None:  # fmt: skip
-    """Rows of `train_skipgram_classic` and `train_cbow_classic`; marks as `touch_block`."""
+    """Rows of `train_skipgram_classic` and `train_cbow_classic`; marks as `trace_block`."""
     size = _CHUNK + 2 * window + 1
     row_M, left_M, right_M = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
     position_M = np.empty(size, np.int64)
@@ -87,11 +87,11 @@ def touch_classic(
 
 
 @jit
-def touch_hierarchical(
+def trace_hierarchical(
     tokens: np.ndarray, start: int, stop: int, offset: int, keep_V: np.ndarray, token_key: np.uint64,
     code_offset: np.ndarray, points: np.ndarray, window: int, input_V: np.ndarray, output_V: np.ndarray,
 ) -> None:  # fmt: skip
-    """Rows of `train_skipgram_hierarchical` and `train_cbow_hierarchical`; marks as `touch_block`."""
+    """Rows of `train_skipgram_hierarchical` and `train_cbow_hierarchical`; marks as `trace_block`."""
     size = _CHUNK + 2 * window + 1
     row_M, left_M, right_M = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
     position_M = np.empty(size, np.int64)

@@ -1,4 +1,4 @@
-"""What is made of travelling walks: counts of visits, and a stored corpus, the same as one host makes."""
+"""What is made of traveling walks: counts of visits, and a stored corpus, the same as one host makes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.plan.sharding.graph import PartitionReport, report_partition
 from any2vec.plan.sharding.nodes import NodeSharding
+from any2vec.sampling.distributed_walks import PHASE, DistributedWalker
 from any2vec.sampling.parts import split_graph
-from any2vec.sampling.travel import PHASE, TravellingWalker
 from any2vec.sampling.walks import WalkOptions
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _BLOCK_SLOTS = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class Travelled:
+class WalkCorpus:
     """What walks over hosts cost."""
 
     hosts: int
@@ -66,7 +66,7 @@ class Travelled:
             "bytes_per_step": self.bytes_per_step,
         }
 
-    def facts(self, method: str) -> list[tuple[str, str]]:
+    def metrics(self, method: str) -> list[tuple[str, str]]:
         """As people read it: (name, words)."""
         cut = f"{self.partition.cut_share:.0%} of the edges cut, balance {self.partition.balance:.2f}"
         return [
@@ -76,7 +76,7 @@ class Travelled:
         ]
 
 
-def count_visits_together(walker: TravellingWalker, epoch: int = 0) -> np.ndarray:
+def count_visits_together(walker: DistributedWalker, epoch: int = 0) -> np.ndarray:
     """How often the walks of `epoch` visit each node, int64 (num_nodes,), at every host: a collective call.
 
     Each host counts an equal share of the walks; the sum goes from rank to rank, each adds its counts, and the last
@@ -99,7 +99,7 @@ def count_visits_together(walker: TravellingWalker, epoch: int = 0) -> np.ndarra
     return counts
 
 
-def blocks_of(walker: TravellingWalker) -> list[tuple[int, int]]:
+def blocks_of(walker: DistributedWalker) -> list[tuple[int, int]]:
     """[start, stop) of the walks of each collective call, the same at all hosts."""
     step = max(walker.transport.hosts, _BLOCK_SLOTS // walker.stride)
     return [(start, min(walker.num_walks, start + step)) for start in range(0, walker.num_walks, step)]
@@ -110,7 +110,7 @@ def share_of(first: int, stop: int, rank: int, hosts: int) -> tuple[int, int]:
     return first + (stop - first) * rank // hosts, first + (stop - first) * (rank + 1) // hosts
 
 
-def write_travelled_walks(
+def write_distributed_walks(
     graph: Graph,
     options: WalkOptions,
     seed: int,
@@ -120,7 +120,7 @@ def write_travelled_walks(
     method: str = "contiguous",
     overwrite: bool = False,
     progress: Callable[[int, int | None], None] | None = None,
-) -> tuple[Corpus, Travelled]:
+) -> tuple[Corpus, WalkCorpus]:
     """As `sampling.walks.write_walks`, by `hosts` logical hosts that hold a part each: the very same tokens.
 
     Rank 0 writes, so it asks for all walks; the others help. method: see `plan.sharding.graph.partition`.
@@ -141,8 +141,8 @@ def write_travelled_walks(
     counts = np.zeros(sharding.num_rows, np.int64)
     with CorpusWriter(out, overwrite) as writer:
 
-        def work(transport: Transport) -> TravellingWalker:
-            walker = TravellingWalker(parts[transport.rank], transport, options, seed)
+        def work(transport: Transport) -> DistributedWalker:
+            walker = DistributedWalker(parts[transport.rank], transport, options, seed)
             for start, stop in blocks_of(walker):
                 tokens = walker.sample(start, stop if transport.rank == 0 else start, 0)
                 if transport.rank == 0:
@@ -158,11 +158,11 @@ def write_travelled_walks(
     return corpus, summary(walkers, report, corpus.num_tokens)
 
 
-def summary(walkers: list[TravellingWalker], report: PartitionReport, steps: int) -> Travelled:
+def summary(walkers: list[DistributedWalker], report: PartitionReport, steps: int) -> WalkCorpus:
     """What the walkers of all logical hosts sent, and what they hold. steps: nodes on all walks."""
     counters = [walker.transport.counters for walker in walkers]
     kinds = [counter.bytes_by_kind() for counter in counters]
-    return Travelled(
+    return WalkCorpus(
         hosts=len(walkers),
         partition=report,
         messages=sum(sum(counter.messages_sent.values()) for counter in counters),

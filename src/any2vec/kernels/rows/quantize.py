@@ -14,7 +14,7 @@ from any2vec.kernels.common.jit import jit
 
 
 @jit
-def quantise_rows(rows_KD: np.ndarray, most: int, scale_K: np.ndarray, code_KD: np.ndarray) -> None:
+def quantize_rows(rows_KD: np.ndarray, most: int, scale_K: np.ndarray, code_KD: np.ndarray) -> None:
     """code = round(row / scale), scale = largest |number| of the row / most; so |row - scale code| <= scale / 2.
 
     rows_KD float32 (K, D), finite; most: 127 for int8 codes, 32,767 for int16; scale_K float32 (K,); a row of zeros

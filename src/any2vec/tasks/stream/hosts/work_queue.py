@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.dealer import Dealer, Done
 from any2vec.cluster.transport import LONG_WORK, Transport, control, text_of, text_part
+from any2vec.cluster.work_queue import Done, WorkQueue
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError
@@ -33,7 +33,7 @@ from any2vec.train.result import summed
 from any2vec.types import State, Stats, Work
 
 
-class DealtLearner:
+class QueueLearner:
     """A `StreamLearner` of rank 0.
 
     In rounds every trainer gets a batch, and the round is dealt when it is whole; otherwise a batch goes to whoever
@@ -44,19 +44,19 @@ class DealtLearner:
         tables: where the rows are; None: each trainer has the whole state, and the first one tells it.
     """
 
-    def __init__(self, own: StreamLearner, dealer: Dealer, tables: StreamTables | None, in_rounds: bool) -> None:
+    def __init__(self, own: StreamLearner, work_queue: WorkQueue, tables: StreamTables | None, in_rounds: bool) -> None:
         self.own: Any = own
-        self.dealer = dealer
+        self.work_queue = work_queue
         self.tables = tables
         self.in_rounds = in_rounds
         self.batches = 0
         """that trainers have ended"""
-        self._senders = {peer: Sender() for peer in dealer.peers}
-        self._clock = dict.fromkeys(dealer.peers, 0)
+        self._senders = {peer: Sender() for peer in work_queue.peers}
+        self._clock = dict.fromkeys(work_queue.peers, 0)
         """of each trainer's next batch"""
         self._round: list[TokenBatch] = []
         self._birth = 0
-        self._heard = Stats(0, 0.0, 0)
+        self._received = Stats(0, 0.0, 0)
         self._replayed: set[int] = set()
         """pieces of lines that have been trained before: their loss is not that of a first meeting"""
         self._is_settled = True
@@ -64,12 +64,12 @@ class DealtLearner:
         """V; 0: batches bring what their rows stand for, and nothing is kept by row"""
 
     @classmethod
-    def of(cls, own: StreamLearner, agreement: StreamAgreement, transport: Transport) -> DealtLearner:
+    def of(cls, own: StreamLearner, agreement: StreamAgreement, transport: Transport) -> QueueLearner:
         """That of a run, once all hosts are ready."""
         roles = StreamRoles.of(transport.hosts, agreement.servers)
         tables = make_tables(transport, roles, agreement, own)
         transport.barrier("ready", timeout=LONG_WORK)
-        return cls(own, Dealer(transport, roles.training, agreement.credits), tables, agreement.in_rounds)
+        return cls(own, WorkQueue(transport, roles.training, agreement.credits), tables, agreement.in_rounds)
 
     def compile(self) -> None:
         self.own.compile()
@@ -86,13 +86,13 @@ class DealtLearner:
         if not work.payload.is_idle:
             self._is_settled = False
             self._round.append(work.payload)
-            if not self.in_rounds or len(self._round) == len(self.dealer.peers):
-                self._deal_round()
-        self._hear(self.dealer.done())
+            if not self.in_rounds or len(self._round) == len(self.work_queue.peers):
+                self._assign_round()
+        self._receive(self.work_queue.done())
         if work.payload.is_replayed:  # nobody counts what comes with it
             return Stats(0, 0.0, 0)
-        heard, self._heard = self._heard, Stats(0, 0.0, 0)
-        return heard
+        received, self._received = self._received, Stats(0, 0.0, 0)
+        return received
 
     def learning_rate(self, words: float) -> float:
         return self.own.learning_rate(words)
@@ -115,9 +115,9 @@ class DealtLearner:
             for name, rows in known.items():
                 self.tables.write(name, rows)
         else:
-            for peer in self.dealer.peers:
-                self.dealer.deal(put_parts([array.copy() for array in known.values()]), peer)
-            self.dealer.quiesce([control(0)])
+            for peer in self.work_queue.peers:
+                self.work_queue.stripes(put_parts([array.copy() for array in known.values()]), peer)
+            self.work_queue.quiesce([control(0)])
 
     def embeddings(self, vocabulary: StreamVocabulary) -> Embeddings:
         """The vectors of the words that have a row; everything that was dealt is in them."""
@@ -143,14 +143,14 @@ class DealtLearner:
         if self._is_settled:
             return
         if self._round:
-            self._deal_round()
+            self._assign_round()
         last = max(self._clock.values())
         self._clock = dict.fromkeys(self._clock, last)
-        told = self.dealer.quiesce([control(last)])
-        self._hear([done for done in told if done.number >= 0])
-        resting = {done.peer: done.parts for done in told if done.number < 0}
+        reported = self.work_queue.quiesce([control(last)])
+        self._receive([done for done in reported if done.number >= 0])
+        resting = {done.peer: done.parts for done in reported if done.number < 0}
         if self.tables is None:
-            state = (part.array for part in resting[self.dealer.peers[0]])
+            state = (part.array for part in resting[self.work_queue.peers[0]])
             self.own.load_state_dict(dict(zip(self.own.state_dict(), state, strict=True)))
         self._is_settled = True
 
@@ -161,7 +161,7 @@ class DealtLearner:
             HostError: a host is lost.
         """
         self.settle()
-        self.dealer.close()
+        self.work_queue.close()
 
     def before(self, work: Work[TokenBatch]) -> None:
         """Others train."""
@@ -174,16 +174,16 @@ class DealtLearner:
         return not self._round
 
     def metrics(self) -> dict[str, Any]:
-        """Batches by rank, and what the owners of rows say (`StreamTables.facts`).
+        """Batches by rank, and what the owners of rows say (`StreamTables.metrics`).
 
         Raises:
             HostError: a host is lost.
         """
-        dealt = {str(peer): count for peer, count in self.dealer.dealt.items()}
-        told = {"dropped": 0, "staleness": {"0": self.batches}} if self.tables is None else self.tables.facts()
-        return {"batches": dealt, **told}
+        assigned = {str(peer): count for peer, count in self.work_queue.assigned.items()}
+        reported = {"dropped": 0, "staleness": {"0": self.batches}} if self.tables is None else self.tables.metrics()
+        return {"batches": assigned, **reported}
 
-    def _deal_round(self) -> None:
+    def _assign_round(self) -> None:
         """Start what was born, then deal what has come together."""
         batches, self._round = self._round, []
         born = [batch.born for batch in batches if batch.born.size]
@@ -195,7 +195,7 @@ class DealtLearner:
                 self.own.start(rows)
                 self.tables.begin(rows, self._birth, clock if self.in_rounds else ANY_TIME)
         if not self.in_rounds:
-            self._deal(batches[0], self.dealer.idlest(), np.zeros(0, np.int64))
+            self._stripes(batches[0], self.work_queue.idlest(), np.zeros(0, np.int64))
             return
         if self._num_rows:
             batches = without_lost_rows(batches, self._num_rows)
@@ -203,25 +203,25 @@ class DealtLearner:
         batches += [replace(batches[-1], tokens=np.zeros(0, np.int32), words=0, prepared=None)] * (
             len(self._clock) - len(batches)
         )
-        for peer, batch in zip(self.dealer.peers, batches, strict=True):
-            self._deal(batch, peer, rows if self.tables is None else np.zeros(0, np.int64))
+        for peer, batch in zip(self.work_queue.peers, batches, strict=True):
+            self._stripes(batch, peer, rows if self.tables is None else np.zeros(0, np.int64))
 
-    def _deal(self, batch: TokenBatch, peer: int, born: np.ndarray) -> None:
+    def _stripes(self, batch: TokenBatch, peer: int, born: np.ndarray) -> None:
         piece = Piece(replace(batch, born=born), self._clock[peer], self._birth)
-        number = self.dealer.deal(self._senders[peer].parts(piece), peer)
+        number = self.work_queue.stripes(self._senders[peer].parts(piece), peer)
         if batch.is_replayed:
             self._replayed.add(number)
         self._clock[peer] += 1
 
-    def _hear(self, told: list[Done]) -> None:
-        for done in told:
+    def _receive(self, reported: list[Done]) -> None:
+        for done in reported:
             if len(done.parts) != 1:
                 raise HostError(f"Rank {done.peer} told {len(done.parts)} things of a batch, not one.")
             self.batches += 1
             if done.number in self._replayed:
                 self._replayed.discard(done.number)
             else:
-                self._heard += stats_of(done.parts[0])
+                self._received += stats_of(done.parts[0])
 
 
 def make_tables(transport: Transport, roles: StreamRoles, agreement: StreamAgreement, own: Any) -> StreamTables | None:

@@ -36,7 +36,7 @@ def start_grams(bucket_G: np.ndarray, dim: int, seed: int, spread: float) -> np.
     return rows
 
 
-class NGramMaker:
+class NGramEncoder:
     """The mean of the rows of a word's n-grams; of those alone that training has met, where there is one.
 
     Args:
@@ -59,7 +59,7 @@ class NGramMaker:
         self._row_H: np.ndarray | None = None
 
     @classmethod
-    def of(cls, options: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> NGramMaker:
+    def of(cls, options: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> NGramEncoder:
         """Raises KeyError, TypeError or ValueError for what `options` and `arrays` have not told."""
         bucket_G, gram_GD = arrays["buckets"], arrays["rows"]
         known = {name: options[name] for name in ("min_n", "max_n", "buckets", "seed")}

@@ -10,23 +10,23 @@ import numpy as np
 from any2vec.errors import MessageError
 
 
-class Neighbours(NamedTuple):
+class Neighbors(NamedTuple):
     """Ranks of the hosts of the layers below and above; None: there are none."""
 
     below: int | None
     above: int | None
 
 
-def neighbours_of(rank: int, bounds: Sequence[int]) -> Neighbours:
+def neighbors_of(rank: int, bounds: Sequence[int]) -> Neighbors:
     """Who has the layers beside those of a host that has [bounds[rank], bounds[rank + 1]), one or more."""
     hosts = len(bounds) - 1
     below = rank - 1 if bounds[rank] > 0 else None
     above = rank + 1 if rank + 1 < hosts and bounds[rank + 1] < bounds[-1] else None
-    return Neighbours(below, above)
+    return Neighbors(below, above)
 
 
 def array_from(peer: int, phase: str, array: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An array that a neighbour has sent.
+    """An array that a neighbor has sent.
 
     Raises:
         MessageError: it is of another shape or dtype than is due.

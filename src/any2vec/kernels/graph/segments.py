@@ -1,7 +1,7 @@
 """Trails: what a host tells another of the walks that it sent out; and rows that one host copies for another.
 
 A trail is int32: -1 - ticket, the nodes that the walk visited, END where it ended early; then the next walk's.
-Visits cost 4 bytes each and a stay at a host 4 more. Nodes that travelled with the walker would cost 4 bytes at every
+Visits cost 4 bytes each and a stay at a host 4 more. Nodes that traveled with the walker would cost 4 bytes at every
 later crossing: 2 c L**2 bytes for a walk of L nodes with c crossings a step, against 4 L + 4 c L.
 """
 
@@ -14,8 +14,13 @@ from any2vec.kernels.graph.walk_parts import DONE, END, ENDED, STATUS, TICKET, P
 
 
 @jit
-def write_trails(
-    walkers_WC: np.ndarray, trail: np.ndarray, trail_W1: np.ndarray, chosen: np.ndarray, length: int, out: np.ndarray
+def write_segments(
+    walkers_WC: np.ndarray,
+    segment: np.ndarray,
+    segment_W1: np.ndarray,
+    chosen: np.ndarray,
+    length: int,
+    out: np.ndarray,
 ) -> int:
     """The trails of the walkers `chosen`, int64 (any,), of what `advance` left, into out int32; how long they are.
 
@@ -23,13 +28,13 @@ def write_trails(
     """
     filled = 0
     for number in chosen:
-        first, stop = trail_W1[number], trail_W1[number + 1]
+        first, stop = segment_W1[number], segment_W1[number + 1]
         ended_early = walkers_WC[number, STATUS] == ENDED and walkers_WC[number, DONE] < length
         if stop > first or ended_early:
             out[filled] = -1 - walkers_WC[number, TICKET]
             filled += 1
         for place in range(first, stop):
-            out[filled] = trail[place]
+            out[filled] = segment[place]
             filled += 1
         if ended_early:
             out[filled] = END
@@ -38,7 +43,7 @@ def write_trails(
 
 
 @jit
-def read_trails(trails: np.ndarray, first_ticket: int, length: int, filled_W: np.ndarray, out: np.ndarray) -> int:
+def read_segments(segments: np.ndarray, first_ticket: int, length: int, filled_W: np.ndarray, out: np.ndarray) -> int:
     """Append trails, int32 (any,), to the walks whose tickets begin at first_ticket; how many of them are over now.
 
     filled_W: int64 (walks,), nodes that each has already; out: int32 (walks * (length + 1),). -1 where a trail is of
@@ -46,7 +51,7 @@ def read_trails(trails: np.ndarray, first_ticket: int, length: int, filled_W: np
     """
     over = 0
     walk = 0
-    for word in trails:
+    for word in segments:
         if word == END:
             over += 1
         elif word < 0:

@@ -1,4 +1,4 @@
-"""Row optimisers: how a gradient changes a row, whose state stands in the same row behind its values.
+"""Row optimizers: how a gradient changes a row, whose state stands in the same row behind its values.
 
 So whoever moves, caches or stores a row moves its state with it.
 """
@@ -15,12 +15,12 @@ from any2vec.checks import check_choice, check_number
 from any2vec.kernels.rows.rank_sums import sum_in_turn
 from any2vec.kernels.rows.steps import adagrad_rows, adam_rows, sgd_rows
 
-OPTIMISERS = ("adagrad", "adam", "sgd")
+OPTIMIZERS = ("adagrad", "adam", "sgd")
 BETA1, BETA2 = 0.9, 0.999
 
 
 @dataclass(frozen=True)
-class RowOptimiser:
+class RowOptimizer:
     """A rule for rows of `width` values; W below."""
 
     width: int
@@ -32,7 +32,7 @@ class RowOptimiser:
     epsilon: float = 1e-8
 
     def __post_init__(self) -> None:
-        check_choice("optimiser", self.kind, OPTIMISERS)
+        check_choice("optimizer", self.kind, OPTIMIZERS)
         check_number("learning_rate", self.rate, 0, 100, open_low=True)
 
     @property

@@ -108,7 +108,7 @@ def build_index(matrix_ND: np.ndarray, threads: int = 0) -> Any:
     try:
         from usearch.index import Index
     except ImportError as error:
-        raise InputError("approximate neighbours need usearch: install it (pip install usearch).") from error
+        raise InputError("approximate neighbors need usearch: install it (pip install usearch).") from error
     index = Index(
         ndim=matrix_ND.shape[1], metric="cos", dtype="f16", connectivity=16, expansion_add=64, expansion_search=128
     )

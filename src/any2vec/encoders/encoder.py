@@ -10,11 +10,11 @@ import numpy as np
 
 from any2vec.errors import FormatError
 
-MAKERS = {"ngram": ("ngrams", "NGramMaker"), "char-lstm": ("char_lstm", "CharLstmMaker")}
-"""kind -> (module below any2vec.makers, its class)"""
+ENCODERS = {"ngram": ("ngrams", "NGramEncoder"), "char-lstm": ("char_lstm", "CharLstmEncoder")}
+"""kind -> (module below any2vec.encoders, its class)"""
 
 
-class WordMaker(Protocol):
+class SubwordEncoder(Protocol):
     """Makes vectors of words from their characters."""
 
     kind: ClassVar[str]
@@ -35,27 +35,27 @@ class WordMaker(Protocol):
         """What the file holds."""
 
 
-def facts_of(maker: WordMaker) -> dict[str, Any]:
+def metadata_of(encoder: SubwordEncoder) -> dict[str, Any]:
     """What meta.json says of a maker."""
-    return {"kind": maker.kind, "file": maker.file, **maker.options()}
+    return {"kind": encoder.kind, "file": encoder.file, **encoder.options()}
 
 
-def read_maker(facts: object, arrays: Mapping[str, np.ndarray], dim: int) -> WordMaker:
-    """The maker that `facts_of` and `arrays` tell of, for vectors of so many numbers.
+def read_encoder(metadata: object, arrays: Mapping[str, np.ndarray], dim: int) -> SubwordEncoder:
+    """The maker that `metadata_of` and `arrays` tell of, for vectors of so many numbers.
 
     Raises:
         FormatError: it is none that this version knows, or they do not fit together.
     """
-    kind = facts.get("kind") if isinstance(facts, dict) else None
-    if kind not in MAKERS:
-        raise FormatError(f"meta.json names a maker of vectors {kind!r}; this any2vec knows {', '.join(MAKERS)}.")
-    assert isinstance(facts, dict)
-    module, name = MAKERS[kind]
-    options = {key: value for key, value in facts.items() if key not in ("kind", "file")}
+    kind = metadata.get("kind") if isinstance(metadata, dict) else None
+    if kind not in ENCODERS:
+        raise FormatError(f"meta.json names a maker of vectors {kind!r}; this any2vec knows {', '.join(ENCODERS)}.")
+    assert isinstance(metadata, dict)
+    module, name = ENCODERS[kind]
+    options = {key: value for key, value in metadata.items() if key not in ("kind", "file")}
     try:
-        maker: WordMaker = getattr(import_module(f"any2vec.makers.{module}"), name).of(options, arrays)
+        encoder: SubwordEncoder = getattr(import_module(f"any2vec.encoders.{module}"), name).of(options, arrays)
     except (KeyError, TypeError, ValueError) as error:
         raise FormatError(f"What makes vectors of other words is damaged: {type(error).__name__}: {error}.") from error
-    if maker.dim != dim:
-        raise FormatError(f"What makes vectors of other words makes {maker.dim} numbers, the vectors have {dim}.")
-    return maker
+    if encoder.dim != dim:
+        raise FormatError(f"What makes vectors of other words makes {encoder.dim} numbers, the vectors have {dim}.")
+    return encoder

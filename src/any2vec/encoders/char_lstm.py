@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import expit
 
 from any2vec.data.vocab.vocabulary import Keys
+from any2vec.encoders.spelling import READINGS, SYMBOLS, backwards, spell
 from any2vec.errors import InputError
-from any2vec.makers.spelling import READINGS, SYMBOLS, backwards, spell
 
 _TOGETHER = 1024
 """words whose states are held at a time"""
@@ -24,7 +24,7 @@ SHAPES = {
 }  # fmt: skip
 
 
-class CharLstmMaker:
+class CharLstmEncoder:
     """The vector of a word: the last states of LSTMs that have read its bytes and END, through a linear layer.
 
     Args:
@@ -39,7 +39,7 @@ class CharLstmMaker:
         self._reading, self._weights = reading, dict(weights)
 
     @classmethod
-    def of(cls, options: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> CharLstmMaker:
+    def of(cls, options: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> CharLstmEncoder:
         """Raises KeyError or ValueError for arrays that do not fit together."""
         weights = {name: arrays[name] for name in SHAPES}
         ways = len(READINGS[options["reading"]])

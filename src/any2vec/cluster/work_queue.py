@@ -17,7 +17,7 @@ from any2vec.errors import HostError
 
 CREDITS = 2
 """pieces that a peer holds: one that it works on, and the next"""
-DEAL, REST, END, DONE = "deal", "rest", "end", "done"
+ASSIGN, REST, END, DONE = "deal", "rest", "end", "done"
 """phases: a piece of work; stand still; no piece follows; the answer to the first two"""
 _CHANNEL = "deal"
 
@@ -27,15 +27,15 @@ class Done(NamedTuple):
 
     peer: int
     number: int
-    """of the piece, as `Dealer.deal` gave it; -1: it rests"""
+    """of the piece, as `WorkQueue.stripes` gave it; -1: it rests"""
     parts: tuple[Part, ...]
 
 
-class Dealer:
+class WorkQueue:
     """The dealing host's side. For one thread.
 
     Args:
-        peers: ranks, one or more, each of which has a `Hand`.
+        peers: ranks, one or more, each of which has a `QueueWorker`.
         credits: pieces that each may hold, 1 or more.
         patience: seconds that the end of a piece may take; None: the transport's.
     """
@@ -47,7 +47,7 @@ class Dealer:
         self.peers = tuple(peers)
         self.credits = credits
         self.patience = transport.patience if patience is None else patience
-        self.dealt = dict.fromkeys(self.peers, 0)
+        self.assigned = dict.fromkeys(self.peers, 0)
         """pieces that each peer has been dealt"""
         self._held: dict[int, list[int]] = {peer: [] for peer in self.peers}
         """numbers of the pieces whose end a peer has not told, oldest first"""
@@ -59,7 +59,7 @@ class Dealer:
         """Pieces that peers hold."""
         return sum(map(len, self._held.values()))
 
-    def deal(self, parts: Sequence[Part], peer: int | None = None) -> int:
+    def stripes(self, parts: Sequence[Part], peer: int | None = None) -> int:
         """Send a piece to a peer once it has credit; to the one that holds least, where none is named.
 
         Returns its number, counted from 0.
@@ -69,26 +69,26 @@ class Dealer:
         """
         peer = self.idlest() if peer is None else peer
         while len(self._held[peer]) >= self.credits:
-            self._hear()
+            self._receive()
         number = self._number
         self._number += 1
         self._held[peer].append(number)
-        self.dealt[peer] += 1
-        self.transport.send(peer, [_number(number), *parts], DEAL, _CHANNEL)
+        self.assigned[peer] += 1
+        self.transport.send(peer, [_number(number), *parts], ASSIGN, _CHANNEL)
         return number
 
     def idlest(self) -> int:
         """The peer that holds the fewest pieces, among those the one that was dealt the fewest; waits for credit."""
-        self._hear_all()
+        self._receive_all()
         while min(map(len, self._held.values())) >= self.credits:
-            self._hear()
-        return min(self.peers, key=lambda peer: (len(self._held[peer]), self.dealt[peer], peer))
+            self._receive()
+        return min(self.peers, key=lambda peer: (len(self._held[peer]), self.assigned[peer], peer))
 
     def done(self) -> list[Done]:
         """What was told since the last call; waits for nothing."""
-        self._hear_all()
-        told, self._done = self._done, []
-        return told
+        self._receive_all()
+        reported, self._done = self._done, []
+        return reported
 
     def quiesce(self, parts: Sequence[Part] = ()) -> list[Done]:
         """Have every peer end its pieces and stand still; returns when all do, with what they told as `done`.
@@ -96,13 +96,13 @@ class Dealer:
         What a peer told of its rest has the number -1. parts: what they hear with it.
 
         Raises:
-            HostError: as `deal`.
+            HostError: as `stripes`.
         """
         for peer in self.peers:
             self._held[peer].append(-1)
             self.transport.send(peer, [_number(-1), *parts], REST, _CHANNEL)
         while self.under_way:
-            self._hear()
+            self._receive()
         return self.done()
 
     def close(self) -> None:
@@ -110,11 +110,11 @@ class Dealer:
         for peer in self.peers:
             self.transport.send(peer, [_number(-1)], END, _CHANNEL)
 
-    def _hear_all(self) -> None:
+    def _receive_all(self) -> None:
         while self.transport.has_message(_CHANNEL):
-            self._hear()
+            self._receive()
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         """Take the next end of a piece that a peer tells."""
         message = self.transport.recv(None, DONE, _CHANNEL, self.patience)
         number = int(message.parts[0].array[0])
@@ -128,16 +128,16 @@ class Dealer:
         self._done.append(Done(message.sender, number, message.parts[1:]))
 
 
-class Hand:
+class QueueWorker:
     """A peer's side: it takes a piece, works, tells its end, and so on.
 
     Args:
         dealer: rank of the host that deals.
     """
 
-    def __init__(self, transport: Transport, dealer: int) -> None:
+    def __init__(self, transport: Transport, work_queue: int) -> None:
         self.transport = transport
-        self.dealer = dealer
+        self.work_queue = work_queue
         self._number = -1
 
     def take(self) -> tuple[str, tuple[Part, ...]]:
@@ -146,13 +146,13 @@ class Hand:
         Raises:
             HostError: the dealer, or another host, is lost.
         """
-        message = self.transport.recv(self.dealer, None, _CHANNEL, LONG_WORK)
+        message = self.transport.recv(self.work_queue, None, _CHANNEL, LONG_WORK)
         self._number = int(message.parts[0].array[0])
         return message.phase, message.parts[1:]
 
-    def tell(self, parts: Sequence[Part] = ()) -> None:
+    def announce(self, parts: Sequence[Part] = ()) -> None:
         """The piece has ended, or this host rests."""
-        self.transport.send(self.dealer, [_number(self._number), *parts], DONE, _CHANNEL)
+        self.transport.send(self.work_queue, [_number(self._number), *parts], DONE, _CHANNEL)
 
 
 def _number(number: int) -> Part:

@@ -44,7 +44,7 @@ class DataSet:
     name: str
     family: str
     what: str
-    licence: str
+    license: str
     cite: str = ""
     where: str = ""
     files: tuple[SourceFile, ...] = ()
@@ -149,7 +149,7 @@ def _imported_modules(path: Path) -> Iterator[str]:
                 statements += inner if isinstance(inner, list) else ()
 
 
-CATALOGUE: dict[str, DataSet] = {one.name: one for one in _read_sets()}
+CATALOG: dict[str, DataSet] = {one.name: one for one in _read_sets()}
 """every set that any2vec knows, by name"""
 
 _BLOCK = 1 << 16
@@ -169,11 +169,11 @@ class _FetchError(Exception):
 
 def find(name: str) -> DataSet:
     """The set of that name. InputError with the nearest names for one that is not there."""
-    if name in CATALOGUE:
-        return CATALOGUE[name]
-    near = difflib.get_close_matches(name, CATALOGUE, n=3, cutoff=0.4)
+    if name in CATALOG:
+        return CATALOG[name]
+    near = difflib.get_close_matches(name, CATALOG, n=3, cutoff=0.4)
     hint = f"did you mean {', '.join(near)}?" if near else "`any2vec data` lists the names."
-    raise InputError(f"{name!r} is not in the catalogue; {hint}")
+    raise InputError(f"{name!r} is not in the catalog; {hint}")
 
 
 def local_folder(name: str) -> Path | None:

@@ -1,4 +1,4 @@
-"""What a host sends another in one superstep of travelling walks. On the wire: one byte of control that says which
+"""What a host sends another in one superstep of traveling walks. On the wire: one byte of control that says which
 arrays follow, then those that are not empty, all of kind ids.
 """
 
@@ -17,14 +17,14 @@ _DTYPES = (np.uint32, np.int32, np.int32, np.int32, np.uint8, np.int32)
 _MAX_WORD = 0xFFFFFFFF
 
 
-class Parcel(NamedTuple):
+class Message(NamedTuple):
     """Arrays from one host to another; M walkers, Q questions."""
 
     walkers: np.ndarray
     """uint32 (M, 3 or 5): ticket, node, nodes so far; in second-order walks also last node and words drawn. The stream
     of a walker follows from its number and the words drawn, so its state stays at home"""
-    trails: np.ndarray
-    """int32 (any,), see `kernels.graph.trails`"""
+    segments: np.ndarray
+    """int32 (any,), see `kernels.graph.segments`"""
     edges: np.ndarray
     """int32 (Q, 2): is this an edge? The receiver owns the source"""
     nodes: np.ndarray
@@ -37,13 +37,13 @@ class Parcel(NamedTuple):
     """whether all walks that the sender asked for are over"""
 
     @classmethod
-    def of_arrays(cls, arrays: Mapping[int, np.ndarray], is_done: bool) -> Parcel:
+    def of_arrays(cls, arrays: Mapping[int, np.ndarray], is_done: bool) -> Message:
         """Of the arrays by their place among the fields; the others are empty."""
         every = [arrays.get(place, np.empty(0, dtype)) for place, dtype in enumerate(_DTYPES)]
         return cls._make([*every, is_done])
 
     @classmethod
-    def empty(cls) -> Parcel:
+    def empty(cls) -> Message:
         return cls.of_arrays({}, False)
 
     def parts(self) -> list[Part]:
@@ -54,7 +54,7 @@ class Parcel(NamedTuple):
         return [head, *(Part("ids", array) for array in arrays if len(array))]
 
     @classmethod
-    def of(cls, parts: Sequence[Part], sender: int) -> Parcel:
+    def of(cls, parts: Sequence[Part], sender: int) -> Message:
         """Read what `parts` made.
 
         Raises:

@@ -2,7 +2,7 @@
 
 In a superstep each host lets its walkers go as far as it can, then all exchange parcels: walkers that leave, trails for
 the hosts that sent them out, questions, answers. A second-order step whose coin does not settle it asks whether the
-candidate is a neighbour of the last node: here where either row is (in a directed graph only the last node's), else the
+candidate is a neighbor of the last node: here where either row is (in a directed graph only the last node's), else the
 owner of the last node, who answers in the next superstep while the walker waits. Where a step must be enumerated (see
 `kernels.graph.walk`), that owner sends the row of the last node. The walks are those of `sampling.walks.Walker`.
 """
@@ -21,10 +21,10 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError, MessageError
 from any2vec.kernels.common.rng import PURPOSE_ORDER, PURPOSE_WALK, stream_key
-from any2vec.kernels.graph import trails, walk
+from any2vec.kernels.graph import segments, walk
 from any2vec.kernels.graph import walk_parts as kernels
-from any2vec.sampling.parcel import Parcel, pack_walkers
 from any2vec.sampling.parts import GraphPart
+from any2vec.sampling.walker_messages import Message, pack_walkers
 from any2vec.sampling.walks import WalkOptions, biases_of
 
 PHASE = "walk"
@@ -38,8 +38,8 @@ _SECOND_ORDER = (*_FIRST_ORDER, kernels.LAST, kernels.DRAWS)
 
 
 @dataclass
-class TravelStats:
-    """What one host saw of travelling walks, since it began."""
+class DistributedWalkStats:
+    """What one host saw of traveling walks, since it began."""
 
     supersteps: int = 0
     crossings: int = 0
@@ -63,7 +63,7 @@ def bytes_in_flight(in_flight: int, walk_length: int, hosts: int, widest_row: in
     return in_flight * walker + 2 * 4 * hosts * max(ROW_ROOM, widest_row + 1)
 
 
-class TravellingWalker:
+class DistributedWalker:
     """One host's end of the walks of a graph that lies on several. All hosts make one, alike but for the part.
 
     Memory: the part (see `GraphPart`) and what is in flight: at most `in_flight` walkers stand or wait at a host, for
@@ -91,7 +91,7 @@ class TravellingWalker:
         self.num_walks = part.num_nodes * options.walks_per_node
         self.stride = options.walk_length + 1
         """slots of a walk: its nodes and at least one -1"""
-        self.stats = TravelStats()
+        self.stats = DistributedWalkStats()
 
     @property
     def is_second_order(self) -> bool:
@@ -115,7 +115,7 @@ class TravellingWalker:
 class _Trip:
     """One collective call: the walks under way, who waits for an answer, and what is owed to others."""
 
-    def __init__(self, walker: TravellingWalker, start: int, stop: int, epoch: int) -> None:
+    def __init__(self, walker: DistributedWalker, start: int, stop: int, epoch: int) -> None:
         self.transport, self.part, self.stats = walker.transport, walker.part, walker.stats
         self.rank, self.hosts = self.transport.rank, self.transport.hosts
         self.start, self.num_walks, self.length = start, stop - start, walker.options.walk_length
@@ -140,21 +140,25 @@ class _Trip:
         self.owed_rows: dict[int, np.ndarray] = {}
         """nodes whose rows host h waits for"""
 
-    def _agree(self, walker: TravellingWalker, start: int, stop: int, epoch: int) -> tuple[np.ndarray, np.ndarray, int]:
+    def _agree(
+        self, walker: DistributedWalker, start: int, stop: int, epoch: int
+    ) -> tuple[np.ndarray, np.ndarray, int]:
         """(first ticket of each host int64 (H + 1,), walk less ticket int64 (H,), walks that one may have under way).
 
         The walks of all hosts have tickets, rank after rank, so that a walker says with one word where it came from.
         """
         part = self.part
-        facts = (
+        metrics = (
             asdict(walker.options), walker.seed, epoch, self.in_flight, part.is_directed, self.law.patience,
             part.digest,
         )  # fmt: skip
-        digest = zlib.crc32(repr(facts).encode())
-        told = np.array([start, stop, digest], np.int64)
-        found = self.transport.exchange(dict.fromkeys(self._others(), (Part("control", told),)), PHASE, channel=PHASE)
+        digest = zlib.crc32(repr(metrics).encode())
+        reported = np.array([start, stop, digest], np.int64)
+        found = self.transport.exchange(
+            dict.fromkeys(self._others(), (Part("control", reported),)), PHASE, channel=PHASE
+        )
         asked = np.empty((self.hosts, 3), np.int64)
-        asked[self.rank] = told
+        asked[self.rank] = reported
         for peer, parts in found.items():
             asked[peer] = parts[0].array
         if (asked[:, 2] != digest).any():
@@ -180,17 +184,17 @@ class _Trip:
         """
         while True:
             batch = self._next_batch()
-            parcels, trail_bytes = self._advance(batch)
+            messages, segment_bytes = self._advance(batch)
             is_done = self.over == self.num_walks
-            outgoing = {peer: parcels[peer]._replace(is_done=is_done) for peer in self._others()}
+            outgoing = {peer: messages[peer]._replace(is_done=is_done) for peer in self._others()}
             found = self.transport.exchange(
-                {peer: parcel.parts() for peer, parcel in outgoing.items()}, PHASE, channel=PHASE
+                {peer: message.parts() for peer, message in outgoing.items()}, PHASE, channel=PHASE
             )
-            incoming = {peer: Parcel.of(parts, peer) for peer, parts in found.items()}
-            for peer, parcel in incoming.items():
-                self._receive(peer, parcel)
-            self._count(batch, trail_bytes, [*outgoing.values(), *incoming.values()])
-            if is_done and all(parcel.is_done for parcel in incoming.values()):
+            incoming = {peer: Message.of(parts, peer) for peer, parts in found.items()}
+            for peer, message in incoming.items():
+                self._receive(peer, message)
+            self._count(batch, segment_bytes, [*outgoing.values(), *incoming.values()])
+            if is_done and all(message.is_done for message in incoming.values()):
                 return self.out
 
     def _next_batch(self) -> np.ndarray:
@@ -210,93 +214,97 @@ class _Trip:
         self.arrived = []
         return batch
 
-    def _advance(self, batch: np.ndarray) -> tuple[dict[int, Parcel], int]:
+    def _advance(self, batch: np.ndarray) -> tuple[dict[int, Message], int]:
         """Let the batch go; (what is to be sent, by host; bytes of the trails made here)."""
-        trail = np.empty(int((self.length + 1 - batch[:, kernels.DONE]).sum()), np.int32)
-        trail_W1 = np.empty(len(batch) + 1, np.int64)
-        kernels.advance(self.part.rows, self.law, self.walk_key, batch, self.near_rows, trail, trail_W1)
+        segment = np.empty(int((self.length + 1 - batch[:, kernels.DONE]).sum()), np.int32)
+        segment_W1 = np.empty(len(batch) + 1, np.int64)
+        kernels.advance(self.part.rows, self.law, self.walk_key, batch, self.near_rows, segment, segment_W1)
         self.near_rows = np.empty(0, np.int32)
-        parcels = {peer: Parcel.empty() for peer in self._others()}
-        self._tell(batch, trail, trail_W1, parcels)
+        messages = {peer: Message.empty() for peer in self._others()}
+        self._announce(batch, segment, segment_W1, messages)
         status = batch[:, kernels.STATUS]
         for peer, walkers in self._by_owner(batch[status == kernels.LEAVES], kernels.NODE):
-            parcels[peer] = parcels[peer]._replace(walkers=pack_walkers(walkers, self.columns))
+            messages[peer] = messages[peer]._replace(walkers=pack_walkers(walkers, self.columns))
             self.stats.crossings += len(walkers)
         for peer, walkers in self._by_owner(batch[status == kernels.ASKS_EDGE], kernels.LAST):
             asked = walkers[:, (kernels.LAST, kernels.FOUND)].astype(np.int32)
-            parcels[peer] = parcels[peer]._replace(edges=asked)
+            messages[peer] = messages[peer]._replace(edges=asked)
             self.asking_edges[peer].append(walkers)
             self.stats.edges_asked += len(walkers)
         for peer, walkers in self._by_owner(batch[status == kernels.ASKS_ROW], kernels.LAST):
-            parcels[peer] = parcels[peer]._replace(nodes=walkers[:, kernels.LAST].astype(np.int32))
+            messages[peer] = messages[peer]._replace(nodes=walkers[:, kernels.LAST].astype(np.int32))
             waiting = self.asking_rows.get(peer)
             self.asking_rows[peer] = walkers if waiting is None else np.concatenate([waiting, walkers])
             self.stats.rows_asked += len(walkers)
-        self._answer(parcels)
-        return parcels, trail.nbytes + trail_W1.nbytes
+        self._answer(messages)
+        return messages, segment.nbytes + segment_W1.nbytes
 
     def _by_owner(self, walkers: np.ndarray, column: int) -> Iterator[tuple[int, np.ndarray]]:
         """(host, walkers whose node in `column` it owns), for hosts that have any."""
         yield from _grouped(walkers, self.part.sharding.owner(walkers[:, column]))
 
-    def _tell(self, batch: np.ndarray, trail: np.ndarray, trail_W1: np.ndarray, parcels: dict[int, Parcel]) -> None:
+    def _announce(
+        self, batch: np.ndarray, segment: np.ndarray, segment_W1: np.ndarray, messages: dict[int, Message]
+    ) -> None:
         """Trails to the hosts that sent the walkers out; this host's own go into its walks at once."""
         homes = self._homes(batch)
         for home, chosen in _grouped(np.arange(len(batch)), homes):
-            size = int((np.diff(trail_W1)[chosen] + 2).sum())
-            told = np.empty(size, np.int32)
-            told = told[: trails.write_trails(batch, trail, trail_W1, chosen, self.length, told)].copy()
+            size = int((np.diff(segment_W1)[chosen] + 2).sum())
+            reported = np.empty(size, np.int32)
+            reported = reported[
+                : segments.write_segments(batch, segment, segment_W1, chosen, self.length, reported)
+            ].copy()
             if home == self.rank:
-                self._read(told)
+                self._read(reported)
             else:
-                parcels[home] = parcels[home]._replace(trails=told)
+                messages[home] = messages[home]._replace(segments=reported)
 
     def _homes(self, walkers: np.ndarray) -> np.ndarray:
         return np.searchsorted(self.tickets, walkers[:, kernels.TICKET], side="right") - 1
 
-    def _read(self, told: np.ndarray) -> None:
-        over = trails.read_trails(told, self.tickets[self.rank], self.length, self.filled, self.out)
+    def _read(self, reported: np.ndarray) -> None:
+        over = segments.read_segments(reported, self.tickets[self.rank], self.length, self.filled, self.out)
         if over < 0:
             raise MessageError("A host told of walks that were not asked for, or of more nodes than they have.")
         self.over += over
 
-    def _answer(self, parcels: dict[int, Parcel]) -> None:
+    def _answer(self, messages: dict[int, Message]) -> None:
         """Answers to what was asked one superstep before; of rows, as many as fit."""
         for peer, near in self.owed_near.items():
-            parcels[peer] = parcels[peer]._replace(near=near)
+            messages[peer] = messages[peer]._replace(near=near)
         self.owed_near = {}
         for peer, nodes in list(self.owed_rows.items()):
             copied = np.empty(max(ROW_ROOM, self.part.widest_row + 1), np.int32)
-            count, filled = trails.copy_rows(self.part.rows, nodes, ROW_ROOM, copied)
-            parcels[peer] = parcels[peer]._replace(rows=copied[:filled].copy())
+            count, filled = segments.copy_rows(self.part.rows, nodes, ROW_ROOM, copied)
+            messages[peer] = messages[peer]._replace(rows=copied[:filled].copy())
             if count < len(nodes):
                 self.owed_rows[peer] = nodes[count:].copy()
             else:
                 del self.owed_rows[peer]
 
-    def _receive(self, peer: int, parcel: Parcel) -> None:
-        self._check(peer, parcel)
-        self._read(np.array(parcel.trails))
-        self._welcome(peer, parcel.walkers)
-        if len(parcel.near):
-            self._resume_edges(peer, parcel.near)
-        if len(parcel.rows):
-            self._resume_rows(peer, np.array(parcel.rows))
-        if len(parcel.edges):
-            near = np.empty(len(parcel.edges), np.uint8)
-            kernels.answer_edges(self.part.rows, np.array(parcel.edges), near)
+    def _receive(self, peer: int, message: Message) -> None:
+        self._check(peer, message)
+        self._read(np.array(message.segments))
+        self._welcome(peer, message.walkers)
+        if len(message.near):
+            self._resume_edges(peer, message.near)
+        if len(message.rows):
+            self._resume_rows(peer, np.array(message.rows))
+        if len(message.edges):
+            near = np.empty(len(message.edges), np.uint8)
+            kernels.answer_edges(self.part.rows, np.array(message.edges), near)
             self.owed_near[peer] = np.packbits(near)
-        if len(parcel.nodes):
+        if len(message.nodes):
             owed = self.owed_rows.get(peer)
-            self.owed_rows[peer] = np.array(parcel.nodes) if owed is None else np.concatenate([owed, parcel.nodes])
+            self.owed_rows[peer] = np.array(message.nodes) if owed is None else np.concatenate([owed, message.nodes])
 
-    def _check(self, peer: int, parcel: Parcel) -> None:
+    def _check(self, peer: int, message: Message) -> None:
         """Raise MessageError unless kernels can trust what a parcel says: they look at no bounds."""
-        walkers, edges = parcel.walkers, parcel.edges
+        walkers, edges = message.walkers, message.edges
         shapes = (walkers.shape[1:], edges.shape[1:])
         if (len(walkers) and shapes[0] != (len(self.columns),)) or (len(edges) and shapes[1] != (2,)):
             raise MessageError(f"Rank {peer} sent walkers or questions of the wrong width, {shapes}.")
-        is_right = self._owns(parcel.nodes)
+        is_right = self._owns(message.nodes)
         if len(walkers):
             column = dict(zip(self.columns, walkers.T.astype(np.int64), strict=True))
             is_right &= bool((column[kernels.TICKET] < self.tickets[-1]).all()) and self._owns(column[kernels.NODE])
@@ -304,9 +312,9 @@ class _Trip:
             is_right &= bool((column.get(kernels.LAST, np.zeros(1)) < self.num_nodes).all())
         if len(edges):
             is_right &= self._owns(edges[:, 0]) and bool(((edges[:, 1] >= 0) & (edges[:, 1] < self.num_nodes)).all())
-        if len(parcel.near):
+        if len(message.near):
             waiting = self.asking_edges[peer]
-            is_right &= len(waiting) > 0 and len(parcel.near) == -(-len(waiting[0]) // 8)
+            is_right &= len(waiting) > 0 and len(message.near) == -(-len(waiting[0]) // 8)
         if not is_right:
             raise MessageError(
                 f"Rank {peer} sent walkers, questions or answers that cannot be: it walks another graph."
@@ -359,12 +367,12 @@ class _Trip:
         self.near_rows = np.concatenate([self.near_rows, rows])
         self.arrived.append(walkers)
 
-    def _count(self, batch: np.ndarray, trail_bytes: int, parcels: list[Parcel]) -> None:
+    def _count(self, batch: np.ndarray, segment_bytes: int, messages: list[Message]) -> None:
         waiting = [*self.asking_rows.values(), *(walkers for queue in self.asking_edges.values() for walkers in queue)]
         held = sum(len(walkers) for walkers in (*waiting, *self.arrived))
         assert max(held, len(batch)) <= self.in_flight, f"{held} walkers at host {self.rank}, at most {self.in_flight}"
         arrays = [batch, *waiting, *self.arrived, self.near_rows, *self.owed_near.values(), *self.owed_rows.values()]
-        num_bytes = trail_bytes + sum(array.nbytes for array in arrays) + sum(parcel.nbytes for parcel in parcels)
+        num_bytes = segment_bytes + sum(array.nbytes for array in arrays) + sum(message.nbytes for message in messages)
         self.stats.supersteps += 1
         self.stats.most_walkers = max(self.stats.most_walkers, held, len(batch))
         self.stats.most_bytes = max(self.stats.most_bytes, num_bytes)

@@ -11,7 +11,7 @@ from any2vec.kernels.common.jit import jit
 
 
 @jit
-def pack_questions(
+def pack_queries(
     triple_M3: np.ndarray, num_relations: int, given_bits: int, place_bits: int, key_N: np.ndarray, answer_N: np.ndarray
 ) -> None:
     """key_N uint64 = way, given entity, place, from the highest bits down; answer_N int64: what answers each question.
@@ -30,7 +30,7 @@ def pack_questions(
 
 
 @jit
-def group_questions(
+def group_queries(
     key_N: np.ndarray, given_bits: int, place_bits: int, answer_N: np.ndarray, sorted_N: np.ndarray,
     first_G1: np.ndarray, given_G: np.ndarray, way_G: np.ndarray,
 ) -> int:  # fmt: skip

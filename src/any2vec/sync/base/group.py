@@ -12,7 +12,7 @@ from any2vec.errors import HostError
 from any2vec.plan.sharding.sharding import contiguous_bounds
 
 
-class Circle:
+class ProcessGroup:
     """One trainer's end. Servers, ranks N and above, have none.
 
     Args:
@@ -47,7 +47,7 @@ class Circle:
             )
         return part.array
 
-    def meet(self) -> None:
+    def barrier(self) -> None:
         """Return once every trainer has come here."""
         if self.rank:
             self.send(0, (), "meet")

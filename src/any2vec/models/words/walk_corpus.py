@@ -1,4 +1,4 @@
-"""Tokens that travelling walkers make: a whole round ahead, by all hosts together; then read piece by piece."""
+"""Tokens that traveling walkers make: a whole round ahead, by all hosts together; then read piece by piece."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 
 from any2vec.cluster.transport import control
 from any2vec.errors import InputError
-from any2vec.sampling.travel import PHASE, TravellingWalker
+from any2vec.sampling.distributed_walks import PHASE, DistributedWalker
 
 
-class TravelledTokens:
+class WalkCorpusTokens:
     """A `TokenSource` for a graph that lies on several hosts: at each epoch and position the token of `WalkedTokens`.
 
     Memory: 4 bytes a position of what was asked for last.
     """
 
-    def __init__(self, walker: TravellingWalker) -> None:
+    def __init__(self, walker: DistributedWalker) -> None:
         self.walker = walker
         self.unit = walker.stride
         self.num_positions = walker.num_walks * walker.stride
@@ -35,7 +35,7 @@ class TravelledTokens:
 
         Raises:
             InputError: an interval is not legal.
-            HostError: as `TravellingWalker.sample`.
+            HostError: as `DistributedWalker.sample`.
         """
         for start, stop in parts:
             if start % self.unit or stop % self.unit:
@@ -53,8 +53,8 @@ class TravelledTokens:
     def _most(self, own: int) -> int:
         """The largest number that any host names: so often all of them walk together."""
         transport = self.walker.transport
-        told = transport.exchange(dict.fromkeys(range(transport.hosts), (control(own),)), PHASE, PHASE)
-        return max([own, *(int(parts[0].array[0]) for parts in told.values())])
+        reported = transport.exchange(dict.fromkeys(range(transport.hosts), (control(own),)), PHASE, PHASE)
+        return max([own, *(int(parts[0].array[0]) for parts in reported.values())])
 
     def piece(self, epoch: int, start: int, stop: int) -> tuple[np.ndarray, int, int, int]:
         """Of what `ahead` made. An empty piece can be had at any time.

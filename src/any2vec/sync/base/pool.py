@@ -13,7 +13,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Crew:
+class ThreadPool:
     """Does independent pieces of work side by side; what comes out does not depend on the number of threads."""
 
     def __init__(self, threads: int) -> None:

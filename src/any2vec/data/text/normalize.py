@@ -35,7 +35,7 @@ def check_bad_bytes(name: str, bad_bytes: int, num_bytes: int) -> None:
         )
 
 
-class Normaliser:
+class Normalizer:
     """Turns the blocks of one text into pieces; counts bytes and bad bytes."""
 
     def __init__(self, name: str, options: TextOptions, is_part: bool = False) -> None:
@@ -68,9 +68,9 @@ class Normaliser:
             carry = carry + block if carry else block
             cut = self._cut(carry)
             if cut:
-                yield self.normalise(carry[:cut])
+                yield self.normalize(carry[:cut])
                 carry = carry[cut:]
-        yield self.normalise(carry) + b"\n"
+        yield self.normalize(carry) + b"\n"
         if not self.is_part:
             check_bad_bytes(self.name, self.bad_bytes, self.num_bytes)
 
@@ -87,7 +87,7 @@ class Normaliser:
                 raise encoder.too_long(self.name)
         return cut
 
-    def normalise(self, piece: bytes) -> bytes:
+    def normalize(self, piece: bytes) -> bytes:
         """One piece that ends where a word does (with a pattern: a line), without the checks of `pieces`."""
         lowercase, findall = self.options.lowercase, self._findall
         start, first_line = self.num_bytes, self._lines
