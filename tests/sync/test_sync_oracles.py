@@ -322,7 +322,7 @@ def test_what_is_not_reported_is_insignificant_and_nothing_is_dropped(sync: str,
     def note(number: int, rank: int, agreement: Any) -> None:
         shrink = {"none": 1.0, "rate": 1 - number / rounds, "sqrt": (number + 1) ** -0.5}[how.shrink]
         for name, reported in agreement.reported.items():
-            low = agreement._cut[name][agreement.members.index(rank)]
+            low = agreement._sharding[name].bounds[agreement.members.index(rank)]
             rows = agreement.tables[name][low : low + len(reported.base)]
             if how.filter == "element":
                 assert (np.abs(reported.unsent) <= how.threshold * shrink * np.abs(rows) + 1e-6).all()

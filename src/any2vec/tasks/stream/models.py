@@ -18,7 +18,7 @@ LEARNERS = {
     "char-lstm": "any2vec.models.stream.char_lstm:StreamedCharLstm",
 }
 """model -> "module:class" of its learner"""
-_ROWS = ("tables", "start", "start_values", "touch")
+_ROWS = ("tables", "start", "start_values", "trace")
 """what a learner has whose rows others may hold"""
 _NEED_TORCH = ("char-lstm",)
 TYPE_BYTES = 160
