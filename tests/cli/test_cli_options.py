@@ -215,7 +215,7 @@ def test_help_says_the_defaults_of_its_model() -> None:
         ("train - --out out", "The model comes before the input, as in any2vec train skipgram -; it is one of"),
         ("train --out out in.txt", "The model comes first, as in any2vec train skipgram INPUT --out"),
         ("train skipgrm in.txt", "There is no model 'skipgrm' here; did you mean 'skipgram'"),
-        ("train complex in.txt --sync mean", "complex has no --sync (sync): hosts exchange partitions of one table"),
+        ("train dlrm in.txt --scheme rep-opt", "dlrm has no --scheme (scheme): rows travel as each batch needs them"),
         ("train fm in.txt --bottom 8", "fm has no --bottom: it is for dlrm; leave it out"),
         ("train dlrm in.txt --no-weighted", "dlrm has no --no-weighted: it is for deepwalk, node2vec and ga-mlp"),
         ("stream ngram in.txt --epochs 2", "ngram has no --epochs (epochs): a stream has no epochs"),
@@ -257,9 +257,9 @@ def test_a_config_file_without_a_model(tmp_path: Path) -> None:
     path.write_text("dim = 4\n")
     result = CliRunner().invoke(app, ["train", "--config", str(path)])
     assert result.exit_code == 2 and f'The config {path} names no model: add model = "skipgram"' in result.stderr
-    path.write_text("scheme = 'rep-opt'\nmodel = 'complex'\n")
+    path.write_text("scheme = 'rep-opt'\nmodel = 'dlrm'\n")
     result = CliRunner().invoke(app, ["train", "--config", str(path)])
-    assert result.exit_code == 2 and "complex has no --scheme (scheme)" in result.stderr
+    assert result.exit_code == 2 and "dlrm has no --scheme (scheme)" in result.stderr
     path.write_text("bottom = '8'\nmodel = 'fm'\n")
     result = CliRunner().invoke(app, ["train", "--config", str(path)])
     assert result.exit_code == 2 and "fm has no --bottom: it is for dlrm; leave it out" in result.stderr
