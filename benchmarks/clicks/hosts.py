@@ -61,6 +61,6 @@ def steps_of(trainers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "loss": next((one["loss"] for one in trainers if one.get("loss") is not None), None),
     }
     for one in trainers:
-        for name in {"accepted", "dropped", "left_out"} & one.get("facts", {}).keys():
-            found.setdefault(name, {}).update(one["facts"][name])
+        for name in {"accepted", "dropped", "left_out"} & one.get("metrics", {}).keys():
+            found.setdefault(name, {}).update(one["metrics"][name])
     return found

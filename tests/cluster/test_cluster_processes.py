@@ -249,7 +249,7 @@ def test_without_torch_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_hosts_that_differ_are_named_with_both_values() -> None:
-    ours = launch.metrics("a job")
+    ours = launch.metadata("a job")
     assert {"any2vec", "numpy", "numba", "torch", "message format", "job"} == ours.keys()
     launch.compare([ours, ours, dict(ours)])
     for name, value in ours.items():

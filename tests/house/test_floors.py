@@ -19,7 +19,7 @@ FLOORS = {
     "_version": 0, "background": 0, "errors": 0, "checks": 0.5, "units": 0.5, "types": 0, "machine": 0, "signals": 0,
     "kernels": 1, "cluster": 1.5,
     "data": 2, "plan": 2, "options": 2.1, "sources": 2.2,
-    "formats": 2.4, "neighbors": 2.5, "makers": 2.5, "embeddings": 2.6,
+    "formats": 2.4, "neighbors": 2.5, "encoders": 2.5, "embeddings": 2.6,
     "tables": 3, "sampling": 3,
     "sync": 4, "evaluate": 4, "models": 4.2,
     "train": 5, "tasks": 5.2, "report": 5.5,

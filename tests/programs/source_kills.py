@@ -60,7 +60,7 @@ def live(folder: Path, wanted: dict[str, int], reported: int) -> None:
             if batches % 3 == 0 or counts == wanted:
                 state = {
                     "positions": inflow.positions(),
-                    "length": taken.announce(),
+                    "length": taken.tell(),
                     "seen": seen.state_dict()["keys"].tolist(),
                 }
                 part = folder / "checkpoint.part"

@@ -307,7 +307,7 @@ class FullDisk(io.FileIO):
     """A file on a disk that is full after 300 bytes."""
 
     def write(self, data: Any) -> int:
-        if self.announce() + len(data) > 300:
+        if self.tell() + len(data) > 300:
             raise OSError(errno.ENOSPC, "No space left on device")
         return super().write(data)
 

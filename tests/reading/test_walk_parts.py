@@ -326,7 +326,7 @@ def put(place: tuple[Any, ...] | int, value: int) -> Callable[[np.ndarray], np.n
     [
         ("walkers", put((0, 0), 1 << 30)), ("walkers", put((0, 1), 10**6)), ("walkers", put((0, 2), 0)),
         ("walkers", put((0, 2), 99)), ("walkers", put((0, 3), 10**6)), ("walkers", lambda array: array[:, :4]),
-        ("trails", put(0, -1 - 10**6)), ("trails", put(0, 5)), ("trails", lambda array: np.tile(array, 9)),
+        ("segments", put(0, -1 - 10**6)), ("segments", put(0, 5)), ("segments", lambda array: np.tile(array, 9)),
         ("edges", put((0, 0), -1)), ("edges", put((0, 1), 10**6)), ("edges", lambda array: array[:, 0]),
         ("near", lambda array: np.append(array, array)), ("nodes", put(0, 10**6)), ("rows", put(0, -1)),
         ("rows", lambda array: array[:-1]), ("rows", lambda array: np.tile(array, 999)),

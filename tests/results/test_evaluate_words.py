@@ -105,10 +105,10 @@ def test_planted_analogies_are_all_right(tmp_path: Path, method: str) -> None:
     (tmp_path / "q.txt").write_text(text)
     result = evaluate_analogy(embeddings, tmp_path / "q.txt", method=method)  # type: ignore[arg-type]
     capital, gram = result.sections
-    assert (capital.name, capital.queries, capital.covered, capital.correct) == ("capital", 56, 56, 56)
-    assert (gram.queries, gram.covered, gram.correct) == (2, 1, 0)
+    assert (capital.name, capital.questions, capital.covered, capital.correct) == ("capital", 56, 56, 56)
+    assert (gram.questions, gram.covered, gram.correct) == (2, 1, 0)
     assert result.semantic.accuracy == 1.0 and result.syntactic.accuracy == 0.0
-    assert (result.total.correct, result.total.covered, result.total.queries) == (56, 57, 58)
+    assert (result.total.correct, result.total.covered, result.total.questions) == (56, 57, 58)
     parsed = json.loads(json.dumps(result.as_dict()))
     assert parsed["accuracy"] == pytest.approx(56 / 57) and parsed["sections"][0]["accuracy"] == 1.0
 
@@ -200,8 +200,8 @@ def test_counts_of_the_real_files() -> None:
     keys = sorted(words)
     embeddings = Embeddings(keys, np.random.default_rng(0).standard_normal((len(keys), 10)))
     result = evaluate_analogy(embeddings, folder / "questions-words.txt")
-    assert result.total.queries == result.total.covered == 19544
-    assert len(result.sections) == 14 and result.semantic.queries == 8869 and result.syntactic.queries == 10675
+    assert result.total.questions == result.total.covered == 19544
+    assert len(result.sections) == 14 and result.semantic.questions == 8869 and result.syntactic.questions == 10675
     sets = {one.name: one.pairs for one in evaluate_similarity(embeddings, folder).sets}
     assert sets == {
         "EN-MEN-TR-3k": 3000,

@@ -57,7 +57,7 @@ AGREED = """
 import sys
 import numpy as np
 from any2vec.cluster.threads import run_logical
-from any2vec.sync.base.group import Circle
+from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.make import make_agreement
 from any2vec.sync.options.replica_names import parse_click_sync
 from any2vec.sync.options.rounds import RoundAgreement
@@ -84,7 +84,7 @@ def rows(scheme, transport):
 
 def dense(sync, transport):
     replica = Replica(np.full(7, 10, np.float32), "sgd", 1.0)
-    agreement = make_replicated(parse_click_sync(sync), replica, Circle(transport, 4))
+    agreement = make_replicated(parse_click_sync(sync), replica, ProcessGroup(transport, 4))
     agreement.start()
     agreement.begin(0, 0)
     agreement.apply(0, 0, np.full(7, -(1, 5, 100, 6)[transport.rank], np.float32))

@@ -105,6 +105,7 @@ def test_who_goes_on_ends_as_if_never_stopped(hosts: int | None, package: Path, 
     options: dict[str, Any] = {} if hosts is None else {"logical_hosts": hosts, "sync": "mean"}
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match="holds the work so far"):
         stop_at(0.4, patch)
+        patch.setattr("any2vec.train.progress.RECORD_SECONDS", 0.0)
         fit(package, out=tmp_path / "out", **options)
     assert LiveRun(tmp_path / "out").view().record["progress"] < 1
     went_on = fit(package, out=tmp_path / "out", resume=True, **options)

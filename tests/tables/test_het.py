@@ -574,7 +574,7 @@ def serve(hosts: int, trainers: int, work: Callable[[RowClient], Any], lanes: in
         block = HetBlock(np.zeros((high - low, WIDTH), np.float32), SGD)
         server = RowServer(transport, {"t": block}, trainers=range(trainers))
         server.start()
-        clients = [RowClient(server, bounds, lane=lane) for lane in range(lanes)]
+        clients = [RowClient(server, bounds, worker=lane) for lane in range(lanes)]
         if transport.rank < trainers:
             work(clients)  # type: ignore[arg-type]
         clients[0].close()
@@ -593,7 +593,7 @@ def test_threads_of_two_trainers_lose_nothing(policy: str) -> None:
 
         def one(client: RowClient) -> None:
             try:
-                rng, access = np.random.default_rng(client.lane), HetRows(cache, client, "t")
+                rng, access = np.random.default_rng(client.worker), HetRows(cache, client, "t")
                 for step in range(50):
                     rows = batch_of(rng)
                     access.pool(rows, step)

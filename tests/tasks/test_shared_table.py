@@ -358,9 +358,7 @@ def test_the_command(files: tuple[Path, Path], tmp_path: Path, is_large: None) -
     reported = CliRunner().invoke(
         app, [*train, "--memory", "2GB", "--logical-hosts", "2", "--sync", "mean", "--overwrite"]
     )
-    assert (
-        reported.exit_code == 2 and "complex has no --sync (sync): hosts exchange" in reported.stderr + reported.stdout
-    )
+    assert reported.exit_code == 2 and "with memory hosts exchange partitions" in reported.stderr + reported.stdout
 
 
 def test_hosts_of_buckets() -> None:

@@ -133,7 +133,7 @@ def test_rows_start_as_in_memory() -> None:
     item_M = EntityParts(WORDS, 6, 7).entities(np.arange(20, 40))
     row_MC = np.ones((20, 32), np.float32)
     word_table.start_words(MODEL, item_M, row_MC, 7)
-    np.testing.assert_allclose(row_MC[:, :16], whole["input"].rows[item_M], rtol=1e-6)
+    np.testing.assert_allclose(row_MC[:, :16], whole["input"][item_M], rtol=1e-6)
     assert not row_MC[:, 16:].any()
 
 

@@ -28,6 +28,10 @@ EACH = [
 ]  # fmt: skip
 
 
+SINCE = "fixed.since@"
+"""what a former version did not keep: a replica that goes on from it counts its batches to the next sync anew"""
+
+
 def settings_of(path: Path) -> dict[str, object]:
     return present_names(json.loads(read_arrays(path)[1]["any2vec"])["settings"])
 
@@ -69,7 +73,7 @@ def test_the_state_of_a_former_version_has_the_present_form(
     found = load_checkpoint(former, settings_of(former))
     assert found.settings == present.settings and found.place.keys() == present.place.keys()
     assert {key: (array.dtype, array.ndim) for key, array in found.state.items()} == {
-        key: (array.dtype, array.ndim) for key, array in present.state.items()
+        key: (array.dtype, array.ndim) for key, array in present.state.items() if not key.startswith(SINCE)
     }
 
 

@@ -91,10 +91,10 @@ def job(model: Any = MODEL, text: Any = None, **options: Any) -> str:
     ],
 )
 def test_the_first_setting_in_which_hosts_differ(make: Callable[[], str], said: str) -> None:
-    alike = join.metrics(job())
-    join.compare([alike, join.metrics(job())])
+    alike = join.metadata(job())
+    join.compare([alike, join.metadata(job())])
     with pytest.raises(JobError) as caught:
-        join.compare([alike, alike, join.metrics(make())])
+        join.compare([alike, alike, join.metadata(make())])
     assert str(caught.value) == f"Rank 2 has {said}; give all hosts the same command."
 
 

@@ -222,7 +222,7 @@ def measure(options: argparse.Namespace, transport: Transport) -> dict[str, Any]
     found["loss"] = None if trainer is None else trainer.loss(pool.num_examples - options.held_out, pool.num_examples)
     if trainer is None:
         rows.gather_result()
-    found["facts"] = dense.metrics()
+    found["metrics"] = dense.metrics()
     dense.close()
     rows.close()
     return found | {"line": line.seen}

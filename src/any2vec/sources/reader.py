@@ -46,7 +46,7 @@ def reported(batch: LineBatch | None, metrics: dict[str, Any], is_last: bool) ->
 
     facts: of the source; is_last: it has ended.
     """
-    about: dict[str, Any] = {"facts": metrics, "is_last": is_last}
+    about: dict[str, Any] = {"metrics": metrics, "is_last": is_last}
     parts: list[Part] = []
     if batch is not None:
         about |= {"source": batch.source, "position": batch.position, "names": None}
@@ -64,7 +64,7 @@ def received(message: Message) -> tuple[LineBatch | None, dict[str, Any], bool]:
     if len(message.parts) == 5:
         text_B, stop_N, key_N, offset_N = (part.array for part in message.parts[1:])
         batch = LineBatch(about["source"], text_B, stop_N, key_N, offset_N, about["position"], about["names"])
-    return batch, about["facts"], about["is_last"]
+    return batch, about["metrics"], about["is_last"]
 
 
 def _write(out: int, message: Message) -> None:

@@ -79,7 +79,7 @@ class ClickSpread:
     """None: the link costs no time"""
     server_bytes: int | None = None
     """that the rows of a server may take"""
-    sync: str = "centre"
+    sync: str = "center"
     """center: a sync sends all dense parameters and gets them back; mean: they are averaged among trainers"""
     sync_gap: float = 5.0
     """steps of a trainer from one sync to the next; 0: replicas never agree"""
@@ -89,7 +89,7 @@ class ClickSpread:
         check_whole("servers", self.servers, 0, MOST_PLANNED)
         check_whole("sync_servers", self.sync_servers, 0, MOST_PLANNED)
         check_whole("workers", self.workers, 1, 4096)
-        check_choice("sync", self.sync, ("centre", "mean"))
+        check_choice("sync", self.sync, ("center", "mean"))
         check_number("sync_gap", self.sync_gap, 0, 1e9)
 
     @property
@@ -257,7 +257,7 @@ def _dense_bytes(shape: ClickShape, spread: ClickSpread) -> float:
     """That a trainer sends, and gets, for the agreement of replicas, in each of its steps on average."""
     if spread.trainers == 1 or not spread.sync_gap:
         return 0.0
-    times = 1.0 if spread.sync == "centre" else 2 * (spread.trainers - 1) / spread.trainers
+    times = 1.0 if spread.sync == "center" else 2 * (spread.trainers - 1) / spread.trainers
     return times * shape.dense_parameters * _FLOAT / spread.sync_gap
 
 

@@ -173,11 +173,11 @@ def _agreement(options: TrainerAgreement) -> dict[str, Any]:
     if options.row_cache.kind != "none":
         raise InputError(f"Only --cache none can be planned, got {options.cache}: what a cache saves, the data decide.")
     if how.name in ("bounded", "async", "m-of-n"):
-        return {"sync": "centre", "sync_gap": 1.0}
+        return {"sync": "center", "sync_gap": 1.0}
     every = float(getattr(how, "every", 5.0 if how.name.startswith("shadow") else 1.0))
     if how.name == "none":
         return {"sync_gap": 0.0}
-    return {"sync": "centre" if how.name.endswith("easgd") else "mean", "sync_gap": every}
+    return {"sync": "center" if how.name.endswith("easgd") else "mean", "sync_gap": every}
 
 
 def _milliseconds(seconds: float) -> str:

@@ -77,7 +77,6 @@ class Triples(Task):
         "credits": "hosts take their own buckets and are dealt none",
     }
     help: ClassVar = {
-        "rounds_per_epoch": "rounds per epoch, 1..1,000,000; default 1.5 per host",
         "sync": "at rounds: blend, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD] or "
         "ds-sync[:random|butterfly|topology][:SIZE]; behind the training: shadow-ma, shadow-easgd or shadow-RULE; "
         "every so many batches: fr-ma, fr-easgd or fr-RULE, like fr-adasum:100; not with --memory "
