@@ -32,7 +32,7 @@ class Embeddings:
         output: (N, D), the context rows of the model, where it has them.
         counts: (N,) how often each key came, for "the most frequent" in evaluation and spelling help.
         meta: JSON-ready facts to keep with the rows (model, options).
-        maker: makes vectors of words that have no row (`encoders`); None: such words are unknown.
+        encoder: makes vectors of words that have no row (`encoders`); None: such words are unknown.
 
     Raises:
         InputError: sizes that do not belong together, or keys that are not strings.

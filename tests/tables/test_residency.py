@@ -145,7 +145,7 @@ def test_static_rows_stay_and_all_others_pass_by() -> None:
         residency.release(placed.slot_U[placed.slot_U >= 0])
         check_invariant(residency)
     for policy, kept in (("static", None), ("lru", ids_of(1)), ("static", ids_of(1, 2, 3, 4))):
-        with pytest.raises(InputError, match="A static cache of 3 rows is told which"):
+        with pytest.raises(InputError, match="A static cache of 3 rows needs the rows that it keeps"):
             Residency(3, policy, kept)
 
 

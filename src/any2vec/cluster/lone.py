@@ -15,10 +15,10 @@ class LoneTransport(Transport):
         super().__init__(0, 1)
 
     def _put(self, peer: int, message: Message) -> None:
-        raise AssertionError("a lone host has nobody to send to")
+        raise AssertionError("a single host has no peer to send to")
 
     def _get(self, peer: int | None, channel: int, timeout: float) -> Message:
-        raise AssertionError("a lone host has nobody to hear from")
+        raise AssertionError("a single host has no peer to receive from")
 
     def _has(self, channel: int) -> bool:
         return False

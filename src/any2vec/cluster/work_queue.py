@@ -121,8 +121,8 @@ class WorkQueue:
         held = self._held.get(message.sender, [])
         if not held or held[0] != number:
             raise HostError(
-                f"Rank {message.sender} told the end of piece {number}, where {held[:1] or 'none'} was due: the hosts "
-                "do not run the same job."
+                f"Rank {message.sender} reported the end of piece {number}, where {held[:1] or 'none'} was due: the "
+                "hosts do not run the same job."
             )
         held.pop(0)
         self._done.append(Done(message.sender, number, message.parts[1:]))
@@ -132,7 +132,7 @@ class QueueWorker:
     """A peer's side: it takes a piece, works, tells its end, and so on.
 
     Args:
-        dealer: rank of the host that deals.
+        work_queue: rank of the host that deals.
     """
 
     def __init__(self, transport: Transport, work_queue: int) -> None:

@@ -48,7 +48,7 @@ def read_encoder(metadata: object, arrays: Mapping[str, np.ndarray], dim: int) -
     """
     kind = metadata.get("kind") if isinstance(metadata, dict) else None
     if kind not in ENCODERS:
-        raise FormatError(f"meta.json names a maker of vectors {kind!r}; this any2vec knows {', '.join(ENCODERS)}.")
+        raise FormatError(f"meta.json names an encoder {kind!r}; this any2vec knows {', '.join(ENCODERS)}.")
     assert isinstance(metadata, dict)
     module, name = ENCODERS[kind]
     options = {key: value for key, value in metadata.items() if key not in ("kind", "file")}

@@ -116,5 +116,5 @@ def _read_encoder(folder: Path, about: Any) -> dict[str, np.ndarray] | None:
         return None
     file = about.get("file") if isinstance(about, dict) else None
     if not isinstance(file, str) or Path(file).name != file or not (folder / file).is_file():
-        raise FormatError(f"{folder.name}: {file!r}, the maker in meta.json, is missing; the folder is damaged.")
+        raise FormatError(f"{folder.name}: {file!r}, the encoder in meta.json, is missing; the folder is damaged.")
     return read_arrays(folder / file)[0]

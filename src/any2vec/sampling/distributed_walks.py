@@ -265,7 +265,7 @@ class _Trip:
     def _read(self, reported: np.ndarray) -> None:
         over = segments.read_segments(reported, self.tickets[self.rank], self.length, self.filled, self.out)
         if over < 0:
-            raise MessageError("A host told of walks that were not asked for, or of more nodes than they have.")
+            raise MessageError("A host reported walks that were not asked for, or of more nodes than they have.")
         self.over += over
 
     def _answer(self, messages: dict[int, Message]) -> None:

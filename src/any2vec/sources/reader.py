@@ -44,7 +44,7 @@ def main() -> None:
 def reported(batch: LineBatch | None, metrics: dict[str, Any], is_last: bool) -> Message:
     """The message of a batch, or of none.
 
-    facts: of the source; is_last: it has ended.
+    metrics: of the source; is_last: it has ended.
     """
     about: dict[str, Any] = {"metrics": metrics, "is_last": is_last}
     parts: list[Part] = []

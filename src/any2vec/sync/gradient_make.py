@@ -24,7 +24,7 @@ def make_gradients(
     Args:
         replica, examples: as for `ServedGradients`.
         servers: ranks that may hold the parameters; m-of-n uses the first alone, bsp none.
-        told: m-of-n, on the first server's host: who holds the rows' gradients (`HeldRowsNotices`).
+        reported: m-of-n, on the first server's host: who holds the rows' gradients (`HeldRowsNotices`).
     """
     if isinstance(how, Bsp):
         return SummedGradients(transport, replica, trainers)

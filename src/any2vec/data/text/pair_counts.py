@@ -74,7 +74,10 @@ class PairCounts:
         self, tokens: np.ndarray, row_T: np.ndarray, keep_V: np.ndarray, key: np.uint64, offset: int = 0,
         reported: Callable[[int], None] | None = None,
     ) -> None:  # fmt: skip
-        """Count whole sentences: tokens int32 (P,), see `gather_pairs` for the rest. told: hears the positions done."""
+        """Count whole sentences: tokens int32 (P,), see `gather_pairs` for the rest.
+
+        reported: called with the number of positions that are done.
+        """
         from any2vec.kernels.text.pair_counts import gather_pairs
 
         near_W, where_W = np.full(self.window, -1, np.int32), np.zeros(self.window, np.int64)

@@ -160,7 +160,7 @@ def advance(
     """Let each walker go on until it leaves, asks, or ends; its row is rewritten, STATUS says which.
 
     near_R: int32 (any,), rows of last nodes, each behind its length; FOUND of a walker of status ROW says where its own
-    begins. trail: int32, room for the nodes that the walkers lack and one more each; the nodes that walker w has to
+    begins. segment: int32, room for the nodes that the walkers lack and one more each; the nodes that walker w has to
     tell its home are written to trail[trail_W1[w]:trail_W1[w + 1]], int64 (W + 1,).
 
     A node is told by the host that chose it where that is the walker's home, else by the host that owns it; the last

@@ -23,7 +23,7 @@ class TripleLearner:
 
     Args:
         entity_SC: float32, rows of entities, values and state; relation_RC: those of relations.
-        questions: of triples whose heads and tails are slots of entity_SC.
+        queries: of triples whose heads and tails are slots of entity_SC.
         resident: ranges of slots from which negatives are drawn.
         threads: Hogwild (Recht et al. 2011) beyond 1; they multiply matrices each for itself, so the caller keeps the
             threads of BLAS to 1.

@@ -98,7 +98,7 @@ class Attempts:
     ) -> Batches:
         """What attempts give, until one ends without trouble.
 
-        troubles: errors after which another attempt is made; told: one as a sentence.
+        troubles: errors after which another attempt is made; reported: one as a sentence.
         """
         while not self._is_over():
             try:

@@ -47,7 +47,7 @@ def reduce_rows(
     """What the owners make of rows that several members have changed, by table; all members call it together.
 
     Args:
-        told: table -> what this host has to tell; the same tables and parts at every member.
+        reported: table -> what this host has to tell; the same tables and parts at every member.
         rule: is called with a table, the rows of this host's block, and what each member, in rank order, tells of them:
             slots, int64 ascending, and then its arrays.
 
@@ -122,8 +122,8 @@ def weighted_mean(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean of the rows of a block that hosts tell of, each by its weight; sums are float64, in the order given.
 
-    size: rows of the block; told: for each host ids int64 (K,) ascending, float32 (K, D), weights float32 (K,) > 0.
-    Returns ids (U,) ascending of all that were told of, their means float32 (U, D), sums of weights float64 (U,). What
+    size: rows of the block; reported: for each host ids int64 (K,) ascending, float32 (K, D), weights float32 (K,) > 0.
+    Returns ids (U,) ascending of all that were reported, their means float32 (U, D), sums of weights float64 (U,). What
     a single host tells comes out as it is: the product of two float32 is exact in float64.
     """
     flags = np.zeros(size, bool)

@@ -27,7 +27,7 @@ class ServedBatches:
     Args:
         tables: where the rows are.
         here: name -> float32 (V, D), trained in place; rows that no batch asked for are stale.
-        touch: puts 1 into marks, name of a table -> uint8 (V,), where a batch reads or writes a row.
+        trace: puts 1 into marks, name of a table -> uint8 (V,), where a batch reads or writes a row.
     """
 
     def __init__(

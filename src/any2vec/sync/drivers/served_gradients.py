@@ -41,7 +41,10 @@ def as_they_come(trainers: Sequence[int], bound: int | None) -> RuleOf:
 
 
 def first_of(trainers: Sequence[int], needed: int, reported: OnHeld | None = None) -> RuleOf:
-    """`m-of-n`, for `ServedGradients` with one server. told: on the server's host, learns whose gradients counted."""
+    """`m-of-n`, for `ServedGradients` with one server.
+
+    reported: on the server's host, called with the trainers whose gradients count.
+    """
     return lambda replica: FirstGradients(replica, trainers, needed, reported)
 
 

@@ -49,7 +49,7 @@ class RoundAgreement:
             raise InputError(f"overlap is for scheme pull-opt; leave it out with {self.scheme or self.sync}.")
         if self.bits not in agreement.bits:
             raise InputError(
-                f"bits must be 32 with sync {self.sync}, got {self.bits}: its hosts tell each other rows, not changes, "
+                f"bits must be 32 with sync {self.sync}, got {self.bits}: its hosts exchange rows, not changes, "
                 "and nothing would make good what rounding leaves out."
             )
 

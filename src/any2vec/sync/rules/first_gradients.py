@@ -37,7 +37,7 @@ class FirstGradients:
 
     Args:
         needed: M, 1..N.
-        told: learns who was accepted, step by step; None: nobody.
+        reported: learns who was accepted, step by step; None: nobody.
     """
 
     def __init__(self, replica: Replica, trainers: Iterable[int], needed: int, reported: OnHeld | None = None) -> None:

@@ -139,7 +139,7 @@ class BagpipeRows(RowTable):
         if not np.array_equal(plan.row_U, id_U):
             raise InputError(
                 f"The batch has not the {len(plan.row_U)} rows that were planned for step "
-                f"{self.first_step + plan.step}: the batches that are trained must be those that were told ahead."
+                f"{self.first_step + plan.step}: the batches that are trained must be those that were planned."
             )
         return plan
 

@@ -56,8 +56,8 @@ class Residency:
         kind = RESIDENCIES.named(policy)
         if (policy == "static") != (kept is not None) or (kept is not None and len(kept) > capacity):
             raise InputError(
-                f"A static cache of {capacity} rows is told which, and no other one is; got policy {policy!r} and "
-                f"{'no rows' if kept is None else f'{len(kept)} rows'}."
+                f"A static cache of {capacity} rows needs the rows that it keeps, and no other policy takes them; got "
+                f"policy {policy!r} and {'no rows' if kept is None else f'{len(kept)} rows'}."
             )
         self.map = SlotMap(capacity)
         self.owner_K = np.full(capacity, EMPTY, np.int64)

@@ -33,8 +33,8 @@ class RowClient(Service):
     Args:
         server: this host's own, of the same channel.
         bounds: rank h owns the rows [bounds[h], bounds[h + 1]) of every table; h owns none where they are equal.
-        lane: 0, and other numbers for other threads of this host that are not to take turns with this one: each of them
-            has a client of its own. The one of lane 0 ticks and closes, for all.
+        worker: 0, and other numbers for other threads of this host that are not to take turns with this one: each
+            has a client of its own. That of worker 0 ticks and closes, for all.
     """
 
     def __init__(self, server: RowServer, bounds: Sequence[int], in_flight: int = IN_FLIGHT, worker: int = 0) -> None:

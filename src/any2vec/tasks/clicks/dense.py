@@ -119,7 +119,7 @@ def make_dense(
 
     Args:
         value_Q: as they start, float32 (Q,), kept.
-        told: m-of-n, on the host that decides: who holds the rows' gradients.
+        reported: m-of-n, on the host that decides: who holds the rows' gradients.
         examples: how many examples batch `index` of this trainer has.
 
     Raises:

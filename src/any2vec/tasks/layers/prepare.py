@@ -65,7 +65,7 @@ class PreparedNodes:
         mean = float(np.einsum("ij,ij->i", x_TX, x_TX).mean(dtype=np.float64))
         if mean == 0:
             raise DataError(
-                "All features of the training nodes and of their neighbors are 0: there is nothing to tell."
+                "All features of the training nodes and of their neighbors are 0: there is nothing to learn from."
             )
         if self.model.normalize == "none":
             return x_TX, 1.0

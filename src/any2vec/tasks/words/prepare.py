@@ -196,7 +196,7 @@ def prepare_distributed(
     """Of a graph that is to lie on all hosts of `transport`, a part each; a collective call.
 
     graph: whole, as it lies on disk or in memory that logical hosts share; a host keeps its part of it, and all keys.
-    facts: `graph_metadata` of it.
+    metadata: `graph_metadata` of it.
 
     Raises:
         InputError: the graph cannot be cut like that.

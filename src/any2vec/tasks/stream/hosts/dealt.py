@@ -29,7 +29,7 @@ class QueueBatches:
     """The schedule: batches as they come, until none follows. It rests with the others in between.
 
     Args:
-        tells_state: whether rank 0 learns the state from this trainer, each of which has all of it.
+        announces_state: whether rank 0 learns the state from this trainer, each of which has all of it.
     """
 
     def __init__(

@@ -216,7 +216,7 @@ class QueueLearner:
     def _receive(self, reported: list[Done]) -> None:
         for done in reported:
             if len(done.parts) != 1:
-                raise HostError(f"Rank {done.peer} told {len(done.parts)} things of a batch, not one.")
+                raise HostError(f"Rank {done.peer} sent {len(done.parts)} parts about a batch, not one.")
             self.batches += 1
             if done.number in self._replayed:
                 self._replayed.discard(done.number)
