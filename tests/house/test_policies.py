@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import any2vec
+import needs_torch  # noqa: F401 (first: models of clicks are asked, too)
 import planted_nodes
 from any2vec.data.clicks.schema import ClickReading
 from any2vec.options.run import RunOptions

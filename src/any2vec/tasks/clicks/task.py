@@ -133,10 +133,11 @@ class Clicks(Task):
         return super().estimate(spec, shape, hooks)
 
     def plan(self, spec: RunSpec, shape: ColumnShape, machines: Machines, stage: Stage) -> Forecast:
+        pace = machines.pace
         check_torch("Models of clicks")
         from any2vec.tasks.clicks.planning import plan_clicks
 
-        return plan_clicks(spec, shape, machines.pace, stage)
+        return plan_clicks(spec, shape, pace, stage)
 
     def next_step(self, model: Any, folder: Path, keys: Sequence[str]) -> str:
         return f"To score other rows:  {shlex.join(['any2vec', 'score', str(folder), 'ROWS.tsv'])}"
