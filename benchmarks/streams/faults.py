@@ -63,7 +63,7 @@ def _stalled(bench: Bench, sync: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         paths = [Path(name) / f"source-{number}.txt" for number in range(SOURCES)]
         for path in paths:
-            path.trace()
+            path.touch()
         command = [
             "stream", "skipgram", *paths, "--follow", "--memory", "40MB", "--threads", 1, "--hosts", 2,
             "--sync", sync, "--batch-bytes", 16384, "--min-count", 2, "--dedup", "none", "--out", out, "--quiet",

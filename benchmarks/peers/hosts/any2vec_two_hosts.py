@@ -83,7 +83,7 @@ def main() -> None:
     if job["hosts"] == 1:
         print(json.dumps(train(job, LoneTransport())))
     else:
-        run_processes(job["hosts"], "benchmarks.peers.any2vec_two_hosts", json.dumps(job), print)
+        run_processes(job["hosts"], "benchmarks.peers.hosts.any2vec_two_hosts", json.dumps(job), print)
     shutil.rmtree(job["folder"], ignore_errors=True)
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
-from benchmarks.hosts.run_volume import gather_bytes, run_bytes
 
 from any2vec.plan.cost.volume import RoundSets, round_volume
 from any2vec.sync.exchange.replicated import Replicated
 from any2vec.sync.exchange.tracking import Tracker
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from benchmarks.hosts.run_volume import gather_bytes, run_bytes
 
 AGREEING = {"inspect", "pull", "reduce", "broadcast", "report", "gather"}
 
@@ -47,7 +52,7 @@ def watch(seen: Seen) -> None:
 
         def _send_changes(self, name: str, places: np.ndarray) -> None:
             tracked, _ = self._sizes
-            sizes = np.diff(np.searchsorted(places, self._owned[name].bounds))
+            sizes = np.diff(np.searchsorted(places, self._shardings[name].bounds))
             tracked[list(self.tables).index(name), self.transport.rank] = sizes
             super()._send_changes(name, places)
 
