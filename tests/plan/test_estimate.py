@@ -194,7 +194,9 @@ def test_a_model_that_only_streams_is_refused_with_the_reason(command: str) -> N
     assert refused.exit_code == 2 and f"any2vec {command} is not for char-lstm: " in refused.stderr
 
 
-def test_hosts_that_share_a_table_are_planned() -> None:
+def test_hosts_that_share_a_table_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    # What this process holds already changes from call to call, and a plan may stand on the edge.
+    monkeypatch.setattr("any2vec.machine.process_bytes", lambda: 200_000_000)
     alone: Any = run("plan", *SHAPE_OF_TRIPLES)
     found: Any = run("plan", *SHAPE_OF_TRIPLES, "--memory", "2GB", "--hosts", "4")
     assert found["host"]["memory_bytes"] <= 2e9 < alone["host"]["memory_bytes"]
