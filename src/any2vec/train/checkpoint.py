@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from any2vec._version import __version__
 from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.errors import FormatError, InputError
@@ -43,6 +45,17 @@ class Checkpoint:
     """what must be the same for the run to go on: model, data, start vectors, epochs, seed"""
     totals: dict[str, Any]
     """what was counted so far: items or words, seconds, ..."""
+
+    def array(self, name: str, shape: tuple[int, ...], what: str = "rows") -> np.ndarray:
+        """An array of the state; `what` it holds, for the message.
+
+        Raises:
+            FormatError: there is none of that name and shape: it is of another model, or other data.
+        """
+        found = self.state.get(name)
+        if found is None or found.shape != shape:
+            raise FormatError(f"{FILE} does not hold the {what} of this run; start again with --overwrite.")
+        return found
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:

@@ -78,6 +78,10 @@ class Triples:
         """int64 (M, 3): head, relation, tail."""
         return np.stack([self.head, self.relation, self.tail], axis=1).astype(np.int64)
 
+    def degrees(self) -> np.ndarray:
+        """Triples in which each entity stands, int64 (V,); one with itself counts twice."""
+        return np.bincount(np.concatenate([self.head, self.tail]), minlength=len(self.entities))
+
     def save(self, folder: Path | str, overwrite: bool = False) -> None:
         """Write the triples to `folder`, atomically.
 

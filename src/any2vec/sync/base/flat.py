@@ -23,6 +23,11 @@ class Piece(NamedTuple):
     width: int
     """columns of values; those behind it are states of an optimizer"""
 
+    @property
+    def stop(self) -> int:
+        """Behind the last row."""
+        return self.first + (self.place.stop - self.place.start) // self.columns
+
 
 @dataclass(frozen=True)
 class Flat:

@@ -11,13 +11,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from any2vec.cluster.transport import LONG_WORK, Transport
+from any2vec.cluster.transport import Transport
 from any2vec.plan.lookahead.foresight import Foresight
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.tracking import Inspector
 from any2vec.sync.options.row_cache import CachedRows
 from any2vec.sync.rules.block import stripes
-from any2vec.tables.cache.cached_table import CachedTable
+from any2vec.tables.cache.cached_table import CachedTable, gather_tables
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import Lease
 from any2vec.types import Round, Span, Work
@@ -75,12 +75,7 @@ class Cached(Agreement):
         self._done += 1
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
-        for table in self._cached.values():
-            table.flush()
-        self.transport.barrier("settle", timeout=LONG_WORK)
-        found = {name: table.gather_result() for name, table in self._cached.items()}
-        self.transport.barrier("settle", timeout=LONG_WORK)  # nobody changes rows of others before all are copied
-        return {name: rows for name, rows in found.items() if rows is not None} or None
+        return gather_tables(self.transport, self._cached)
 
     def close(self, error: BaseException | None = None) -> None:
         """End the servers, once all hosts have come here."""

@@ -73,11 +73,6 @@ class RoundAgreement:
         """What a summary says of it."""
         return {"sync": self.sync, "scheme": self.form(hosts), "bits": self.bits}
 
-    @property
-    def holds_parts(self) -> bool:
-        """Whether each host takes its own part of the data, and no host all of them."""
-        return self.read == "parts" or self.partition is not None
-
     def rounds(self, hosts: int) -> int:
         """Rounds of an epoch: GraphAny2Vec's 1, 3, 6, 12, 24, 48 for 1, 2, 4, 8, 16, 32 hosts (IPDPS 2021, 5.1)."""
         return self.rounds_per_epoch or (1 if hosts == 1 else 3 * hosts // 2)

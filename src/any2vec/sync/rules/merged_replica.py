@@ -40,13 +40,8 @@ class MergedReplica(Averaged):
         super().__init__(replica, group, 1.0)
         self._bounds = flat.bounds(group.trainers)
         own = self.slice_of(self.rank)
-        self._rules = [
-            (
-                piece,
-                make(piece.table, piece.first, piece.first + (piece.place.stop - piece.place.start) // piece.columns),
-            )
-            for piece in flat.pieces(own.start, own.stop)
-        ]
+        pieces = flat.pieces(own.start, own.stop)
+        self._rules = [(piece, make(piece.table, piece.first, piece.stop)) for piece in pieces]
 
     def merge(self) -> None:
         if self.agreed == FINISHED:

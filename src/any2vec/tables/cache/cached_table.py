@@ -5,7 +5,7 @@ Legend: B rows of this host's block, C columns, V rows of the table, N some plac
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -85,3 +85,18 @@ class CachedTable(Service):
     def close(self, error: BaseException | None = None) -> None:
         """Nobody asks for anything more. Collective, when the accesses have closed."""
         self.clients[0].close(error, timeout=LONG_WORK)
+
+
+def gather_tables(
+    transport: Transport, tables: Mapping[str, CachedTable], has_flushed: bool = False
+) -> dict[str, np.ndarray] | None:
+    """All tables at rank 0, None elsewhere, with every change in them; all hosts call it together.
+
+    has_flushed: the accesses of this host have closed.
+    """
+    for table in () if has_flushed else tables.values():
+        table.flush()
+    transport.barrier("settle", timeout=LONG_WORK)
+    found = {name: table.gather_result() for name, table in tables.items()}
+    transport.barrier("settle", timeout=LONG_WORK)  # nobody changes rows of others before all are copied
+    return {name: rows for name, rows in found.items() if rows is not None} or None

@@ -11,7 +11,7 @@ import numpy as np
 
 from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.embeddings import Embeddings
-from any2vec.errors import FormatError, HostError, InputError
+from any2vec.errors import HostError, InputError
 from any2vec.models.clicks.learner import ClickLearner, chunks_of
 from any2vec.models.clicks.nets import make_net, start_values
 from any2vec.models.clicks.scorer import DENSE, ClickScorer
@@ -215,11 +215,7 @@ class ClickProgram(InMemoryProgram):
         """
         if self.checkpoint is None:
             return None
-        found = self.checkpoint.state.get("rows")
-        expected = (self.data.num_rows, row_optimizer(self.request.spec.model).num_columns)
-        if found is None or found.shape != expected:
-            raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
-        return found
+        return self.checkpoint.array("rows", (self.data.num_rows, row_optimizer(self.request.spec.model).num_columns))
 
     def _agreed_parameters(self) -> np.ndarray:
         """Those of the checkpoint's dense layers, float32 (Q,).
@@ -228,10 +224,7 @@ class ClickProgram(InMemoryProgram):
             FormatError: they are not of this model.
         """
         assert self.checkpoint is not None
-        found = self.checkpoint.state.get("dense")
-        if found is None or found.shape != self.dense.replica.value.shape:
-            raise FormatError(f"{FILE} does not hold the dense layers of this run; start again with --overwrite.")
-        return found
+        return self.checkpoint.array("dense", self.dense.replica.value.shape, "dense layers")
 
     def _examples(self, index: int) -> int:
         """Examples of this trainer's batch `index`."""

@@ -14,23 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.transport import LONG_WORK, Transport
-from any2vec.errors import FormatError
+from any2vec.cluster.transport import Transport
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.learner import TripleLearner
 from any2vec.models.triples.queries import Queries, QueryBatch
 from any2vec.models.triples.worker import Candidates, Shares, TripleWorker, relation_optimizer
 from any2vec.plan.lookahead.foresight import Foresight
 from any2vec.plan.order.epochs import EpochSchedule
-from any2vec.plan.order.shares import chunk_bounds
 from any2vec.plan.sharding.sharding import Blocks, Striped
 from any2vec.sync.options.row_cache import CachedRows
-from any2vec.tables.cache.cached_table import CachedTable
+from any2vec.tables.cache.cached_table import CachedTable, gather_tables
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import ChangedTable
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.tasks.triples.program import TripleProgram, fresh_relations, start_entities, try_kernels
-from any2vec.train.checkpoint import FILE
 from any2vec.train.in_memory.hosts import gather_numbers
 from any2vec.train.in_memory.program import InMemoryProgram
 from any2vec.train.loop import Alone
@@ -116,9 +113,10 @@ class CachedTriples(TripleProgram):
             start_entities(model, id_N, row_NC, seed)
             return row_NC
 
-        degree_V = np.bincount(np.concatenate([given.head, given.tail]), minlength=len(given.entities))
         rate = model.learning_rate
-        self.entities = self._table("entities", degree_V, RowOptimizer(model.dim, "adagrad", rate), fresh_entities)
+        self.entities = self._table(
+            "entities", given.degrees(), RowOptimizer(model.dim, "adagrad", rate), fresh_entities
+        )
         # All relations stay: there are few, and most batches use most of them.
         self.relations = self._table(
             "relations", np.ones(len(relation_RC)), relation_optimizer(model), lambda id_N: relation_RC[id_N], "lru"
@@ -141,12 +139,7 @@ class CachedTriples(TripleProgram):
 
     def agreed(self) -> dict[str, np.ndarray] | None:
         tables = {"entities": self.entities, "relations": self.relations}
-        for table in tables.values() if not self._has_ended else ():
-            table.flush()
-        self.transport.barrier("settle", timeout=LONG_WORK)
-        found = {name: table.gather_result() for name, table in tables.items()}
-        self.transport.barrier("settle", timeout=LONG_WORK)  # nobody changes rows of others before all are copied
-        return None if any(table_VC is None for table_VC in found.values()) else found  # type: ignore[return-value]
+        return gather_tables(self.transport, tables, has_flushed=self._has_ended)
 
     @property
     def memory(self) -> State:
@@ -178,18 +171,10 @@ class CachedTriples(TripleProgram):
         return found
 
     def _schedule_of(self, num_queries: int) -> EpochSchedule:
-        batch, hosts = self.request.spec.model.batch_size, self.transport.hosts
-
-        def boundary(at: int) -> int:
-            return min(-(-at // batch) * batch, num_queries)
-
-        schedule = EpochSchedule(
-            bounds=chunk_bounds(num_queries, hosts, boundary), rank=self.transport.rank,
-            epochs=self.request.spec.run.epochs, unit=batch, piece=batch, boundary=boundary,
-        )  # fmt: skip
+        schedule = self._batches(num_queries)
         # No more rounds than batches.
         schedule = replace(schedule, rounds=min(self._options.rounds_per_epoch, schedule.steps_per_epoch))
-        return self._resumed(schedule, hosts)
+        return self._resumed(schedule, self.transport.hosts)
 
     def _table(
         self, name: str, uses_V: np.ndarray, optimizer: RowOptimizer, fresh: Any, policy: str = ""
@@ -197,9 +182,8 @@ class CachedTriples(TripleProgram):
         """uses_V: how often rows are used, about; policy: that of a cache of all rows."""
         options, transport, cache = self._options, self.transport, self._options.row_cache
         sharding = Striped(len(uses_V), transport.hosts)
-        stored = None if self.checkpoint is None else self.checkpoint.state.get(name)
-        if self.checkpoint is not None and (stored is None or stored.shape != (len(uses_V), optimizer.num_columns)):
-            raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
+        shape = len(uses_V), optimizer.num_columns
+        stored = None if self.checkpoint is None else self.checkpoint.array(name, shape)
         own = sharding.ids(transport.rank)
         return CachedTable(
             transport, name, sharding, fresh(own) if stored is None else stored[own], optimizer,

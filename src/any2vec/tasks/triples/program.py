@@ -9,7 +9,6 @@ import numpy as np
 
 from any2vec.cluster.transport import Transport
 from any2vec.embeddings import Embeddings
-from any2vec.errors import FormatError
 from any2vec.kernels.clicks.row_start import start_rows
 from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
 from any2vec.models.triples.config import TripleModel
@@ -22,7 +21,6 @@ from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.shares import chunk_bounds
 from any2vec.sync.base.states import apart, together
 from any2vec.sync.drivers.rounds import Agreement, Rounds
-from any2vec.sync.make import make_agreement
 from any2vec.sync.options.replica_names import Fixed, Shadow
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.rules.block import compile_copies, compile_merges
@@ -30,7 +28,6 @@ from any2vec.sync.table_replicas import TableReplicas
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tasks.triples.inspector import TripleInspector
 from any2vec.tasks.triples.prepare import PreparedTriples
-from any2vec.train.checkpoint import FILE
 from any2vec.train.in_memory.hosts import metrics_of_rounds
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
 from any2vec.train.loop import Alone
@@ -58,10 +55,7 @@ class TripleProgram(InMemoryProgram):
         self.tables = fresh_tables(model, num_entities, num_relations, request.spec.run.seed)
         if self.checkpoint is not None:
             for name, table in self.tables.items():
-                stored = self.checkpoint.state.get(name)
-                if stored is None or stored.shape != table.shape:
-                    raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
-                table[:] = stored
+                table[:] = self.checkpoint.array(name, table.shape)
         self.driver: Alone | Rounds | TableReplicas = Alone()
         if request.agreement is not None and isinstance(request.agreement.agreement, Shadow | Fixed):
             how = request.agreement.agreement
@@ -86,6 +80,8 @@ class TripleProgram(InMemoryProgram):
 
     def _agreement(self, options: RoundAgreement) -> Agreement:
         """That of the hosts on rows and on their optimizer states."""
+        from any2vec.sync.make import make_agreement  # brings every exchange, which a run on one host has no use for
+
         found = make_agreement(
             options, self.transport, apart(self.tables, self._widths()), TripleInspector(self.learner),
             self._occurrences(), self.schedule.rounds_ahead(), self.request.threads,
@@ -97,27 +93,30 @@ class TripleProgram(InMemoryProgram):
     def _occurrences(self) -> dict[str, np.ndarray]:
         """Questions of an epoch in which rows occur, as what is given or asked for; negatives do not count."""
         given = self.triples
-        degree_V = np.bincount(np.concatenate([given.head, given.tail]), minlength=len(given.entities))
         ways, _ = ways_of(self.request.spec.model, len(given.relations))
         count_R = np.zeros(len(self.tables["relations"]), np.int64)
         np.add.at(count_R, ways, np.tile(np.bincount(given.relation, minlength=len(given.relations)), 2))
         dense = {name: np.full(len(self.tables[name]), 2 * len(given.head)) for name in self.tables}
-        return dense | {"entities": 2 * degree_V, "relations": count_R}
+        return dense | {"entities": 2 * given.degrees(), "relations": count_R}
 
     def _schedule(self, num_queries: int) -> EpochSchedule:
         """This host's part of the batches; where a run goes on, what is left of them."""
-        batch, hosts, options = self.request.spec.model.batch_size, self.transport.hosts, self.request.agreement
+        hosts, options = self.transport.hosts, self.request.agreement
+        rounds, parts = (1, 1) if options is None else (options.rounds(hosts), options.agreement.steps)
+        return self._resumed(self._batches(num_queries, rounds, parts), hosts)
+
+    def _batches(self, num_queries: int, rounds: int = 1, parts: int = 1) -> EpochSchedule:
+        """This host's part of the batches of a whole run; hosts part where a batch ends."""
+        batch = self.request.spec.model.batch_size
 
         def boundary(at: int) -> int:
             return min(-(-at // batch) * batch, num_queries)
 
-        schedule = EpochSchedule(
-            bounds=chunk_bounds(num_queries, hosts, boundary), rank=self.transport.rank,
-            epochs=self.request.spec.run.epochs, unit=batch, piece=batch,
-            rounds=1 if options is None else options.rounds(hosts),
-            parts=1 if options is None else options.agreement.steps, boundary=boundary,
+        return EpochSchedule(
+            bounds=chunk_bounds(num_queries, self.transport.hosts, boundary), rank=self.transport.rank,
+            epochs=self.request.spec.run.epochs, unit=batch, piece=batch, rounds=rounds, parts=parts,
+            boundary=boundary,
         )  # fmt: skip
-        return self._resumed(schedule, hosts)
 
     def compile(self) -> None:
         """A batch of a few made-up triples goes through every kernel of the run."""
@@ -151,7 +150,7 @@ class TripleProgram(InMemoryProgram):
         model, triples = self.request.spec.model, self.triples
         entity_VW = np.ascontiguousarray(agreed["entities"][:, : model.dim])
         relation_RP = np.ascontiguousarray(agreed["relations"][:, : relation_optimizer(model).width])
-        counts = np.bincount(np.concatenate([triples.head, triples.tail]), minlength=len(triples.entities))
+        counts = triples.degrees()
         embeddings = Embeddings(triples.entities, entity_VW, None, counts, meta={"model": model.as_dict()})
         scorer = TripleScorer(
             model, triples.entities, triples.relations, entity_VW, relation_RP, triples.rows(),

@@ -24,7 +24,6 @@ from any2vec.tables.disk.partition_exchange import AllPartitions
 from any2vec.tables.disk.partition_store import PartitionStore
 from any2vec.tasks.triples.batches import WindowLearner
 from any2vec.tasks.triples.budget import WINDOW, known_triples, plan_triples, share_triples
-from any2vec.tasks.triples.cached import CachedTriples
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.tasks.triples.program import TripleProgram, fresh_relations, start_entities, try_kernels
 from any2vec.tasks.triples.stored_triples import StoredTriples
@@ -44,6 +43,8 @@ def triple_program(request: Request, prepared: PreparedTriples, transport: Trans
         InputError: the budget is too small, or the run in the folder had other settings.
     """
     if isinstance(request.agreement, CachedRows):
+        from any2vec.tasks.triples.cached import CachedTriples  # brings servers and caches
+
         return CachedTriples(request, prepared, transport)
     if request.agreement is not None:
         return TripleProgram(request, prepared, transport)

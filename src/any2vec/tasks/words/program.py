@@ -8,7 +8,6 @@ import numpy as np
 
 from any2vec.cluster.transport import Transport
 from any2vec.embeddings import Embeddings
-from any2vec.errors import FormatError
 from any2vec.models.words.gram_rows import GramRows
 from any2vec.models.words.learner import SequenceLearner
 from any2vec.models.words.ngram import NGram
@@ -16,12 +15,11 @@ from any2vec.models.words.walk_corpus import WalkCorpusTokens
 from any2vec.plan.order.epochs import EpochSchedule, piece_positions
 from any2vec.plan.order.shares import chunk_bounds
 from any2vec.sync.drivers.rounds import Rounds
-from any2vec.sync.make import make_agreement
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.rules.block import compile_merges
 from any2vec.tasks.words.prepare import Prepared
 from any2vec.tasks.words.start import carry_over, fresh_tables
-from any2vec.train.checkpoint import FILE, Checkpoint
+from any2vec.train.checkpoint import Checkpoint
 from any2vec.train.in_memory.hosts import metrics_of_rounds
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
 from any2vec.train.loop import Alone
@@ -61,6 +59,8 @@ class SequenceProgram(InMemoryProgram):
         )  # fmt: skip
         self.driver: Alone | Rounds = Alone()
         if request.agreement is not None:
+            from any2vec.sync.make import make_agreement  # brings every exchange
+
             agreement = make_agreement(
                 request.agreement, transport, self.learner.state_dict(), self.learner, self._occurrences(),
                 self.schedule.rounds_ahead(), request.threads,
@@ -110,10 +110,7 @@ class SequenceProgram(InMemoryProgram):
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         for name, table in self.tables.items():
-            rows = checkpoint.state.get(name)
-            if rows is None or rows.shape != table.shape:
-                raise FormatError(f"{FILE} does not hold the rows of this run; start again with --overwrite.")
-            table[:] = rows
+            table[:] = checkpoint.array(name, table.shape)
 
     def _schedule(self) -> EpochSchedule:
         """This host's part of the data; where a run goes on, what is left of it."""
