@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 PASS, SHORT, QUICK, REPORTED = "pass", "short", "quick", "reported"
+NOT_RESOLVED = "not resolved"
 NOT_MEASURED, FAILED = "not measured: ", "failed: "
 STALE = " †"
 """behind the verdict of a row whose code has changed since it was measured, or is not known"""
@@ -83,6 +84,8 @@ class Reading:
     text: str
     target: float | None = None
     """replaces the measure's target where the target itself was measured (a peer's score less its margin)"""
+    interval: tuple[float, float] | None = None
+    """of the value, as wide as chance may have made it: one that holds the target resolves nothing"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,12 +104,15 @@ class Table:
 
 
 def verdict(measure: Measure, reading: Reading) -> str:
-    """`pass` or `short`, `reported` where there is no target; a value that is not a finite number is short."""
+    """`pass` or `short`, `reported` where there is no target, `not resolved` where the interval holds the target; a
+    value that is not a finite number is short."""
     if not math.isfinite(reading.value):
         return SHORT
     target = measure.target if reading.target is None else reading.target
     if not measure.relation:
         return REPORTED
+    if reading.interval is not None and reading.interval[0] < target < reading.interval[1]:
+        return NOT_RESOLVED
     return PASS if (reading.value >= target if measure.relation == ">=" else reading.value <= target) else SHORT
 
 

@@ -35,6 +35,7 @@ from benchmarks.table import (
     ratio_reading,
     standard_error,
 )
+from benchmarks.versions import table as versions
 from benchmarks.words.memory import write_planted
 from benchmarks.words.roofline import count_work
 
@@ -65,6 +66,47 @@ def test_verdict_compares_with_the_target(measure: Measure, value: float, expect
     (line,) = figures(row_of(measure), [Reading(value=value, text="x")])
     assert line.verdict == expected
     assert exit_code([line]) == (1 if expected == "short" else 0)
+
+
+@pytest.mark.parametrize(
+    ("measure", "value", "interval", "expected"),
+    [
+        (SPEED, 9.0, (8.5, 9.5), "pass"),
+        (SPEED, 9.0, (7.5, 9.5), "not resolved"),
+        (SPEED, 7.0, (6.0, 8.1), "not resolved"),
+        (SPEED, 7.0, (6.0, 7.9), "short"),
+        (MEMORY, 1.2, (1.1, 1.3), "not resolved"),
+        (Measure(name="share", relation="", wording="reported"), 0.1, (-1.0, 1.0), "reported"),
+    ],
+)
+def test_an_interval_that_holds_the_target_resolves_nothing(
+    measure: Measure, value: float, interval: tuple[float, float], expected: str
+) -> None:
+    (line,) = figures(row_of(measure), [Reading(value=value, text="x", interval=interval)])
+    assert line.verdict == expected
+    assert exit_code([line]) == (0 if expected in ("pass", "reported") else 1)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "expected"),
+    [
+        ([0.96, 0.97, 0.98], "pass"),
+        ([0.951, 0.955, 0.96, 0.96, 0.965, 0.97, 0.99, 1.01, 1.02], "pass"),
+        ([0.90, 0.93, 0.94, 0.95, 0.96, 0.97, 0.98, 0.99, 1.02], "not resolved"),
+        ([0.90, 0.91, 0.92, 0.93, 0.94, 0.95, 0.955, 0.96, 0.98], "short"),
+    ],
+)
+def test_a_version_is_no_slower_by_its_median_or_by_an_interval_that_holds_1(
+    ratios: list[float], expected: str
+) -> None:
+    (line,) = figures(row_of(versions.CASES[0].row().measures[0]), [versions.ratio(ratios)])
+    assert line.verdict == expected
+
+
+def test_the_interval_of_a_median_of_nine_leaves_out_one_at_each_side() -> None:
+    """2 / 512 + 18 / 512 = 3.9 % lie outside; three values hold it with 75 % at most, so all of them are named."""
+    assert versions.interval([9, 1, 8, 2, 7, 3, 6, 4, 5]) == (2, 8)
+    assert versions.interval([3, 1, 2]) == (1, 3)
 
 
 def test_every_measure_needs_a_reading() -> None:
