@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from any2vec.cluster.transport import Transport
+from any2vec.sync.base.curvature import PairSteps
 from any2vec.sync.drivers.lone import LoneHost
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.elastic import ElasticAveraging
@@ -33,10 +34,11 @@ def make_agreement(
     counts: Mapping[str, np.ndarray] | None = None,
     coming: Iterator[tuple[int, Round]] | None = None,
     threads: int = 1,
+    steps: PairSteps | None = None,
 ) -> Agreement:
     """The agreement of one host; tables: name -> float32 (V, D), trained in place; counts: table -> occurrences of its
     rows in an epoch, (V',) with V' <= V; coming: (epoch, round) after round of this host, for agreements that look
-    ahead; threads: of this host.
+    ahead; threads: of this host; steps: of the task's rows, where they are of that kind.
 
     Raises:
         InputError: it does not go with this number of hosts.
@@ -49,7 +51,7 @@ def make_agreement(
         case sync if transport.hosts == 1 and not sync.has_scheme:
             return LoneHost(tables)
         case Merge(rule=name):
-            rules = Rules(rule_class(name), counts or {})
+            rules = Rules(rule_class(name, is_curved=steps is not None), counts or {}, steps)
             model, _, form = str(options.form(transport.hosts)).partition("-")
             if options.overlap:
                 return Overlapped(transport, tables, rules, options.bits, inspector, coming or iter(()), threads)

@@ -15,12 +15,13 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.rows.merge import changed_rows
 from any2vec.sync.base.copying import put_rows, rows_of
+from any2vec.sync.base.curvature import Curvatures
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.base.states import bits_of
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.rules.block import Rules, gather_blocks, load_rule_states, rule_states, stripes
 from any2vec.sync.rules.residual import Residuals
-from any2vec.types import State
+from any2vec.types import Span, State, Work
 
 
 class Replicated(Agreement):
@@ -49,6 +50,7 @@ class Replicated(Agreement):
         self._shardings = stripes(tables, transport.hosts)
         owned = {name: where.ids(transport.rank) for name, where in self._shardings.items()}
         self._blocks = {name: rules.block(name, table, owned[name]) for name, table in tables.items()}
+        self._curvatures = Curvatures(transport, rules.steps, self._blocks, self._shardings)
         self._start = {name: table.copy() for name, table in tables.items()} if sparse or bits < 32 else {}
         self.residuals = Residuals(tables if bits < 32 else {})
         if bits < 32:  # rows of other owners are what these would send: so it is again when a run goes on
@@ -57,6 +59,10 @@ class Replicated(Agreement):
                 for places in (np.arange(low), np.arange(high, len(table))):
                     rows = rows_of(table, self._shardings[name].rows(places))
                     self._take(name, places, unpack_rows(pack_rows(rows, bits_of(name, bits))))
+
+    def begin_round(self, work: Work[Span]) -> None:
+        """All rows are here; rules hear of the round, while no host has changed a row."""
+        self._curvatures.prepare(work.round.number)
 
     def end_round(self) -> None:
         """Agree on what the round changed; while one table travels, the other one is packed, merged or copied."""

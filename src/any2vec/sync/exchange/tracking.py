@@ -17,6 +17,7 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.rows.rows import gather_rows
 from any2vec.sync.base.copying import put_lists
+from any2vec.sync.base.curvature import Curvatures
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.base.states import bits_of, is_state, values_of
 from any2vec.sync.rules.block import Rules, gather_blocks, load_rule_states, rule_states, stripes
@@ -41,6 +42,8 @@ class Tracked:
     """slots of this host's blocks that each host needs"""
     values: dict[str, list[np.ndarray]]
     """float32 (K, D), what the owners gave for `mine`"""
+    round: int
+    """its number"""
 
 
 class Tracker:
@@ -69,6 +72,7 @@ class Tracker:
         self.shardings = stripes(tables, transport.hosts)
         owned = {name: where.ids(transport.rank) for name, where in self.shardings.items()}
         self.blocks = {name: rules.block(name, table, owned[name]) for name, table in tables.items()}
+        self._curvatures = Curvatures(transport, rules.steps, self.blocks, self.shardings, channel)
         self.residuals = Residuals(tables if bits < 32 else {})
 
     def fetch(self, epoch: int, round_: Round) -> Tracked:
@@ -85,12 +89,12 @@ class Tracker:
         asked = self._agree_on_addresses({label: np.split(found, cuts[label]) for label, found in places.items()})
         mine = {label: np.split(self.shardings[label].rows(found), cuts[label]) for label, found in places.items()}
         mine, asked = ({name: of[label] for name, label in self.labels.items()} for of in (mine, asked))
-        return Tracked(mine, asked, self._pull(mine, asked))
+        return Tracked(mine, asked, self._pull(mine, asked), round_.number)
 
     def push(self, tracked: Tracked, outgoing: dict[str, list[np.ndarray]], are_changes: bool) -> None:
         """Send values, or changes, of the tracked rows to their owners, who merge them in rank order."""
         hosts, rank = self.transport.hosts, self.transport.rank
-
+        self._curvatures.prepare(tracked.round)
         packed = {name: self._pack_changes(name, tracked.mine[name], rows) for name, rows in outgoing.items()}
         parts = {host: [part for by_host in packed.values() for part in by_host[host]] for host in range(hosts)}
         own = parts.pop(rank)

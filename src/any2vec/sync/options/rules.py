@@ -20,12 +20,13 @@ def rule_names() -> tuple[str, ...]:
 
 
 @cache
-def rule_class(name: str) -> type[MergeRule]:
-    """The class of a rule.
+def rule_class(name: str, *, is_curved: bool = False) -> type[MergeRule]:
+    """The class of a rule. is_curved: whether it may ask for curvature.
 
     Raises:
-        InputError: there is none of that name, it does not load, or is no merge rule.
+        InputError: there is none of that name, it does not load, is no merge rule, or asks for what nobody knows.
     """
+    from any2vec.sync.base.curvature import Curved
     from any2vec.sync.rules.merge_rule import MergeRule
 
     point = _points().get(name)
@@ -43,6 +44,11 @@ def rule_class(name: str) -> type[MergeRule]:
         raise InputError(
             f"The merge rule {name} of the package {package} is no subclass of any2vec.sync.rules.merge_rule.MergeRule;"
             " mend the package or uninstall it."
+        )
+    if issubclass(found, Curved) and not is_curved:
+        raise InputError(
+            f"The merge rule {name} goes by the curvature that rows share, which is known between rounds of words and "
+            "nodes with negative sampling and no n-grams alone; choose another one, such as blend."
         )
     return found
 

@@ -15,6 +15,7 @@ from any2vec.kernels.common.addresses import addresses
 from any2vec.kernels.rows.merge import changed_rows, finish_rows, merge_hosts, merge_rows
 from any2vec.plan.sharding.sharding import Striped
 from any2vec.sync.base.copying import check_lists, put_lists, put_rows, rows_of
+from any2vec.sync.base.curvature import PairSteps
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.base.states import is_state
 from any2vec.sync.rules.merge_rule import MergeRule, StateMean
@@ -77,6 +78,8 @@ class Rules:
     """of tables of values; states of optimizers have their mean"""
     counts: Mapping[str, np.ndarray] = field(default_factory=dict)
     """table -> occurrences of its rows in an epoch, (V',); rows beyond them count as frequent"""
+    steps: PairSteps | None = None
+    """of the task, for rules that ask for curvature"""
 
     def block(self, table: str, table_VD: np.ndarray, ids: np.ndarray) -> Block:
         """The block of the rows `ids`, int64 (B,), of a table with their present values."""
@@ -127,7 +130,7 @@ class Block:
         block. Each row meets its hosts in the same order, whatever the stretches and threads.
         """
         rule = self.rule
-        if not isinstance(rule, KernelRule):
+        if not isinstance(rule, KernelRule) or rule.settles:
             for slots, values in reported:
                 self.merge(slots, values, is_delta)
             return self.finish(is_delta)
@@ -169,6 +172,8 @@ class _Merging:
         """Put what was merged into start_BD; bool (B,), whether any host changed a row."""
         assert isinstance(rule, KernelRule)
         size = len(start_BD)
+        if rule.settles:
+            rule.settle(self._sum[:size], self._count[:size])
         finish_rows(rule.number, is_delta, start_BD, self._value[:size], self._sum[:size], self._count[:size])
         changed = self._count[:size] > 0
         self._count[:] = 0

@@ -9,10 +9,14 @@ import numpy as np
 
 from any2vec.kernels.common.addresses import addresses
 from any2vec.kernels.rows.merge import ADASUM, ADASUM_SYMMETRIC, MEAN, SUM, merge_hosts
+from any2vec.kernels.rows.spectral import scale_along
+from any2vec.sync.base.curvature import Curvature, Curved
 from any2vec.sync.rules.merge_rule import MergeRule
 
 COMMON = 1000.0
 """occurrences in an epoch of a row that "blend" merges mostly by AdaSum (a share of 63 %); measured, see docs/log.md"""
+SLOPE = 0.05
+"""of the sigmoid, in the mean over the pairs of a round, for "spectral"; its largest is 0.25; measured, see docs/log.md"""
 
 
 class KernelRule(MergeRule):
@@ -20,10 +24,16 @@ class KernelRule(MergeRule):
 
     number: ClassVar[int]
     """in the kernels"""
+    settles: ClassVar[bool] = False
+    """whether what the kernels have merged is changed by `settle` before it is agreed on"""
 
     def __init__(self, occurrence_B: np.ndarray | None = None) -> None:
         self.share_B = np.empty(0, np.float32)
         """float32 (B,) of AdaSum, or (0,): all 1"""
+
+    def settle(self, merged_BD: np.ndarray, count_B: np.ndarray) -> None:
+        """Change, in place, what was merged, float64, of the changes of so many hosts."""
+        return
 
     def combine(self, start_BD: np.ndarray, changes: Sequence[np.ndarray], out_BD: np.ndarray) -> None:
         size, slots = len(start_BD), [np.arange(len(start_BD))] * len(changes)
@@ -72,3 +82,40 @@ class Blend(KernelRule):
         super().__init__()
         if occurrence_B is not None:
             self.share_B = (-np.expm1(-occurrence_B / COMMON)).astype(np.float32)
+
+
+class Spectral(KernelRule, Curved):
+    """The sum where the curvature that all rows of a table share is flat, the mean where it is stiff (ours).
+
+    Near a round's start the steps of a row x are affine, x <- x - rate g' sum of y y^T (x - x*) over the rows y that it
+    meets. Along a stiff direction each host alone goes most of the way, so the sum overshoots and the mean is right;
+    along a flat one each goes a little, and the sum is right. AdaSum looks at one direction, the next host's change,
+    and `Blend` at one number a row. The rows of a table meet nearly the same others, so their curvature is one matrix,
+    known from what was agreed on before the round:
+
+        C = U diag(value) U^T, the mean of y y^T over the steps of a table
+        agreed = start + U diag(share) U^T (sum of the changes of m hosts), for rows with m > 1
+        share_k = (1 - exp(-a_k)) / (m (1 - exp(-a_k / m)))      a_k = SLOPE rate (steps of the row) value_k
+
+    No order of hosts and no memory.
+    """
+
+    number = SUM
+    settles = True
+
+    def __init__(self, occurrence_B: np.ndarray | None = None) -> None:
+        super().__init__()
+        self._curvature: Curvature | None = None
+
+    def prepare(self, curvature: Curvature) -> None:
+        self._curvature = curvature
+
+    def settle(self, merged_BD: np.ndarray, count_B: np.ndarray) -> None:
+        found = self._curvature
+        assert found is not None, "a round is merged whose curvature nobody told"
+        scale_along(merged_BD, count_B, SLOPE * found.step_B, found.value_D, found.vector_DD)
+
+    def combine(self, start_BD: np.ndarray, changes: Sequence[np.ndarray], out_BD: np.ndarray) -> None:
+        total_BD = np.sum(changes, axis=0)
+        self.settle(total_BD, np.sum([change_BD.any(axis=1) for change_BD in changes], axis=0))
+        out_BD[:] = np.clip(start_BD + total_BD, -self.bound, self.bound)

@@ -11,6 +11,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.models.words.gram_rows import GramRows
 from any2vec.models.words.learner import SequenceLearner
 from any2vec.models.words.ngram import NGram
+from any2vec.models.words.pair_steps import pair_steps
 from any2vec.models.words.walk_corpus import WalkCorpusTokens
 from any2vec.plan.order.epochs import EpochSchedule, piece_positions
 from any2vec.plan.order.shares import chunk_bounds
@@ -64,6 +65,7 @@ class SequenceProgram(InMemoryProgram):
             agreement = make_agreement(
                 request.agreement, transport, self.learner.state_dict(), self.learner, self._occurrences(),
                 self.schedule.rounds_ahead(), request.threads,
+                pair_steps(model, prepared.counts, prepared.keep, self.rounds, request.spec.run.epochs),
             )  # fmt: skip
             if self.checkpoint is not None:
                 agreement.load_state_dict(states_by_rank(self.checkpoint.state))

@@ -1,0 +1,40 @@
+"""How often the pairs of a model of sequences move rows, and along which others: what the curvature of a round is of.
+
+A center that is kept meets window + 1 kept items on average, and in each pair one positive and `num_negatives` rows of
+"output". An input row moves in all pairs of its item, as a center or as a context; an output row in those of which it is
+the other item, and when it is drawn as noise. CBOW's output rows are moved along means of input rows, whose curvature is
+that of the rows at most (the square is convex): its curvature is taken for larger than it is, the careful side.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from any2vec.models.words.config import SequenceModel
+from any2vec.models.words.ngram import NGram
+from any2vec.models.words.rates import linear_rate
+from any2vec.plan.cost.occupancy import NOISE_POWER
+from any2vec.sync.base.curvature import PairSteps
+
+
+def pair_steps(
+    model: SequenceModel, count_V: np.ndarray, keep_V: np.ndarray, rounds: int, epochs: int
+) -> PairSteps | None:
+    """Of a run with so many rounds an epoch; None where steps are of another kind.
+
+    count_V: occurrences of items in an epoch; keep_V: the share of them that subsampling keeps.
+    """
+    if model.objective != "negative" or isinstance(model, NGram):
+        return None
+    kept_V = count_V * np.minimum(keep_V, 1.0)
+    noise_V = count_V.astype(np.float64) ** NOISE_POWER
+    share_V, noise_V = kept_V / max(kept_V.sum(), 1.0), noise_V / noise_V.sum()
+    each = 1 + model.num_negatives
+    output_V = (share_V + model.num_negatives * noise_V) / each
+    updates = kept_V.sum() * (model.window + 1) * each / rounds
+    return PairSteps(
+        meets={"input": "output", "output": "input"},
+        weights={"input": share_V, "output": output_V},
+        updates={"input": updates * share_V, "output": updates * output_V},
+        rate=lambda number: linear_rate(model, min(1.0, (number + 0.5) / (rounds * epochs))),
+    )

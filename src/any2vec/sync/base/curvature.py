@@ -1,0 +1,150 @@
+"""The curvature that all rows of a table share in a round: what some merge rules ask for, and how hosts agree on it.
+
+The steps of a pair move a row x along a row y of another table by rate * g'(x . y) * ((x* - x) . y): the rows of a
+table see the mean of y y^T over their steps. Each host has the agreed rows that it owns; it sums y y^T over them, and
+hosts add these D x D sums up: each adds a slice of all, in rank order in float64, and tells the others. That is
+2 D (D + 1) bytes or less a table, host and direction in each of two phases, whatever the scheme, the rows or the hosts.
+
+Legend: B rows of a block, D dim, M numbers of all sums.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from any2vec.cluster.message import Part
+from any2vec.cluster.transport import Transport
+from any2vec.errors import MessageError
+from any2vec.kernels.rows.spectral import add_moment
+from any2vec.plan.sharding.sharding import Striped, contiguous_bounds
+
+PHASE = "curvature"
+
+
+@dataclass(frozen=True)
+class PairSteps:
+    """What a task tells of its steps, each of which moves a row along one of another table."""
+
+    meets: Mapping[str, str]
+    """table -> the one along whose rows its steps are"""
+    weights: Mapping[str, np.ndarray]
+    """table -> shares of its rows among those that the other table's steps are along, float64 (V',), sum 1"""
+    updates: Mapping[str, np.ndarray]
+    """table -> steps of each of its rows in a round, all hosts together, float64 (V',); rows beyond have none"""
+    rate: Callable[[int], float]
+    """learning rate in a round, by its number over all epochs"""
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """What the rows of a block see in a round: the mean of y y^T over the steps of their table."""
+
+    value_D: np.ndarray
+    """its eigenvalues, float64, ascending, none below 0"""
+    vector_DD: np.ndarray
+    """its eigenvectors, columns, float64"""
+    step_B: np.ndarray
+    """learning rate times steps of each row in the round, all hosts together, float64"""
+
+
+class Curved(ABC):
+    """A merge rule that asks for the curvature of a round (abstract): for tasks that tell of `PairSteps` alone."""
+
+    @abstractmethod
+    def prepare(self, curvature: Curvature) -> None:
+        """Called in each round before rows are merged."""
+
+
+class OwnedRows(Protocol):
+    """The rows of a table that a host owns, float32 (B, D), and who merges them."""
+
+    rows: np.ndarray
+
+    @property
+    def rule(self) -> object: ...
+
+
+class Curvatures:
+    """One host's side: tells the rules of its blocks, where they ask; else it does nothing."""
+
+    def __init__(
+        self, transport: Transport, steps: PairSteps | None, blocks: Mapping[str, OwnedRows],
+        shardings: Mapping[str, Striped], channel: str = "",
+    ) -> None:  # fmt: skip
+        self._transport = transport
+        self._blocks = blocks
+        self._channel = channel
+        self._steps: PairSteps | None = None
+        if steps is None or not any(isinstance(block.rule, Curved) for block in blocks.values()):
+            return
+        self._steps = steps
+        ids = {name: shardings[name].ids(transport.rank) for name in steps.meets}
+        self._weights = {name: _of_rows(steps.weights[name], ids[name]) for name in ids}
+        self._updates = {name: _of_rows(steps.updates[name], ids[name]) for name in ids}
+        add_moment(np.zeros((1, 1), np.float32), np.zeros(1), np.zeros((1, 1)))
+
+    def prepare(self, number: int) -> None:
+        """Agree on the curvature of a round and tell the rules; collective, between the merges of two rounds."""
+        if self._steps is None:
+            return
+        names = sorted(set(self._steps.meets.values()))
+        found = dict(zip(names, map(np.linalg.eigh, self._sum([self._moment(name) for name in names])), strict=True))
+        rate = self._steps.rate(number)
+        for name, other in self._steps.meets.items():
+            rule, (value_D, vector_DD) = self._blocks[name].rule, found[other]
+            assert isinstance(rule, Curved)
+            rule.prepare(Curvature(np.maximum(value_D, 0.0), vector_DD, rate * self._updates[name]))
+
+    def _moment(self, name: str) -> np.ndarray:
+        """The sum of w y y^T over the own rows, float64 (D, D), its lower triangle."""
+        rows_BD = self._blocks[name].rows
+        moment_DD = np.zeros((rows_BD.shape[1], rows_BD.shape[1]))
+        add_moment(rows_BD, self._weights[name], moment_DD)
+        return moment_DD
+
+    def _sum(self, moments: list[np.ndarray]) -> list[np.ndarray]:
+        """The sums over all hosts, float64 (D, D), their lower triangles; the same bits everywhere."""
+        rank, hosts = self._transport.rank, self._transport.hosts
+        corners = [np.tril_indices(len(moment_DD)) for moment_DD in moments]
+        own_M = np.concatenate([moment[corner] for moment, corner in zip(moments, corners, strict=True)], dtype="f4")
+        bounds = contiguous_bounds(len(own_M), hosts)
+        slices = [own_M[bounds[host] : bounds[host + 1]] for host in range(hosts)]
+        given = self._exchange(slices)
+        agreed = np.sum([self._checked(array, len(slices[rank])) for array in given], axis=0, dtype=np.float64)
+        said = self._exchange([agreed.astype(np.float32)] * hosts)
+        whole_M = np.concatenate([self._checked(said[host], len(slices[host])) for host in range(hosts)])
+        sums, start = [], 0
+        for moment_DD, corner in zip(moments, corners, strict=True):
+            sum_DD = np.zeros_like(moment_DD)
+            sum_DD[corner] = whole_M[start : start + len(corner[0])]
+            sums.append(sum_DD)
+            start += len(corner[0])
+        return sums
+
+    def _exchange(self, outgoing: list[np.ndarray]) -> list[np.ndarray]:
+        """An array for each host, and one from each, by rank."""
+        parts = {host: (Part("dense", array),) for host, array in enumerate(outgoing)}
+        own = {self._transport.rank: parts.pop(self._transport.rank)}
+        received = self._transport.exchange(parts, PHASE, self._channel) | own
+        return [received[host][0].array for host in range(self._transport.hosts)]
+
+    def _checked(self, array: np.ndarray, size: int) -> np.ndarray:
+        if array.shape != (size,) or array.dtype != np.float32:
+            raise MessageError(
+                f"A host sent {array.dtype} {array.shape} for {size} numbers of a curvature: the hosts do not run the "
+                "same job."
+            )
+        return array
+
+
+def _of_rows(value_V: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """The values of rows, float64; 0 of those behind the last."""
+    found = np.zeros(len(ids))
+    known = ids < len(value_V)
+    found[known] = value_V[ids[known]]
+    return found
