@@ -120,6 +120,7 @@ AGREEMENTS: dict[str, dict[str, Any]] = {
     "adasum-symmetric": {"sync": "adasum-symmetric", "scheme": "rep-opt"},
     "mean": {"sync": "mean", "scheme": "pull-base"},
     "sum": {"sync": "sum"},
+    "spectral": {"sync": "spectral"},
     "ds-sync": {"sync": "ds-sync"},
     "ds-sync-butterfly": {"sync": "ds-sync:butterfly"},
     "leader": {"sync": "leader:every=2:size=2"},

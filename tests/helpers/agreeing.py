@@ -13,6 +13,7 @@ from any2vec.cluster.state_message import pack_state, unpack_state
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.formats.safetensors_file import read_arrays, write_arrays
+from any2vec.sync.base.curvature import PairSteps
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.make import make_agreement
 from any2vec.sync.options.rounds import RoundAgreement
@@ -56,6 +57,16 @@ def convex(tables: Tables, rank: int, number: int, step: int) -> float:
     return loss
 
 
+def pair_steps(rows: int) -> PairSteps:
+    """What rules that ask for curvature hear."""
+    return PairSteps(
+        meets={"input": "output", "output": "input"},
+        weights=dict.fromkeys(("input", "output"), np.full(rows, 1 / rows)),
+        updates=dict.fromkeys(("input", "output"), np.linspace(1, 100, rows)),
+        rate=lambda number: 1 / (1 + number),
+    )
+
+
 def works(first: int, rounds: int, steps: int = STEPS) -> Iterator[Work[Span]]:
     for number in range(first, rounds):
         line = ProgressLine(number * steps, (number + 1) * steps, number / rounds, (number + 1) / rounds)
@@ -93,7 +104,7 @@ def run_hosts(
         mine = start_tables() if tables is None else tables(rank)
         if resume is not None:
             mine = {name: np.array(resume[0][name]) for name in mine}
-        agreement = make_agreement(options, transport, mine, AllRows())
+        agreement = make_agreement(options, transport, mine, AllRows(), steps=pair_steps(len(mine["input"])))
         if resume is not None:
             agreement.load_state_dict(resume[1])
         driver, kept = Rounds(agreement), None

@@ -8,20 +8,42 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from any2vec.kernels.rows.merge import changed_rows
+from any2vec.kernels.rows.spectral import add_moment
 from any2vec.plan.sharding.sharding import contiguous_bounds
+from any2vec.sync.base.curvature import Curvature
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.options.rules import rule_class, rule_names
 from any2vec.sync.rules.block import Block, Rules
-from any2vec.sync.rules.merges import COMMON, Blend
+from any2vec.sync.rules.merge_rule import MergeRule
+from any2vec.sync.rules.merges import COMMON, SLOPE, Blend, Spectral
+from any2vec.testing.conformance.rules import curvature, ready
 from naive.rows.merge import merge
+from naive.rows.spectral import merge_along, moment
 
 ROWS, DIM = 12, 7
 rules = pytest.mark.parametrize("rule", rule_names())
 
 
+def made(rule: str, rows: int, dim: int) -> MergeRule:
+    """A rule by its name; of curvature it hears that each row sees more than the one before."""
+    return ready(rule_class(rule, is_curved=True)(), steps_of(rows), dim)
+
+
+def steps_of(rows: int) -> np.ndarray:
+    return np.geomspace(0.01, 100, rows) / SLOPE
+
+
+def twin(rule: str, row: int, start: np.ndarray, values: list[np.ndarray]) -> np.ndarray:
+    """The row of a block that hosts agree on."""
+    if rule != "spectral":
+        return merge(rule, start, values)
+    seen = curvature(steps_of(ROWS), len(start))
+    return merge_along(SLOPE * seen.step_B[row], seen.value_D, seen.vector_DD, start, values)
+
+
 def agreed(rule: str, start: np.ndarray, values: list[np.ndarray], is_delta: bool = False) -> np.ndarray:
     """Rows (B, D) that hosts agree on, each of which sends all of them."""
-    block = Block(start, rule_class(rule)())
+    block = Block(start, made(rule, *start.shape))
     for value in values:
         block.merge(np.arange(len(start)), value, is_delta)
     block.finish(is_delta)
@@ -43,7 +65,7 @@ def test_merge_equals_its_twin(rule: str, seed: int, hosts: int, scale: float) -
         still = random.random(ROWS) < 0.4
         value[still] = start[still]
     found = agreed(rule, start, values)
-    expected = np.array([merge(rule, start[row], [value[row] for value in values]) for row in range(ROWS)])
+    expected = np.array([twin(rule, row, start[row], [value[row] for value in values]) for row in range(ROWS)])
     np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6 * max(1.0, scale))
 
 
@@ -58,7 +80,7 @@ def test_a_row_that_one_host_changed_takes_its_value_itself(rule: str) -> None:
 @rules
 def test_rows_that_nobody_changed_stay(rule: str) -> None:
     start = np.array([[0.1, -0.0], [7.0, 1e-40]], np.float32)
-    block = Block(start, rule_class(rule)())
+    block = Block(start, made(rule, *start.shape))
     block.merge(np.array([0, 1]), start.copy(), False)
     assert block.finish(False).size == 0 and (block.rows == start).all()
 
@@ -140,9 +162,9 @@ def test_the_number_of_threads_changes_no_bit(rule: str) -> None:
         reported.append((slots, start[slots] + random.normal(0, 1, (len(slots), DIM)).astype(np.float32)))
     found = []
     for threads in (1, 3, 64):
-        block = Block(start, rule_class(rule)())
+        block = Block(start, made(rule, *start.shape))
         found.append((block.merge_all(reported, False, ThreadPool(threads)), block.rows))
-    one_by_one = Block(start, rule_class(rule)())
+    one_by_one = Block(start, made(rule, *start.shape))
     for slots, values in reported:
         one_by_one.merge(slots, values, False)
     found.append((one_by_one.finish(False), one_by_one.rows))
@@ -164,3 +186,26 @@ def test_blocks_cover_all_rows(num_rows: int, hosts: int) -> None:
     sizes = np.diff(found)
     assert (found[0], found[-1], len(found)) == (0, num_rows, hosts + 1)
     assert sizes.min() >= num_rows // hosts and sizes.max() <= -(-num_rows // hosts)
+
+
+def test_moments_equal_their_twin() -> None:
+    random = np.random.default_rng(8)
+    rows, weights = random.normal(0, 1, (9, DIM)).astype(np.float32), random.random(9)
+    weights[3] = 0
+    found = np.zeros((DIM, DIM))
+    add_moment(rows[:4], weights[:4], found)
+    add_moment(rows[4:], weights[4:], found)
+    np.testing.assert_allclose(found, np.tril(moment(rows, weights)), rtol=1e-12)
+
+
+def test_spectral_sums_along_flat_directions_and_takes_the_mean_along_stiff_ones() -> None:
+    block = Block(np.zeros((2, 2), np.float32), rule := Spectral())
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    rule.prepare(Curvature(np.array([0.0, 1.0]), turn, np.array([1e9, 0.0])))
+    for _ in range(2):
+        block.merge(np.arange(2), np.array([[1.0, 0.5]] * 2, np.float32), True)
+    block.finish(True)
+    flat, stiff = turn[:, 0], turn[:, 1]
+    change = np.array([1.0, 0.5])
+    expected = [2 * (change @ flat) * flat + (change @ stiff) * stiff, 2 * change]  # nothing moves the second row
+    np.testing.assert_allclose(block.rows, expected, rtol=1e-6)

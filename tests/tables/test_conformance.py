@@ -28,7 +28,7 @@ class TestRules(MergeRuleTests):
         self.name = name
 
     def rule(self, occurrence_B: np.ndarray) -> MergeRule:
-        return rule_class(self.name)(occurrence_B)
+        return rule_class(self.name, is_curved=True)(occurrence_B)
 
 
 class TestStates(MergeRuleTests):

@@ -101,7 +101,7 @@ def test_all_schemes_give_the_same_bits(model: SequenceModel) -> None:
     assert len({result.summary["items"] for result in found}) == 1
 
 
-@pytest.mark.parametrize("sync", ["adasum", "adasum-symmetric", "blend", "mean", "sum"])
+@pytest.mark.parametrize("sync", ["adasum", "adasum-symmetric", "blend", "mean", "spectral", "sum"])
 def test_walks_on_hosts(edges: Path, sync: str) -> None:
     found = [trained(NODES, edges, spread(logical_hosts=3, scheme=scheme, sync=sync)) for scheme in SCHEMES]
     assert all(same(found[0], other) for other in found[1:])

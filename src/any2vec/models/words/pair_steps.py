@@ -1,9 +1,9 @@
 """How often the pairs of a model of sequences move rows, and along which others: what the curvature of a round is of.
 
-A center that is kept meets window + 1 kept items on average, and in each pair one positive and `num_negatives` rows of
-"output". An input row moves in all pairs of its item, as a center or as a context; an output row in those of which it is
-the other item, and when it is drawn as noise. CBOW's output rows are moved along means of input rows, whose curvature is
-that of the rows at most (the square is convex): its curvature is taken for larger than it is, the careful side.
+A kept item makes window + 1 pairs on average, each with one positive and `num_negatives` rows of "output", along all of
+which its input row moves; an output row moves in the pairs whose positive it is, and where it is drawn as noise. CBOW's
+output rows move along means of input rows, whose curvature is at most that of the rows themselves (squares are convex):
+it is taken for larger than it is, the careful side.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from any2vec.models.words.config import SequenceModel
-from any2vec.models.words.ngram import NGram
 from any2vec.models.words.rates import linear_rate
 from any2vec.plan.cost.occupancy import NOISE_POWER
 from any2vec.sync.base.curvature import PairSteps
@@ -24,7 +23,7 @@ def pair_steps(
 
     count_V: occurrences of items in an epoch; keep_V: the share of them that subsampling keeps.
     """
-    if model.objective != "negative" or isinstance(model, NGram):
+    if model.objective != "negative":
         return None
     kept_V = count_V * np.minimum(keep_V, 1.0)
     noise_V = count_V.astype(np.float64) ** NOISE_POWER

@@ -48,7 +48,7 @@ def rule_class(name: str, *, is_curved: bool = False) -> type[MergeRule]:
     if issubclass(found, Curved) and not is_curved:
         raise InputError(
             f"The merge rule {name} goes by the curvature that rows share, which is known between rounds of words and "
-            "nodes with negative sampling and no n-grams alone; choose another one, such as blend."
+            "nodes with negative sampling alone; choose another one, such as blend."
         )
     return found
 

@@ -8,10 +8,24 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from any2vec.sync.base.curvature import Curvature, Curved
 from any2vec.sync.rules.merge_rule import MergeRule
 
 ROWS, DIM = 12, 5
 OCCURRENCE_B = np.arange(1.0, ROWS + 1)
+
+
+def curvature(step_B: np.ndarray, dim: int) -> Curvature:
+    """One with flat and stiff directions, for rows whose rates times steps these are."""
+    vector_DD, _ = np.linalg.qr(np.random.default_rng(dim).normal(0, 1, (dim, dim)))
+    return Curvature(np.linspace(0, 3, dim) ** 3, vector_DD, step_B)
+
+
+def ready(rule: MergeRule, step_B: np.ndarray, dim: int = DIM) -> MergeRule:
+    """The rule, told of a curvature if it asks for one."""
+    if isinstance(rule, Curved):
+        rule.prepare(curvature(step_B, dim))
+    return rule
 
 
 class MergeRuleTests(ABC):
@@ -23,6 +37,9 @@ class MergeRuleTests(ABC):
     @abstractmethod
     def rule(self, occurrence_B: np.ndarray) -> MergeRule:
         """A new one for rows that occur so often."""
+
+    def made(self, occurrence_B: np.ndarray) -> MergeRule:
+        return ready(self.rule(occurrence_B), occurrence_B)
 
     def rounds(self, hosts: int, rounds: int = 3) -> list[tuple[np.ndarray, list[np.ndarray]]]:
         """(start, changes) of each round."""
@@ -44,15 +61,15 @@ class MergeRuleTests(ABC):
     def test_every_number_is_filled_and_nothing_else_changes(self, hosts: int) -> None:
         for start_BD, changes in self.rounds(hosts):
             kept, own = start_BD.copy(), [change.copy() for change in changes]
-            found = self.combined(self.rule(OCCURRENCE_B), start_BD, changes)
+            found = self.combined(self.made(OCCURRENCE_B), start_BD, changes)
             assert np.isfinite(found).all() and np.array_equal(start_BD, kept)
             assert all(np.array_equal(one, other) for one, other in zip(changes, own, strict=True))
 
     @pytest.mark.parametrize("hosts", [2, 4])
     def test_blocks_may_be_cut_anywhere(self, hosts: int) -> None:
         """Who owns a row changes nothing: each row by itself gives the same bits as all of them."""
-        whole = self.rule(OCCURRENCE_B)
-        rules = [self.rule(OCCURRENCE_B[row : row + 1]) for row in range(ROWS)]
+        whole = self.made(OCCURRENCE_B)
+        rules = [self.made(OCCURRENCE_B[row : row + 1]) for row in range(ROWS)]
         for start_BD, changes in self.rounds(hosts):
             found = self.combined(whole, start_BD, changes)
             for row, rule in enumerate(rules):
@@ -63,7 +80,7 @@ class MergeRuleTests(ABC):
     @pytest.mark.parametrize("hosts", [2, 4])
     def test_its_memory_is_its_state(self, hosts: int) -> None:
         *before, (start_BD, changes) = self.rounds(hosts)
-        rule, again = self.rule(OCCURRENCE_B), self.rule(OCCURRENCE_B)
+        rule, again = self.made(OCCURRENCE_B), self.made(OCCURRENCE_B)
         for one in before:
             self.combined(rule, *one)
         again.load_state_dict({name: array.copy() for name, array in rule.state_dict().items()})
@@ -73,10 +90,10 @@ class MergeRuleTests(ABC):
     def test_rows_that_nobody_changed_stay(self, hosts: int) -> None:
         start_BD, changes = self.rounds(hosts)[0]
         none = [np.zeros_like(change) for change in changes]
-        assert np.array_equal(self.combined(self.rule(OCCURRENCE_B), start_BD, none), start_BD)
+        assert np.array_equal(self.combined(self.made(OCCURRENCE_B), start_BD, none), start_BD)
 
     def test_the_change_of_one_host_stands(self) -> None:
         if self.keeps_agreement:
             start_BD, changes = self.rounds(1)[0]
-            found = self.combined(self.rule(OCCURRENCE_B), start_BD, changes)
+            found = self.combined(self.made(OCCURRENCE_B), start_BD, changes)
             np.testing.assert_allclose(found, start_BD + changes[0], rtol=1e-5, atol=1e-6)
