@@ -115,8 +115,9 @@ class Curvatures:
         bounds = contiguous_bounds(len(own_M), hosts)
         slices = [own_M[bounds[host] : bounds[host + 1]] for host in range(hosts)]
         given = self._exchange(slices)
-        agreed = np.sum([self._checked(array, len(slices[rank])) for array in given], axis=0, dtype=np.float64)
-        said = self._exchange([agreed.astype(np.float32)] * hosts)
+        parts = [self._checked(array, len(slices[rank])) for array in given]
+        agreed = np.asarray(np.sum(parts, axis=0, dtype=np.float64), np.float32)
+        said = self._exchange([agreed] * hosts)
         whole_M = np.concatenate([self._checked(said[host], len(slices[host])) for host in range(hosts)])
         sums, start = [], 0
         for moment_DD, corner in zip(moments, corners, strict=True):
