@@ -110,10 +110,11 @@ def _nodes(bench: Bench, hosts: Mapping[str, Any] | None) -> dict[str, Any]:
     return run_on_hosts(bench, "DeepWalk", options, spread, bench.edges(_graph(bench)), 1 if bench.quick else EPOCHS)
 
 
-def first_words(bench: Bench) -> Path:
-    """The first 2 M words of the corpus."""
-    name = "enwiki2015.quick-tuning.txt" if bench.quick else "enwiki2015.tuning.txt"
-    return bench.made(name, lambda target: _copy_words(bench.words(), target))
+def first_words(bench: Bench, words: int = TUNING_WORDS) -> Path:
+    """The first words of the corpus, by default 2 M."""
+    size = "" if words == TUNING_WORDS else f"-{words}"
+    name = f"enwiki2015.quick-tuning{size}.txt" if bench.quick else f"enwiki2015.tuning{size}.txt"
+    return bench.made(name, lambda target: _copy_words(bench.words(), target, words))
 
 
 def run_on_hosts(
@@ -166,11 +167,11 @@ def _sent(run: Mapping[str, Any]) -> int:
     return sum(run["bytes_by_kind"].values()) - run["bytes_by_phase"].get("gather", 0)
 
 
-def _copy_words(source: Path, target: Path) -> None:
+def _copy_words(source: Path, target: Path, most: int) -> None:
     words = 0
     with source.open("rb") as lines, target.open("wb") as out:
         for line in lines:
-            if words >= TUNING_WORDS:
+            if words >= most:
                 break
             words += len(line.split())
             out.write(line)

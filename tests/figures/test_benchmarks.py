@@ -36,6 +36,7 @@ from benchmarks.table import (
     standard_error,
 )
 from benchmarks.versions import table as versions
+from benchmarks.words import halves
 from benchmarks.words.memory import write_planted
 from benchmarks.words.roofline import count_work
 
@@ -407,3 +408,13 @@ def test_a_full_run_needs_a_tree_without_changes(
     monkeypatch.setattr(results, "commit", lambda: "0123" + results.CHANGED)
     assert planted(None) == 2 and "commit them" in capsys.readouterr().err
     assert planted(None, "--quick") == 0 and planted(None, "--show") == 1
+
+
+def test_halves_of_word_sets_share_no_question_and_lose_none(tmp_path: Path) -> None:
+    for name in halves.SETS:
+        (tmp_path / name).write_text(f": {name}\na b 1\n\nc d 2\n: more\ne f 3\n", encoding="utf-8")
+    halves.cut_sets(tmp_path, tmp_path / "cut")
+    for name in halves.SETS:
+        tune, judge = ((tmp_path / "cut" / half / name).read_text().splitlines() for half in halves.HALVES)
+        assert tune == [f": {name}", "a b 1", ": more", "e f 3"]
+        assert judge == [f": {name}", "c d 2", ": more"]

@@ -21,16 +21,19 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--wordeval", default="", help="folder of the word sets: score words")
+    parser.add_argument("--halves", default="", help="folder of the halves of the word sets: score words by each")
     parser.add_argument("--labels", default="", help="file of labels: score nodes")
     args = parser.parse_args()
 
     import any2vec
 
-    curve: list[dict[str, float]] = []
+    curve: list[dict[str, Any]] = []
 
     def on_work(epoch: int, embeddings: Any) -> None:
         if args.wordeval:
             curve.append(word_scores(embeddings, Path(args.wordeval)))
+        if args.halves:
+            curve.append({half: word_scores(embeddings, Path(args.halves) / half) for half in ("tune", "judge")})
         if args.labels and epoch == args.epochs:
             curve.append(node_scores(embeddings, args.labels))
 
