@@ -76,7 +76,7 @@ class Words(Task):
         "credits": "hosts take their own part of the data and are dealt none",
     }
     help: ClassVar = {
-        "sync": "blend, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD], frequent, "
+        "sync": "blend, spectral, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD], frequent, "
         "ds-sync[:random|butterfly|topology][:SIZE], server:async, server:bounded:ROUNDS or server-mean "
         "[default blend]",
         "rounds_per_epoch": "rounds per epoch, 1..1,000,000; default 1.5 per host, with a cache 200",
