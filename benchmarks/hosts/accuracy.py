@@ -192,6 +192,7 @@ ROWS = (
         ),
         run=accuracy_words,
         minutes=40,
+        settings="rates: first 2 M words, all scores",
         keeps_runs=True,
     ),
     Row(
@@ -204,6 +205,7 @@ ROWS = (
         ),
         run=accuracy_nodes,
         minutes=10,
+        settings="published",
         keeps_runs=True,
     ),
     Row(
@@ -214,6 +216,7 @@ ROWS = (
         ),
         run=accuracy_per_byte,
         minutes=25,
+        settings="rates: first 2 M words, all scores",
         keeps_runs=True,
     ),
     Row(
@@ -226,6 +229,7 @@ ROWS = (
         ),
         run=early_epochs,
         minutes=1,
+        settings="rates: first 2 M words, all scores",
         keeps_runs=True,
     ),
 )  # fmt: skip
