@@ -15,7 +15,7 @@ from any2vec.sync.rules.merge_rule import MergeRule
 
 COMMON = 1000.0
 """occurrences in an epoch of a row that "blend" merges mostly by AdaSum (a share of 63 %); measured, see docs/log.md"""
-SLOPE = 0.05
+SLOPE = 0.075
 """of the sigmoid in the mean over the pairs of a round, for "spectral"; 0.25 at most; measured, see docs/log.md"""
 
 
