@@ -100,12 +100,13 @@ class QueueLearner:
     def state_dict(self) -> State:
         """What a checkpoint keeps; everything that was dealt is in it."""
         self.settle()
-        state = self.own.state_dict()
-        if self.tables is not None:
-            for name, table in self.own.tables.items():
-                rows = np.arange(len(state[name]))
-                table[rows] = self.tables.read(name, rows)
-        return self.own.state_dict()
+        state: State = self.own.state_dict()
+        if self.tables is None:
+            return state
+        for name, table in self.own.tables.items():
+            rows = np.arange(len(state[name]))
+            table[rows] = self.tables.read(name, rows)
+        return self.own.state_dict() | self.tables.state_dict()
 
     def load_state_dict(self, state: State) -> None:
         """Go on from the state of a checkpoint, here and where the rows are."""
@@ -114,6 +115,7 @@ class QueueLearner:
         if self.tables is not None:
             for name, rows in known.items():
                 self.tables.write(name, rows)
+            self.tables.load_state_dict(state)
         else:
             for peer in self.work_queue.peers:
                 self.work_queue.stripes(put_parts([array.copy() for array in known.values()]), peer)
