@@ -213,7 +213,7 @@ def test_a_trainer_that_stands_still_holds_nobody_up() -> None:
                 transport.recv(rank, channel="script")
             agreement.apply(0, 0, gradient(2, 0))
             assert train(agreement, 2, range(1, 40), gradient) == [LEFT_OUT] * 39
-            assert transport.counters.messages_sent["fetch"] == 2  # what is known to be late is not asked for
+            assert transport.counters.messages_sent["pull"] == 2  # what is known to be late is not asked for
         elif transport.rank < 2:
             transport.recv(2, channel="script")
             assert train(agreement, transport.rank, range(40), gradient) == list(range(40))
