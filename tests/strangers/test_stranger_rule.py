@@ -59,7 +59,7 @@ import numpy as np
 from any2vec.cluster.threads import run_logical
 from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.make import make_agreement
-from any2vec.sync.options.replica_names import parse_click_sync
+from any2vec.sync.options.names import parse_click_sync
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.replica_make import make_replicated
 from any2vec.tables.replica import Replica

@@ -19,8 +19,8 @@ from any2vec.sync.base.flat import Flat
 from any2vec.sync.base.group import ProcessGroup, average_bytes
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.drivers.fixed_rate import FixedRate
-from any2vec.sync.options import replica_names as names
-from any2vec.sync.options.replica_names import parse_click_sync
+from any2vec.sync.options import names
+from any2vec.sync.options.names import parse_click_sync
 from any2vec.sync.options.rules import rule_class
 from any2vec.sync.replay import Replay
 from any2vec.sync.replica_make import make_replicated, make_rule

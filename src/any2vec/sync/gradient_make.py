@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from any2vec.cluster.transport import Transport
 from any2vec.sync.drivers.served_gradients import ServedGradients, as_they_come, first_of
 from any2vec.sync.drivers.summed_gradients import SummedGradients
-from any2vec.sync.options.replica_names import Async, Bounded, Bsp, MOfN, needed_of
+from any2vec.sync.options.names import Async, Bounded, Bsp, MOfN, needed_of
 from any2vec.sync.rules.first_gradients import OnHeld
 from any2vec.tables.replica import Replica
 

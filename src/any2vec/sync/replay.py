@@ -13,7 +13,7 @@ import numpy as np
 from any2vec.cluster.threads import run_logical
 from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.drivers.syncing import Syncing
-from any2vec.sync.options.replica_names import Fixed, Shadow
+from any2vec.sync.options.names import Fixed, Shadow
 from any2vec.sync.replica_make import make_rule, needs_center
 from any2vec.sync.rules.center import CenterBlock, NearCenter
 from any2vec.sync.rules.replica_rule import WORKING, Phase

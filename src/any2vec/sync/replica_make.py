@@ -11,7 +11,7 @@ from any2vec.sync.base.flat import Flat
 from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.drivers.fixed_rate import FixedRate
 from any2vec.sync.drivers.shadow import ShadowSync
-from any2vec.sync.options import replica_names as names
+from any2vec.sync.options import names
 from any2vec.sync.options.rules import rule_class
 from any2vec.sync.rules.averaged_replica import ModelAveraging
 from any2vec.sync.rules.block_momentum import BlockMomentum

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from any2vec.errors import InputError
 from any2vec.options.hosts import HostOptions
 from any2vec.options.sync import SyncOptions
-from any2vec.sync.options.names import MERGES, Gaia, Server, ServerMean, Sync, parse_sync
-from any2vec.sync.options.replica_names import parse_click_sync
+from any2vec.sync.options.names import MERGES, Gaia, Server, ServerMean, Sync, parse_click_sync, parse_sync
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from any2vec.errors import InputError
 from any2vec.options.hosts import HostOptions
 from any2vec.options.sync import SyncOptions
-from any2vec.sync.options.replica_names import SERVED_SYNCS, ClickSync, MOfN, needed_of, parse_click_sync
+from any2vec.sync.options.names import SERVED_SYNCS, ClickSync, MOfN, needed_of, parse_click_sync
 from any2vec.sync.options.row_cache import Cache, parse_cache
 
 
@@ -20,7 +20,7 @@ class TrainerAgreement:
     sync_servers: int = 0
     """hosts beside the trainers that hold the common copy of the dense layers"""
     sync: str = "shadow-easgd"
-    """how dense layers agree: name of the agreement, see `replica_names`"""
+    """how dense layers agree: name of the agreement, see `names`"""
     cache: str = "none"
     """rows that trainers keep close, see `parse_cache`"""
     cache_rows: float = 0.1

@@ -13,7 +13,7 @@ from any2vec.plan.order.roles import Roles
 from any2vec.sync.base.dense import DenseAgreement, NoAgreement
 from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.gradient_make import make_gradients
-from any2vec.sync.options.replica_names import (
+from any2vec.sync.options.names import (
     Async,
     Bounded,
     Bsp,

@@ -13,7 +13,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.plan.lookahead.foresight import Foresight
 from any2vec.plan.order.roles import Roles
 from any2vec.plan.sharding.columns import Placement
-from any2vec.sync.options.replica_names import Bounded, Bsp, MOfN, needed_of
+from any2vec.sync.options.names import Bounded, Bsp, MOfN, needed_of
 from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.tables.cache.cached_table import CachedTable
 from any2vec.tables.cache.lookahead_rows import BagpipeRows
