@@ -16,13 +16,12 @@ from any2vec.errors import HostError, InputError
 from any2vec.kernels.replicas import replicas as kernels
 from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.base.flat import Flat
-from any2vec.sync.base.group import ProcessGroup, average_bytes
+from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.drivers.fixed_rate import FixedRate
 from any2vec.sync.options import names
 from any2vec.sync.options.names import parse_click_sync
 from any2vec.sync.options.rules import rule_class
-from any2vec.sync.replay import Replay
 from any2vec.sync.replica_make import make_replicated, make_rule
 from any2vec.sync.rules.averaged_replica import ModelAveraging
 from any2vec.sync.rules.block import Block
@@ -40,6 +39,7 @@ from any2vec.sync.rules.center import (
 from any2vec.sync.rules.replica_rule import STANDING
 from any2vec.tables.replica import Replica
 from naive.rows import replicas as naive
+from replay import Replay, average_bytes
 
 SIZE, RATE = 11, 0.25
 

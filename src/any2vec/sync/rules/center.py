@@ -206,28 +206,6 @@ class ServedCenter(Service):
         return whole_Q
 
 
-class NearCenter:
-    """A center in this process, for trainers that share it without a transport. `trainer` is whose end this is."""
-
-    def __init__(self, block: CenterBlock, trainer: int) -> None:
-        self.block = block
-        self.trainer = trainer
-        self.sent = self.received = 0
-
-    def pull(self, seen_Q: np.ndarray) -> np.ndarray:
-        return self.block.call(PULL, self.trainer, [Part("dense", seen_Q)])[0].array
-
-    def read(self) -> np.ndarray:
-        return self.block.value.copy()
-
-    def write(self, value_Q: np.ndarray) -> None:
-        self.block.call(WRITE, self.trainer, [Part("dense", value_Q)])
-
-    def progress(self, is_done: bool) -> tuple[np.ndarray, np.ndarray]:
-        reported_T = self.block.call(PROGRESS, self.trainer, [Part("control", np.array([is_done], np.int64))])[0].array
-        return reported_T[0], reported_T[1] > 0
-
-
 def center_bounds(size: int, owners: Sequence[int], hosts: int) -> list[int]:
     """hosts + 1 bounds: rank r owns the parameters [bounds[r], bounds[r + 1]), none where it is no owner.
 
