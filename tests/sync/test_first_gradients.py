@@ -23,11 +23,9 @@ from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import PooledTable
-from any2vec.tables.server.blocks.held_block import HeldBlock
-from any2vec.tables.server.blocks.in_step_block import InStepBlock
+from any2vec.tables.server.blocks.trained_block import HeldBlock, InStepBlock
 from any2vec.tables.server.client import RowClient
-from any2vec.tables.server.clients.clocked_rows import ClockedRows
-from any2vec.tables.server.clients.held_rows import HeldRows, HeldRowsNotices
+from any2vec.tables.server.clients.pulled_rows import ClockedRows, HeldRows, HeldRowsNotices
 from any2vec.tables.server.server import RowServer
 from any2vec.types import LEFT_OUT
 from gradient_cases import (
@@ -494,8 +492,12 @@ def test_a_held_block_refuses_what_cannot_be() -> None:
         block.push(1, 0, two, ones, True)
     with pytest.raises(InputError, match="Step 1 was decided where step 0 was to be"):
         block.accept(1, [1])
-    for slots, values, is_delta in ((two[::-1], ones, True), (two, ones[:1], True), (two, ones, False)):
-        with pytest.raises(InputError, match="takes those of 2 ascending rows"):
+    for slots, values, is_delta, said in (
+        (two[::-1], ones, True, "must be ascending"),
+        (two, ones[:1], True, "A push of 2 rows has shape"),
+        (two, ones, False, "takes gradients, not values"),
+    ):
+        with pytest.raises(InputError, match=said):
             block.push(0, 0, slots, values, is_delta)
     with pytest.raises(InputError, match="Operation 7"):
         block.call(7, 0, [])

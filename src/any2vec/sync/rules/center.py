@@ -75,11 +75,6 @@ class CenterBlock(ServedBlock):
     def dim(self) -> int:
         return 1
 
-    def read(self, slot_K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(float32 (K, 1), zeros: nothing counts versions)."""
-        with self._lock:
-            return self.value[slot_K][:, None], np.zeros(len(slot_K), np.int64)
-
     def call(self, operation: int, trainer: int, parts: Sequence[Part]) -> list[Part]:
         """PULL, READ, WRITE and PROGRESS."""
         with self._lock:
@@ -100,9 +95,6 @@ class CenterBlock(ServedBlock):
                 self.reported_T[1, trainer] = int(parts[0].array[0])
                 return [Part("control", self.reported_T.copy())]
         raise InputError(f"Operation {operation} with {len(parts)} parts was asked of the center, which knows 1 to 4.")
-
-    def copy(self) -> np.ndarray:
-        return self.value[:, None].copy()
 
     def _piece(self, first: int, seen_P: np.ndarray) -> np.ndarray:
         """The numbers from `first` on, as many as a piece has."""

@@ -1,13 +1,13 @@
 """What trainers say to servers of rows and of dense parameters, and these to them: a control part, then what it is of.
 
 Request: [verb, number, table, clock, option, lane], then by verb
-    pull   ids (ascending slots, packed)               option: bits of the answer + 64 where versions are wanted
+    pull   ids (ascending slots, packed)               option: bits of a number of the answer
     push   ids (ascending slots, packed), rows         option: 1 for changes, 0 for values
     pool   ids (slots), ids (ids of each bag, > 0)
     call   whatever the block's own operation, the option, takes and gives
     tick   all pushes of round `clock` have been sent
     leave  this trainer asks for nothing more; unanswered
-Answer: [number, outcome], then rows (pull, pool) and versions, or one sentence where the outcome is no success.
+Answer: [number, outcome], then rows (pull, pool), or one sentence where the outcome is no success.
 
 Of dense parameters (sync/drivers/gradient_server.py) three of the verbs are asked, with one array each, or none:
     pull   the parameters, for the batch at position `clock`
@@ -37,7 +37,6 @@ ANY_TIME = -1
 """clock of a request that belongs to no round: it never waits"""
 UNKNOWN = -1
 """number of a request that could not be read"""
-WITH_VERSIONS = 64
 
 
 @dataclass(frozen=True)
