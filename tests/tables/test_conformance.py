@@ -11,8 +11,7 @@ from any2vec.plan.sharding.nodes import NodeSharding
 from any2vec.plan.sharding.sharding import Contiguous, Sharding, Striped
 from any2vec.sync.options.rules import rule_class, rule_names
 from any2vec.sync.rules.merge_rule import MergeRule, StateMean
-from any2vec.tables.freshness.registry import FRESHNESS
-from any2vec.tables.residency.registry import RESIDENCIES
+from any2vec.tables.registry import FRESHNESS, RESIDENCIES
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import MemoryRows, RowTable
 from any2vec.testing.conformance.freshness import FreshnessTests

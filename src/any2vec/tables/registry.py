@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from any2vec.checks import check_choice
 from any2vec.errors import InputError
+
+if TYPE_CHECKING:
+    from any2vec.tables.freshness import Freshness
+    from any2vec.tables.residency.policies import ResidencyPolicy
 
 T = TypeVar("T")
 
@@ -54,3 +58,27 @@ class Registry(Generic[T]):
             module, _, attribute = place.partition(":")
             place = self._places[name] = getattr(import_module(module), attribute)
         return place
+
+
+RESIDENCIES: Registry[ResidencyPolicy] = Registry(
+    "cache policy",
+    "any2vec.residencies",
+    {
+        "static": "any2vec.tables.residency.policies:Static",
+        "lru": "any2vec.tables.residency.policies:LeastRecentlyUsed",
+        "lfu": "any2vec.tables.residency.policies:LeastFrequentlyUsed",
+        "lfu-promoted": "any2vec.tables.residency.policies:Promoted",
+        "tinylfu": "any2vec.tables.residency.policies:TinyLfu",
+        "fifo": "any2vec.tables.residency.policies:FirstInFirstOut",
+        "belady": "any2vec.tables.residency.policies:Belady",
+        "ttl": "any2vec.tables.residency.policies:TimeToLive",
+    },
+)
+"""as `--cache` spells them"""
+FRESHNESS: Registry[Freshness] = Registry(
+    "freshness",
+    "any2vec.freshness",
+    {"het": "any2vec.tables.freshness:Versions", "age": "any2vec.tables.freshness:Age"},
+)
+"""as the first word of `--cache` spells them. A cache whose rows are exact within a window of batches (bagpipe) is no
+policy of this kind: there the plan of the batches to come decides what is read, and nothing is ever stale"""

@@ -16,7 +16,7 @@ from any2vec.plan.lookahead.foresight import Foresight
 from any2vec.plan.sharding.sharding import Blocks
 from any2vec.tables.cache.versioned_cache import HetCache
 from any2vec.tables.cache.versioned_rows import HetRows
-from any2vec.tables.residency.registry import RESIDENCIES
+from any2vec.tables.registry import RESIDENCIES
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.server.blocks.versioned_block import HetBlock
 from any2vec.tables.server.client import RowClient

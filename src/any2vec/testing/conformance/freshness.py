@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from any2vec.tables.cache.versioned_cache import BatchExchange, HetCache
-from any2vec.tables.freshness.registry import FRESHNESS
+from any2vec.tables.registry import FRESHNESS
 from any2vec.tables.row_optimizer import RowOptimizer
 
 SLOTS, WIDTH, BATCHES = 12, 2, 60
