@@ -61,7 +61,7 @@ from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.make import make_agreement
 from any2vec.sync.options.names import parse_click_sync
 from any2vec.sync.options.rounds import RoundAgreement
-from any2vec.sync.replica_make import make_replicated
+from any2vec.sync.make import make_replicated
 from any2vec.tables.replica import Replica
 from any2vec.types import ProgressLine, Round, Span, Work
 

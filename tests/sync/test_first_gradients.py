@@ -17,8 +17,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
 from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.drivers.served_gradients import ServedGradients
-from any2vec.sync.rules.first_gradients import FirstGradients
-from any2vec.sync.rules.gradient_rule import ACCEPTED, DROPPED, UNKNOWN
+from any2vec.sync.rules.gradient_rules import ACCEPTED, DROPPED, UNKNOWN, FirstGradients
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimizer import RowOptimizer

@@ -18,9 +18,9 @@ from any2vec.errors import FormatError, HostError, InputError, JobError
 from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.drivers.served_gradients import ServedGradients
 from any2vec.sync.drivers.summed_gradients import SummedGradients
-from any2vec.sync.gradient_make import make_gradients, needed_of
+from any2vec.sync.make import make_gradients, needed_of
 from any2vec.sync.options.names import MOfN, parse_click_sync
-from any2vec.sync.rules.first_gradients import FirstGradients
+from any2vec.sync.rules.gradient_rules import FirstGradients
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimizer import RowOptimizer

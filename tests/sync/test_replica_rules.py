@@ -19,10 +19,10 @@ from any2vec.sync.base.flat import Flat
 from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.drivers.fixed_rate import FixedRate
+from any2vec.sync.make import make_replicated, make_rule
 from any2vec.sync.options import names
 from any2vec.sync.options.names import parse_click_sync
 from any2vec.sync.options.rules import rule_class
-from any2vec.sync.replica_make import make_replicated, make_rule
 from any2vec.sync.rules.averaged_replica import ModelAveraging
 from any2vec.sync.rules.block import Block
 from any2vec.sync.rules.block_momentum import BlockMomentum

@@ -21,8 +21,8 @@ from any2vec.errors import HostError
 from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.drivers.fixed_rate import FixedRate
 from any2vec.sync.drivers.shadow import ShadowSync
+from any2vec.sync.make import make_replicated
 from any2vec.sync.options.names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
-from any2vec.sync.replica_make import make_replicated
 from any2vec.sync.rules.center import CenterBlock, ServedCenter
 from any2vec.sync.rules.elastic_replica import ElasticReplica
 from any2vec.sync.rules.replica_rule import WORKING

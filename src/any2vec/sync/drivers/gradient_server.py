@@ -13,7 +13,7 @@ import numpy as np
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.errors import HostError, InputError, MessageError
-from any2vec.sync.rules.gradient_rule import GradientRule
+from any2vec.sync.rules.gradient_rules import GradientRule
 from any2vec.tables.server.clocks import END, REST
 from any2vec.tables.server.request import UNKNOWN, Request, answer, answers_on, read_request, refusal
 from any2vec.tables.server.server_thread import ServerThread

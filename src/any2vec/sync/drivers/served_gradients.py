@@ -16,9 +16,12 @@ from any2vec.errors import FormatError
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.drivers.gradient_server import WHAT, GradientServer
-from any2vec.sync.rules.first_gradients import FirstGradients, OnHeld
-from any2vec.sync.rules.gradient_rule import ACCEPTED, DROPPED, UNKNOWN, GradientRule
-from any2vec.sync.rules.gradients_as_they_come import GradientsAsTheyCome
+from any2vec.sync.rules.gradient_rules import (
+    ACCEPTED,
+    DROPPED,
+    UNKNOWN,
+    GradientRule,
+)
 from any2vec.tables.replica import Replica
 from any2vec.tables.server.clocks import END, REST
 from any2vec.tables.server.request import Request, answers_on, read_answer
@@ -26,19 +29,6 @@ from any2vec.types import LEFT_OUT, State
 
 RuleOf = Callable[[Replica], GradientRule]
 """from what a server is to hold, its rule"""
-
-
-def as_they_come(trainers: Sequence[int], bound: int | None) -> RuleOf:
-    """`async` (None) or `bounded`, for `ServedGradients`."""
-    return lambda replica: GradientsAsTheyCome(replica, trainers, bound)
-
-
-def first_of(trainers: Sequence[int], needed: int, reported: OnHeld | None = None) -> RuleOf:
-    """`m-of-n`, for `ServedGradients` with one server.
-
-    reported: on the server's host, called with the trainers whose gradients count.
-    """
-    return lambda replica: FirstGradients(replica, trainers, needed, reported)
 
 
 class ServedGradients(DenseAgreement):

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.cluster.codec import pack_state, unpack_state
 from any2vec.cluster.message import Part
-from any2vec.cluster.state_message import pack_state, unpack_state
 from any2vec.cluster.transport import LONG_WORK, Transport, text_of
 from any2vec.plan.order.roles import StreamRoles
 from any2vec.plan.sharding.sharding import Striped

@@ -14,7 +14,7 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import JobError
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.dense import DenseAgreement
-from any2vec.sync.rules.gradient_rule import sum_in_rank_order
+from any2vec.sync.rules.gradient_rules import sum_in_rank_order
 from any2vec.tables.replica import Stepped
 
 TRAINS, RESTS, HAS_ENDED = 0, 1, 2

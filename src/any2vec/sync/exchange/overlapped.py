@@ -17,7 +17,7 @@ import numpy as np
 from any2vec.cluster.transport import Transport
 from any2vec.sync.base.copying import put_rows, rows_of
 from any2vec.sync.drivers.rounds import Agreement
-from any2vec.sync.exchange.tracking import Inspector, Tracked, Tracker
+from any2vec.sync.exchange.pulled import Inspector, Tracked, Tracker
 from any2vec.sync.rules.block import Rules
 from any2vec.types import Round, Span, State, Work
 

@@ -122,7 +122,7 @@ class Gaia(Sync):
 
 @dataclass(frozen=True)
 class Server(Sync):
-    """A row server that answers pull and push, asynchronous or with bounded staleness (sync.exchange.server)."""
+    """A row server that answers pull and push, asynchronous or with bounded staleness (sync.exchange.served)."""
 
     name: ClassVar[str] = "server"
     mode: Literal["async", "bounded"] = "async"
@@ -132,7 +132,7 @@ class Server(Sync):
 
 @dataclass(frozen=True)
 class ServerMean(Sync):
-    """A server that averages, as DMTK's does (any2vec.sync.exchange.server)."""
+    """A server that averages, as DMTK's does (any2vec.sync.exchange.served)."""
 
     name: ClassVar[str] = "server-mean"
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.cluster.codec import pack_state, unpack_state
 from any2vec.cluster.message import Part
-from any2vec.cluster.state_message import pack_state, unpack_state
 from any2vec.cluster.transport import text_part
 from any2vec.errors import InputError
 from any2vec.tables.server.blocks.row_block import Merger, RowBlock
