@@ -14,7 +14,7 @@ from any2vec.cluster.message import Part, overhead
 from any2vec.cluster.threads import run_logical
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.group import ProcessGroup
-from any2vec.sync.drivers.syncing import Syncing
+from any2vec.sync.drivers.replicas import Syncing
 from any2vec.sync.make import make_rule, needs_center
 from any2vec.sync.options.names import Fixed, Shadow
 from any2vec.sync.rules.center import PROGRESS, PULL, WRITE, CenterBlock

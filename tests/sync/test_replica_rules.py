@@ -18,7 +18,7 @@ from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.base.flat import Flat
 from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.base.pool import ThreadPool
-from any2vec.sync.drivers.fixed_rate import FixedRate
+from any2vec.sync.drivers.replicas import FixedRate
 from any2vec.sync.make import make_replicated, make_rule
 from any2vec.sync.options import names
 from any2vec.sync.options.names import parse_click_sync

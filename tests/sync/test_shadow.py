@@ -19,8 +19,7 @@ from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError
 from any2vec.sync.base.group import ProcessGroup
-from any2vec.sync.drivers.fixed_rate import FixedRate
-from any2vec.sync.drivers.shadow import ShadowSync
+from any2vec.sync.drivers.replicas import FixedRate, ShadowSync
 from any2vec.sync.make import make_replicated
 from any2vec.sync.options.names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
 from any2vec.sync.rules.center import CenterBlock, ServedCenter

@@ -10,10 +10,9 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import InputError
 from any2vec.sync.base.flat import Flat
 from any2vec.sync.base.group import ProcessGroup
-from any2vec.sync.drivers.fixed_rate import FixedRate
+from any2vec.sync.drivers.replicas import FixedRate, ShadowSync
 from any2vec.sync.drivers.rounds import Agreement, LoneHost
 from any2vec.sync.drivers.served_gradients import ServedGradients
-from any2vec.sync.drivers.shadow import ShadowSync
 from any2vec.sync.drivers.summed_gradients import SummedGradients
 from any2vec.sync.exchange.cached import Cached
 from any2vec.sync.exchange.elastic import ElasticAveraging

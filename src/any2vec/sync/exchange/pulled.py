@@ -250,8 +250,8 @@ class Pulled(Agreement):
         bits, threads: as for `Tracker`.
 
     PullModel of GraphAny2Vec (IPDPS 2021, section 4): before a round a host asks for the rows that it will read. Base
-    tracks words: both rows of each; Opt tracks labels: the input row of what is read as input, the output row of what is
-    read as output.
+    tracks words: both rows of each; Opt tracks labels: the input row of what is read as input, the output row of what
+    is read as output.
     """
 
     def __init__(

@@ -163,7 +163,7 @@ class NoSync(ClickSync):
 
 @dataclass(frozen=True)
 class Shadow(ClickSync):
-    """Replicas are synchronized by a thread behind the workers (any2vec.sync.drivers.shadow)."""
+    """Replicas are synchronized by a thread behind the workers (any2vec.sync.drivers.replicas)."""
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ class ShadowMerge(Shadow):
 
 @dataclass(frozen=True)
 class Fixed(ClickSync):
-    """The same rules in the foreground, every so many iterations of a trainer (any2vec.sync.drivers.fixed_rate)."""
+    """The same rules in the foreground, every so many iterations of a trainer (any2vec.sync.drivers.replicas)."""
 
     every: int = within(check_whole, 5, 1, MOST_ITERATIONS)
     """iterations of a trainer from one sync to the next"""

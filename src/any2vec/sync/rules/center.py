@@ -75,6 +75,10 @@ class CenterBlock(ServedBlock):
     def dim(self) -> int:
         return 1
 
+    def read(self, slot_K: np.ndarray) -> np.ndarray:
+        with self._lock:
+            return self.value[slot_K][:, None]
+
     def call(self, operation: int, trainer: int, parts: Sequence[Part]) -> list[Part]:
         """PULL, READ, WRITE and PROGRESS."""
         with self._lock:

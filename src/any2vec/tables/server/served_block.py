@@ -34,9 +34,9 @@ class ServedBlock(ABC):
         """How many updates the rows have taken: each push, in step all of a round, counts once for each of its rows."""
         return int(self.version_B.sum())
 
+    @abstractmethod
     def read(self, slot_K: np.ndarray) -> np.ndarray:
         """float32 (K, D), a copy."""
-        raise InputError(f"A {type(self).__name__} is read by its own operations.")
 
     def pool(self, slot_M: np.ndarray, count_P: np.ndarray) -> np.ndarray:
         """float32 (P, D): bag p is the sum of the next count_P[p] (> 0) rows of slot_M."""
