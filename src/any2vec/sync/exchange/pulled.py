@@ -16,12 +16,12 @@ from any2vec.cluster.codec import empty_parts, pack_ids, pack_into, pack_rows, u
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.rows.rows import gather_rows
-from any2vec.sync.base.copying import put_lists
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.base.states import bits_of, is_state, values_of
 from any2vec.sync.drivers.rounds import Agreement
-from any2vec.sync.rules.block import Rules, gather_blocks, load_rule_states, rule_states, stripes
+from any2vec.sync.rules.block import Rules, load_rule_states, rule_states
 from any2vec.sync.rules.residual import Residuals
+from any2vec.tables.copying import gather_blocks, put_lists, stripes
 from any2vec.types import Round, Span, State, Work
 
 

@@ -11,9 +11,10 @@ from any2vec.cluster.codec import pack_rows, unpack_rows
 from any2vec.cluster.transport import Transport
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.exchange.pulled import Inspector
-from any2vec.sync.rules.block import Block, gather_blocks, stripes
+from any2vec.sync.rules.block import Block
 from any2vec.sync.rules.merges import Sum
 from any2vec.sync.rules.residual import Residuals
+from any2vec.tables.copying import gather_blocks, stripes
 from any2vec.tables.server.blocks.row_block import Added, RowBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.server import RowServer
