@@ -20,7 +20,7 @@ from any2vec.sync.exchange.tracking import Inspector
 from any2vec.sync.options.names import Elastic, Frequent, Gaia, Groups, Leader, Merge, Server, ServerMean
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.options.row_cache import CachedRows
-from any2vec.sync.options.rules import rule_class
+from any2vec.sync.options.rules import RULES
 from any2vec.sync.rules.block import Rules
 from any2vec.types import Round
 
@@ -49,7 +49,7 @@ def make_agreement(
         case sync if transport.hosts == 1 and not sync.has_scheme:
             return LoneHost(tables)
         case Merge(rule=name):
-            rules = Rules(rule_class(name), counts or {})
+            rules = Rules(RULES.named(name), counts or {})
             model, _, form = str(options.form(transport.hosts)).partition("-")
             if options.overlap:
                 return Overlapped(transport, tables, rules, options.bits, inspector, coming or iter(()), threads)

@@ -12,7 +12,7 @@ from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.drivers.fixed_rate import FixedRate
 from any2vec.sync.drivers.shadow import ShadowSync
 from any2vec.sync.options import replica_names as names
-from any2vec.sync.options.rules import rule_class
+from any2vec.sync.options.rules import RULES
 from any2vec.sync.rules.averaged_replica import ModelAveraging
 from any2vec.sync.rules.block_momentum import BlockMomentum
 from any2vec.sync.rules.center import Center
@@ -32,7 +32,7 @@ def make_rule(
     center: for the rules that `needs_center`; flat, occurrences: of the tables that the replica is, by default of none.
     """
     if isinstance(how, names.ShadowMerge | names.FixedMerge):
-        kind, counts = rule_class(how.rule), occurrences or {}
+        kind, counts = RULES.named(how.rule), occurrences or {}
         return MergedReplica(
             replica, group, flat or Flat.vector(len(replica.value)),
             lambda table, start, stop: kind(counts[table][start:stop].astype(np.float64) if table in counts else None),

@@ -23,8 +23,8 @@ from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
 from any2vec.kernels.skipgram.pairs import list_pairs
 from any2vec.models.stream.char_generator import CharGenerator
 from any2vec.models.stream.char_step import BatchWords, Step, make_step
+from any2vec.models.stream.config import StreamCharLstm
 from any2vec.models.stream.token_batch import TokenBatch
-from any2vec.models.stream.word_config import StreamCharLstm
 from any2vec.types import State, Stats, Work
 
 _ENCODED = 4096

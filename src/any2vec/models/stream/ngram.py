@@ -15,10 +15,10 @@ from any2vec.data.vocab.vocabulary import Keys
 from any2vec.embeddings import Embeddings
 from any2vec.encoders.ngrams import NGramEncoder, bounds, start_grams
 from any2vec.kernels.skipgram.subwords import Subwords, compose_all, mark_buckets
+from any2vec.models.stream.config import StreamNGram
 from any2vec.models.stream.skipgram import StreamedSkipGram
 from any2vec.models.stream.token_batch import TokenBatch
-from any2vec.models.stream.word_config import StreamNGram
-from any2vec.models.words.ngram import NGram
+from any2vec.models.words.config import NGram
 from any2vec.types import State, Stats, Work
 
 

@@ -21,9 +21,9 @@ from any2vec.kernels.skipgram.subwords import Subwords
 from any2vec.kernels.skipgram.trace import trace_block
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.models.words.config import SkipGram
 from any2vec.models.words.learner import block_positions, shared_negatives
 from any2vec.models.words.rates import endless_rate
-from any2vec.models.words.skipgram import SkipGram
 from any2vec.types import State, Stats, Work
 
 LOSS_EVERY = 64

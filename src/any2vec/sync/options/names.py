@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type
 
 from any2vec.checks import MAX_SEED, check_number, check_whole
 from any2vec.errors import InputError
-from any2vec.sync.options.rules import rule_names
+from any2vec.sync.options.rules import RULES
 
 ALL_BITS = (32, 16, 8)
 
@@ -160,7 +160,7 @@ class Frequent(Sync):
     bits: ClassVar[tuple[int, ...]] = (32,)
 
 
-MERGES: tuple[str, ...] = rule_names()
+MERGES: tuple[str, ...] = RULES.names()
 """those of registered merge rules"""
 _KINDS: dict[str, type[Sync]] = {
     kind.name: kind for kind in (Groups, Leader, Elastic, Gaia, Server, ServerMean, Frequent)

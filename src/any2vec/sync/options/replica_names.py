@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 from any2vec.checks import check_number, check_whole
 from any2vec.errors import InputError
 from any2vec.sync.options.names import Sync, reported
-from any2vec.sync.options.rules import rule_names
+from any2vec.sync.options.rules import RULES
 
 MOST_ITERATIONS = 1_000_000
 
@@ -231,7 +231,7 @@ def parse_click_sync(text: str) -> ClickSync:
     name, *values = text.split(":") if isinstance(text, str) else [""]
     kind = _KINDS.get(name) or _merging(name)
     if kind is None:
-        rules = f"{', '.join(rule_names())}, fr-RULE or shadow-RULE"
+        rules = f"{', '.join(RULES.names())}, fr-RULE or shadow-RULE"
         raise InputError(f"sync of a click model must be one of {', '.join(CLICK_SYNCS)}, {rules}, got {text!r}.")
     found: ClickSync = reported(kind, values, text)
     return found
@@ -241,7 +241,7 @@ def _merging(name: str) -> type[ClickSync] | None:
     """The agreement of replicas by a merge rule that a name stands for, if it does."""
     parent: type[ClickSync] = ShadowMerge if name.startswith("shadow-") else FixedMerge
     rule = name.removeprefix("shadow-").removeprefix("fr-")
-    return type(parent.__name__, (parent,), {"name": name, "rule": rule}) if rule in rule_names() else None
+    return type(parent.__name__, (parent,), {"name": name, "rule": rule}) if rule in RULES.names() else None
 
 
 def needed_of(how: MOfN, trainers: int) -> int:

@@ -8,7 +8,7 @@ from any2vec.checks import check_choice
 from any2vec.errors import InputError
 from any2vec.options.hosts import HostOptions
 from any2vec.options.sync import SyncOptions
-from any2vec.sync.options.rules import rule_names
+from any2vec.sync.options.rules import RULES
 
 STREAM_SYNCS = ("sync", "async", "bounded", "dense")
 
@@ -41,7 +41,7 @@ class StreamAgreement:
         )  # fmt: skip
 
     def __post_init__(self) -> None:
-        check_choice("sync", self.sync, (*STREAM_SYNCS, *rule_names()))
+        check_choice("sync", self.sync, (*STREAM_SYNCS, *RULES.names()))
         if self.staleness_bound is not None and self.sync != "bounded":
             raise InputError(f"staleness_bound is for sync bounded; leave it out with sync {self.sync}.")
         if self.servers and self.sync == "dense":

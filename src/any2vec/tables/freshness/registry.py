@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from any2vec.tables.registry import Registry
+from any2vec.registry import Registry
 
 if TYPE_CHECKING:
     from any2vec.tables.freshness.policy import Freshness

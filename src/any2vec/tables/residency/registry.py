@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from any2vec.tables.registry import Registry
+from any2vec.registry import Registry
 
 if TYPE_CHECKING:
     from any2vec.tables.residency.policy import ResidencyPolicy

@@ -25,7 +25,7 @@ from any2vec.models.stream.learner import StreamLearner
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.plan.order.roles import StreamRoles
 from any2vec.sync.drivers.stream_tables import StreamTables
-from any2vec.sync.options.rules import rule_class
+from any2vec.sync.options.rules import RULES
 from any2vec.sync.options.streams import StreamAgreement
 from any2vec.tables.server.request import ANY_TIME
 from any2vec.tasks.stream.hosts.wire import Piece, Sender, put_parts, stats_of
@@ -230,7 +230,7 @@ def make_tables(transport: Transport, roles: StreamRoles, agreement: StreamAgree
         return None
     start = {name: partial(own.start_values, name) for name in own.tables}
     rows, dim = next(iter(own.tables.values())).shape
-    rule = None if agreement.rule is None else rule_class(agreement.rule)
+    rule = None if agreement.rule is None else RULES.named(agreement.rule)
     return StreamTables(transport, roles, start, (rows, dim), agreement.bound, rule)
 
 
