@@ -53,7 +53,8 @@ def check_fields(options: Any) -> None:
 
     A subclass that gives a field another default keeps the interval. None is legal where it is the default.
     """
-    for name, law, default in _laws(type(options)):
+    kind: Any = type(options)
+    for name, law, default in _laws(kind):
         value = getattr(options, name)
         if value is None and default is None:
             continue

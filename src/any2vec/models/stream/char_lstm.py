@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -188,9 +187,6 @@ class StreamedCharLstm:
                 found = tries(symbol_NS[own], size_N[own], self.config.reading)
                 vectors[own] = _array(self.center(found, len(own)))
         return vectors
-
-    def parts(self) -> Mapping[str, Any]:
-        return {}
 
     def close(self) -> None:
         torch.set_num_threads(self._threads_before)

@@ -5,9 +5,6 @@ Legend: V rows of words (capacity), H buckets, D dim, R words of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from any2vec.data.stream.vocabulary import StreamVocabulary
@@ -83,9 +80,6 @@ class StreamedNGram:
         vectors = np.empty_like(found.vectors)
         compose_all(subwords, found.vectors, np.arange(len(keys), dtype=np.int32), vectors)
         return Embeddings(found.keys, vectors, found.output, found.counts, found.meta, self._encoder())
-
-    def parts(self) -> Mapping[str, Any]:
-        return {}
 
     def close(self) -> None:
         self._words.close()

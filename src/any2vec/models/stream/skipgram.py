@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
@@ -138,9 +137,6 @@ class StreamedSkipGram:
         counts = np.maximum(1, np.rint(counts_V[rows])).astype(np.int64)
         meta = {"model": self.config.name, "options": self.config.as_dict()}
         return Embeddings(vocabulary.keys(rows), self.input_VD[rows], self.output_VD[rows], counts, meta)
-
-    def parts(self) -> Mapping[str, Any]:
-        return {}
 
     def close(self) -> None:
         if self._pool is not None:
