@@ -38,7 +38,7 @@ _USELESS = 1.5
 
 @dataclass
 class Meeting(Alone):
-    """Workers fetch rows themselves; where a round ends all hosts stand still, and checkpoints and stops are possible."""
+    """Workers fetch rows themselves; where a round ends all stand still, and checkpoints and stops are possible."""
 
     program: ClickProgram
     is_alone: bool

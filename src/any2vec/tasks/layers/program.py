@@ -45,6 +45,8 @@ class LayerDriver(Alone):
 class NodeProgram(InMemoryProgram):
     """The layers of this host, whichever way they are trained."""
 
+    learner: NetworkLearner
+
     def __init__(self, request: Request, prepared: PreparedNodes, transport: Transport) -> None:
         super().__init__(request, transport)
         self.prepared, self.metadata = prepared, prepared.metadata
