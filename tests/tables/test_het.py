@@ -235,6 +235,7 @@ def test_the_owner_takes_pushes_first_and_counts_updates_not_occurrences() -> No
 )
 def test_young_rows_may_miss_less_and_none_more_than_the_bound(bound: int, version: int, allowed: int) -> None:
     assert allowed_updates(ids_of(version), bound).tolist() == [allowed]
+    assert allowed_updates(ids_of(version), bound, is_even=True).tolist() == [bound]
 
 
 def test_young_rows_are_pushed_and_fetched_before_the_bound() -> None:

@@ -30,11 +30,13 @@ LEAST = 20
 """updates that may be missing however young the row is, if the bound allows them"""
 
 
-def allowed_updates(version_N: np.ndarray, bound: int) -> np.ndarray:
+def allowed_updates(version_N: np.ndarray, bound: int, is_even: bool = False) -> np.ndarray:
     """Updates that may be missing of rows, int64 (N,), never more than the bound.
 
-    version_N: int64, updates that each row has had (less than 0 counts as 0).
+    version_N: int64, updates that each row has had (less than 0 counts as 0). is_even: the bound for all rows.
     """
+    if is_even:
+        return np.full(len(version_N), bound, np.int64)
     return np.minimum(bound, np.maximum(LEAST, (SHARE * version_N).astype(np.int64)))
 
 
