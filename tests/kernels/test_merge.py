@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from any2vec.kernels.rows.merge import changed_rows
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.pool import ThreadPool
-from any2vec.sync.options.rules import rule_class, rule_names
+from any2vec.sync.options.rules import RULES
 from any2vec.sync.rules.block import Block, Rules
 from any2vec.sync.rules.merges import COMMON, Blend
 from naive.rows.merge import merge
 
 ROWS, DIM = 12, 7
-rules = pytest.mark.parametrize("rule", rule_names())
+rules = pytest.mark.parametrize("rule", RULES.names())
 
 
 def agreed(rule: str, start: np.ndarray, values: list[np.ndarray], is_delta: bool = False) -> np.ndarray:
     """Rows (B, D) that hosts agree on, each of which sends all of them."""
-    block = Block(start, rule_class(rule)())
+    block = Block(start, RULES.named(rule)())
     for value in values:
         block.merge(np.arange(len(start)), value, is_delta)
     block.finish(is_delta)
@@ -58,7 +58,7 @@ def test_a_row_that_one_host_changed_takes_its_value_itself(rule: str) -> None:
 @rules
 def test_rows_that_nobody_changed_stay(rule: str) -> None:
     start = np.array([[0.1, -0.0], [7.0, 1e-40]], np.float32)
-    block = Block(start, rule_class(rule)())
+    block = Block(start, RULES.named(rule)())
     block.merge(np.array([0, 1]), start.copy(), False)
     assert block.finish(False).size == 0 and (block.rows == start).all()
 
@@ -140,9 +140,9 @@ def test_the_number_of_threads_changes_no_bit(rule: str) -> None:
         reported.append((slots, start[slots] + random.normal(0, 1, (len(slots), DIM)).astype(np.float32)))
     found = []
     for threads in (1, 3, 64):
-        block = Block(start, rule_class(rule)())
+        block = Block(start, RULES.named(rule)())
         found.append((block.merge_all(reported, False, ThreadPool(threads)), block.rows))
-    one_by_one = Block(start, rule_class(rule)())
+    one_by_one = Block(start, RULES.named(rule)())
     for slots, values in reported:
         one_by_one.merge(slots, values, False)
     found.append((one_by_one.finish(False), one_by_one.rows))

@@ -9,7 +9,7 @@ import pytest
 
 from any2vec.plan.sharding.nodes import NodeSharding
 from any2vec.plan.sharding.sharding import Contiguous, Sharding, Striped
-from any2vec.sync.options.rules import rule_class, rule_names
+from any2vec.sync.options.rules import RULES
 from any2vec.sync.rules.merge_rule import MergeRule, StateMean
 from any2vec.tables.registry import FRESHNESS, RESIDENCIES
 from any2vec.tables.row_optimizer import RowOptimizer
@@ -22,14 +22,14 @@ from any2vec.testing.conformance.shardings import ShardingTests
 from any2vec.types import Csr
 
 
-@pytest.mark.parametrize("name", rule_names())
+@pytest.mark.parametrize("name", RULES.names())
 class TestRules(MergeRuleTests):
     @pytest.fixture(autouse=True)
     def named(self, name: str) -> None:
         self.name = name
 
     def rule(self, occurrence_B: np.ndarray) -> MergeRule:
-        return rule_class(self.name)(occurrence_B)
+        return RULES.named(self.name)(occurrence_B)
 
 
 class TestStates(MergeRuleTests):

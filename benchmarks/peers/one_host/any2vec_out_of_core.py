@@ -18,11 +18,11 @@ from threadpoolctl import threadpool_limits
 from any2vec.cluster.threads import lone_transport
 from any2vec.data.triples.triples import TripleReport, Triples
 from any2vec.data.vocab.found_texts import integer_keys
-from any2vec.models.registry import loaded
 from any2vec.models.triples.config import TRIPLE_MODELS
 from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions
 from any2vec.plan.order.buffer import BufferPlan
+from any2vec.registry import loaded
 from any2vec.tasks.triples.budget import row_bytes
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.tasks.triples.program import TripleProgram

@@ -51,7 +51,7 @@ from any2vec.sync.options.names import (
 )
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.options.row_cache import CachedRows
-from any2vec.sync.options.rules import rule_class
+from any2vec.sync.options.rules import RULES
 from any2vec.sync.rules.averaged_replica import ModelAveraging
 from any2vec.sync.rules.block import Rules
 from any2vec.sync.rules.block_momentum import BlockMomentum
@@ -86,7 +86,7 @@ def make_agreement(
         case sync if transport.hosts == 1 and not sync.has_scheme:
             return LoneHost(tables)
         case Merge(rule=name):
-            rules = Rules(rule_class(name), counts or {})
+            rules = Rules(RULES.named(name), counts or {})
             model, _, form = str(options.form(transport.hosts)).partition("-")
             if options.overlap:
                 return Overlapped(transport, tables, rules, options.bits, inspector, coming or iter(()), threads)
@@ -121,7 +121,7 @@ def make_rule(
     center: for the rules that `needs_center`; flat, occurrences: of the tables that the replica is, by default of none.
     """
     if isinstance(how, ShadowMerge | FixedMerge):
-        kind, counts = rule_class(how.rule), occurrences or {}
+        kind, counts = RULES.named(how.rule), occurrences or {}
         return MergedReplica(
             replica, group, flat or Flat.vector(len(replica.value)),
             lambda table, start, stop: kind(counts[table][start:stop].astype(np.float64) if table in counts else None),

@@ -15,7 +15,7 @@ from any2vec.data.io.files import display
 from any2vec.data.options import GraphOptions, ProgressCall
 from any2vec.data.vocab.found_texts import integer_keys
 from any2vec.errors import DataError, InputError, StorageError
-from any2vec.types import Stage
+from any2vec.types import Stage, as_reading
 
 if TYPE_CHECKING:
     from any2vec.data.graph.graph import Graph
@@ -133,11 +133,7 @@ def open_graph(data: Any, options: GraphOptions | None, cache_dir: Path | None, 
             raise InputError("The options of reading graphs do not apply to one that is read already; leave them out.")
         return opened
 
-    def reported(done: int, total: int | None) -> None:
-        if stage is not None:
-            stage("reading", done, total)
-
-    return read_graph(data, options or GraphOptions(), cache_dir=cache_dir, progress=reported)
+    return read_graph(data, options or GraphOptions(), cache_dir=cache_dir, progress=as_reading(stage))
 
 
 _FIELDS = ("real", "double", "integer", "pattern")

@@ -32,7 +32,7 @@ from any2vec.sync.base.members import Rows, Watch, exchange_among, reduce_rows, 
 from any2vec.sync.base.states import bits_of, bound_of
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.options.names import Gaia
-from any2vec.sync.options.rules import rule_class
+from any2vec.sync.options.rules import RULES
 from any2vec.sync.rules.block import Rules
 from any2vec.types import Span, State, Work
 
@@ -83,7 +83,7 @@ class ApproximatelySynchronous(Agreement):
         place = rank % inside
         self._sharding = {name: Contiguous(len(table), inside) for name, table in tables.items()}
         own = {name: table[slice(*self._sharding[name].block(place))] for name, table in tables.items()}
-        rules = Rules(rule_class(how.rule))
+        rules = Rules(RULES.named(how.rule))
         self._blocks = {name: rules.block(name, rows, np.arange(len(rows))) for name, rows in own.items()}
         self.reported = {name: SiteRows(rows, bound_of(name)) for name, rows in own.items()} if self.sites > 1 else {}
         self._watch = Watch(tables)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin,
 
 from any2vec.checks import MAX_SEED, check_number, check_whole
 from any2vec.errors import InputError
-from any2vec.sync.options.rules import rule_names
+from any2vec.sync.options.rules import RULES
 
 ALL_BITS = (32, 16, 8)
 MOST_ITERATIONS = 1_000_000
@@ -301,7 +301,7 @@ class MOfN(ClickSync):
     """trainers whose gradients count, 1 or more; by default all but one"""
 
 
-MERGES: tuple[str, ...] = rule_names()
+MERGES: tuple[str, ...] = RULES.names()
 """those of registered merge rules"""
 _KINDS: dict[str, type[Sync]] = {
     kind.name: kind for kind in (Groups, Leader, Elastic, Gaia, Server, ServerMean, Frequent)
@@ -347,7 +347,7 @@ def parse_click_sync(text: str) -> ClickSync:
     name, *values = text.split(":") if isinstance(text, str) else [""]
     kind = _CLICK_KINDS.get(name) or _merging(name)
     if kind is None:
-        rules = f"{', '.join(rule_names())}, fr-RULE or shadow-RULE"
+        rules = f"{', '.join(RULES.names())}, fr-RULE or shadow-RULE"
         raise InputError(f"sync of a click model must be one of {', '.join(CLICK_SYNCS)}, {rules}, got {text!r}.")
     return _told(kind, values, text)
 
@@ -356,7 +356,7 @@ def _merging(name: str) -> type[ClickSync] | None:
     """The agreement of replicas by a merge rule that a name stands for, if it does."""
     parent: type[ClickSync] = ShadowMerge if name.startswith("shadow-") else FixedMerge
     rule = name.removeprefix("shadow-").removeprefix("fr-")
-    return type(parent.__name__, (parent,), {"name": name, "rule": rule}) if rule in rule_names() else None
+    return type(parent.__name__, (parent,), {"name": name, "rule": rule}) if rule in RULES.names() else None
 
 
 def needed_of(how: MOfN, trainers: int) -> int:

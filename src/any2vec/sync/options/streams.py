@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from any2vec.checks import check_choice
 from any2vec.errors import InputError
 from any2vec.sync.options.agreement import AgreementOptions
-from any2vec.sync.options.rules import rule_names
+from any2vec.sync.options.rules import RULES
 
 STREAM_SYNCS = ("sync", "async", "bounded", "dense")
 
@@ -32,7 +32,7 @@ class StreamAgreement(AgreementOptions):
     """batches that a trainer holds, the one that it trains among them"""
 
     def __post_init__(self) -> None:
-        check_choice("sync", self.sync, (*STREAM_SYNCS, *rule_names()))
+        check_choice("sync", self.sync, (*STREAM_SYNCS, *RULES.names()))
         if self.staleness_bound is not None and self.sync != "bounded":
             raise InputError(f"staleness_bound is for sync bounded; leave it out with sync {self.sync}.")
         if self.servers and self.sync == "dense":

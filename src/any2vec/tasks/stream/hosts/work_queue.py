@@ -8,15 +8,14 @@ Legend: V rows of the tables, D dim.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.transport import LONG_WORK, Transport, control, text_of, text_part
+from any2vec.cluster.counters import summed
+from any2vec.cluster.transport import LONG_WORK, Transport, control
 from any2vec.cluster.work_queue import Done, WorkQueue
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
@@ -25,11 +24,11 @@ from any2vec.models.stream.learner import StreamLearner
 from any2vec.models.stream.token_batch import TokenBatch
 from any2vec.plan.order.roles import StreamRoles
 from any2vec.sync.drivers.stream_tables import StreamTables
-from any2vec.sync.options.rules import rule_class
+from any2vec.sync.options.rules import RULES
 from any2vec.sync.options.streams import StreamAgreement
 from any2vec.tables.server.request import ANY_TIME
 from any2vec.tasks.stream.hosts.wire import Piece, Sender, put_parts, stats_of
-from any2vec.train.result import summed
+from any2vec.train.in_memory.hosts import gather_numbers
 from any2vec.types import State, Stats, Work
 
 
@@ -130,9 +129,6 @@ class QueueLearner:
                 table[rows] = self.tables.read(name, rows)
         return self.own.embeddings(vocabulary)
 
-    def parts(self) -> Mapping[str, Any]:
-        return self.own.parts()
-
     def close(self) -> None:
         self.own.close()
 
@@ -232,17 +228,14 @@ def make_tables(transport: Transport, roles: StreamRoles, agreement: StreamAgree
         return None
     start = {name: partial(own.start_values, name) for name in own.tables}
     rows, dim = next(iter(own.tables.values())).shape
-    rule = None if agreement.rule is None else rule_class(agreement.rule)
+    rule = None if agreement.rule is None else RULES.named(agreement.rule)
     return StreamTables(transport, roles, start, (rows, dim), agreement.bound, rule)
 
 
 def sent_by_all(transport: Transport) -> dict[str, Any]:
     """Bytes that all hosts have sent, at rank 0; all call it together."""
-    counters = transport.counters
-    own = {"bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase()}
-    found = transport.gather([text_part(json.dumps(own))], "facts", timeout=LONG_WORK)
-    every = [json.loads(text_of(parts[0])) for parts in found.values()]
-    return {name: summed([one[name] for one in every]) for name in own}
+    every = gather_numbers(transport, {}, LONG_WORK)
+    return {name: summed([one[name] for one in every]) for name in ("bytes_by_kind", "bytes_by_phase")}
 
 
 def without_lost_rows(batches: list[TokenBatch], num_rows: int) -> list[TokenBatch]:
