@@ -20,8 +20,7 @@ MOST_COLUMNS = 1 << 20
 
 def format_rows(block: np.ndarray, separator: str) -> list[str]:
     """A float32 block (B, D) of some megabytes as B strings that read back to the same bits."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    from any2vec.data.io.arrow import pa, pc
 
     numbers = pa.array(np.ascontiguousarray(block).ravel()).cast(pa.string())
     starts = pa.array(np.arange(0, block.size + 1, block.shape[1], dtype=np.int32))

@@ -170,8 +170,7 @@ class EdgeReader:
         )
 
     def _strings(self, begins: np.ndarray, ends: np.ndarray, lines: np.ndarray) -> Any:
-        import pyarrow as pa
-
+        from any2vec.data.io.arrow import pa, packed
         from any2vec.kernels.graph.edges import copy_fields
 
         lengths = ends - begins
@@ -182,8 +181,7 @@ class EdgeReader:
         np.cumsum(lengths, out=offsets[1:])
         arena = np.empty(int(offsets[-1]), np.uint8)
         copy_fields(self.text, begins, ends, offsets, arena)
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(arena)]
-        strings = pa.Array.from_buffers(pa.large_string(), len(lengths), buffers)
+        strings = packed(offsets, arena)
         try:
             strings.validate(full=True)
         except pa.ArrowInvalid:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 20
 """bytes in a block of unpacked input"""
 STDIN = "-"
+PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc", ".arrows")
+"""suffixes of files of columns"""
 _RAW_BYTES = 1 << 18
 _T = TypeVar("_T")
 
@@ -71,6 +73,23 @@ def _is_hidden(path: Path) -> bool:
 def is_regular(path: str) -> bool:
     """Whether `path` is a regular file, which can be read twice (unlike a pipe or standard input)."""
     return path != STDIN and stat.S_ISREG(Path(path).stat().st_mode)
+
+
+def form_of(name: str) -> str:
+    """parquet, arrow, array (.npy, .npz) or text, by the file's suffix or first bytes."""
+    if name == STDIN or not is_regular(name):
+        return "text"
+    head, suffix = read_head(name), Path(name).suffix.lower()
+    if suffix in PARQUET or (head.startswith(b"PAR1") and suffix not in (".txt", ".text")):
+        return "parquet"
+    if suffix in ARROW or head.startswith(b"ARROW1\0\0"):
+        return "arrow"
+    return "array" if suffix in (".npy", ".npz") or head.startswith(b"\x93NUMPY") else "text"
+
+
+def is_table(source: Any) -> bool:
+    """Whether it is a table in memory, of any library: it offers the Arrow PyCapsule interface."""
+    return hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")
 
 
 def content_hash(path: str | Path, start: int = 0, stop: int | None = None) -> str:
@@ -137,9 +156,11 @@ def read_blocks(
         raise DataError(f"{display(name)} is empty; give a file with content.")
 
 
-def display(path: str) -> str:
-    """The name of an input in messages."""
-    return "Standard input" if path == STDIN else path
+def display(source: Any) -> str:
+    """The name of an input, a file or a table in memory, in messages."""
+    if is_table(source):
+        return f"The {type(source).__name__}"
+    return "Standard input" if source == STDIN else str(source)
 
 
 @contextmanager

@@ -39,7 +39,7 @@ class NewRows:
 
     def all_of(self, name: str, number: int) -> np.ndarray:
         """The row of one name, `number` times."""
-        import pyarrow as pa
+        from any2vec.data.io.arrow import pa
 
         return np.repeat(self.rows_of(pa.array([name][:number], pa.large_string())), number)
 
@@ -53,22 +53,20 @@ class KnownRows:
     """Rows of names among keys; -1: it is none of them."""
 
     def __init__(self, keys: Keys) -> None:
-        import pyarrow as pa
+        from any2vec.data.io.arrow import packed
 
         self._keys = keys
-        offsets = np.ascontiguousarray(keys.offsets, np.int64)
-        arena = np.ascontiguousarray(keys.arena, np.uint8)
-        self._words = pa.LargeStringArray.from_buffers(len(keys), pa.py_buffer(offsets), pa.py_buffer(arena))
+        self._words = packed(keys.offsets, keys.arena)
 
     def rows_of(self, names: Any) -> np.ndarray:
         """int32 (M,) of a pyarrow large_string array without nulls."""
-        import pyarrow.compute as pc
+        from any2vec.data.io.arrow import pc
 
         return np.asarray(pc.fill_null(pc.index_in(names, value_set=self._words), -1), np.int32)
 
     def all_of(self, name: str, number: int) -> np.ndarray:
         """The row of one name, `number` times."""
-        import pyarrow as pa
+        from any2vec.data.io.arrow import pa
 
         return np.repeat(self.rows_of(pa.array([name], pa.large_string())), number)
 

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.io.columns import column_names, read_batches, table_format
-from any2vec.data.io.files import STDIN, expand_inputs, is_regular, read_head
+from any2vec.data.io.files import expand_inputs, form_of, is_table
 from any2vec.data.io.storage import atomic_folder, read_meta, write_json
 from any2vec.data.options import ProgressCall, TripleOptions
 from any2vec.data.triples.rows import KnownRows, NewRows, TripleStack, num_duplicates
@@ -137,9 +136,9 @@ def read_triples(
     """Read triples.
 
     source: a file: TSV, CSV or N-Triples (plain, gz, zst, xz; `-`: standard input), Parquet, Arrow or Feather (columns
-    head, relation, tail or their usual names, else the first three); a folder that `Triples.save` wrote; a list of
-    (head, relation, tail). Files and lists with two columns hold edges of one relation. Rows are in order of first
-    appearance, heads before tails in each piece that is read.
+    head, relation, tail or their usual names, else the first three); a folder that `Triples.save` wrote; a table
+    in memory (pandas, Polars, Arrow); a list of (head, relation, tail). Those with two columns hold edges of one
+    relation. Rows are in order of first appearance, heads before tails in each piece that is read.
 
     Args:
         known: take the rows of these: names that it lacks get row -1 (of a test set, say).
@@ -168,29 +167,30 @@ def _columns(source: Any, options: TripleOptions, progress: ProgressCall | None)
         names = expand_inputs(str(source))
         if len(names) != 1:
             raise InputError(f"{source} names {len(names)} files; triples are read from one, so join them first.")
-        form = table_format(names[0], read_head(names[0])) if names[0] != STDIN and is_regular(names[0]) else None
-        if form in ("parquet", "arrow"):
+        if (form := form_of(names[0])) in ("parquet", "arrow"):
             return _table_columns(names[0], form)
         return read_triple_text(names[0], options.delimiter, options.header, progress)
-    return _list_columns(source)
+    return _table_columns(source, None) if is_table(source) else _list_columns(source)
 
 
-def _table_columns(name: str, form: str) -> Iterator[TripleColumns]:
-    import pyarrow as pa
+def _table_columns(source: Any, form: str | None) -> Iterator[TripleColumns]:
+    from any2vec.data.io.arrow import TableReader, pa
 
-    names = column_names(name, form)
+    table = TableReader(source, form)
+    name, names = table.name, table.names
     chosen = next((wanted for wanted in _NAMES if set(wanted) <= set(names)), tuple(names[:3]))
     if len(chosen) < 2:
         raise DataError(f"{name} has {len(names)} column; a triple has three: head, relation and tail.")
     is_empty = True
-    for batch in read_batches(name, form, list(chosen), _TABLE_ROWS):
+    for batch in table.batches(list(chosen), _TABLE_ROWS):
         columns = []
         for column, found in batch.items():
             if found.null_count:
                 raise DataError(f"{name} has empty values in column {column}; fill or drop them.")
             if not (pa.types.is_integer(found.type) or pa.types.is_large_binary(found.type)):
                 raise DataError(f"{name} has {found.type} in column {column}; names are strings or integers.")
-            columns.append(found.cast(pa.large_string()))
+            with table.errors():
+                columns.append(found.cast(pa.large_string()))
         is_empty &= not len(columns[0])
         yield TripleColumns(columns, len(names) - len(chosen))
     if is_empty:
@@ -198,13 +198,14 @@ def _table_columns(name: str, form: str) -> Iterator[TripleColumns]:
 
 
 def _list_columns(source: Any) -> Iterator[TripleColumns]:
-    import pyarrow as pa
+    from any2vec.data.io.arrow import pa
 
     try:
         rows = [tuple(map(str, row)) for row in source]
     except TypeError:
         raise InputError(
-            f"Triples are a file, a folder, or a list of (head, relation, tail), got {type(source).__name__}."
+            "Triples are a file, a folder, a table (pandas, Polars, Arrow), or a list of (head, relation, tail), got "
+            f"{type(source).__name__}."
         ) from None
     sizes = {len(row) for row in rows}
     if len(sizes) > 1 or not sizes <= {2, 3}:

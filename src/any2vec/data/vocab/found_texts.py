@@ -147,14 +147,14 @@ def integer_rows(ids: np.ndarray) -> tuple[np.ndarray, Keys]:
 
 def integer_keys(ids: np.ndarray) -> Keys:
     """Keys of int64 ids."""
-    import pyarrow as pa
+    from any2vec.data.io.arrow import pa
 
     return keys_of(pa.array(np.asarray(ids, np.int64)).cast(pa.large_string()))
 
 
 def string_rows(chunks: list[Any]) -> tuple[np.ndarray, Keys]:
     """(rows int32, keys) of pyarrow string arrays without nulls, one behind the other: in order of first appearance."""
-    import pyarrow as pa
+    from any2vec.data.io.arrow import pa
 
     try:
         encoded = pa.chunked_array(chunks, pa.large_string()).dictionary_encode().unify_dictionaries()
