@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from any2vec.data.io.files import read_blocks
+from any2vec.data.io.files import read_blocks, whole_lines
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.table import Table, row_blocks
 
@@ -29,16 +29,10 @@ def format_rows(block: np.ndarray, separator: str) -> list[str]:
 
 def read_lines(path: Path) -> Iterator[list[bytes]]:
     """The lines of a file (plain or packed), without their ends, in lists of some megabytes. Memory O(block)."""
-    left = b""
-    for block in read_blocks(path, block_bytes=BLOCK_BYTES):
-        lines = (left + block).split(b"\n")
-        left = lines.pop()
-        if len(left) > LONGEST_LINE:
-            raise FormatError(f"{path.name}: a line is longer than {LONGEST_LINE:,} bytes; not a text file of vectors.")
-        if lines:
-            yield lines
-    if left:
-        yield [left]
+    for piece in whole_lines(
+        path.name, read_blocks(path, block_bytes=BLOCK_BYTES), most=LONGEST_LINE, error=FormatError
+    ):
+        yield piece.removesuffix(b"\n").split(b"\n")
 
 
 class GrowingMatrix:

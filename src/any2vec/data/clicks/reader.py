@@ -5,7 +5,6 @@ A block is some MiB of text, or some ten thousand rows of a table: memory O(bloc
 
 from __future__ import annotations
 
-import codecs
 import csv
 from collections.abc import Iterator
 from contextlib import closing
@@ -23,13 +22,13 @@ from any2vec.data.io.files import (
     is_table,
     prefetch,
     read_blocks,
+    whole_lines,
 )
 from any2vec.data.text.encoding import Meter
 from any2vec.errors import DataError
 
 BLOCK_BYTES = 1 << 22
 BLOCK_ROWS = 1 << 15
-_MAX_LINE = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ class _TextFile:
         is_small = is_regular(self.name) and Path(self.name).stat().st_size < block_bytes
         lines = 0
         with closing(blocks if is_small else prefetch(blocks)) as blocks:  # type: ignore[type-var]
-            for piece in _whole_lines(display(self.name), blocks):
+            for piece in whole_lines(display(self.name), blocks):
                 if piece.strip(b"\r\n"):
                     _check_text(display(self.name), piece, lines)
                     skipped = 0 if self.positions else self._settle(piece)
@@ -232,23 +231,6 @@ class _TextFile:
                 if "end of data" in str(error):
                     where = rows.where(rows.num_rows - 1)
                     raise DataError(f"{where}: a quoted value does not end; close the quotes.") from None
-
-
-def _whole_lines(name: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Pieces that end with a line feed, the last one perhaps not; a byte-order mark is dropped."""
-    carry: list[bytes] = []
-    mark = codecs.BOM_UTF8
-    for block in blocks:
-        end = block.rfind(b"\n") + 1
-        if end == 0:
-            carry.append(block)
-            if sum(map(len, carry)) > _MAX_LINE:
-                raise DataError(f"{name} has a line of more than {_MAX_LINE >> 20} MiB; it is no text of rows.")
-            continue
-        yield b"".join([*carry, block[:end]]).removeprefix(mark)
-        carry, mark = [block[end:]], b""
-    if last := b"".join(carry).removeprefix(mark):
-        yield last
 
 
 def _check_text(name: str, piece: bytes, lines: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import hashlib
 import lzma
@@ -154,6 +155,26 @@ def read_blocks(
         yield bytes(buffer)
     elif is_empty and not allow_empty:
         raise DataError(f"{display(name)} is empty; give a file with content.")
+
+
+def whole_lines(
+    name: str, blocks: Iterable[bytes], *, most: int = 1 << 26, error: type[Any2VecError] = DataError
+) -> Iterator[bytes]:
+    """Bytes in pieces that end with a line feed, the last one perhaps not; a byte-order mark is dropped.
+
+    most: bytes of a line at most, beyond which an `error` is raised.
+    """
+    left, mark = bytearray(), codecs.BOM_UTF8
+    for block in blocks:
+        end = block.rfind(b"\n") + 1
+        if end:
+            yield (bytes(left) + block[:end]).removeprefix(mark)
+            left, mark = bytearray(), b""
+        left += block[end:]
+        if len(left) > most:
+            raise error(f"{name} has a line longer than {most:,} bytes; it is no text of rows.")
+    if last := bytes(left).removeprefix(mark):
+        yield last
 
 
 def display(source: Any) -> str:

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from any2vec.data.graph.edge_list import first_lines, guess_delimiter, text_blocks
-from any2vec.data.io.files import display
+from any2vec.data.io.files import display, whole_lines
 from any2vec.data.options import DELIMITERS, ProgressCall
 from any2vec.errors import DataError
 
@@ -22,7 +21,6 @@ COMMENT = "#"
 _HEADS = {"head", "subject", "src", "source", "h", "s", "from", "entity1", "head_id"}
 _TAILS = {"tail", "object", "dst", "target", "t", "o", "to", "entity2", "tail_id"}
 _SHOWN = 60
-_BLOCK = 1 << 24
 _PIECE = 1 << 24
 """bytes of text that are read at a time"""
 _TERM = r"<[^>]*>|_:[^\s<>]+"
@@ -107,19 +105,11 @@ class _Piece:
 
 
 def _pieces(name: str, progress: ProgressCall | None) -> Iterator[_Piece]:
-    waiting: list[bytes] = []
     lines = rows = 0
-    for block in chain(text_blocks(name, progress), [b""]):
-        waiting.append(block)
-        if block and sum(map(len, waiting)) < _PIECE:
-            continue
-        text = b"".join(waiting)
-        cut = text.rfind(b"\n") + 1 if block else len(text)
-        waiting = [text[cut:]]
-        if cut:
-            piece = _Piece(np.frombuffer(text, np.uint8)[:cut], name, lines, rows)
-            yield piece
-            lines, rows = lines + text.count(b"\n", 0, cut), rows + piece.read
+    for text in whole_lines(display(name), text_blocks(name, progress, _PIECE)):
+        piece = _Piece(np.frombuffer(text, np.uint8), name, lines, rows)
+        yield piece
+        lines, rows = lines + text.count(b"\n"), rows + piece.read
 
 
 def _is_header(fields: list[str]) -> bool:
