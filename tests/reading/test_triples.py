@@ -126,7 +126,7 @@ def test_a_folder_gives_back_what_was_saved(tmp_path: Path) -> None:
     check(Triples.open(tmp_path / "family"))
     check(read_triples(tmp_path / "family"))
     (tmp_path / "family" / "tail.npy").unlink()
-    with pytest.raises(FormatError, match="is damaged"):
+    with pytest.raises(FormatError, match=r"tail\.npy cannot be opened: it is missing"):
         Triples.open(tmp_path / "family")
     with pytest.raises(FormatError, match="is not a folder of any2vec triples"):
         Triples.open(tmp_path)
@@ -221,7 +221,7 @@ def test_a_full_disk_under_rows_is_reported(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_delimiter_is_one_character() -> None:
-    with pytest.raises(InputError, match="one character, got '::'"):
+    with pytest.raises(InputError, match=r"one character .*, got '::'"):
         TripleOptions(delimiter="::")
 
 

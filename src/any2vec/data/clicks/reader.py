@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from any2vec.data.clicks.schema import DELIMITERS, ClickSchema, nearest
+from any2vec.data.clicks.schema import ClickSchema, nearest
 from any2vec.data.io.files import (
     content_hash,
     display,
@@ -24,6 +24,7 @@ from any2vec.data.io.files import (
     read_blocks,
     whole_lines,
 )
+from any2vec.data.options import DELIMITERS
 from any2vec.data.text.encoding import Meter
 from any2vec.errors import DataError
 

@@ -21,9 +21,10 @@ import numpy as np
 from any2vec.data.io.files import expand_inputs, form_of, is_table
 from any2vec.data.io.storage import atomic_folder, read_meta, write_json
 from any2vec.data.options import ProgressCall, TripleOptions
-from any2vec.data.triples.rows import KnownRows, NewRows, TripleStack, num_duplicates
+from any2vec.data.triples.rows import KnownRows, TripleStack, num_duplicates
 from any2vec.data.triples.text import TripleColumns, read_triple_text
-from any2vec.data.vocab.vocabulary import Keys
+from any2vec.data.vocab.found_texts import FoundTexts
+from any2vec.data.vocab.vocabulary import Keys, open_array
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.machine import cache_root
 
@@ -105,27 +106,24 @@ class Triples:
         folder = Path(folder)
         meta = read_meta(folder, FORMAT, VERSION, "a folder of any2vec triples")
         damaged = FormatError(f"{folder} is damaged; write it again.")
+        columns = [open_array(folder, name, np.int32) for name in _COLUMNS]
+        keys = [
+            Keys(open_array(folder, f"{name}-words", np.uint8), open_array(folder, f"{name}-offsets", np.int64))
+            for name in _KEYS
+        ]
         try:
-            columns = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in _COLUMNS]
-            arrays = [
-                (np.load(folder / f"{name}-words.npy", mmap_mode="r"), np.load(folder / f"{name}-offsets.npy"))
-                for name in _KEYS
-            ]
             known = {field.name for field in fields(TripleReport)}
             report = TripleReport(**{name: value for name, value in meta["report"].items() if name in known})
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (KeyError, TypeError, AttributeError):
             raise damaged from None
         sizes = (report.num_entities, report.num_relations)
-        is_whole = all(
-            column.shape == (report.num_triples,) and column.dtype == np.int32 for column in columns
-        ) and all(
-            len(offsets) == size + 1 and offsets[0] == 0 and offsets[-1] == len(words)
-            for size, (words, offsets) in zip(sizes, arrays, strict=True)
+        is_whole = all(len(column) == report.num_triples for column in columns) and all(
+            len(one.offsets) == size + 1 and one.offsets[0] == 0 and one.offsets[-1] == len(one.arena)
+            for size, one in zip(sizes, keys, strict=True)
         )
         if not is_whole:
             raise damaged
-        entities, relations = (Keys(words, offsets) for words, offsets in arrays)
-        head_M, relation_M, tail_M = columns
+        (head_M, relation_M, tail_M), (entities, relations) = columns, keys
         return cls(head_M, relation_M, tail_M, entities, relations, report)
 
 
@@ -217,18 +215,24 @@ def _list_columns(source: Any) -> Iterator[TripleColumns]:
 
 def _encoded(pieces: Iterable[TripleColumns], known: Triples | None, stack: TripleStack) -> Triples:
     """Names become rows."""
-    names: tuple[NewRows, NewRows] | tuple[KnownRows, KnownRows]
-    names = (NewRows(), NewRows()) if known is None else (KnownRows(known.entities), KnownRows(known.relations))
+    from any2vec.data.io.arrow import pa
+
+    names: list[FoundTexts] | list[KnownRows]
+    if known is None:
+        names = [FoundTexts("A column of names", "give other names") for _ in _KEYS]
+    else:
+        names = [KnownRows(keys) for keys in (known.entities, known.relations)]
     ignored = literals = 0
     for found in pieces:
         head, tail, size = found.columns[0], found.columns[-1], len(found.columns[0])
-        relation_M = names[1].rows_of(found.columns[1]) if len(found.columns) == 3 else names[1].all_of(LINK, size)
+        relations = found.columns[1] if len(found.columns) == 3 else pa.array([LINK][:size], pa.large_string())
+        relation_M = np.broadcast_to(names[1].rows_of(relations), size)
         stack.add(names[0].rows_of(head), relation_M, names[0].rows_of(tail))
         ignored, literals = max(ignored, found.ignored_columns), literals + found.literals
-    entities, relations = (rows.keys() for rows in names)
+    all_entities, all_relations = (rows.keys() for rows in names)
     columns = stack.columns()
     report = TripleReport(
-        num_triples=len(columns[0]), num_entities=len(entities), num_relations=len(relations),
+        num_triples=len(columns[0]), num_entities=len(all_entities), num_relations=len(all_relations),
         duplicates=num_duplicates(*columns), ignored_columns=ignored, literals=literals,
     )  # fmt: skip
-    return Triples(*columns, entities, relations, report)
+    return Triples(*columns, all_entities, all_relations, report)

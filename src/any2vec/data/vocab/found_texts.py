@@ -67,7 +67,9 @@ class FoundTexts:
             self._grow()
 
     def keys(self, order_N: np.ndarray | None = None) -> Keys:
-        """The texts, by row, or those of some rows, int64 (N,)."""
+        """The texts of some rows, int64 (N,); or all, by row, and then no more can come."""
+        if order_N is None:
+            self._table = np.zeros(0, np.uint64)
         lengths = self._lengths[: self.num_texts]
         starts = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(8 * (lengths.astype(np.int64) // 8 + 1), out=starts[1:])
@@ -77,10 +79,6 @@ class FoundTexts:
         offsets = np.zeros(len(lengths) + 1, np.int64)
         kernel.pack_words(self._arena.view(np.uint8), starts[: len(lengths)], lengths, packed, offsets)
         return Keys(packed, offsets)
-
-    def release(self) -> None:
-        """Let go of what finds rows; the keys can still be had."""
-        self._table = np.zeros(0, np.uint64)
 
     def _grow(self) -> None:
         if self.num_texts < len(self.counts):
