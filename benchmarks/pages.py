@@ -28,21 +28,22 @@ CHOICE = {
         "sync-cost": (0,), "modelled-speedup": (0,), "faults": (0, 1),
     },
     "clicks": {
-        "embedding-part": (0, 1), "whole-step": (0,), "torchrec": (0, 1, 2), "isolation": (2,),
+        "embedding-part": (0, 1), "whole-step": (0,), "torchrec": (0, 1, 2, 3), "isolation": (2,),
         "shadow-quality": (0, 1, 2), "het-bytes": (0, 1, 2), "bagpipe-exact": (0,),
-        "bagpipe-speed": (0,), "m-of-n": (0,), "scale": (0,),
+        "bagpipe-speed": (0,), "m-of-n": (0,), "scale": (0, 2),
     },
     "larger-than-memory": {
-        "fb15k-237": (0, 1), "wn18rr": (0, 1), "speed-in-memory": (0, 1), "memory": (0, 1), "speed-out-of-core": (0, 1),
-        "quality": (0, 1), "skip-gram": (0,), "two-hosts": (0,), "kill": (1, 2), "swaps": (0,), "bytes": (0,),
+        "fb15k-237": (0, 1), "wn18rr": (0, 1), "speed-in-memory": (0, 1), "memory": (0, 1),
+        "speed-out-of-core": (0, 1, 2), "quality": (0, 1), "skip-gram": (0,), "two-hosts": (0,), "kill": (1, 2),
+        "swaps": (0,), "bytes": (0,),
     },
     "admm": {
         "cora": (0, 1), "citeseer": (0, 1), "exactness": (0,), "bytes": (1, 2), "two-processes": (0, 1),
         "link-bound": (0,),
     },
     "streams": {
-        "streaming-vs-batch": (0,), "stream-speed": (0,), "stream-memory": (0,), "stream-kills": (0,),
-        "char-LSTM": (0,), "unseen words": (0, 1, 2, 3), "one-source-stalls": (0, 1),
+        "streaming-vs-batch": (0, 1), "stream-speed": (0, 1), "stream-memory": (0,), "statistics-memory": (0,),
+        "stream-kills": (0,), "char-LSTM": (0,), "unseen words": (0, 1, 2, 3), "one-source-stalls": (0, 1),
         "kill-any-role": (0, 1, 2), "table-traffic": (0,),
     },
 }  # fmt: skip

@@ -125,7 +125,8 @@ def latest(table: Table, stored: Mapping[str, Any]) -> list[Figure]:
     lines: list[Figure] = []
     for row in table.rows:
         history = stored["rows"].get(row.name)
-        lines += _shown(history[-1]) if history else missing(row, "not yet run")
+        found = [replace(line, settings=row.settings) for line in _shown(history)] if history else []
+        lines += found or missing(row, "not yet run")
     return lines
 
 
@@ -178,13 +179,38 @@ def _age(entry: Mapping[str, Any]) -> str:
     return f"{entry['date'][:10]}, {files}"
 
 
-def _shown(entry: Mapping[str, Any]) -> list[Figure]:
-    """Its figures; of a failure also when and at which commit it was."""
-    lines = [Figure(**line) for line in entry["figures"]]
+def _shown(history: Sequence[Mapping[str, Any]]) -> list[Figure]:
+    """The newest figures, medians of all that the same code has given; of a failure also when and where it was."""
+    entry = history[-1]
+    lines = [_median([Figure(**other["figures"][place]) for other in _alike(history)])
+             for place in range(len(entry["figures"]))]  # fmt: skip
     if not has_failed(entry) and is_stale(entry):
         lines = [replace(line, verdict=line.verdict + STALE) for line in lines]
     when = f" ({entry['date'][:10]}, commit {_short(entry['commit'])})"
     return [replace(line, verdict=line.verdict + when) if line.verdict.startswith(FAILED) else line for line in lines]
+
+
+def _alike(history: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The newest entry and those of the same code and machine that give the same measures."""
+    newest = history[-1]
+
+    def key(entry: Mapping[str, Any]) -> Any:
+        return entry.get("code"), entry["machine"]["cpu"], [line["measure"] for line in entry["figures"]]
+
+    if has_failed(newest) or not newest.get("code"):
+        return [newest]
+    return [entry for entry in history if key(entry) == key(newest) and not has_failed(entry)]
+
+
+def _median(lines: Sequence[Figure]) -> Figure:
+    """The middle one by value, of an even number the one nearer to falling short; how many there are is said."""
+    newest = lines[-1]
+    if len(lines) == 1 or any(line.value is None for line in lines):
+        return newest
+    ordered = sorted(lines, key=lambda line: line.value or 0.0)
+    at_most = newest.target.startswith("≤")
+    middle = ordered[len(lines) // 2 if at_most else (len(lines) - 1) // 2]
+    return replace(middle, figure=f"{middle.figure}; median of {len(lines)} runs")
 
 
 def _short(mark: str) -> str:

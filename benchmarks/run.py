@@ -48,6 +48,7 @@ TABLES = {
     "larger-than-memory": "benchmarks.disk.table",
     "admm": "benchmarks.layers.table",
     "streams": "benchmarks.streams.table",
+    "versions": "benchmarks.versions.table",
 }
 """name of a table -> the module that has it as TABLE; every issue that promises figures adds its own"""
 _LACKS = re.compile("pip install|No module named '(?:torch|pymetis|gensim)'")

@@ -9,10 +9,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 PASS, SHORT, QUICK, REPORTED = "pass", "short", "quick", "reported"
+NOT_RESOLVED = "not resolved"
 NOT_MEASURED, FAILED = "not measured: ", "failed: "
 STALE = " †"
 """behind the verdict of a row whose code has changed since it was measured, or is not known"""
-_HEADER = ("row", "measure", "target", "figure", "verdict")
+_HEADER = ("row", "measure", "target", "settings", "figure", "verdict")
+LEAST_SEEDS = 3
 
 
 class NotMeasuredError(Exception):
@@ -35,10 +37,12 @@ class Measure:
     """'x' for ratios, '' for points"""
     wording: str = ""
     """the target in words, where a number alone does not say it"""
+    is_accuracy: bool = False
+    """what is learned, which chance changes: without an interval of three seeds or more it is not resolved"""
 
     def target_text(self) -> str:
-        if self.wording:
-            return self.wording
+        if self.wording or not self.relation:
+            return self.wording or REPORTED
         return f"{'≥' if self.relation == '>=' else '≤'} {self.target:g}{'×' if self.unit == 'x' else ''}"
 
 
@@ -52,11 +56,12 @@ class Figure:
     figure: str
     verdict: str
     value: float | None = None
+    settings: str = ""
 
     @property
     def cells(self) -> tuple[str, ...]:
         """Under _HEADER."""
-        return self.row, self.measure, self.target, self.figure, self.verdict
+        return self.row, self.measure, self.target, self.settings, self.figure, self.verdict
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -73,6 +78,8 @@ class Row:
     """rough time of the full run on two cores"""
     keeps_runs: bool = False
     """its figures come from runs that are kept in files (`Bench.kept`), which may be older than it"""
+    settings: str = "as named"
+    """on which data the settings of all sides were chosen"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +90,21 @@ class Reading:
     text: str
     target: float | None = None
     """replaces the measure's target where the target itself was measured (a peer's score less its margin)"""
+    interval: tuple[float, float] | None = None
+    """of the value, as wide as chance may have made it: one that holds the target resolves nothing"""
+
+    @classmethod
+    def of_seeds(cls, differences: Sequence[float], text: str) -> Reading:
+        """The mean of one difference a seed, and two standard errors each way; no interval of fewer than three."""
+        mean = statistics.fmean(differences)
+        if len(differences) < LEAST_SEEDS:
+            return cls(value=mean, text=f"{text} ({len(differences)} seeds)")
+        error = statistics.stdev(differences) / math.sqrt(len(differences))
+        return cls(
+            value=mean,
+            text=f"{text} (± {error:.2g}, {len(differences)} seeds)",
+            interval=(mean - 2 * error, mean + 2 * error),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,12 +123,16 @@ class Table:
 
 
 def verdict(measure: Measure, reading: Reading) -> str:
-    """`pass` or `short`, `reported` where there is no target; a value that is not a finite number is short."""
+    """`pass` or `short`, `reported` where there is no target, `not resolved` where the interval holds the target; a
+    value that is not a finite number is short."""
     if not math.isfinite(reading.value):
         return SHORT
     target = measure.target if reading.target is None else reading.target
     if not measure.relation:
         return REPORTED
+    low, high = reading.interval or ((-math.inf, math.inf) if measure.is_accuracy else (target, target))
+    if low < target < high:
+        return NOT_RESOLVED
     return PASS if (reading.value >= target if measure.relation == ">=" else reading.value <= target) else SHORT
 
 
@@ -120,6 +146,7 @@ def figures(row: Row, readings: Sequence[Reading], *, quick: bool = False) -> li
             figure=reading.text,
             verdict=QUICK if quick else verdict(measure, reading),
             value=reading.value if math.isfinite(reading.value) else None,
+            settings=row.settings,
         )
         for measure, reading in zip(row.measures, readings, strict=True)
     ]
@@ -138,7 +165,14 @@ def failed(row: Row, why: str) -> list[Figure]:
 def _without_figures(row: Row, verdict: str, why: str) -> list[Figure]:
     why = " ".join(why.split()) or "no reason was given"
     return [
-        Figure(row=row.name, measure=measure.name, target=measure.target_text(), figure="–", verdict=verdict + why)
+        Figure(
+            row=row.name,
+            measure=measure.name,
+            target=measure.target_text(),
+            figure="–",
+            verdict=verdict + why,
+            settings=row.settings,
+        )
         for measure in row.measures
     ]
 
@@ -180,7 +214,13 @@ def quality_readings(
     our_means = [statistics.fmean(ours[name]) for name in names]
     their_means = [statistics.fmean(theirs[name]) for name in names]
     mine, other = statistics.fmean(our_means), statistics.fmean(their_means)
-    readings = [Reading(value=mine, target=other - 0.3, text=f"{mine:.2f} / gensim {other:.2f} ({mine - other:+.2f})")]
+    seeds = [[statistics.fmean(scores) for scores in zip(*(side[name] for name in names), strict=True)]
+             for side in (ours, theirs)]  # fmt: skip
+    error = standard_error(*seeds)
+    text = f"{mine:.2f} / gensim {other:.2f} ({mine - other:+.2f}, standard error {error:.2f})"
+    has_interval = len(seeds[0]) >= LEAST_SEEDS
+    around = (mine - 2 * error, mine + 2 * error) if has_interval else None
+    readings = [Reading(value=mine, target=other - 0.3, text=text, interval=around)]
     for name, mine, other in zip(names, our_means, their_means, strict=True):
         error = standard_error(ours[name], theirs[name])
         margin = max(0.5, 2 * error)

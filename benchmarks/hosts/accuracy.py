@@ -191,6 +191,7 @@ ROWS = (
         ),
         run=accuracy_words,
         minutes=40,
+        settings="rates: first 2 M words, all scores",
         keeps_runs=True,
     ),
     Row(
@@ -203,6 +204,7 @@ ROWS = (
         ),
         run=accuracy_nodes,
         minutes=10,
+        settings="published",
         keeps_runs=True,
     ),
     Row(
@@ -213,6 +215,7 @@ ROWS = (
         ),
         run=accuracy_per_byte,
         minutes=25,
+        settings="rates: first 2 M words, all scores",
         keeps_runs=True,
     ),
     Row(
@@ -225,6 +228,7 @@ ROWS = (
         ),
         run=early_epochs,
         minutes=1,
+        settings="rates: first 2 M words, all scores",
         keeps_runs=True,
     ),
 )  # fmt: skip

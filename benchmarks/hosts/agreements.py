@@ -50,6 +50,7 @@ ROWS = (
         ),
         run=agreements,
         minutes=15,
+        settings="one rate for all, not tuned",
         keeps_runs=True,
     ),
 )

@@ -215,6 +215,7 @@ ROWS = (
         ),
         run=unseen_words,
         minutes=12,
+        settings="the suffixes that judge",
     ),
     Row(
         name="ngram",

@@ -172,6 +172,7 @@ ROWS = (
             ),
         ),
         run=quality, minutes=5,
+        settings="the text and scores that judge",
     ),
     Row(
         name="stream-speed",

@@ -29,6 +29,7 @@ SIMILARITY = {
 ANALOGY = "Google analogies"
 SCORES = (*SIMILARITY, ANALOGY)
 MAX_VOCAB = 30_000
+BOTH_SIDES = "gensim's defaults, both sides"
 
 
 @dataclass(frozen=True)
@@ -237,7 +238,10 @@ def _speed_measures(target: float) -> tuple[Measure, ...]:
 
 _QUALITY = (
     Measure(
-        name="mean of the five scores, 3 epochs, 3 seeds each side", relation=">=", wording="≥ gensim − 0.3 points"
+        name="mean of the five scores, 3 epochs, 3 seeds each side",
+        relation=">=",
+        wording="≥ gensim − 0.3 points",
+        is_accuracy=True,
     ),
     *(
         Measure(name=name, relation=">=", wording="≥ gensim − max(0.5, 2 standard errors)")
@@ -247,7 +251,7 @@ _QUALITY = (
 
 ROWS = (
     Row(name="skipgram-speed", measures=_speed_measures(8), run=skipgram_speed, minutes=14),
-    Row(name="skipgram-quality", measures=_QUALITY, run=skipgram_quality, minutes=12),
+    Row(name="skipgram-quality", measures=_QUALITY, run=skipgram_quality, minutes=12, settings=BOTH_SIDES),
     Row(
         name="whole-command",
         measures=(
@@ -262,7 +266,7 @@ ROWS = (
         minutes=5,
     ),
     Row(name="cbow-speed", measures=_speed_measures(4), run=cbow_speed, minutes=6),
-    Row(name="cbow-quality", measures=_QUALITY, run=cbow_quality, minutes=5),
+    Row(name="cbow-quality", measures=_QUALITY, run=cbow_quality, minutes=5, settings=BOTH_SIDES),
     Row(
         name="encode",
         measures=(

@@ -129,6 +129,7 @@ AGREEMENTS: dict[str, dict[str, Any]] = {
 }
 for agreement, options in AGREEMENTS.items():
     fit_run(f"skipgram/logical-{agreement}", SKIPGRAM, text, **hosts(4, rounds_per_epoch=3, **options), **TEXT)
+fit_run("skipgram/logical-het", SKIPGRAM, text, **hosts(1, cache="het:4:lfu", cache_rows=0.2), **TEXT)
 fit_run("skipgram/processes", SKIPGRAM, text, hosts=2, needs=("torch",), **TEXT)
 fit_run("cbow/one", a2v.CBOW(dim=16, window=3, min_count=2), text, **TEXT)
 fit_run("cbow/one-hierarchical", a2v.CBOW(dim=16, window=3, min_count=2, objective="hierarchical"), text, **TEXT)
@@ -215,6 +216,22 @@ fit_run("transe/shared-3", a2v.TransE(num_negatives=30, **TRIPLES), triples, **h
         **SHARED)  # fmt: skip
 fit_run("rotate/shared-processes", a2v.RotatE(num_negatives=30, degree_share=0.5, **TRIPLES), triples, hosts=2,
         needs=("torch",), **SHARED)  # fmt: skip
+
+
+ROUNDS: dict[str, Any] = {"rounds_per_epoch": 3, "epochs": 3}
+fit_run("complex/logical-2", a2v.ComplEx(**TRIPLES), triples, **hosts(2, **ROUNDS))
+fit_run("complex/logical-adasum-8-bits", a2v.ComplEx(**TRIPLES), triples, **hosts(4, sync="adasum", bits=8, **ROUNDS))
+fit_run("rotate/logical-blend-pull", a2v.RotatE(num_negatives=30, degree_share=0.5, **TRIPLES), triples,
+        **hosts(3, sync="blend", scheme="pull-opt", bits=16, **ROUNDS))  # fmt: skip
+fit_run("complex/processes", a2v.ComplEx(**TRIPLES), triples, **spread(hosts=2, **ROUNDS), needs=("torch",))
+fit_run("complex/logical-het", a2v.ComplEx(num_negatives=30, **TRIPLES), triples,
+        **hosts(1, cache="het:4:lru", cache_rows=0.2, epochs=3))  # fmt: skip
+
+
+@golden("complex/logical-resumed")
+def resumed_triples_on_hosts(place: Place) -> Outcome:
+    options = hosts(2, **(ROUNDS | {"epochs": 12}))
+    return resumed(a2v.ComplEx(**TRIPLES), triples(place.data), place, **options)
 
 
 @golden("complex/one-resumed")
