@@ -38,6 +38,8 @@ DOORS = {
     "torch": {"cluster", "data", "models"}, "ray": {"cluster"}, "pymetis": {"plan"}, "pandas": set(),
     "httpx": {"sources"}, "feedparser": {"sources"}, "confluent_kafka": {"sources"}, "redis": {"sources"},
 }  # fmt: skip
+ONE_DOOR = {"pyarrow": "data/io/arrow.py"}
+"""library -> the one file that imports it"""
 KNOTTED: set[str] = set()
 """rooms whose folders still lean on each other"""
 HEAVY = (
@@ -128,6 +130,12 @@ def test_heavy_libraries_enter_at_their_doors() -> None:
         if module.split(".")[0] in DOORS and room not in DOORS[module.split(".")[0]]
     ]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("library", ONE_DOOR)
+def test_a_library_of_one_door_is_imported_by_one_file(library: str) -> None:
+    named = [path for _, path in files() for _, module in imports(path) if module.split(".")[0] == library]
+    assert {str(path.relative_to(PACKAGE)) for path in named} == {ONE_DOOR[library]}
 
 
 def graph() -> dict[str, set[str]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from any2vec import machine
+from any2vec.data.io.files import is_table
 from any2vec.errors import InputError
 from any2vec.models.registry import known_models, model_class, model_of
 from any2vec.options.hosts import HostOptions
@@ -308,7 +309,7 @@ def file_names(data: Any) -> str | list[str]:
         InputError: they are none.
     """
     names = data if isinstance(data, list | tuple) else [data]
-    if hasattr(data, "path"):  # stored, and opened already
+    if hasattr(data, "path") and not is_table(data):  # stored, and opened already
         return str(data.path)
     if all(isinstance(name, str | Path) and str(name) != "-" for name in names) and all(map(_is_there, names)):
         return [str(name) for name in data] if isinstance(data, list | tuple) else str(data)

@@ -32,8 +32,9 @@ def prepare_clicks(
         DataError: the files cannot be read, or do not fit the schema.
     """
     from any2vec.data.clicks.clicks import Clicks, read_clicks
+    from any2vec.data.io.files import is_table
 
-    is_stream = hasattr(data, "batch") and not isinstance(data, Clicks)
+    is_stream = hasattr(data, "batch") and not (isinstance(data, Clicks) or is_table(data))
     clicks = data if is_stream else read_clicks(data, schema, cache_dir=cache_dir, progress=as_reading(stage))
     metrics = {
         "kind": "clicks", "num_examples": clicks.num_examples, "num_clicks": clicks.num_clicks,
