@@ -114,7 +114,7 @@ class Sizes:
 
 def dense_parameters() -> int:
     """Of the DLRM of the table's first row at this dim, over 13 numbers."""
-    from any2vec.models.clicks.dlrm import DLRM
+    from any2vec.models.clicks.config import DLRM
     from any2vec.models.clicks.nets import make_net
 
     net = make_net(DLRM(dim=DIM, **NET), 13, COLUMNS)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from any2vec.cluster.codec import rows_size
+from any2vec.cluster.counters import summed
 from any2vec.cluster.message import overhead
-from any2vec.plan.cost.volume import TABLES, Volume, added, block_sizes, report_bytes
+from any2vec.plan.cost.volume import TABLES, Volume, block_sizes, report_bytes
 
 
 def gather_bytes(scheme: str, num_rows: int, hosts: int, dim: int, bits: int) -> dict[str, int]:
@@ -27,9 +28,9 @@ def run_bytes(
     """
     hosts = rounds[0].hosts
     reports = sum(report_bytes(hosts, left) for left in unfinished)
-    gather = added(gathered)
-    phases = added(
+    gather = summed(gathered)
+    phases = summed(
         [*(volume.bytes_by_phase() for volume in rounds), {"report": reports, "gather": sum(gather.values())}]
     )
-    kinds = added([*(volume.bytes_by_kind() for volume in rounds), {"control": reports}, gather])
+    kinds = summed([*(volume.bytes_by_kind() for volume in rounds), {"control": reports}, gather])
     return phases, kinds

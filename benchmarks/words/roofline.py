@@ -100,8 +100,8 @@ def share_of_peak(bench: Bench, words_per_s: float) -> Reading:
 
 def _kernel_parameters(sentences: Sequence[Sequence[float]]) -> tuple[int, int]:
     """Positions of a block and its shared negatives, as the learner chooses them for this text."""
+    from any2vec.models.words.config import SkipGram
     from any2vec.models.words.learner import block_positions, shared_negatives
-    from any2vec.models.words.skipgram import SkipGram
 
     positions = sum(len(sentence) + 1 for sentence in sentences)
     kept = sum(max(0.0, keep) for sentence in sentences for keep in sentence)

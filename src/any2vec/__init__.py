@@ -34,26 +34,14 @@ if TYPE_CHECKING:
         StorageError,
     )
     from any2vec.estimators import GAMLPClassifier, NodeEmbedder, WordEmbedder
-    from any2vec.models.clicks.deepfm import DeepFM
-    from any2vec.models.clicks.dlrm import DLRM
-    from any2vec.models.clicks.fm import FactorizationMachine
-    from any2vec.models.clicks.logistic import LogisticRegression
+    from any2vec.models.clicks.config import DLRM, DeepFM, FactorizationMachine, LogisticRegression
     from any2vec.models.clicks.scorer import ClickScorer
     from any2vec.models.layers.classifier import NodeClassifier
     from any2vec.models.layers.ga_mlp import GAMLP
-    from any2vec.models.stream.config import StreamSkipGram
-    from any2vec.models.stream.word_config import StreamCharLstm, StreamNGram
-    from any2vec.models.triples.complex import ComplEx
-    from any2vec.models.triples.distmult import DistMult
-    from any2vec.models.triples.dot import DotProduct
-    from any2vec.models.triples.rotate import RotatE
+    from any2vec.models.stream.config import StreamCharLstm, StreamNGram, StreamSkipGram
+    from any2vec.models.triples.config import ComplEx, DistMult, DotProduct, RotatE, TransE
     from any2vec.models.triples.scorer import TripleScorer
-    from any2vec.models.triples.transe import TransE
-    from any2vec.models.words.cbow import CBOW
-    from any2vec.models.words.deepwalk import DeepWalk
-    from any2vec.models.words.ngram import NGram
-    from any2vec.models.words.node2vec import Node2Vec
-    from any2vec.models.words.skipgram import SkipGram
+    from any2vec.models.words.config import CBOW, DeepWalk, NGram, Node2Vec, SkipGram
     from any2vec.options.hosts import HostOptions
     from any2vec.options.storage import StorageOptions
     from any2vec.options.sync import SyncOptions
@@ -71,37 +59,25 @@ _NAMES = {
     "data.options": ["GraphOptions", "NodeOptions", "TextOptions", "TripleOptions"],
     "data.text.corpus": ["Corpus"],
     "data.text.text": ["encode_text"],
-    "data.triples.triples": ["Triples", "read_triples"],
+    "data.triples.triples": ["read_triples", "Triples"],
     "embeddings": ["Embeddings"],
     "errors": ["Any2VecError", "DataError", "FormatError", "HostError", "InputError", "Interrupted", "StorageError"],
     "estimators": ["GAMLPClassifier", "NodeEmbedder", "WordEmbedder"],
-    "models.clicks.deepfm": ["DeepFM"],
-    "models.clicks.dlrm": ["DLRM"],
-    "models.clicks.fm": ["FactorizationMachine"],
-    "models.clicks.logistic": ["LogisticRegression"],
+    "models.clicks.config": ["DeepFM", "DLRM", "FactorizationMachine", "LogisticRegression"],
     "models.clicks.scorer": ["ClickScorer"],
     "models.layers.classifier": ["NodeClassifier"],
     "models.layers.ga_mlp": ["GAMLP"],
-    "models.stream.config": ["StreamSkipGram"],
-    "models.stream.word_config": ["StreamCharLstm", "StreamNGram"],
-    "models.triples.complex": ["ComplEx"],
-    "models.triples.distmult": ["DistMult"],
-    "models.triples.dot": ["DotProduct"],
-    "models.triples.rotate": ["RotatE"],
+    "models.stream.config": ["StreamCharLstm", "StreamNGram", "StreamSkipGram"],
+    "models.triples.config": ["ComplEx", "DistMult", "DotProduct", "RotatE", "TransE"],
     "models.triples.scorer": ["TripleScorer"],
-    "models.triples.transe": ["TransE"],
-    "models.words.cbow": ["CBOW"],
-    "models.words.deepwalk": ["DeepWalk"],
-    "models.words.ngram": ["NGram"],
-    "models.words.node2vec": ["Node2Vec"],
-    "models.words.skipgram": ["SkipGram"],
+    "models.words.config": ["CBOW", "DeepWalk", "NGram", "Node2Vec", "SkipGram"],
     "options.hosts": ["HostOptions"],
     "options.storage": ["StorageOptions"],
     "options.sync": ["SyncOptions"],
     "sources.base.options": ["SourceOptions"],
-    "train.fit": ["FitResult", "fit"],
+    "train.fit": ["fit", "FitResult"],
     "tasks.stream.options": ["StreamOptions"],
-    "tasks.stream.stream": ["StreamResult", "stream"],
+    "tasks.stream.stream": ["stream", "StreamResult"],
     "types": ["Progress"],
 }
 """module -> its public names"""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
+from functools import cache
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from any2vec.errors import InputError
 
@@ -25,15 +27,54 @@ def check_number(name: str, value: Any, low: float, high: float, *, open_low: bo
         raise InputError(f"{name} must be a number in {'(' if open_low else '['}{low:g}, {high:g}], got {value!r}.")
 
 
-def check_run(epochs: Any, threads: Any, seed: Any, checkpoint_seconds: Any) -> None:
-    """Raise InputError unless these are legal arguments of `fit`; None for epochs is the model's default."""
-    check_whole("epochs", 1 if epochs is None else epochs, 1, 1_000_000)
-    check_whole("threads", threads, 0, MAX_THREADS)
-    check_whole("seed", seed, 0, MAX_SEED)
-    check_number("checkpoint_seconds", checkpoint_seconds, 0, 1e9, open_low=True)
-
-
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raise InputError unless value is one of choices."""
     if value not in choices:
         raise InputError(f"{name} must be one of {', '.join(choices)}, got {value!r}.")
+
+
+class Whole(NamedTuple):
+    """What `check_whole` asks of a field, beside its type: `dim: Annotated[int, Whole(1, 4096)] = 100`."""
+
+    low: int
+    high: int
+
+
+class Number(NamedTuple):
+    """The same of `check_number`."""
+
+    low: float
+    high: float
+    open_low: bool = False
+
+
+def check_fields(options: Any) -> None:
+    """Raise InputError for a field of a dataclass that is outside its interval, or none of its `Literal` choices.
+
+    A subclass that gives a field another default keeps the interval. None is legal where it is the default.
+    """
+    kind: Any = type(options)
+    for name, law, default in _laws(kind):
+        value = getattr(options, name)
+        if value is None and default is None:
+            continue
+        if isinstance(law, Whole):
+            check_whole(name, value, *law)
+        elif isinstance(law, Number):
+            check_number(name, value, law.low, law.high, open_low=law.open_low)
+        else:
+            check_choice(name, value, law)
+
+
+@cache
+def _laws(kind: type) -> list[tuple[str, Any, Any]]:
+    """(name, what is asked of it, default) of each field of a dataclass of which something is asked."""
+    found: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        for name, hint in get_type_hints(base, include_extras=True).items():
+            for part in (hint, *get_args(hint)):
+                if isinstance(part, Whole | Number):
+                    found[name] = part
+                elif get_origin(part) is Literal:
+                    found[name] = get_args(part)
+    return [(item.name, found[item.name], item.default) for item in fields(kind) if item.name in found]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -15,6 +15,11 @@ State = dict[str, np.ndarray]
 
 LEFT_OUT = 1 << 62
 """step of a batch that comes too late for its own: nothing is computed for it"""
+
+
+def as_reading(stage: Stage | None) -> Callable[[int, int | None], None]:
+    """What a reader calls with how much it has read, and of how much."""
+    return lambda done, total: None if stage is None else stage("reading", done, total)
 
 
 class Csr(NamedTuple):
@@ -93,8 +98,6 @@ class Work(Generic[P]):
     ends_epoch: bool = False
     step: int = 0
     """number of its first piece, from 0, over all epochs"""
-    rows: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """table -> ids that it will touch, where they are known beforehand"""
 
 
 class Schedule(Protocol[P]):

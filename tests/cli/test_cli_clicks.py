@@ -14,7 +14,7 @@ import pytest
 import any2vec
 from any2vec.data.clicks.schema import KNOWN
 from any2vec.report.run import read_run
-from any2vec.sync.options.replica_names import CLICK_SYNCS
+from any2vec.sync.options.names import CLICK_SYNCS
 from any2vec.testing.planted_clicks import PlantedClicks, write_tsv
 from cli_runs import done, refused, run
 

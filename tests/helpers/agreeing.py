@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.state_message import pack_state, unpack_state
+from any2vec.cluster.codec import pack_state, unpack_state
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.formats.safetensors_file import read_arrays, write_arrays

@@ -13,7 +13,7 @@ import pytest
 import any2vec
 import spreads
 from any2vec.evaluate.clicks import ClicksResult, evaluate_clicks
-from any2vec.sync.options.replica_names import parse_click_sync
+from any2vec.sync.options.names import parse_click_sync
 from any2vec.testing.planted_clicks import PlantedClicks, write_tsv
 from any2vec.train import monitor
 from any2vec.train.in_memory import program

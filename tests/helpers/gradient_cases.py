@@ -10,8 +10,9 @@ import numpy as np
 from any2vec.cluster.counters import Counters
 from any2vec.cluster.transport import Transport
 from any2vec.sync.base.dense import DenseAgreement
-from any2vec.sync.drivers.served_gradients import ServedGradients, as_they_come, first_of
+from any2vec.sync.drivers.served_gradients import ServedGradients
 from any2vec.sync.drivers.summed_gradients import SummedGradients
+from any2vec.sync.rules.gradient_rules import FirstGradients, GradientRule, GradientsAsTheyCome
 from any2vec.tables.replica import Replica
 from any2vec.types import LEFT_OUT
 
@@ -75,7 +76,12 @@ def served(
     """Only the first trainer's replica has the values to start from."""
     replica = Replica(start_values() if transport.rank == 0 else np.zeros(SIZE, np.float32), kind, RATE)
     names = list(range(trainers))
-    rule = first_of(names, number or trainers, reported) if how == "m-of-n" else as_they_come(names, number)
+
+    def rule(held: Replica) -> GradientRule:
+        if how == "m-of-n":
+            return FirstGradients(held, names, number or trainers, reported)
+        return GradientsAsTheyCome(held, names, number)
+
     return ServedGradients(transport, replica, names, servers, rule, how != "async", **options)
 
 

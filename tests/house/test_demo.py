@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from any2vec.demo import MODULES, PARTS, WORDS
+from any2vec.cli.demo import MODULES, PARTS, WORDS
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_named_neighbors_appear(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed == 2:  # one pair of reports is enough
-        monkeypatch.setattr("any2vec.demo.write_report", lambda run, **_: run / "report.html")
+        monkeypatch.setattr("any2vec.cli.demo.write_report", lambda run, **_: run / "report.html")
     words, modules = (train(tmp_path / "demo", seed=seed, threads=1) for train in PARTS.values())
     assert {"true", "left", "global"} <= set(words.found), words.neighbors
     assert len(words.found) >= len(WORDS) - 1, words.neighbors

@@ -12,7 +12,7 @@ from any2vec.kernels.rows.spectral import add_moment
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.curvature import Curvature
 from any2vec.sync.base.pool import ThreadPool
-from any2vec.sync.options.rules import rule_class, rule_names
+from any2vec.sync.options.rules import RULES, rule_class
 from any2vec.sync.rules.block import Block, Rules
 from any2vec.sync.rules.merge_rule import MergeRule
 from any2vec.sync.rules.merges import COMMON, SLOPE, Blend, Spectral
@@ -21,7 +21,7 @@ from naive.rows.merge import merge
 from naive.rows.spectral import merge_along, moment
 
 ROWS, DIM = 12, 7
-rules = pytest.mark.parametrize("rule", rule_names())
+rules = pytest.mark.parametrize("rule", RULES.names())
 
 
 def made(rule: str, rows: int, dim: int) -> MergeRule:

@@ -23,8 +23,8 @@ from any2vec.errors import FormatError, InputError
 from any2vec.models.stream.char_generator import CharGenerator
 from any2vec.models.stream.char_lstm import StreamedCharLstm, step_loss
 from any2vec.models.stream.char_step import BatchWords, make_step
+from any2vec.models.stream.config import StreamCharLstm
 from any2vec.models.stream.token_batch import TokenBatch
-from any2vec.models.stream.word_config import StreamCharLstm
 from cli_runs import done, refused
 from naive.skipgram.char_lstm import Reader, loss_of_pairs
 

@@ -19,9 +19,9 @@ from any2vec.encoders.ngrams import NGramEncoder, bounds, start_grams, used_buck
 from any2vec.errors import FormatError, InputError
 from any2vec.kernels.skipgram.skipgram import CHUNK, train_skipgram_block
 from any2vec.kernels.skipgram.subwords import MOST_GRAMS, Subwords, list_buckets
+from any2vec.models.stream.config import StreamNGram
 from any2vec.models.stream.ngram import StreamedNGram
 from any2vec.models.stream.token_batch import TokenBatch
-from any2vec.models.stream.word_config import StreamNGram
 from any2vec.tasks.stream.models import budget
 from cli_runs import done, refused
 from kernel_cases import Problem, negative, random_problem

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from any2vec.data.triples.entity_parts import EntityParts
-from any2vec.models.triples.complex import ComplEx
-from any2vec.models.triples.config import TripleModel
-from any2vec.models.triples.dot import DotProduct
+from any2vec.models.triples.config import ComplEx, DotProduct, TripleModel
 from any2vec.plan.order.bucket_orders import ORDERS
 from any2vec.plan.order.buffer import block_rows
 from any2vec.plan.order.buffer_walk import BufferWalk, Turn

@@ -14,14 +14,9 @@ from any2vec.kernels.clicks.row_start import start_rows
 from any2vec.kernels.common.rng import PURPOSE_INIT, stream_key
 from any2vec.kernels.triples.losses import exp_below, hide_answers, softmax_loss
 from any2vec.kernels.triples.queries import draw_slots
-from any2vec.models.triples.complex import ComplEx
-from any2vec.models.triples.config import TripleModel
-from any2vec.models.triples.distmult import DistMult
-from any2vec.models.triples.dot import DotProduct
+from any2vec.models.triples.config import ComplEx, DistMult, DotProduct, RotatE, TransE, TripleModel
 from any2vec.models.triples.learner import TripleLearner
 from any2vec.models.triples.queries import Queries, _grouped, _grouped_by_columns, ways_of
-from any2vec.models.triples.rotate import RotatE
-from any2vec.models.triples.transe import TransE
 from any2vec.models.triples.worker import Candidates, Negatives, Shares, TripleWorker, relation_optimizer
 from any2vec.models.words.rates import linear_rate
 from any2vec.plan.order.epochs import EpochSchedule

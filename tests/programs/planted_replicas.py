@@ -18,9 +18,9 @@ from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import LONG_WORK, PATIENCE, Transport
 from any2vec.sync.base.dense import DenseAgreement, NoAgreement
 from any2vec.sync.base.group import ProcessGroup
-from any2vec.sync.drivers.shadow import ShadowSync
-from any2vec.sync.options.replica_names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
-from any2vec.sync.replica_make import make_replicated, needs_center
+from any2vec.sync.drivers.replicas import ShadowSync
+from any2vec.sync.make import make_replicated, needs_center
+from any2vec.sync.options.names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
 from any2vec.sync.rules.center import ServedCenter
 from any2vec.tables.replica import Replica
 

@@ -10,8 +10,8 @@ import numpy as np
 from any2vec.cluster.launch import join as launch
 from any2vec.cluster.transport import control
 from any2vec.sync.base.group import ProcessGroup
-from any2vec.sync.options.replica_names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
-from any2vec.sync.replica_make import make_replicated, needs_center
+from any2vec.sync.make import make_replicated, needs_center
+from any2vec.sync.options.names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
 from any2vec.sync.rules.center import ServedCenter
 from any2vec.tables.replica import Replica
 from planted_replicas import PlantedSquares

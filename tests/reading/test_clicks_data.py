@@ -30,7 +30,8 @@ from any2vec.data.clicks.reader import read_rows
 from any2vec.data.clicks.rows import FoundRows, HashedRows, KnownRows
 from any2vec.data.clicks.schema import KNOWN, ClickSchema
 from any2vec.data.vocab.vocabulary import Vocabulary
-from any2vec.errors import InputError
+from any2vec.errors import DataError, InputError
+from arrow_tables import ArrayTable, StreamTable
 from naive.text import hash_strings as naive
 
 Write = Callable[[str, str | bytes], Path]
@@ -241,8 +242,23 @@ def test_every_format_gives_the_same_rows(ids: str, tmp_path: Path, write: Write
         with pa.OSFile(str(tmp_path / f"{name}.arrows"), "wb") as sink, pa.ipc.new_stream(sink, one.schema) as stream:
             stream.write_table(one)
         files += [tmp_path / f"{name}.{form}" for form in ("parquet", "feather", "arrows")]
-    for path in files:
+    for path in [*files, StreamTable(t), ArrayTable(floats)]:
         same(read(path, made), expected)
+
+
+def test_tables_in_memory(read: Callable[..., Clicks]) -> None:
+    made, t = schema(ids="vocabulary", dense=["x"], categorical=["a", "b"]), table()
+    first, again = read(StreamTable(t), made), read(StreamTable(t), made)
+    other = read(StreamTable(t.slice(0, 2)), made)
+    assert first.path == again.path and first.path != other.path  # found again by what they hold
+    (batch,) = first.encoder.encode(StreamTable(t.drop(["y"])))
+    assert np.isnan(batch.label_B).all() and np.array_equal(batch.id_M, first.batch(0, len(first)).id_M)
+    with pytest.raises(DataError, match="The StreamTable has no column 'a'"):
+        read(StreamTable(t.drop(["a"])), made)
+    with pytest.raises(DataError, match="The StreamTable, row 3: the label must be 0 or 1"):
+        read(StreamTable(t.set_column(t.schema.get_field_index("y"), "y", pa.array([0, 1, 7, 1][: len(t)]))), made)
+    with pytest.raises(DataError, match="The StreamTable holds no rows"):
+        read(StreamTable(t.slice(0, 0)), made)
 
 
 def test_delimiters_and_names(write: Write, read: Callable[..., Clicks]) -> None:

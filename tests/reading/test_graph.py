@@ -27,6 +27,7 @@ from any2vec.data.graph.graph import Graph, is_graph
 from any2vec.data.graph.reader import read_graph
 from any2vec.data.options import GraphOptions
 from any2vec.errors import DataError, FormatError, InputError, StorageError
+from arrow_tables import ArrayTable, StreamTable
 
 Cells = dict[tuple[str, str], float]
 
@@ -271,9 +272,11 @@ def test_pyg() -> None:
     assert not read_graph(data).report.is_weighted
 
 
-@pytest.mark.parametrize("form", ["parquet", "arrow", "stream", "feather"])
+@pytest.mark.parametrize("form", ["parquet", "arrow", "stream", "feather", "memory"])
 def test_tables(form: str, tmp_path: Path) -> None:
-    def written(table: pa.Table) -> Path:
+    def written(table: pa.Table) -> Any:
+        if form == "memory":
+            return StreamTable(table)
         path = tmp_path / f"edges.{form if form != 'stream' else 'arrows'}"
         if form == "parquet":
             pq.write_table(table, path)
@@ -301,6 +304,9 @@ def test_tables(form: str, tmp_path: Path) -> None:
     ]:  # fmt: skip
         with pytest.raises(DataError):
             read(pa.table(wrong))
+    if form == "memory":
+        assert cells(read_graph(ArrayTable(mixed))) == cells(graph)
+        return
     path = written(mixed)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(DataError):

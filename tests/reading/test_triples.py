@@ -18,6 +18,7 @@ import pytest
 from any2vec.data.io.files import read_blocks
 from any2vec.data.triples.triples import LINK, TripleOptions, Triples, read_triples
 from any2vec.errors import DataError, FormatError, InputError, StorageError
+from arrow_tables import ArrayTable, StreamTable
 
 FAMILY = [("anna", "mother", "ben"), ("ben", "knows", "carl"), ("anna", "mother", "dora"), ("ben", "knows", "carl")]
 _DEFAULTS: dict[str, Any] = dict(read_blocks.__kwdefaults__ or {})
@@ -71,7 +72,32 @@ def test_tables_and_lists(tmp_path: Path) -> None:
         found = read_triples(tmp_path / name)
         check(found)
         assert found.report.ignored_columns == 1
+    for source in (StreamTable(table), ArrayTable(table)):
+        found = read_triples(source)
+        check(found)
+        assert found.report.ignored_columns == 1
     check(read_triples(FAMILY))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"head": ["a"]}, "The StreamTable has 1 column; a triple has three"),
+        ({"head": ["a", None], "tail": ["b", "c"]}, "The StreamTable has empty values in column head"),
+        ({"head": ["a"], "tail": [0.5]}, "The StreamTable has double in column tail; names are strings or integers"),
+        ({"head": pa.array([], pa.string()), "tail": pa.array([], pa.string())}, "The StreamTable holds no triples"),
+        ({"head": pa.array([b"\xff"]), "tail": ["b"]}, "The StreamTable cannot be read as a table .*UTF8"),
+    ],
+)
+def test_tables_in_memory_that_are_no_triples(columns: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_triples(StreamTable(pa.table(columns)))
+
+
+def test_columns_of_one_name_are_refused() -> None:
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], ["head", "head"])
+    with pytest.raises(DataError, match="two columns named 'head'"):
+        read_triples(StreamTable(table))
 
 
 def test_what_was_left_out_is_reported(tmp_path: Path) -> None:
@@ -100,7 +126,7 @@ def test_a_folder_gives_back_what_was_saved(tmp_path: Path) -> None:
     check(Triples.open(tmp_path / "family"))
     check(read_triples(tmp_path / "family"))
     (tmp_path / "family" / "tail.npy").unlink()
-    with pytest.raises(FormatError, match="is damaged"):
+    with pytest.raises(FormatError, match=r"tail\.npy cannot be opened: it is missing"):
         Triples.open(tmp_path / "family")
     with pytest.raises(FormatError, match="is not a folder of any2vec triples"):
         Triples.open(tmp_path)
@@ -195,7 +221,7 @@ def test_a_full_disk_under_rows_is_reported(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_delimiter_is_one_character() -> None:
-    with pytest.raises(InputError, match="one character, got '::'"):
+    with pytest.raises(InputError, match=r"one character .*, got '::'"):
         TripleOptions(delimiter="::")
 
 

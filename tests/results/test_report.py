@@ -16,7 +16,7 @@ from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.report import figures, write_report
 from any2vec.report.figures import clusters, flatten, place_labels
-from any2vec.report.page import SIGNATURE, size_text, value_text
+from any2vec.report.page import SIGNATURE, value_text
 
 NASTY = ["<script>alert(1)</script>", "$x^2", "日本", "a" * 200, "&amp;", "'\"", "_under_", "tab\there", "\u202e", "🙂"]
 
@@ -179,7 +179,8 @@ def test_labels_never_trace() -> None:
 
 
 def test_words_for_values() -> None:
-    assert size_text(0) == "0 B" and size_text(1_500) == "1.5 kB" and size_text(24_485_861) == "24.5 MB"
+    assert value_text("bytes", 0) == "0 B" and value_text("bytes", 1_500) == "1.5 kB"
+    assert value_text("bytes", 24_485_861) == "24.5 MB"
     assert (
         value_text("x", True) == "yes"
         and value_text("x", 12345) == "12,345"
@@ -202,6 +203,6 @@ def test_monitors_are_labeled_with_numbers(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(figures, "_png", lambda figure: (figure.canvas.draw(), drawn.append(figure), b"")[-1])
     falling = [10.0**-power for power in range(6)]
     summary = {"lagrangian": falling, "residual": [0.0, *falling[1:]], "decrease": {"fell_p": falling}}
-    figures.draw_monitors(summary, figures.Theme.light())
+    figures.draw_monitors(summary, figures.LIGHT)
     labels = [label.get_text() for axes in drawn[0].axes for label in axes.get_yticklabels(which="both")]
     assert any(label.startswith("1e") for label in labels) and not any("$" in label for label in labels), labels

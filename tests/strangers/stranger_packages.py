@@ -56,5 +56,5 @@ def known_here(package: Path, patch: pytest.MonkeyPatch) -> None:
 
 def forget() -> None:
     """What is registered is looked up again."""
-    registry._of_others.cache_clear()
+    registry._registry.cache_clear()
     tasks.tasks.cache_clear()

@@ -59,9 +59,9 @@ import numpy as np
 from any2vec.cluster.threads import run_logical
 from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.make import make_agreement
-from any2vec.sync.options.replica_names import parse_click_sync
+from any2vec.sync.options.names import parse_click_sync
 from any2vec.sync.options.rounds import RoundAgreement
-from any2vec.sync.replica_make import make_replicated
+from any2vec.sync.make import make_replicated
 from any2vec.tables.replica import Replica
 from any2vec.types import ProgressLine, Round, Span, Work
 
@@ -163,6 +163,30 @@ for sync in ("sync", "trimmed-mean"):
     assert found.summary["sync"] == sync and len(found.embeddings) == 9
 """
 
+STREAMED_ON = """
+from pathlib import Path
+import numpy as np
+import any2vec as a2v
+from any2vec.formats.safetensors_file import read_arrays
+from any2vec.tasks.stream.options import StreamOptions
+lines = [" ".join(f"w{(line + place) % 9}" for place in range(6)) for line in range(1200)]
+Path("lines.txt").write_text("\\n".join(lines))
+def stream(out, **options):
+    known = {"threads": 1, "linger": 0, "batch_bytes": 2000, "checkpoint_seconds": 1e6, "snapshot_seconds": 1e6}
+    return a2v.stream(a2v.StreamSkipGram(dim=4), "lines.txt", sync="counting", hosts=a2v.HostOptions(logical_hosts=2),
+                      options=StreamOptions(**known | options), out=out)
+def calls(out):
+    arrays = read_arrays(Path(out) / "checkpoint.safetensors")[0]
+    return {name: array for name, array in arrays.items() if ".rule." in name}
+stream("parts", steps=6)
+first = calls("parts")
+stream("parts", resume=True)
+again, whole = calls("parts"), (stream("whole"), calls("whole"))[1]
+assert len(whole) == 4 and set(first) == set(again) == set(whole), (first, again, whole)
+for name, count in whole.items():
+    assert 0 < first[name] < again[name] == count, (name, first[name], again[name], count)
+"""
+
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -204,6 +228,11 @@ def test_its_memory_is_kept(package: Path) -> None:
 
 def test_it_trains_a_stream(package: Path) -> None:
     run(package, "-c", STREAMED)
+
+
+def test_its_memory_is_kept_in_a_stream(package: Path) -> None:
+    """Two servers have two tables each; the rule counts the rounds that it has merged."""
+    run(package, "-c", STREAMED_ON)
 
 
 def test_it_trains_dense_layers_of_clicks(package: Path) -> None:

@@ -18,7 +18,7 @@ from stranger_scores import NUM_TEST, NUM_TRAIN, PLANTED, check_differences, che
 import any2vec
 from any2vec.errors import FormatError, InputError
 from any2vec.evaluate.triples import evaluate_triple_file
-from any2vec.models.triples.distmult import DistMult
+from any2vec.models.triples.config import DistMult
 from any2vec.models.triples.queries import Queries
 from any2vec.models.triples.score import Dense, QueryScore, Score
 from any2vec.models.triples.score_worker import ScoreWorker

@@ -17,8 +17,9 @@ from any2vec.cluster.transport import Transport
 from any2vec.models.words.pair_steps import pair_steps
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.curvature import Curvature, Curvatures
-from any2vec.sync.rules.block import Rules, stripes
+from any2vec.sync.rules.block import Rules
 from any2vec.sync.rules.merges import Spectral, Sum
+from any2vec.tables.copying import stripes
 from naive.rows.spectral import moment
 from spreads import spread
 

@@ -17,17 +17,14 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError, InputError
 from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.drivers.served_gradients import ServedGradients
-from any2vec.sync.rules.first_gradients import FirstGradients
-from any2vec.sync.rules.gradient_rule import ACCEPTED, DROPPED, UNKNOWN
+from any2vec.sync.rules.gradient_rules import ACCEPTED, DROPPED, UNKNOWN, FirstGradients
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import PooledTable
-from any2vec.tables.server.blocks.held_block import HeldBlock
-from any2vec.tables.server.blocks.in_step_block import InStepBlock
+from any2vec.tables.server.blocks.trained_block import HeldBlock, InStepBlock
 from any2vec.tables.server.client import RowClient
-from any2vec.tables.server.clients.clocked_rows import ClockedRows
-from any2vec.tables.server.clients.held_rows import HeldRows, HeldRowsNotices
+from any2vec.tables.server.clients.pulled_rows import ClockedRows, HeldRows, HeldRowsNotices
 from any2vec.tables.server.server import RowServer
 from any2vec.types import LEFT_OUT
 from gradient_cases import (
@@ -213,7 +210,7 @@ def test_a_trainer_that_stands_still_holds_nobody_up() -> None:
                 transport.recv(rank, channel="script")
             agreement.apply(0, 0, gradient(2, 0))
             assert train(agreement, 2, range(1, 40), gradient) == [LEFT_OUT] * 39
-            assert transport.counters.messages_sent["fetch"] == 2  # what is known to be late is not asked for
+            assert transport.counters.messages_sent["pull"] == 2  # what is known to be late is not asked for
         elif transport.rank < 2:
             transport.recv(2, channel="script")
             assert train(agreement, transport.rank, range(40), gradient) == list(range(40))
@@ -494,8 +491,12 @@ def test_a_held_block_refuses_what_cannot_be() -> None:
         block.push(1, 0, two, ones, True)
     with pytest.raises(InputError, match="Step 1 was decided where step 0 was to be"):
         block.accept(1, [1])
-    for slots, values, is_delta in ((two[::-1], ones, True), (two, ones[:1], True), (two, ones, False)):
-        with pytest.raises(InputError, match="takes those of 2 ascending rows"):
+    for slots, values, is_delta, said in (
+        (two[::-1], ones, True, "must be ascending"),
+        (two, ones[:1], True, "A push of 2 rows has shape"),
+        (two, ones, False, "takes gradients, not values"),
+    ):
+        with pytest.raises(InputError, match=said):
             block.push(0, 0, slots, values, is_delta)
     with pytest.raises(InputError, match="Operation 7"):
         block.call(7, 0, [])

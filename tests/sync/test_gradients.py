@@ -18,16 +18,16 @@ from any2vec.errors import FormatError, HostError, InputError, JobError
 from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.drivers.served_gradients import ServedGradients
 from any2vec.sync.drivers.summed_gradients import SummedGradients
-from any2vec.sync.gradient_make import make_gradients, needed_of
-from any2vec.sync.options.replica_names import MOfN, parse_click_sync
-from any2vec.sync.rules.first_gradients import FirstGradients
+from any2vec.sync.make import make_gradients, needed_of
+from any2vec.sync.options.names import MOfN, parse_click_sync
+from any2vec.sync.rules.gradient_rules import FirstGradients
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.replica import Replica
 from any2vec.tables.row_optimizer import RowOptimizer
-from any2vec.tables.server.blocks.in_step_block import InStepBlock
-from any2vec.tables.server.blocks.trained_block import TrainedBlock
+from any2vec.tables.server.blocks.trained_block import InStepBlock, TrainedBlock
 from any2vec.tables.server.client import RowClient
-from any2vec.tables.server.clients.clocked_rows import ClockedRows
+from any2vec.tables.server.clients.pulled_rows import ClockedRows
+from any2vec.tables.server.request import Request
 from any2vec.tables.server.server import RowServer
 from gradient_cases import (
     KINDS,
@@ -296,7 +296,7 @@ def test_synchronous_rows_go_on_after_rounds_of_different_lengths(kind: Any) -> 
         access.close()
         agreement.close()
         access.client.close()
-        return block.copy()
+        return block.table[:, :2].copy()
 
     assert np.array_equal(np.concatenate(run_logical(3, work, patience=20)), expected[:, :2])
 
@@ -332,9 +332,9 @@ def test_bytes_of_a_served_step(servers: list[int], how: str) -> None:
         agreement.start()
         if transport.rank < 2:
             for index in range(2):
-                counted.append((kinds_sent(transport.counters)[0], transport.counters.messages_sent["give"]))
+                counted.append((kinds_sent(transport.counters)[0], transport.counters.messages_sent["push"]))
                 agreement.apply(0, agreement.begin(0, index), gradient(transport.rank, index))
-            counted.append((kinds_sent(transport.counters)[0], transport.counters.messages_sent["give"]))
+            counted.append((kinds_sent(transport.counters)[0], transport.counters.messages_sent["push"]))
         agreement.close()
         return counted
 
@@ -435,11 +435,11 @@ def test_a_server_says_what_it_cannot_take() -> None:
         agreement.start()
         if transport.rank == 1:
             agreement.apply(0, 0, np.zeros(SIZE - 1, np.float32))
-            with pytest.raises(InputError, match="rank 0 says: Rank 1 sent 1 arrays; give has one, of 11 parameters"):
+            with pytest.raises(InputError, match="rank 0 says: Rank 1 sent 1 arrays; a push has one, of 11 parameters"):
                 agreement.begin(0, 0)
             assert agreement._receive_all(0) == 0
             transport.send(0, [Part("control", np.array([99]))], "nonsense", "gradients?")
-            with pytest.raises(InputError, match="are no request for dense parameters"):
+            with pytest.raises(HostError, match="are no request"):
                 agreement._receive_all(0)
         agreement.close()
 
@@ -452,7 +452,7 @@ def test_an_answer_does_not_change_on_its_way() -> None:
     def work(transport: Transport) -> None:
         agreement = served(transport, 1, [0], "async")
         agreement.start()
-        agreement._announce_all("fetch", 0, 0)
+        agreement._send(Request("pull", 0, clock=0))
         agreement.apply(0, 0, gradient(0, 0))
         agreement._receive_all(0)
         assert np.array_equal(agreement.replica.value, start_values())

@@ -16,14 +16,12 @@ from any2vec.errors import HostError, InputError
 from any2vec.kernels.replicas import replicas as kernels
 from any2vec.sync.base.dense import DenseAgreement
 from any2vec.sync.base.flat import Flat
-from any2vec.sync.base.group import ProcessGroup, average_bytes
+from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.base.pool import ThreadPool
-from any2vec.sync.drivers.fixed_rate import FixedRate
-from any2vec.sync.options import replica_names as names
-from any2vec.sync.options.replica_names import parse_click_sync
-from any2vec.sync.options.rules import rule_class
-from any2vec.sync.replay import Replay
-from any2vec.sync.replica_make import make_replicated, make_rule
+from any2vec.sync.drivers.replicas import FixedRate
+from any2vec.sync.make import make_replicated, make_rule
+from any2vec.sync.options import names, rules
+from any2vec.sync.options.names import parse_click_sync
 from any2vec.sync.rules.averaged_replica import ModelAveraging
 from any2vec.sync.rules.block import Block
 from any2vec.sync.rules.block_momentum import BlockMomentum
@@ -40,6 +38,7 @@ from any2vec.sync.rules.center import (
 from any2vec.sync.rules.replica_rule import STANDING
 from any2vec.tables.replica import Replica
 from naive.rows import replicas as naive
+from replay import Replay, average_bytes
 
 SIZE, RATE = 11, 0.25
 
@@ -568,7 +567,7 @@ def test_a_merge_rule_takes_what_trainers_changed(rule: str) -> None:
     for trainer, change in enumerate(steps):
         replay.step(trainer, -change)
     replay.sync_all()
-    block = Block(start[None], rule_class(rule)())
+    block = Block(start[None], rules.RULES.named(rule)())
     block.merge_all([(np.zeros(1, np.int64), change[None]) for change in steps], True, ThreadPool(1))
     for replica in replay.replicas:
         assert np.array_equal(replica.value, block.rows[0])

@@ -19,16 +19,16 @@ from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError
 from any2vec.sync.base.group import ProcessGroup
-from any2vec.sync.drivers.fixed_rate import FixedRate
-from any2vec.sync.drivers.shadow import ShadowSync
-from any2vec.sync.options.replica_names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
-from any2vec.sync.replica_make import make_replicated
-from any2vec.sync.rules.center import CenterBlock, NearCenter, ServedCenter
+from any2vec.sync.drivers.replicas import FixedRate, ShadowSync
+from any2vec.sync.make import make_replicated
+from any2vec.sync.options.names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
+from any2vec.sync.rules.center import CenterBlock, ServedCenter
 from any2vec.sync.rules.elastic_replica import ElasticReplica
 from any2vec.sync.rules.replica_rule import WORKING
 from any2vec.tables.replica import Replica
 from found_by_children import python_path
 from planted_replicas import PlantedSquares, train_replicas
+from replay import NearCenter
 
 SHADOWS = ["shadow-easgd", "shadow-ma", "shadow-bmuf"]
 ALL = [*SHADOWS, "fr-easgd:5", "fr-ma:5", "fr-bmuf:5"]

@@ -15,9 +15,7 @@ from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.exchange.frequent import FrequentRows, rows_of_sync
-from any2vec.sync.exchange.served import Served
-from any2vec.sync.exchange.server import ParameterServer
-from any2vec.sync.exchange.server_mean import AveragingServer
+from any2vec.sync.exchange.served import AveragingServer, ParameterServer, Served
 from any2vec.train import progress
 from any2vec.types import ProgressLine, Round, Span, Work
 from spreads import spread

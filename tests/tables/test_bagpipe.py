@@ -26,10 +26,9 @@ from any2vec.tables.cache.lookahead_rows import BagpipeRows
 from any2vec.tables.cache.lookahead_threads import Janitor, Stepper
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import MemoryRows, PooledTable
-from any2vec.tables.server.blocks.in_step_block import InStepBlock
-from any2vec.tables.server.blocks.trained_block import StoredBlock
+from any2vec.tables.server.blocks.trained_block import InStepBlock, StoredBlock
 from any2vec.tables.server.client import RowClient
-from any2vec.tables.server.clients.clocked_rows import ClockedRows
+from any2vec.tables.server.clients.pulled_rows import ClockedRows
 from any2vec.tables.server.server import RowServer
 from marks import uint64_wraps
 
@@ -135,7 +134,7 @@ class Watched(StoredBlock):
         self.changed = changed
         """by trainer: rows of which its cache has a changed copy; of all blocks"""
 
-    def read(self, slot_K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def read(self, slot_K: np.ndarray) -> np.ndarray:
         wanted = set((slot_K + self.first).tolist())
         for trainer, rows in enumerate(self.changed):
             if rows & wanted:

@@ -1,4 +1,4 @@
-"""Every merge rule, sharding, residency policy and table of rows keeps to what its seam promises."""
+"""Every merge rule, sharding, residency and freshness policy and table of rows keeps to what its seam promises."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pytest
 
 from any2vec.plan.sharding.nodes import NodeSharding
 from any2vec.plan.sharding.sharding import Contiguous, Sharding, Striped
-from any2vec.sync.options.rules import rule_class, rule_names
+from any2vec.sync.options.rules import RULES, rule_class
 from any2vec.sync.rules.merge_rule import MergeRule, StateMean
-from any2vec.tables.residency.registry import RESIDENCIES
+from any2vec.tables.registry import FRESHNESS, RESIDENCIES
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import MemoryRows, RowTable
+from any2vec.testing.conformance.freshness import FreshnessTests
 from any2vec.testing.conformance.residencies import ResidencyTests
 from any2vec.testing.conformance.row_tables import RowTableTests
 from any2vec.testing.conformance.rules import MergeRuleTests
@@ -21,7 +22,7 @@ from any2vec.testing.conformance.shardings import ShardingTests
 from any2vec.types import Csr
 
 
-@pytest.mark.parametrize("name", rule_names())
+@pytest.mark.parametrize("name", RULES.names())
 class TestRules(MergeRuleTests):
     @pytest.fixture(autouse=True)
     def named(self, name: str) -> None:
@@ -48,6 +49,15 @@ class TestStriped(ShardingTests):
 
 @pytest.mark.parametrize("policy", [name for name in RESIDENCIES.names() if name != "static"])
 class TestResidencies(ResidencyTests):
+    name: ClassVar[str] = ""
+
+    @pytest.fixture(autouse=True)
+    def named(self, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(type(self), "name", policy)
+
+
+@pytest.mark.parametrize("policy", FRESHNESS.names())
+class TestFreshness(FreshnessTests):
     name: ClassVar[str] = ""
 
     @pytest.fixture(autouse=True)

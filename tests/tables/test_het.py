@@ -24,7 +24,7 @@ from any2vec.plan.lookahead.window import allowed_updates
 from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.cache.versioned_cache import BatchExchange, HetCache
 from any2vec.tables.cache.versioned_rows import HetRows
-from any2vec.tables.residency.registry import RESIDENCIES
+from any2vec.tables.registry import RESIDENCIES
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import MemoryRows
 from any2vec.tables.server.blocks.versioned_block import EXCHANGE, HetBlock

@@ -84,7 +84,7 @@ def served(
             client.close()
         else:
             client.close(timeout=LONG_WORK)
-        return block.copy(), found
+        return block.table.copy(), found
 
     done = run_logical(hosts, host, patience=20)
     whole = np.empty_like(table)

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from any2vec.errors import InputError
 from any2vec.kernels.cache.residency import AGES, COUNTS, choose_victims
 from any2vec.plan.lookahead.foresight import NEVER, Foresight
-from any2vec.tables.residency.lfu import LeastFrequentlyUsed
-from any2vec.tables.residency.lfu_promoted import PERMANENT, PROMOTE_AFTER, Promoted
-from any2vec.tables.residency.lru import LeastRecentlyUsed
-from any2vec.tables.residency.registry import RESIDENCIES
+from any2vec.tables.registry import RESIDENCIES
+from any2vec.tables.residency.policies import PERMANENT, PROMOTE_AFTER, LeastFrequentlyUsed, LeastRecentlyUsed, Promoted
 from any2vec.tables.residency.residency import Residency
 from any2vec.tables.residency.slot_map import SlotMap
 from naive.rows.residency import NaiveResidency

@@ -17,7 +17,7 @@ import pytest
 import any2vec
 from any2vec.data.clicks.clicks import read_clicks
 from any2vec.errors import HostError, InputError
-from any2vec.sync.options.replica_names import CLICK_SYNCS
+from any2vec.sync.options.names import CLICK_SYNCS
 from any2vec.sync.options.trainers import TrainerAgreement, parse_cache
 from click_runs import PlantedFiles, dense_of, plant, same, spread
 from spreads import agreed

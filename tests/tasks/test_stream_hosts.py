@@ -16,8 +16,7 @@ import pytest
 
 import any2vec
 from any2vec.errors import InputError
-from any2vec.models.stream.config import StreamSkipGram
-from any2vec.models.stream.word_config import StreamCharLstm, StreamNGram
+from any2vec.models.stream.config import StreamCharLstm, StreamNGram, StreamSkipGram
 from any2vec.sync.options.streams import StreamAgreement
 from any2vec.tasks.stream.models import check_model
 from any2vec.tasks.stream.options import StreamOptions

@@ -155,7 +155,7 @@ def spelled_batches(number: int) -> list[TokenBatch]:
 def char_learner() -> Any:
     pytest.importorskip("torch")
     from any2vec.models.stream.char_lstm import StreamedCharLstm
-    from any2vec.models.stream.word_config import StreamCharLstm
+    from any2vec.models.stream.config import StreamCharLstm
 
     config = StreamCharLstm(dim=6, hidden=8, byte_dim=4, batch_pairs=64, shared_negatives=8, device="cpu")
     return StreamedCharLstm(config, max_rows=64, threads=1, seed=1)

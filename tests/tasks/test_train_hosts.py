@@ -18,12 +18,12 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.threads import run_logical
 from any2vec.cluster.transport import Transport
 from any2vec.errors import FormatError, Interrupted, JobError, MessageError
-from any2vec.sync.base.copying import put_lists
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.drivers import rounds
 from any2vec.sync.exchange.replicated import Replicated
 from any2vec.sync.rules.block import Block, Rules
 from any2vec.sync.rules.merges import Sum
+from any2vec.tables.copying import put_lists
 from any2vec.train import launch, monitor, run
 from any2vec.train.checkpoint import Checkpoint, load_checkpoint, run_needs, save_checkpoint
 from any2vec.train.in_memory.program import InMemoryProgram

@@ -14,9 +14,9 @@ import pytest
 import any2vec
 from any2vec.errors import DataError, FormatError, InputError, Interrupted
 from any2vec.evaluate.triples import evaluate_triple_file
-from any2vec.models.registry import loaded
 from any2vec.models.triples.config import TRIPLE_MODELS, TripleModel
 from any2vec.models.triples.scorer import RELATION_NAMES, RELATIONS, SEEN_TRIPLES, TripleScorer
+from any2vec.registry import loaded
 from any2vec.testing.planted_triples import PlantedTriples
 from any2vec.train.monitor import Monitor
 from click_runs import stop_at

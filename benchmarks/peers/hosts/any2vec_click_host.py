@@ -26,7 +26,7 @@ from any2vec.cluster.launch.join import join, run_child
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.transport import Transport
 from any2vec.machine import keep_freed_memory
-from any2vec.models.clicks.dlrm import DLRM
+from any2vec.models.clicks.config import DLRM
 from any2vec.models.clicks.nets import make_net, single_thread, start_values
 from any2vec.models.clicks.worker import ClickWorker, predict
 from any2vec.plan.order.epochs import EpochSchedule

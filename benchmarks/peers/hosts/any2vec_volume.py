@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from any2vec.plan.cost.volume import RoundSets, round_volume
+from any2vec.sync.exchange.pulled import Tracker
 from any2vec.sync.exchange.replicated import Replicated
-from any2vec.sync.exchange.tracking import Tracker
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 

@@ -16,8 +16,8 @@ from any2vec.data.options import TextOptions
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.encoders.spelling import spell
 from any2vec.models.stream.char_lstm import StreamedCharLstm
+from any2vec.models.stream.config import StreamCharLstm
 from any2vec.models.stream.token_batch import TokenBatch
-from any2vec.models.stream.word_config import StreamCharLstm
 
 
 def main() -> None:

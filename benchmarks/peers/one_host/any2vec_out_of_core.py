@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from any2vec.cluster.lone import LoneTransport
+from any2vec.cluster.threads import lone_transport
 from any2vec.data.triples.triples import TripleReport, Triples
 from any2vec.data.vocab.found_texts import integer_keys
-from any2vec.models.registry import loaded
 from any2vec.models.triples.config import TRIPLE_MODELS
 from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions
 from any2vec.plan.order.buffer import BufferPlan
+from any2vec.registry import loaded
 from any2vec.tasks.triples.budget import row_bytes
 from any2vec.tasks.triples.prepare import PreparedTriples
 from any2vec.tasks.triples.program import TripleProgram
@@ -70,9 +70,9 @@ def main() -> None:
     with threadpool_limits(limits=1, user_api="blas"):
         if args.partitions:
             plan = BufferPlan(args.entities, row_bytes(model), args.partitions, args.capacity, 0, 0)
-            program: Program = TripleTableProgram(request, prepared, plan, LoneTransport())
+            program: Program = TripleTableProgram(request, prepared, plan, lone_transport())
         else:
-            program = TripleProgram(request, prepared, LoneTransport())
+            program = TripleProgram(request, prepared, lone_transport())
         result = run_frame(request, program, program.transport)
     assert result is not None
     summary = result.summary

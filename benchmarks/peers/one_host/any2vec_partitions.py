@@ -13,9 +13,9 @@ from typing import Any
 
 import any2vec
 from any2vec.evaluate.triples import evaluate_triple_file
-from any2vec.models.registry import loaded
 from any2vec.models.triples.config import TRIPLE_MODELS
 from any2vec.plan.order.buffer import BufferPlan
+from any2vec.registry import loaded
 from any2vec.tasks.triples import table as triple_table
 from any2vec.tasks.triples.budget import row_bytes
 

@@ -32,7 +32,7 @@ class Problem:
     """The examples as any2vec has them, and new tables and layers for them."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        from any2vec.models.clicks.dlrm import DLRM
+        from any2vec.models.clicks.config import DLRM
 
         self.args, self.examples = args, Examples(args)
         self.size = args.batch // args.threads**2

@@ -109,7 +109,7 @@ def demo(
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Train on real data that ships with Python, show neighbors, write reports with pictures."""
-    from any2vec.demo import PARTS
+    from any2vec.cli.demo import PARTS
 
     results = {}
     for name, train in PARTS.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from any2vec.cluster.message import KINDS, Part, overhead
 
@@ -49,6 +49,14 @@ class Counters:
     def bytes_received(self) -> int:
         with self._lock:
             return sum(self.received.values())
+
+
+def summed(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    """The sum of several counts."""
+    total: Counter[str] = Counter()
+    for count in counts:
+        total.update(count)
+    return dict(total)
 
 
 def _add(total: Counter[tuple[str, int, str]], peer: int, phase: str, parts: Sequence[Part]) -> None:

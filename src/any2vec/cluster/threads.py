@@ -85,6 +85,11 @@ class ThreadTransport(Transport):
         """Nothing to tell: `run_logical` wakes the others."""
 
 
+def lone_transport() -> Transport:
+    """That of a host without peers: gathering and sharing give back what was put in."""
+    return ThreadTransport(_Hub(1), 0, 1, None, PATIENCE)
+
+
 def run_logical(
     hosts: int, work: Callable[[Transport], Result], link: LinkModel | None = None, patience: float = PATIENCE
 ) -> list[Result]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import zlib
@@ -9,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -215,6 +216,12 @@ def text_of(part: Part) -> str:
 
 def _channel_number(name: str) -> int:
     return zlib.crc32(name.encode()) if name else 0
+
+
+def gather_json(transport: Transport, own: Any, phase: str, timeout: float | None = None) -> list[Any]:
+    """What each host tells, by rank, at rank 0; nothing elsewhere. All call it together."""
+    found = transport.gather([text_part(json.dumps(own))], phase, timeout=timeout)
+    return [json.loads(text_of(parts[0])) for parts in found.values()]
 
 
 def first_other(transport: Transport, own: str, phase: str) -> int:

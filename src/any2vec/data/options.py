@@ -78,9 +78,20 @@ class PairOptions:
         check_whole("passes", self.passes, 1, 1000)
 
 
-DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "space": " "}
+DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
+"""name of a delimiter of columns -> the character"""
 ProgressCall = Callable[[int, int | None], None]
 """is told how far reading is: (bytes done, bytes in all or None)"""
+
+
+def check_delimiter(delimiter: str | None) -> None:
+    """InputError unless it is a name of DELIMITERS, one character that may be one, or None: to be guessed."""
+    mark = "\t" if delimiter is None else DELIMITERS.get(delimiter, delimiter)
+    if len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '"\r\n\0':
+        raise InputError(
+            f"delimiter must be {', '.join(DELIMITERS)} or one character (no letter, digit, quote or line end), got "
+            f"{delimiter!r}."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +107,7 @@ class GraphOptions:
     weighted: bool | None = None
     """the third column is a weight; by default if present"""
     delimiter: str | None = None
-    """tab, comma, semicolon, space or one character; by default guessed"""
+    """tab, comma, semicolon, pipe, space or one character; by default guessed"""
     header: bool | None = None
     """the first line names the columns; by default guessed"""
     comment: str = "#%"
@@ -106,13 +117,7 @@ class GraphOptions:
         for name, allowed in (("directed", (True, False)), ("weighted", (True, False, None))):
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
-        if self.delimiter is not None:
-            mark = DELIMITERS.get(self.delimiter, self.delimiter)
-            if len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '"\r\n\0':
-                raise InputError(
-                    f"delimiter must be {', '.join(DELIMITERS)} or one character (no letter, digit, quote or line end)"
-                    f", got {self.delimiter!r}."
-                )
+        check_delimiter(self.delimiter)
         if not self.comment.isascii() or any(mark in self.comment for mark in " \t\r\n\0"):
             raise InputError(f"comment must hold ASCII characters other than white space, got {self.comment!r}.")
 
@@ -143,10 +148,9 @@ class TripleOptions:
     """How triples are read. A first line with names such as head and tail is taken as a header."""
 
     delimiter: str | None = None
-    """tab, comma, semicolon, space or one character; by default guessed"""
+    """tab, comma, semicolon, pipe, space or one character; by default guessed"""
     header: bool | None = None
     """the first line names the columns; by default guessed"""
 
     def __post_init__(self) -> None:
-        if self.delimiter is not None and len(DELIMITERS.get(self.delimiter, self.delimiter)) != 1:
-            raise InputError(f"delimiter must be {', '.join(DELIMITERS)} or one character, got {self.delimiter!r}.")
+        check_delimiter(self.delimiter)

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from any2vec.data.io.files import read_blocks
+from any2vec.data.io.files import read_blocks, whole_lines
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError
 
-_LARGEST_LINE = 1 << 24
+_LONGEST_LINE = 1 << 24
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """(line number from 1, text) of each line that is not blank; plain or packed. DataError for what is no text."""
-    left = b""
     number = 0
     name = Path(path).name
-    for block in chain(read_blocks(path), [b"\n"]):
-        lines = (left + block).split(b"\n")
-        left = lines.pop()
-        if len(left) > _LARGEST_LINE:
-            raise DataError(f"{name}: a line is longer than {_LARGEST_LINE:,} bytes; not a file of this kind.")
-        for line in lines:
+    for piece in whole_lines(name, read_blocks(path), most=_LONGEST_LINE):
+        for line in piece.removesuffix(b"\n").split(b"\n"):
             number += 1
             if b"\0" in line:
                 raise DataError(f"{name}, line {number:,}: it holds NUL bytes; not a text file.")
             try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip("\r")
+                text = line.decode().strip("\r")
             except UnicodeDecodeError:
                 raise DataError(f"{name}, line {number:,}: not UTF-8; convert the file.") from None
             if text.strip():

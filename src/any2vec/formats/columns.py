@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from any2vec.errors import Any2VecError, FormatError, InputError
+from any2vec.errors import FormatError, InputError
 from any2vec.formats import safetensors_file
 from any2vec.formats.native import tensors_of
 from any2vec.formats.table import Table, row_blocks, to_float16
@@ -18,7 +18,7 @@ from any2vec.formats.vocabulary import LineKeys, beside, read_vocabulary
 from any2vec.formats.word2vec import GrowingMatrix
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from any2vec.data.io.arrow import TableReader, pa
 
 
 def _keys_beside(path: Path) -> tuple[LineKeys, np.ndarray | None] | None:
@@ -118,7 +118,7 @@ _ROW_GROUP_BYTES = 32 << 20
 
 
 def _schema(table: Table, dtype: str) -> pa.Schema:
-    import pyarrow as pa
+    from any2vec.data.io.arrow import pa
 
     number = pa.float16() if dtype == "float16" else pa.float32()
     fields = [pa.field("key", pa.string()), pa.field("vector", pa.list_(number, table.vectors.shape[1]))]
@@ -130,7 +130,7 @@ def _schema(table: Table, dtype: str) -> pa.Schema:
 
 
 def _batches(table: Table, dtype: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
+    from any2vec.data.io.arrow import pa
 
     def column(matrix: np.ndarray, block: slice) -> pa.Array:
         rows = np.ascontiguousarray(matrix[block])
@@ -150,17 +150,17 @@ def _batches(table: Table, dtype: str, schema: pa.Schema) -> Iterator[pa.RecordB
 
 def write_parquet(path: Path, table: Table, dtype: str) -> None:
     """Write row groups of some 32 MB, uncompressed numbers. Memory O(row group)."""
-    import pyarrow.parquet as pq
+    from any2vec.data.io.arrow import parquet
 
     schema = _schema(table, dtype)
-    with pq.ParquetWriter(path, schema, compression="NONE", use_dictionary=False) as writer:
+    with parquet().ParquetWriter(path, schema, compression="NONE", use_dictionary=False) as writer:
         for batch in _batches(table, dtype, schema):
             writer.write_batch(batch)
 
 
 def write_arrow(path: Path, table: Table, dtype: str) -> None:
     """Write an Arrow IPC file (also known as Feather 2), uncompressed. Memory O(batch)."""
-    import pyarrow as pa
+    from any2vec.data.io.arrow import pa
 
     schema = _schema(table, dtype)
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
@@ -170,14 +170,13 @@ def write_arrow(path: Path, table: Table, dtype: str) -> None:
 
 def _choose(schema: pa.Schema, where: str) -> tuple[str, str]:
     """The names of the columns of keys and of vectors."""
-    import pyarrow.types as kinds
+    from any2vec.data.io.arrow import is_list, pa
 
     def is_vector(kind: pa.DataType) -> bool:
-        is_list = kinds.is_fixed_size_list(kind) or kinds.is_list(kind) or kinds.is_large_list(kind)
-        return is_list and (kinds.is_floating(kind.value_type) or kinds.is_integer(kind.value_type))
+        return is_list(kind) and (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
 
     def is_key(kind: pa.DataType) -> bool:
-        return kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_integer(kind)
+        return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)
 
     def pick(names: tuple[str, ...], fits: Any) -> str | None:
         fitting = [field.name for field in schema if fits(field.type) and schema.names.count(field.name) == 1]
@@ -191,41 +190,36 @@ def _choose(schema: pa.Schema, where: str) -> tuple[str, str]:
 
 def _rows(column: pa.Array, dim: int | None, where: str) -> np.ndarray:
     """float32 (B, D) of a column of lists, all of one length."""
-    import pyarrow as pa
-
     if column.null_count:
         raise FormatError(f"{where}: a vector is missing (null).")
-    numbers = column.flatten()
-    if isinstance(column, pa.FixedSizeListArray):
-        lengths = np.array([column.type.list_size])
-    else:
-        lengths = np.unique(np.diff(column.offsets.to_numpy()))
+    lengths = np.unique(np.diff(column.offsets.to_numpy()))
     if len(lengths) != 1 or lengths[0] < 1 or (dim is not None and lengths[0] != dim):
         raise FormatError(f"{where}: vectors must all have the same length; found {lengths[:5].tolist()}.")
     with np.errstate(over="ignore"):
-        return numbers.to_numpy(zero_copy_only=False).astype(np.float32, copy=False).reshape(-1, int(lengths[0]))
+        numbers = column.flatten().to_numpy(zero_copy_only=False)
+        return numbers.astype(np.float32, copy=False).reshape(-1, int(lengths[0]))
 
 
-def _collect(schema: pa.Schema, batches: Iterator[pa.RecordBatch], key: str, vector: str, where: str) -> Table:
-    import pyarrow as pa
+def _collect(table: TableReader, where: str) -> Table:
+    from any2vec.data.io.arrow import pa
 
+    schema = table.schema
+    key, vector = _choose(schema, where)
     keys: list[str] = []
     matrices: dict[str, GrowingMatrix] = {}
     counts: list[np.ndarray] = []
     has_count = "count" in schema.names and pa.types.is_integer(schema.field("count").type) and key != "count"
-    for batch in batches:
-        batch.validate(full=True)  # offsets of a damaged file may point anywhere
-        if len(batch) == 0:
-            continue
-        if batch.column(key).null_count:
+    has_output = "output" in schema.names and vector == "vector"
+    for batch in table.batches([key, vector, *["output"] * has_output, *["count"] * has_count], 8192):
+        if batch[key].null_count:
             raise FormatError(f"{where}: a key is missing (null).")
-        keys += batch.column(key).cast(pa.large_string()).to_pylist()
-        for name in (vector, "output") if "output" in schema.names and vector == "vector" else (vector,):
+        keys += batch[key].cast(pa.large_string()).to_pylist()
+        for name in (vector, "output") if has_output else (vector,):
             known = matrices.get(name)
-            rows = _rows(batch.column(name), known.dim if known else None, where)
+            rows = _rows(batch[name], known.dim if known else None, where)
             matrices.setdefault(name, GrowingMatrix(rows.shape[1])).append(rows)
         if has_count:
-            counts.append(batch.column("count").to_numpy(zero_copy_only=False).astype(np.int64))
+            counts.append(batch["count"].to_numpy(zero_copy_only=False).astype(np.int64))
     if not matrices:
         raise FormatError(f"{where}: there are no rows in it.")
     try:
@@ -237,36 +231,14 @@ def _collect(schema: pa.Schema, batches: Iterator[pa.RecordBatch], key: str, vec
     return Table(keys, rows, output, np.concatenate(counts) if counts else None, meta if isinstance(meta, dict) else {})
 
 
-def read_parquet(path: Path, mmap: bool) -> Table:
+def read_parquet(path: Path, mmap: bool, form: str = "parquet") -> Table:
     """Keys and vectors of a Parquet file, a batch at a time. FormatError for other columns or damage."""
-    import pyarrow.parquet as pq
+    from any2vec.data.io.arrow import TableReader, arrow_errors
 
-    try:
-        with pq.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            key, vector = _choose(schema, path.name)
-            wanted = [name for name in dict.fromkeys((key, vector, "output", "count")) if name in schema.names]
-            return _collect(schema, file.iter_batches(8192, columns=wanted), key, vector, path.name)
-    except Any2VecError:
-        raise
-    except Exception as error:  # Arrow raises many kinds for damaged files
-        raise FormatError(f"{path.name}: not a readable Parquet file ({_first_line(error)}).") from None
+    with arrow_errors(f"{path.name} cannot be read as a table", FormatError):
+        return _collect(TableReader(path, form, FormatError), path.name)
 
 
 def read_arrow(path: Path, mmap: bool) -> Table:
-    """Keys and vectors of an Arrow IPC (Feather 2) file, a batch at a time. FormatError for other columns or damage."""
-    import pyarrow as pa
-
-    try:
-        with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as file:
-            key, vector = _choose(file.schema, path.name)
-            batches = (file.get_batch(number) for number in range(file.num_record_batches))
-            return _collect(file.schema, batches, key, vector, path.name)
-    except Any2VecError:
-        raise
-    except Exception as error:
-        raise FormatError(f"{path.name}: not a readable Arrow file ({_first_line(error)}).") from None
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:120].rstrip(".")
+    """Keys and vectors of an Arrow IPC (Feather 2) file, likewise."""
+    return read_parquet(path, mmap, "arrow")

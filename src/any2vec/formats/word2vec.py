@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from any2vec.data.io.files import read_blocks
+from any2vec.data.io.files import read_blocks, whole_lines
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.table import Table, row_blocks
 
@@ -20,8 +20,7 @@ MOST_COLUMNS = 1 << 20
 
 def format_rows(block: np.ndarray, separator: str) -> list[str]:
     """A float32 block (B, D) of some megabytes as B strings that read back to the same bits."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    from any2vec.data.io.arrow import pa, pc
 
     numbers = pa.array(np.ascontiguousarray(block).ravel()).cast(pa.string())
     starts = pa.array(np.arange(0, block.size + 1, block.shape[1], dtype=np.int32))
@@ -30,16 +29,10 @@ def format_rows(block: np.ndarray, separator: str) -> list[str]:
 
 def read_lines(path: Path) -> Iterator[list[bytes]]:
     """The lines of a file (plain or packed), without their ends, in lists of some megabytes. Memory O(block)."""
-    left = b""
-    for block in read_blocks(path, block_bytes=BLOCK_BYTES):
-        lines = (left + block).split(b"\n")
-        left = lines.pop()
-        if len(left) > LONGEST_LINE:
-            raise FormatError(f"{path.name}: a line is longer than {LONGEST_LINE:,} bytes; not a text file of vectors.")
-        if lines:
-            yield lines
-    if left:
-        yield [left]
+    for piece in whole_lines(
+        path.name, read_blocks(path, block_bytes=BLOCK_BYTES), most=LONGEST_LINE, error=FormatError
+    ):
+        yield piece.removesuffix(b"\n").split(b"\n")
 
 
 class GrowingMatrix:

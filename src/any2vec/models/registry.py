@@ -5,65 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 from any2vec.errors import FormatError, InputError
 from any2vec.formats.former import present_names
+from any2vec.registry import Registry
 
 GROUP = "any2vec.models"
 """entry points of other packages' models: group GROUP.TASK, name that of the model, value "module:class" """
 
 
-@cache
-def loaded(where: str) -> Any:
-    """What stands at "module:name"."""
-    module, _, name = where.partition(":")
-    return getattr(import_module(module), name)
+def known_models(task: str, own: Mapping[str, str]) -> Registry[Any]:
+    """The configs of a task's models, its own (name -> "module:class") and those of other packages."""
+    return _registry(task, tuple(own.items()))
 
 
 @cache
-def _of_others(task: str) -> list[tuple[str, str]]:
-    return [(point.name, point.value) for point in entry_points(group=f"{GROUP}.{task}")]
+def _registry(task: str, own: tuple[tuple[str, str], ...]) -> Registry[Any]:
+    return Registry("model", f"{GROUP}.{task}", dict(own))
 
 
-def known_models(task: str, own: Mapping[str, str]) -> dict[str, str]:
-    """Name of each model of a task, its own and those of other packages -> "module:class" of its config.
-
-    Raises:
-        InputError: two have the same name.
-    """
-    known = dict(own)
-    for name, where in _of_others(task):
-        if known.setdefault(name, where) != where:
-            raise InputError(f"There are two models {name!r}, {known[name]} and {where}; uninstall the other package.")
-    return known
-
-
-def model_class(name: str, where: str) -> Any:
-    """The class of a model's config, at "module:class".
+def model_class(known: Registry[Any], name: str) -> Any:
+    """The class of a model's config.
 
     Raises:
-        InputError: it cannot be loaded, or has another name: of another package.
+        InputError: there is none of that name, it cannot be loaded, or it calls itself otherwise.
     """
-    try:
-        kind = loaded(where)
-    except Exception as error:
-        raise InputError(
-            f"The model {name} cannot be loaded from {where}: {type(error).__name__}: {error}; mend its package or "
-            "uninstall it."
-        ) from error
+    kind = known.named(name)
     if getattr(kind, "name", None) != name:
-        raise InputError(f"The model {name} of {where} calls itself {getattr(kind, 'name', None)!r}; mend its package.")
+        where, own = known.places()[name], getattr(kind, "name", None)
+        raise InputError(f"The model {name} of {where} calls itself {own!r}; mend its package.")
     return kind
 
 
-def model_of(options: Mapping[str, Any], known: Mapping[str, str], what: str) -> Any:
-    """The model whose `as_dict` this is.
-
-    Args:
-        known: name -> "module:class" of its config; what: they learn from.
+def model_of(options: Mapping[str, Any], known: Registry[Any], what: str) -> Any:
+    """The model whose `as_dict` this is; what: the models of `known` learn from.
 
     Raises:
         FormatError: it is none that this version, or an installed package, knows.
@@ -71,9 +47,9 @@ def model_of(options: Mapping[str, Any], known: Mapping[str, str], what: str) ->
     """
     values = present_names(options)
     name = values.pop("model", None)
-    if name not in known:
-        raise FormatError(f"There is no model of {what} called {name!r}; known are {', '.join(known)}.")
-    kind = model_class(name, known[name])
+    if name not in known.names():
+        raise FormatError(f"There is no model of {what} called {name!r}; known are {', '.join(known.names())}.")
+    kind = model_class(known, name)
     odd = values.keys() - {item.name for item in fields(kind)}
     if odd:
         raise FormatError(f"{name} has no option {min(odd)!r}; it is of another version of any2vec.")

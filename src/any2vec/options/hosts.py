@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
-from any2vec.checks import check_choice, check_number, check_whole
+from any2vec.checks import Number, Whole, check_fields
 from any2vec.cluster.link import LinkModel, parse_link
 from any2vec.errors import InputError
-from any2vec.plan.choices import MOST_PLANNED, PARTITIONS
+from any2vec.plan.choices import MOST_PLANNED
 
 MOST_LOGICAL = 256
-READS = ("whole", "parts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,13 +25,13 @@ class HostOptions:
     auto: the cluster that runs here; every node must see the data and the run folder. restarts need a run folder.
     """
 
-    hosts: int | None = None
+    hosts: Annotated[int | None, Whole(1, MOST_PLANNED)] = None
     """processes that train together, 1 or more"""
-    logical_hosts: int | None = None
+    logical_hosts: Annotated[int | None, Whole(1, MOST_LOGICAL)] = None
     """hosts as threads of one process, 1..256"""
-    servers: int = 0
+    servers: Annotated[int, Whole(0, MOST_PLANNED)] = 0
     """processes that hold the rows; 0: trainers do"""
-    sync_servers: int = 0
+    sync_servers: Annotated[int, Whole(0, MOST_PLANNED)] = 0
     """processes that hold the dense layers; 0: servers or trainers do"""
     read: Literal["whole", "parts"] = "whole"
     """text is read on each machine, or in parts by hosts"""
@@ -40,29 +39,19 @@ class HostOptions:
     """one part of the graph per host; by default each host has all of it"""
     link: str | None = None
     """emulate links between hosts, like 100Mbit,1ms"""
-    host_timeout: float = 30.0
+    host_timeout: Annotated[float, Number(0, 1e6, open_low=True)] = 30.0
     """seconds until a silent host is lost, > 0"""
     ray: str | None = None
     """Ray cluster to run on: HOST:PORT, auto or local"""
-    restarts: int = 0
+    restarts: Annotated[int, Whole(0, 1000)] = 0
     """restarts after a host is lost, 0..1000"""
 
     def __post_init__(self) -> None:
-        if self.hosts is not None:
-            check_whole("hosts", self.hosts, 1, MOST_PLANNED)
-        if self.logical_hosts is not None:
-            check_whole("logical_hosts", self.logical_hosts, 1, MOST_LOGICAL)
-        check_whole("servers", self.servers, 0, MOST_PLANNED)
-        check_whole("sync_servers", self.sync_servers, 0, MOST_PLANNED)
-        check_whole("restarts", self.restarts, 0, 1000)
+        check_fields(self)
         if self.link is not None:
             parse_link(self.link)
-        check_number("host_timeout", self.host_timeout, 0, 1e6, open_low=True)
-        check_choice("read", self.read, READS)
-        if self.partition is not None:
-            check_choice("partition", self.partition, PARTITIONS)
-            if self.read == "parts":
-                raise InputError("partition is for graphs and read parts for text; choose one of the two.")
+        if self.partition is not None and self.read == "parts":
+            raise InputError("partition is for graphs and read parts for text; choose one of the two.")
         if self.ray is not None and self.hosts is None:
             raise InputError("Say how many hosts Ray should run: hosts, besides ray.")
         if self.hosts is not None and self.logical_hosts is not None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from any2vec.checks import check_run
+from any2vec.checks import MAX_SEED, MAX_THREADS, Number, Whole, check_fields
 
 if TYPE_CHECKING:
     from any2vec.embeddings import Embeddings
@@ -20,11 +20,11 @@ class RunOptions:
     synchronize behind the training or take changes as they come. Start vectors are matched by word or node id.
     """
 
-    epochs: int | None = None
+    epochs: Annotated[int | None, Whole(1, 1_000_000)] = None
     """passes over the data, 1 or more"""
-    threads: int = 0
+    threads: Annotated[int, Whole(0, MAX_THREADS)] = 0
     """training threads per host; 0: all cores"""
-    seed: int = 1
+    seed: Annotated[int, Whole(0, MAX_SEED)] = 1
     """random seed, 0 or more"""
     out: Path | None = field(default=None, metadata={"flag": False})
     """run folder; None: the result stays in memory"""
@@ -34,13 +34,13 @@ class RunOptions:
     """replace the contents of --out"""
     init: Path | None = None
     """start from the vectors of this run folder or file"""
-    checkpoint_seconds: float = 300.0
+    checkpoint_seconds: Annotated[float, Number(0, 1e9, open_low=True)] = 300.0
     """seconds between checkpoints, more than 0"""
     cache_dir: Path | None = None
     """folder of encoded inputs; by default $ANY2VEC_CACHE or ~/.cache/any2vec"""
 
     def __post_init__(self) -> None:
-        check_run(self.epochs, self.threads, self.seed, self.checkpoint_seconds)
+        check_fields(self)
         for name in ("out", "init", "cache_dir"):
             if isinstance(getattr(self, name), str):
                 object.__setattr__(self, name, Path(getattr(self, name)))

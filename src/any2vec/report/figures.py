@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 import numpy as np
@@ -19,6 +19,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogFormatter, MaxNLocator
 from PIL import Image
+
+from any2vec.units import number
 
 NUM_COLORS = 8
 _SLOTS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
@@ -128,31 +130,15 @@ class Theme:
     second: str
     groups: tuple[str, ...]
 
-    @classmethod
-    def light(cls) -> Theme:
-        groups = ("#3b6fb6", "#c2562d", "#2f8a62", "#8a4fa3", "#a87a12", "#b33a62", "#3d8a99", "#6b6f76")
-        return cls(
-            background="#ffffff",
-            text="#1d232b",
-            faint="#66707d",
-            grid="#e6e9ed",
-            line="#3b6fb6",
-            second="#c2562d",
-            groups=groups,
-        )
 
-    @classmethod
-    def dark(cls) -> Theme:
-        groups = ("#7fb0f0", "#f0946a", "#6fcf9f", "#c795e0", "#e0b95a", "#f08aae", "#79c6d6", "#aab2bd")
-        return cls(
-            background="#171b21",
-            text="#e6e9ee",
-            faint="#98a2b0",
-            grid="#2a313a",
-            line="#7fb0f0",
-            second="#f0946a",
-            groups=groups,
-        )
+LIGHT = Theme(
+    background="#ffffff", text="#1d232b", faint="#66707d", grid="#e6e9ed", line="#3b6fb6", second="#c2562d",
+    groups=("#3b6fb6", "#c2562d", "#2f8a62", "#8a4fa3", "#a87a12", "#b33a62", "#3d8a99", "#6b6f76"),
+)  # fmt: skip
+DARK = Theme(
+    background="#171b21", text="#e6e9ee", faint="#98a2b0", grid="#2a313a", line="#7fb0f0", second="#f0946a",
+    groups=("#7fb0f0", "#f0946a", "#6fcf9f", "#c795e0", "#e0b95a", "#f08aae", "#79c6d6", "#aab2bd"),
+)  # fmt: skip
 
 
 @contextmanager
@@ -230,15 +216,11 @@ def draw_curves(progress: list[dict[str, Any]], theme: Theme) -> bytes:
         _curve(left, progress, "loss", "mean loss", theme.line)
         _curve(right, progress, "items_per_s", "items per second", theme.second)
         right.set_ylim(0, 1.06 * right.get_ylim()[1])  # from zero, and the highest mark whole
-        right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+        right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
         for axes in (left, right):
             _mark_epochs(axes, progress, theme)
-            axes.set_xlabel("seconds of training")
-            axes.grid(color=theme.grid, linewidth=0.8)
-            axes.set_axisbelow(True)
-            axes.tick_params(length=0)
+            _finish(axes, theme, "seconds of training")
             axes.xaxis.set_major_locator(MaxNLocator(7))
-            axes.spines[["top", "right", "left"]].set_visible(False)
         return _png(figure)
 
 
@@ -257,17 +239,13 @@ def draw_monitors(summary: dict[str, Any], theme: Theme) -> bytes:
                 shown[~(shown > 0)] = np.nan  # a logarithm has no room for what did not move
                 axes.plot(np.arange(1, len(shown) + 1), shown, color=color, linewidth=1.2, label=name)
             axes.set_title(title, loc="left", color=theme.text, fontsize=10)
-            axes.set_xlabel("epoch")
             if any(np.nanmax(line.get_ydata(), initial=0.0) > 0 for line in axes.lines):
                 axes.set_yscale("log")
                 axes.yaxis.set_major_formatter(LogFormatter())  # the usual one writes formulas, which are switched off
                 axes.yaxis.set_minor_formatter(LogFormatter())
             if len(lines) > 1:
                 axes.legend(frameon=False, fontsize=7, ncols=2)
-            axes.grid(color=theme.grid, linewidth=0.8)
-            axes.set_axisbelow(True)
-            axes.tick_params(length=0)
-            axes.spines[["top", "right", "left"]].set_visible(False)
+            _finish(axes, theme, "epoch")
         return _png(figure)
 
 
@@ -293,12 +271,13 @@ def _mark_epochs(axes: Axes, progress: list[dict[str, Any]], theme: Theme) -> No
             axes.axvline(second, color=theme.faint, linewidth=0.7, linestyle=":", zorder=0)
 
 
-def short_number(value: float) -> str:
-    """1 234 567 -> "1.23 M": three figures and a power of a thousand."""
-    for limit, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if abs(value) >= limit:
-            return f"{value / limit:.3g}{unit}"
-    return f"{value:.3g}"
+def _finish(axes: Axes, theme: Theme, name: str, ticks: Literal["major", "both"] = "major") -> None:
+    """What all axes of numbers share. name: of what goes to the right; ticks: that have no marks."""
+    axes.set_xlabel(name)
+    axes.grid(color=theme.grid, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0, which=ticks)
+    axes.spines[["top", "right", "left"]].set_visible(False)
 
 
 def draw_dimension(
@@ -316,7 +295,7 @@ def draw_dimension(
         left.annotate("noise ends here", (len(spectrum), edge), ha="right", va="bottom", color=theme.second)
         left.set_yscale("log")
         for axis_format in (left.yaxis.set_major_formatter, left.yaxis.set_minor_formatter):
-            axis_format(FuncFormatter(lambda value, _: short_number(value)))
+            axis_format(FuncFormatter(lambda value, _: number(value)))
         left.set_title("spectrum of SPPMI", loc="left", fontsize=10, fontweight="bold")
         right.plot(range(len(curve)), curve, color=theme.line, linewidth=1.8)
         right.plot([dim], [curve[dim]], "o", color=theme.second, markersize=6)
@@ -329,9 +308,5 @@ def draw_dimension(
             right.annotate("even noise ", (even_noise, max(curve)), ha="right", va="top", color=theme.faint)
         right.set_title("expected PIP loss", loc="left", fontsize=10, fontweight="bold")
         for axes, name in ((left, "factor"), (right, "dimensions")):
-            axes.set_xlabel(name)
-            axes.grid(color=theme.grid, linewidth=0.8)
-            axes.set_axisbelow(True)
-            axes.tick_params(length=0, which="both")
-            axes.spines[["top", "right", "left"]].set_visible(False)
+            _finish(axes, theme, name, "both")
         return _png(figure)

@@ -13,7 +13,7 @@ from typing import Any
 
 from any2vec._version import __version__
 from any2vec.embeddings import Embeddings
-from any2vec.report.figures import short_number
+from any2vec.units import number, size
 
 STYLE = """
 :root { --page: #f5f6f8; --card: #ffffff; --text: #1d232b; --faint: #66707d;
@@ -130,20 +130,20 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _header(title: str, run_name: str, embeddings: Embeddings) -> str:
-    size = f"{len(embeddings):,} items of {embeddings.dim} numbers each"
-    return f"<header><h1>{escape(title)}</h1><p>{size} · folder {escape(run_name)}</p></header>"
+    items = f"{len(embeddings):,} items of {embeddings.dim} numbers each"
+    return f"<header><h1>{escape(title)}</h1><p>{items} · folder {escape(run_name)}</p></header>"
 
 
 def _tiles(summary: dict[str, Any], embeddings: Embeddings) -> str:
     """The figures that one looks for first; those that the run did not leave are left out."""
     shown = [("rows", f"{len(embeddings):,}"), ("numbers a row", str(embeddings.dim))]
     for key, words, form in (
-        ("items_per_s", "items per second", short_number),
+        ("items_per_s", "items per second", number),
         ("train_seconds", "seconds of training", lambda value: f"{value:,.1f}"),
         ("loss", "mean loss", lambda value: f"{value:.4f}"),
-        ("peak_rss_bytes", "peak memory", size_text),
+        ("peak_rss_bytes", "peak memory", size),
         ("hosts", "hosts", str),
-        ("bytes", "bytes between hosts", size_text),
+        ("bytes", "bytes between hosts", size),
         ("agree_share", "of the time in agreement", lambda value: f"{value:.0%}"),
     ):
         sent = sum(_dict(summary.get("bytes_by_kind")).values()) or None
@@ -259,7 +259,7 @@ def value_text(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float) and "bytes" in re.split(r"\W|_", name):
-        return size_text(value)
+        return size(value)
     if isinstance(value, int):
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
     if isinstance(value, float):
@@ -267,11 +267,3 @@ def value_text(name: str, value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(value_text("", one) for one in value)
     return str(value)
-
-
-def size_text(size: float) -> str:
-    """Bytes -> "123 MB" (powers of a thousand)."""
-    for limit, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if size >= limit:
-            return f"{size / limit:.3g} {unit}"
-    return f"{size:.0f} B"

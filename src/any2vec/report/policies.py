@@ -11,10 +11,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from any2vec.errors import InputError
-from any2vec.models.registry import loaded
 from any2vec.options.hosts import HostOptions
 from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
+from any2vec.registry import loaded
 from any2vec.train.registry import tasks
 from any2vec.train.spec import Hooks, RunSpec
 from any2vec.train.task import Task, check_spread, refuse_absent

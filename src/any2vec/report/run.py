@@ -14,7 +14,7 @@ from any2vec.data.io.storage import atomic_file, storage_errors
 from any2vec.embeddings import Embeddings
 from any2vec.errors import FormatError, InputError, StorageError
 from any2vec.models.clicks.keys import trained_keys
-from any2vec.report.figures import Theme, clusters, draw_curves, draw_map, draw_monitors, flatten
+from any2vec.report.figures import DARK, LIGHT, clusters, draw_curves, draw_map, draw_monitors, flatten
 from any2vec.report.page import SIGNATURE, Figure, render
 
 MAP_ITEMS = 400
@@ -161,16 +161,16 @@ def _figures(run: RunFolder, seed: int) -> list[Figure]:
         vectors = np.asarray(run.embeddings.vectors[shown], dtype=np.float64)
         points, colors = flatten(vectors, seed), clusters(vectors, seed)
         keys = [run.embeddings.keys[int(row)] for row in shown]
-        light, dark = (draw_map(points, keys, colors, theme) for theme in (Theme.light(), Theme.dark()))
+        light, dark = (draw_map(points, keys, colors, theme) for theme in (LIGHT, DARK))
         figures.append(
             Figure("map", f"Map of the {len(keys)} most frequent items (t-SNE of cosine distances)", light, dark)
         )
     if len(run.progress) >= 2:
-        light, dark = (draw_curves(run.progress, theme) for theme in (Theme.light(), Theme.dark()))
+        light, dark = (draw_curves(run.progress, theme) for theme in (LIGHT, DARK))
         figures.append(Figure("curves", "Loss and speed over the time of training", light, dark))
     summary = run.about.get("summary")
     if isinstance(summary, dict) and len(summary.get("lagrangian") or ()) >= 2:
-        light, dark = (draw_monitors(summary, theme) for theme in (Theme.light(), Theme.dark()))
+        light, dark = (draw_monitors(summary, theme) for theme in (LIGHT, DARK))
         title = "Lagrangian, residual between layers, and what each block takes off the Lagrangian, by epoch"
         figures.append(Figure("monitors", title, light, dark))
     return figures

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from any2vec.checks import check_number, check_whole
+from any2vec.checks import Number, Whole, check_fields
 from any2vec.errors import InputError
 from any2vec.machine import usable_cores
 from any2vec.types import Csr
@@ -32,20 +32,17 @@ class WalkOptions:
         InputError: a value is not legal.
     """
 
-    walks_per_node: int = 10
+    walks_per_node: Annotated[int, Whole(1, (1 << 30) - 1)] = 10
     """walks that start at each node, >= 1"""
-    walk_length: int = 40
+    walk_length: Annotated[int, Whole(1, (1 << 30) - 1)] = 40
     """nodes of a walk, the first one included, >= 1"""
-    p: float = 1.0
+    p: Annotated[float, Number(1 / _BIAS_LIMIT, _BIAS_LIMIT)] = 1.0
     """node2vec's return parameter, > 0: below 1 walks turn back more often"""
-    q: float = 1.0
+    q: Annotated[float, Number(1 / _BIAS_LIMIT, _BIAS_LIMIT)] = 1.0
     """node2vec's in-out parameter, > 0: below 1 walks move away more often"""
 
     def __post_init__(self) -> None:
-        for name in ("walks_per_node", "walk_length"):
-            check_whole(name, getattr(self, name), 1, (1 << 30) - 1)
-        for name in ("p", "q"):
-            check_number(name, getattr(self, name), 1 / _BIAS_LIMIT, _BIAS_LIMIT)
+        check_fields(self)
 
 
 class Walker:

@@ -9,8 +9,8 @@ import numpy as np
 from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.sync.base.flat import Flat
 from any2vec.sync.base.group import ProcessGroup
-from any2vec.sync.options.replica_names import Fixed, FixedEasgd, Shadow, ShadowEasgd
-from any2vec.sync.replica_make import make_replicated
+from any2vec.sync.make import make_replicated
+from any2vec.sync.options.names import Fixed, FixedEasgd, Shadow, ShadowEasgd
 from any2vec.sync.rules.center import ServedCenter
 from any2vec.tables.replica import Replica
 from any2vec.types import Service, Span, State, Stats, Work

@@ -80,9 +80,10 @@ def fit(
             or LogisticRegression; ComplEx, DistMult, TransE, RotatE or DotProduct; GAMLP; or its name on the command
             line ("skipgram") for its defaults.
         data: for words: a path, glob, folder, "-" (standard input), list of those, iterable of sentences (strings,
-            lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list and its kin, a SciPy,
-            NetworkX or PyG graph, an opened `Graph`, or walks that `any2vec walk` stored; for clicks: TSV, CSV,
-            Parquet or Arrow files, or opened `Clicks`; for triples: whatever `read_triples` reads; for GAMLP a graph.
+            lists of strings or of integers) or an opened `Corpus`; for nodes: an edge list and its kin, a table
+            (pandas, Polars, Arrow), a SciPy, NetworkX or PyG graph, an opened `Graph`, or walks that `any2vec walk`
+            stored; for clicks: TSV, CSV, Parquet or Arrow files, a table, or opened `Clicks`; for triples: whatever
+            `read_triples` reads; for GAMLP a graph.
         epochs: passes over the data, 1 or more; None: 5 for words, 1 for nodes and clicks, 24 for triples, 200 for
             GAMLP.
         threads: training threads; 0 = all usable cores. One thread: the same seed gives the same bits; several:

@@ -14,12 +14,12 @@ from typing import Any
 from any2vec.cluster.launch.join import run_processes
 from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError
+from any2vec.registry import loaded
 from any2vec.train.checkpoint import FILE, updates_lost
 from any2vec.train.registry import task_named
 from any2vec.train.result import Result
 from any2vec.train.run_folder import has_table, is_begun, note_restarts, summary_of
 from any2vec.train.spec import Hooks, RunSpec
-from any2vec.train.task import loaded
 
 WORKER = "any2vec.train.worker"
 _RAY_PATIENCE = 50.0

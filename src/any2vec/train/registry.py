@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from any2vec.errors import InputError
+from any2vec.registry import Registry
 from any2vec.train.run_folder import ABOUT
 from any2vec.train.task import Task
-
-GROUP = "any2vec.tasks"
 
 
 @cache
@@ -22,22 +20,15 @@ def tasks() -> dict[str, Task]:
     Raises:
         InputError: an entry point does not load, or is no task; nothing is registered.
     """
-    found: dict[str, Task] = {}
-    for point in entry_points(group=GROUP):
-        try:
-            task = point.load()()
-        except Exception as error:
-            raise InputError(
-                f"The task {point.name} of the package {point.dist.name if point.dist else '?'} cannot be loaded: "
-                f"{type(error).__name__}: {error}; mend the package or uninstall it."
-            ) from error
-        if not isinstance(task, Task) or task.name in found:
-            what = "registered twice" if isinstance(task, Task) else "no subclass of any2vec.train.task.Task"
-            raise InputError(f"The task {point.name} is {what}; mend the package or uninstall it.")
-        found[task.name] = task
+    known: Registry[Task] = Registry("task", "any2vec.tasks", base="any2vec.train.task:Task")
+    found = sorted((known.made(name) for name in known.names()), key=lambda task: (task.rank, task.name))
     if not found:
         raise InputError("No task is registered: this any2vec is not installed; run pip install (-e) in its folder.")
-    return dict(sorted(found.items(), key=lambda item: (item[1].rank, item[0])))
+    tasks = {task.name: task for task in found}
+    if len(tasks) < len(found):
+        names = ", ".join(task.name for task in found)
+        raise InputError(f"Two tasks have the same name, of {names}; uninstall one of the packages.")
+    return tasks
 
 
 def task_named(name: str) -> Task:
@@ -53,7 +44,7 @@ def task_named(name: str) -> Task:
 
 def models_of(command: str) -> dict[str, Task]:
     """Name of each model that a command ("train", "stream") trains -> its task."""
-    return {name: task for task in tasks().values() if task.command == command for name in task.known_models}
+    return {name: task for task in tasks().values() if task.command == command for name in task.known_models.names()}
 
 
 def task_of(model: Any, command: str = "train") -> Task:
@@ -65,7 +56,7 @@ def task_of(model: Any, command: str = "train") -> Task:
     known = models_of(command)
     task = known.get(getattr(model, "name", ""))
     if task is None or not isinstance(model, task.model_class(model.name)):
-        names = ", ".join(task.known_models[name].rpartition(":")[2] for name, task in known.items())
+        names = ", ".join(str(task.known_models.places()[name]).rpartition(":")[2] for name, task in known.items())
         raise InputError(f"model must be the config of one of {names}, or its name on the command line, got {model!r}.")
     return task
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from any2vec.cluster.counters import summed
 from any2vec.cluster.launch.join import restarts
 from any2vec.embeddings import Embeddings
 from any2vec.machine import peak_resident_bytes, resident_bytes
@@ -75,13 +75,6 @@ def run_summary(
         "data": metadata,
         **({"restarts": again} if allowed else {}),
     }
-
-
-def summed(counts: Sequence[dict[str, int]]) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    for count in counts:
-        total.update(count)
-    return dict(total)
 
 
 def histogram(counts: Sequence[dict[str, int]]) -> dict[str, int]:

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 from any2vec.cluster.counters import Counters
 from any2vec.cluster.launch.join import join, joined
-from any2vec.cluster.lone import LoneTransport
-from any2vec.cluster.threads import run_logical
+from any2vec.cluster.threads import lone_transport, run_logical
 from any2vec.cluster.transport import LONG_WORK, Transport, control, first_other
 from any2vec.errors import JobError
 from any2vec.machine import keep_freed_memory
@@ -36,7 +35,7 @@ def run_here(spec: RunSpec, hooks: Hooks, started: float) -> Result:
 
     with task.limits(spec):
         is_lone = spec.hosts.logical_hosts is None
-        made = host(LoneTransport()) if is_lone else run_logical(hosts, host, spec.hosts.link_model)[0]
+        made = host(lone_transport()) if is_lone else run_logical(hosts, host, spec.hosts.link_model)[0]
     assert made is not None
     return made
 

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from any2vec import machine
+from any2vec.data.io.files import is_table
 from any2vec.errors import InputError
-from any2vec.models.registry import known_models, loaded, model_class, model_of
+from any2vec.models.registry import known_models, model_class, model_of
 from any2vec.options.hosts import HostOptions
 from any2vec.options.run import RunOptions
 from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
+from any2vec.registry import Registry, loaded
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
@@ -88,13 +90,13 @@ class Task(ABC):
     # ---- what there is ----------------------------------------------------------------------------------------------
 
     @property
-    def known_models(self) -> dict[str, str]:
+    def known_models(self) -> Registry[Any]:
         """`models`, and those of other packages."""
         return known_models(self.name, self.models)
 
     def model_class(self, name: str) -> Any:
         """The class of a model's config."""
-        return model_class(name, self.known_models[name])
+        return model_class(self.known_models, name)
 
     def about_model(self, name: str) -> str:
         """One line for `--help`."""
@@ -307,7 +309,7 @@ def file_names(data: Any) -> str | list[str]:
         InputError: they are none.
     """
     names = data if isinstance(data, list | tuple) else [data]
-    if hasattr(data, "path"):  # stored, and opened already
+    if hasattr(data, "path") and not is_table(data):  # stored, and opened already
         return str(data.path)
     if all(isinstance(name, str | Path) and str(name) != "-" for name in names) and all(map(_is_there, names)):
         return [str(name) for name in data] if isinstance(data, list | tuple) else str(data)

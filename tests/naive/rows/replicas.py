@@ -66,7 +66,7 @@ def _totals(replicas: Sequence[np.ndarray]) -> list[float]:
 
 
 class Trainers:
-    """The twin of `sync.replay.Replay`, of plain SGD: what each event of a schedule does, in plain words."""
+    """The twin of `replay.Replay`, of plain SGD: what each event of a schedule does, in plain words."""
 
     def __init__(self, rule: str, values: Sequence[np.ndarray], rate: float, **reported: Any) -> None:
         self.rule = rule

@@ -316,8 +316,8 @@ def _those(kind: type, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _draw(found: Any, out: Path, overwrite: bool) -> None:
-    from any2vec.report.figures import Theme, draw_dimension
+    from any2vec.report.figures import LIGHT, draw_dimension
 
-    picture = draw_dimension(found.spectrum, found.edge, found.curve, found.dim, found.dim_even_noise, Theme.light())
+    picture = draw_dimension(found.spectrum, found.edge, found.curve, found.dim, found.dim_even_noise, LIGHT)
     with atomic_file(out, overwrite) as temporary:
         temporary.write_bytes(picture)

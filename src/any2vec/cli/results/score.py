@@ -48,6 +48,8 @@ def _score(
     classifier of nodes: the class of each node of a graph, old nodes or new ones, and how likely it is. Without --out
     (and --json) the lines go to standard output.
     """
+    if out is not None:
+        check_file_free(out, overwrite)
     if is_node_classifier(model):
         _announce_classes(model, rows, features, batch_size, out, overwrite, as_json)
         return
@@ -55,14 +57,12 @@ def _score(
     if len(rows) == 1 and task is not None and (scored := task.score(model, Path(rows[0]))) is not None:
         if features is not None or batch_size is not None:
             raise InputError(f"Models of {task.title} are scored without --features and --batch-size; leave them out.")
-        if out is not None:
-            check_file_free(out, overwrite)
-        _write_scores(model, list(scored), out, overwrite, as_json)
+        lines = list(scored)
+        summary: dict[str, Any] = {"model": str(model), "num_examples": len(lines)}
+        _deliver(lines, summary, [("rows", number(len(lines)))], out, overwrite, as_json)
         return
     if features is not None:
         raise InputError(f"--features is for a classifier of nodes, and {model} is none; leave it out.")
-    if out is not None:
-        check_file_free(out, overwrite)
     check_torch("Models of clicks")
     from any2vec.models.clicks.scorer import ClickScorer
 
@@ -70,39 +70,33 @@ def _score(
     found = list(scorer.score(rows[0] if len(rows) == 1 else rows, batch_size or _BATCH_SIZE))
     probability_N = np.concatenate([probabilities for probabilities, _ in found])
     label_N = np.concatenate([labels for _, labels in found])
-    summary: dict[str, Any] = {
+    summary = {
         "model": str(model), "num_examples": len(probability_N), "mean": float(probability_N.mean()),
     }  # fmt: skip
     is_known = ~np.isnan(label_N)
     if is_known.any():
         summary |= _judged(label_N[is_known], probability_N[is_known])
-    lines = "".join(f"{probability:.6g}\n" for probability in probability_N.tolist())
-    if out is not None:
-        with atomic_file(out, overwrite) as temporary:
-            temporary.write_text(lines, encoding="ascii")
-    if as_json:
-        print_json(summary)
-        return
-    if out is None:
-        typer.echo(lines, nl=False)
-        return
     pairs = [("rows", number(summary["num_examples"])), ("mean", f"{summary['mean']:.4f}")]
     pairs += [(name, cell(summary[name])) for name in ("log_loss", "auc", "normalised_entropy") if name in summary]
     pairs += [("note", summary["note"])] if "note" in summary else []
-    show(details("", [*pairs, ("written to", str(out))]))
+    lines = [f"{probability:.6g}\n" for probability in probability_N.tolist()]
+    _deliver(lines, summary, pairs, out, overwrite, as_json)
 
 
-def _write_scores(model: Path, lines: list[str], out: Path | None, overwrite: bool, as_json: bool) -> None:
-    """Lines with the score of a row each."""
+def _deliver(
+    lines: list[str], summary: dict[str, Any], pairs: list[tuple[str, str]], out: Path | None, overwrite: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Write the lines to `out`, and what they are about to people or programs; without both, the lines alone."""
     if out is not None:
         with atomic_file(out, overwrite) as temporary:
             temporary.write_text("".join(lines), encoding="utf-8")
     if as_json:
-        print_json({"model": str(model), "num_examples": len(lines)})
+        print_json(summary)
     elif out is None:
         typer.echo("".join(lines), nl=False)
     else:
-        show(details("", [("rows", number(len(lines))), ("written to", str(out))]))
+        show(details("", [*pairs, ("written to", str(out))]))
 
 
 def _announce_classes(
@@ -114,8 +108,6 @@ def _announce_classes(
         raise InputError(f"{model} tells classes of nodes: give one graph, and their features, --features.")
     if batch_size is not None:
         raise InputError("--batch-size is for models of clicks; leave it out.")
-    if out is not None:
-        check_file_free(out, overwrite)
     from any2vec.models.layers.classifier import NodeClassifier
     from any2vec.tasks.layers.prepare import answer_nodes
 
@@ -125,20 +117,13 @@ def _announce_classes(
     share_NC /= share_NC.sum(axis=1, keepdims=True)
     reported_N = share_NC.argmax(axis=1)
     names = [classifier.classes[reported] for reported in reported_N.tolist()]
-    lines = (
+    lines = [
         f"{key}\t{name}\t{share:.6g}\n" for key, name, share in zip(keys, names, share_NC.max(axis=1), strict=True)
-    )
+    ]
     counts = {name: names.count(name) for name in classifier.classes}
-    if out is not None:
-        with atomic_file(out, overwrite) as temporary:
-            temporary.write_text("".join(lines), encoding="utf-8")
-    if as_json:
-        print_json({"model": str(model), "num_nodes": len(keys), "classes": counts})
-    elif out is None:
-        typer.echo("".join(lines), nl=False)
-    else:
-        reported = ", ".join(f"{name} {number(count)}" for name, count in counts.items())
-        show(details("", [("nodes", number(len(keys))), ("classes", reported), ("written to", str(out))]))
+    summary = {"model": str(model), "num_nodes": len(keys), "classes": counts}
+    told = ", ".join(f"{name} {number(count)}" for name, count in counts.items())
+    _deliver(lines, summary, [("nodes", number(len(keys))), ("classes", told)], out, overwrite, as_json)
 
 
 def _judged(label_B: np.ndarray, probability_B: np.ndarray) -> dict[str, Any]:

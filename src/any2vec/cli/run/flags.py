@@ -10,7 +10,7 @@ from typing import Any
 
 from any2vec.cli.options import Flag, flags_of, read_config
 from any2vec.errors import DataError, InputError
-from any2vec.models.registry import loaded
+from any2vec.registry import loaded
 from any2vec.train.registry import models_of, task_named
 from any2vec.train.spec import RunSpec
 from any2vec.train.task import CLASSES, Task, absent

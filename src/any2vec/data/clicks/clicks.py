@@ -30,9 +30,9 @@ from any2vec.data.clicks.rows import ClickBatch, FoundRows, HashedRows
 from any2vec.data.clicks.schema import ClickSchema
 from any2vec.data.clicks.writer import FORMAT, VERSION, ClicksWriter, map_array
 from any2vec.data.io.cache import Cache, Sources
-from any2vec.data.io.files import expand_inputs, is_regular
+from any2vec.data.io.files import expand_inputs, form_of, is_regular, is_table
 from any2vec.data.io.storage import format_of_folder, read_meta, storage_errors
-from any2vec.data.text.encoding import Meter, ProgressCall, form_of
+from any2vec.data.text.encoding import Meter, ProgressCall
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.errors import FormatError, InputError
 
@@ -179,7 +179,8 @@ def read_clicks(
     """Encode `data` and open the result; found in the cache when the same content was encoded so before.
 
     data: a path, folder, glob, `-` (standard input) or a list of those: TSV or CSV (plain, gz, zst, xz), Parquet,
-    Arrow, Feather; or encoded clicks (`Clicks`, or their folder): `schema` may then be left out, else it must agree.
+    Arrow, Feather; a table in memory (pandas, Polars, Arrow); or encoded clicks (`Clicks`, or their folder): `schema`
+    may then be left out, else it must agree.
     schema: a `ClickSchema`, `criteo`, `avazu`, or the path of a TOML file. One pass; memory O(block + rows of the
     table). cache_dir: the cache's root, by default `$ANY2VEC_CACHE` or `~/.cache/any2vec`; clicks lie below `clicks/`.
     progress: called with (bytes read, bytes in all or None). block_bytes, block_rows: of a block of text, of a table.
@@ -199,7 +200,7 @@ def read_clicks(
         return clicks
     if wanted is None:
         raise InputError("A schema is needed to read clicks; give criteo, avazu, or a TOML file.")
-    names = expand_inputs(data)
+    names = [] if is_table(data) else expand_inputs(data)
     cache = Cache("clicks", Clicks.open, cache_dir)
     cache.prepare()
 
@@ -207,7 +208,7 @@ def read_clicks(
         """Encode into `path`; returns the digest (of what passed, where key is None)."""
         rows = [FoundRows() if one.ids == "vocabulary" else HashedRows(one.hash_rows) for one in wanted.columns]
         with storage_errors(path), ClicksWriter(path, wanted) as writer:
-            blocks = read_rows(names, wanted, meter=meter, block_bytes=block_bytes, block_rows=block_rows)
+            blocks = read_rows(names or data, wanted, meter=meter, block_bytes=block_bytes, block_rows=block_rows)
             with closing(blocks):  # type: ignore[type-var]
                 for block in blocks:
                     writer.append(encode_block(block, wanted, rows, needs_label=True))
@@ -217,7 +218,7 @@ def read_clicks(
             writer.finish(rows, digest)
         return digest
 
-    if not all(is_regular(name) for name in names):
+    if not (names and all(map(is_regular, names))):
         meter = Meter(progress, None)
         meter.digest = hashlib.blake2b(digest_size=16)
         return cache.get_stream(lambda unnamed: cache.folder / encode(unnamed, meter, None, None))

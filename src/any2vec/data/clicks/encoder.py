@@ -17,9 +17,8 @@ import numpy as np
 
 from any2vec.data.clicks.encoding import batch_of, encode_block
 from any2vec.data.clicks.reader import BLOCK_BYTES, read_rows
-from any2vec.data.clicks.rows import FIRST, ClickBatch, HashedRows, KnownRows, texts_of_keys
+from any2vec.data.clicks.rows import FIRST, ClickBatch, HashedRows, KnownRows
 from any2vec.data.clicks.schema import ClickSchema
-from any2vec.data.io.files import expand_inputs
 from any2vec.data.io.storage import write_json
 from any2vec.data.vocab.found_texts import keys_of
 from any2vec.data.vocab.vocabulary import Keys, Vocabulary
@@ -75,7 +74,8 @@ class ClickEncoder:
     ) -> Iterator[ClickBatch]:
         """Batches of at most `batch_size` examples of new files, in order; labels that are not there are NaN.
 
-        data: a path, folder, glob, `-` or a list of those. Memory O(block + vocabularies).
+        data: a path, folder, glob, `-`, a list of those, or a table in memory. Memory O(block +
+        vocabularies).
 
         Raises:
             DataError: the files do not fit the schema, or a value is not legal.
@@ -84,7 +84,7 @@ class ClickEncoder:
             KnownRows(self.vocabularies[column.name]) if column.ids == "vocabulary" else HashedRows(column.hash_rows)
             for column in self.schema.columns
         ]
-        source = read_rows(expand_inputs(data), self.schema, needs_label=needs_label, block_bytes=block_bytes)
+        source = read_rows(data, self.schema, needs_label=needs_label, block_bytes=block_bytes)
         with closing(source) as blocks:  # type: ignore[type-var]
             for block in blocks:
                 found = encode_block(block, self.schema, rows, needs_label)
@@ -100,14 +100,14 @@ class ClickEncoder:
 
     def keys(self) -> Keys:
         """`column=value` of each row of the table, in order; `column#bucket` where values are hashed."""
-        import pyarrow as pa
+        from any2vec.data.io.arrow import pa, packed
 
         found = []
         for column in self.schema.columns:
             found.append(pa.array([f"{column.name}=<missing>", f"{column.name}=<rare>"], pa.large_binary()))
             if column.ids == "vocabulary":
-                values = texts_of_keys(self.vocabularies[column.name].keys)
-                found.append(_behind(f"{column.name}=", values))
+                keys = self.vocabularies[column.name].keys
+                found.append(_behind(f"{column.name}=", packed(keys.offsets, keys.arena, pa.large_binary())))
             else:
                 buckets = pa.array(np.arange(column.hash_rows - FIRST)).cast(pa.large_string())
                 found.append(_behind(f"{column.name}#", buckets.cast(pa.large_binary())))
@@ -155,8 +155,7 @@ class ClickEncoder:
 
 def _behind(first: str, values: Any) -> Any:
     """Each of a large_binary array, behind the same beginning."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    from any2vec.data.io.arrow import pa, pc
 
     return pc.binary_join_element_wise(
         pa.scalar(first.encode(), pa.large_binary()), values, pa.scalar(b"", pa.large_binary())
@@ -183,18 +182,14 @@ class EncoderFile:
 
 
 def _write_values(path: Path, vocabularies: Mapping[str, Vocabulary]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from any2vec.data.io.arrow import pa, packed, parquet
 
-    def text(keys: Keys) -> Any:
-        values = texts_of_keys(keys)
-        try:
-            return values.cast(pa.large_string())
-        except pa.ArrowInvalid:
-            return values
-
-    parts = {name: text(vocabulary.keys) for name, vocabulary in vocabularies.items()}
-    if not all(pa.types.is_large_string(values.type) for values in parts.values()):
+    keys = {name: vocabulary.keys for name, vocabulary in vocabularies.items()}
+    parts = {name: packed(one.offsets, one.arena) for name, one in keys.items()}
+    try:
+        for values in parts.values():
+            values.validate(full=True)
+    except pa.ArrowInvalid:  # not UTF-8
         parts = {name: values.cast(pa.large_binary()) for name, values in parts.items()}
     columns = pa.array(list(parts), pa.string())
     indices = np.repeat(np.arange(len(parts), dtype=np.int32), [len(values) for values in parts.values()])
@@ -204,30 +199,23 @@ def _write_values(path: Path, vocabularies: Mapping[str, Vocabulary]) -> None:
         "value": pa.chunked_array(list(parts.values())),
         "count": pa.array(counts),
     }
-    pq.write_table(pa.table(table), path)
+    parquet().write_table(pa.table(table), path)
 
 
 def _read_values(path: Path, names: list[str]) -> dict[str, Vocabulary]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
+    from any2vec.data.io.arrow import arrow_errors, pa, parquet, pc
 
-    try:
-        table = pq.read_table(path, columns=["column", "value", "count"])
+    with arrow_errors(f"{path} cannot be read as values of columns", FormatError, "write the folder again."):
+        table = parquet().read_table(path, columns=["column", "value", "count"])
         of = table.column("column").cast(pa.string())
         parts = {name: table.filter(pc.equal(of, name)) for name in names}
         if sum(part.num_rows for part in parts.values()) != table.num_rows:
             raise FormatError(f"{path} holds values of columns that the schema does not have; write the folder again.")
         return {name: _vocabulary(part) for name, part in parts.items()}
-    except FormatError:
-        raise
-    except Exception as error:
-        reason = str(error).strip().split("\n")[0][:200] or type(error).__name__
-        raise FormatError(f"{path} cannot be read as values of columns ({reason}); write the folder again.") from error
 
 
 def _vocabulary(table: Any) -> Vocabulary:
-    import pyarrow as pa
+    from any2vec.data.io.arrow import pa
 
     values = pa.chunked_array(table.column("value").chunks, table.schema.field("value").type)
     values = values.cast(pa.large_binary()).combine_chunks()

@@ -7,6 +7,7 @@ format: whole numbers of a table count as their decimal text.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,8 +95,7 @@ def batch_of(
 
 def _texts(values: Any, column: ClickColumn, block: RawRows) -> Any:
     """large_binary (N,) without nulls; a missing value is an empty text."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    from any2vec.data.io.arrow import pa, pc
 
     kind = values.type
     if pa.types.is_null(kind):
@@ -122,7 +122,7 @@ def _texts(values: Any, column: ClickColumn, block: RawRows) -> Any:
 
 def _whole(values: Any, column: ClickColumn, block: RawRows) -> Any:
     """Floats that are whole numbers (integers beside missing values often come so) as int64; NaN is missing."""
-    import pyarrow as pa
+    from any2vec.data.io.arrow import pa
 
     numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
     is_missing = np.isnan(numbers)
@@ -139,14 +139,10 @@ def _whole(values: Any, column: ClickColumn, block: RawRows) -> Any:
 
 def _bag_texts(values: Any, column: ClickColumn, block: RawRows) -> tuple[Any, np.ndarray]:
     """(texts of all bags, none of them empty; lengths int64 (N,))."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    from any2vec.data.io.arrow import is_list, pa, pc
 
-    kind = values.type
-    if pa.types.is_fixed_size_list(kind):
-        values = values.cast(pa.large_list(kind.value_type))
-    elif not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
-        values = pc.split_pattern(_texts_whole(values, column, block), column.separator)
+    if not is_list(values.type):
+        values = pc.split_pattern(_texts(values, replace(column, characters=None), block), column.separator)
     flat = _texts(values.flatten(), column, block)
     lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     is_kept = pc.binary_length(flat).to_numpy(zero_copy_only=False) > 0
@@ -156,12 +152,6 @@ def _bag_texts(values: Any, column: ClickColumn, block: RawRows) -> tuple[Any, n
     np.cumsum(is_kept, out=kept[1:])
     stops = np.cumsum(lengths)
     return flat.filter(pa.array(is_kept)), kept[stops] - kept[stops - lengths]
-
-
-def _texts_whole(values: Any, column: ClickColumn, block: RawRows) -> Any:
-    from dataclasses import replace
-
-    return _texts(values, replace(column, characters=None), block)
 
 
 # ---- labels and numbers ---------------------------------------------------------------------------------------------
@@ -189,7 +179,7 @@ def _labels(block: RawRows, schema: ClickSchema, needs_label: bool) -> np.ndarra
 
 def _numbers(block: RawRows, name: str) -> np.ndarray:
     """float64 (N,) of a column, NaN where it is missing (empty text, null). DataError: no number, or not finite."""
-    import pyarrow as pa
+    from any2vec.data.io.arrow import pa
 
     values = block.columns[name]
     kind = values.type
@@ -220,8 +210,7 @@ def _numbers(block: RawRows, name: str) -> np.ndarray:
 
 def _parsed(texts: Any) -> Any:
     """float64 with nulls of large_binary texts; white space around them is dropped. ArrowInvalid: one is no number."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    from any2vec.data.io.arrow import pa, pc
 
     texts = pc.ascii_trim_whitespace(texts.cast(pa.large_string()))
     is_empty = pc.equal(pc.binary_length(texts), 0)
@@ -230,7 +219,7 @@ def _parsed(texts: Any) -> Any:
 
 def _refuse(block: RawRows, name: str) -> None:
     """Raise DataError at the first text of a column that is no number; return if there is none."""
-    import pyarrow as pa
+    from any2vec.data.io.arrow import pa
 
     values = block.columns[name]
     low, high = 0, len(values)

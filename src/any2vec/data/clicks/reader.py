@@ -5,7 +5,6 @@ A block is some MiB of text, or some ten thousand rows of a table: memory O(bloc
 
 from __future__ import annotations
 
-import codecs
 import csv
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,15 +12,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from any2vec.data.clicks.schema import DELIMITERS, ClickSchema, nearest
-from any2vec.data.io.columns import column_names, read_batches
-from any2vec.data.io.files import content_hash, display, is_regular, prefetch, read_blocks
-from any2vec.data.text.encoding import Meter, form_of
+from any2vec.data.clicks.schema import ClickSchema, nearest
+from any2vec.data.io.files import (
+    content_hash,
+    display,
+    expand_inputs,
+    form_of,
+    is_regular,
+    is_table,
+    prefetch,
+    read_blocks,
+    whole_lines,
+)
+from any2vec.data.options import DELIMITERS
+from any2vec.data.text.encoding import Meter
 from any2vec.errors import DataError
 
 BLOCK_BYTES = 1 << 22
 BLOCK_ROWS = 1 << 15
-_MAX_LINE = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -44,9 +52,15 @@ class RawRows:
             return f"{self.name}, row {self.first + row + 1:,}"
         return f"{self.name}, line {self.first + _line_of(self.text, row) + 1:,}"
 
+    def packed(self) -> memoryview:
+        """All values, as bytes to be hashed."""
+        from any2vec.data.io.arrow import pa
+
+        return memoryview(pa.RecordBatch.from_pydict(self.columns).serialize())
+
 
 def read_rows(
-    names: list[str],
+    data: Any,
     schema: ClickSchema,
     *,
     needs_label: bool = True,
@@ -54,58 +68,67 @@ def read_rows(
     block_bytes: int = BLOCK_BYTES,
     block_rows: int = BLOCK_ROWS,
 ) -> Iterator[RawRows]:
-    """The needed columns of the files `names`, one after the other; the label too, unless it may be absent and is.
+    """The needed columns of files, one after the other, or of a table; the label too, unless it may be absent and is.
 
+    data: what `expand_inputs` takes, or a table in memory (pandas, Polars, Arrow).
     meter: counts and hashes what is read. block_bytes: of unpacked text; block_rows: of a table.
 
     Raises:
         DataError: a file is missing, empty, damaged, lacks a column, a line has too few or many, or there are no rows.
     """
     meter = meter or Meter(None, None)
+    sources = [data] if is_table(data) else expand_inputs(data)
     num_rows = done = 0
-    for name in names:
-        form = form_of(name)
-        if meter.digest is not None:  # a stream among the files: each counts with its form and its bounds
-            meter.digest.update(f"\0{form}\0{'' if form == 'text' else content_hash(name)}\0".encode())
+    for source in sources:
+        form = None if is_table(source) else form_of(source)
         if form == "array":
-            raise DataError(f"{name} is a NumPy file; clicks are read from TSV, CSV, Parquet or Arrow.")
+            raise DataError(f"{source} is a NumPy file; clicks are read from TSV, CSV, Parquet or Arrow.")
+        if meter.digest is not None and form is not None:  # a stream among the files: each with its form and bounds
+            meter.digest.update(f"\0{form}\0{'' if form == 'text' else content_hash(source)}\0".encode())
         if form == "text":
-            rows = _TextFile(name, schema, needs_label).rows(meter, block_bytes)
+            rows = _TextFile(source, schema, needs_label).rows(meter, block_bytes)
         else:
-            rows = _table_rows(name, form, schema, needs_label, block_rows)
+            rows = _table_rows(source, form, schema, needs_label, block_rows)
         with closing(rows):  # type: ignore[type-var]
             for block in rows:
+                if meter.digest is not None and form is None:
+                    meter.read(block.packed())
                 num_rows += block.num_rows
                 yield block
                 meter.announce()
-        if form != "text":
-            meter.done = done + Path(name).stat().st_size
+        if form in ("parquet", "arrow"):
+            meter.done = done + Path(source).stat().st_size
         done = meter.done
         meter.announce()
     if num_rows == 0:
-        raise DataError(f"{', '.join(map(display, names[:3]))} holds no rows; give a file with at least one.")
+        raise DataError(f"{', '.join(map(display, sources[:3]))} holds no rows; give a file with at least one.")
 
 
-def _table_rows(name: str, form: str, schema: ClickSchema, needs_label: bool, block_rows: int) -> Iterator[RawRows]:
-    wanted = _wanted(name, column_names(name, form), schema, needs_label)
+def _table_rows(
+    source: Any, form: str | None, schema: ClickSchema, needs_label: bool, block_rows: int
+) -> Iterator[RawRows]:
+    from any2vec.data.io.arrow import TableReader
+
+    table = TableReader(source, form)
+    wanted = _wanted(source, table.names, schema, needs_label)
     first = 0
-    for columns in read_batches(name, form, wanted, block_rows):
+    for columns in table.batches(wanted, block_rows):
         num_rows = len(columns[wanted[0]])
-        yield RawRows(name, columns, num_rows, first)
+        yield RawRows(table.name, columns, num_rows, first)
         first += num_rows
 
 
-def _wanted(name: str, found: list[str], schema: ClickSchema, needs_label: bool) -> list[str]:
+def _wanted(source: Any, found: list[str], schema: ClickSchema, needs_label: bool) -> list[str]:
     """The columns to be read, each of which is there once."""
     wanted = [*schema.needed, *([schema.label] if needs_label or schema.label in found else [])]
     for column in wanted:
         if column not in found:
             raise DataError(
-                f"{display(name)} has no column {column!r}; {nearest(column, found)} "
+                f"{display(source)} has no column {column!r}; {nearest(column, found)} "
                 f"{_other_delimiter(found) or 'Name the columns in the schema as the file does.'}"
             )
         if found.count(column) > 1:
-            raise DataError(f"{display(name)} has two columns named {column!r}; rename one.")
+            raise DataError(f"{display(source)} has two columns named {column!r}; rename one.")
     return wanted
 
 
@@ -126,14 +149,13 @@ class _TextFile:
         self.delimiter = ","
         self.num_columns = 0
         self.positions: dict[str, int] = {}
-        self._wrong: list[Any] = []
 
     def rows(self, meter: Meter, block_bytes: int) -> Iterator[RawRows]:
         blocks = read_blocks(self.name, block_bytes=block_bytes, on_read=meter.read)
         is_small = is_regular(self.name) and Path(self.name).stat().st_size < block_bytes
         lines = 0
         with closing(blocks if is_small else prefetch(blocks)) as blocks:  # type: ignore[type-var]
-            for piece in _whole_lines(display(self.name), blocks):
+            for piece in whole_lines(display(self.name), blocks):
                 if piece.strip(b"\r\n"):
                     _check_text(display(self.name), piece, lines)
                     skipped = 0 if self.positions else self._settle(piece)
@@ -179,48 +201,23 @@ class _TextFile:
         return names
 
     def _parse(self, text: bytes, lines: int) -> RawRows:
-        import pyarrow as pa
-        from pyarrow import csv as arrow
+        from any2vec.data.io.arrow import FieldCountError, arrow_errors, pa, split_lines
 
-        labels = [str(position) for position in range(self.num_columns)]
-        chosen = [str(position) for position in self.positions.values()]
-        self._wrong = []
+        name, chosen = display(self.name), list(self.positions.values())
+        quotes = self.delimiter != "\t"
         try:
-            table = arrow.read_csv(
-                pa.BufferReader(text),
-                read_options=arrow.ReadOptions(column_names=labels, use_threads=False, block_size=len(text) + 1),
-                parse_options=arrow.ParseOptions(
-                    delimiter=self.delimiter,
-                    quote_char=False if self.delimiter == "\t" else '"',
-                    invalid_row_handler=self._on_wrong,
-                ),
-                convert_options=arrow.ConvertOptions(
-                    include_columns=chosen, column_types=dict.fromkeys(chosen, pa.large_binary())
-                ),
-            )
-        except pa.ArrowInvalid as error:
-            raise self._damage(text, lines, error) from error
-        columns = {name: table.column(str(position)).combine_chunks() for name, position in self.positions.items()}
-        rows = RawRows(display(self.name), columns, table.num_rows, lines, text)
-        if self.delimiter != "\t" and b'"' in text:
+            with arrow_errors(f"{name} cannot be read from line {lines + 1:,} on"):
+                found = split_lines(text, self.delimiter, self.num_columns, chosen, pa.large_binary(), quotes=quotes)
+        except FieldCountError as wrong:
+            where = RawRows(name, {}, 0, lines, text).where(wrong.row)
+            raise DataError(
+                f"{where}: {wrong.num_fields} columns, but the first line has {self.num_columns}; give every "
+                "line the same (a value may hold no line end)."
+            ) from wrong
+        rows = RawRows(name, dict(zip(self.positions, found, strict=True)), len(found[0]), lines, text)
+        if quotes and b'"' in text:
             self._check_quotes(rows, text)
         return rows
-
-    def _on_wrong(self, row: Any) -> str:
-        self._wrong.append(row)
-        return "error"
-
-    def _damage(self, text: bytes, lines: int, error: Exception) -> DataError:
-        name = display(self.name)
-        if self._wrong and self._wrong[0].number is not None:
-            row = self._wrong[0]
-            where = RawRows(name, {}, 0, lines, text).where(row.number - 1)
-            return DataError(
-                f"{where}: {row.actual_columns} columns, but the first line has {row.expected_columns}; give every "
-                "line the same (a value may hold no line end)."
-            )
-        reason = str(error).strip().split("\n")[0][:200]
-        return DataError(f"{name} cannot be read from line {lines + 1:,} on: {reason}")
 
     def _check_quotes(self, rows: RawRows, text: bytes) -> None:
         """A quoted value with a line end would be cut where a block ends: refused everywhere."""
@@ -235,23 +232,6 @@ class _TextFile:
                 if "end of data" in str(error):
                     where = rows.where(rows.num_rows - 1)
                     raise DataError(f"{where}: a quoted value does not end; close the quotes.") from None
-
-
-def _whole_lines(name: str, blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Pieces that end with a line feed, the last one perhaps not; a byte-order mark is dropped."""
-    carry: list[bytes] = []
-    mark = codecs.BOM_UTF8
-    for block in blocks:
-        end = block.rfind(b"\n") + 1
-        if end == 0:
-            carry.append(block)
-            if sum(map(len, carry)) > _MAX_LINE:
-                raise DataError(f"{name} has a line of more than {_MAX_LINE >> 20} MiB; it is no text of rows.")
-            continue
-        yield b"".join([*carry, block[:end]]).removeprefix(mark)
-        carry, mark = [block[end:]], b""
-    if last := b"".join(carry).removeprefix(mark):
-        yield last
 
 
 def _check_text(name: str, piece: bytes, lines: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from any2vec.data.vocab.found_texts import FoundTexts, buffers_of
-from any2vec.data.vocab.vocabulary import Keys, Vocabulary
+from any2vec.data.vocab.vocabulary import Vocabulary
 from any2vec.kernels.text import hash_strings
 
 
@@ -102,8 +102,10 @@ class KnownRows:
         self._learn()
 
     def _learn(self) -> None:
+        from any2vec.data.io.arrow import packed
+
         self._found = FoundRows()
-        self._found.rows_of(texts_of_keys(self.vocabulary.keys))
+        self._found.rows_of(packed(self.vocabulary.keys.offsets, self.vocabulary.keys.arena))
 
     def rows_of(self, texts: Any) -> np.ndarray:
         rows = self._found.rows_of(texts)
@@ -111,11 +113,3 @@ class KnownRows:
         if self._found.num_values > 2 * len(self.vocabulary) + _FORGET:
             self._learn()  # forgets the unseen values: memory O(vocabulary), however long the stream
         return rows
-
-
-def texts_of_keys(keys: Keys) -> Any:
-    """Keys as a pyarrow large_binary array, no copy."""
-    import pyarrow as pa
-
-    buffers = [None, pa.py_buffer(np.ascontiguousarray(keys.offsets)), pa.py_buffer(np.ascontiguousarray(keys.arena))]
-    return pa.Array.from_buffers(pa.large_binary(), len(keys), buffers)

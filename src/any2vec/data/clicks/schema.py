@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from any2vec.checks import check_choice, check_number, check_whole
+from any2vec.data.options import check_delimiter
 from any2vec.errors import DataError, InputError
 
-DELIMITERS = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
 IDS = ("hash", "vocabulary")
 POOLINGS = ("sum", "mean")
 TRANSFORMS = ("log", "none", "standard")
@@ -226,12 +226,7 @@ def _check(schema: ClickSchema) -> None:
         raise InputError(f"header must be true or false, got {schema.header!r}.")
     if schema.delimiter is not None:
         _check_text("delimiter", schema.delimiter)
-        mark = DELIMITERS.get(schema.delimiter, schema.delimiter)
-        if len(mark) != 1 or not mark.isascii() or mark.isalnum() or mark in '"\r\n\0':
-            raise InputError(
-                f"delimiter must be {', '.join(DELIMITERS)} or one character (no letter, digit, quote or line end), "
-                f"got {schema.delimiter!r}."
-            )
+        check_delimiter(schema.delimiter)
     _check_categories("", {key: getattr(schema, key) for key in ("ids", "hash_rows", "min_count", *_OF_BAGS)})
     check_choice("dense_transform", schema.dense_transform, TRANSFORMS)
     _check_columns(schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from any2vec.data.graph.graph import Graph, build_graph
-from any2vec.data.io.files import display, is_regular, read_blocks
+from any2vec.data.io.files import BLOCK_BYTES, display, is_regular, read_blocks
 from any2vec.data.options import DELIMITERS, GraphOptions, ProgressCall
 from any2vec.data.vocab.found_texts import integer_rows, string_rows
 from any2vec.errors import DataError
@@ -24,8 +25,8 @@ _WORDS_OF_SRC = {"src", "source", "from", "fromnodeid", "node1", "node_1", "id1"
 _WORDS_OF_DST = {"dst", "target", "to", "tonodeid", "node2", "node_2", "id2", "id_2", "tail", "tail_id", "destination"}
 
 
-def text_blocks(name: str, progress: ProgressCall | None) -> Iterator[bytes]:
-    """The unpacked bytes of `name` in blocks, without a byte-order mark.
+def text_blocks(name: str, progress: ProgressCall | None, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """The unpacked bytes of `name` in blocks.
 
     Raises:
         DataError: it cannot be read, is empty, or holds NUL bytes.
@@ -39,13 +40,13 @@ def text_blocks(name: str, progress: ProgressCall | None) -> Iterator[bytes]:
         if progress is not None:
             progress(done, total)
 
-    for block in read_blocks(name, on_read=read):
+    for block in read_blocks(name, on_read=read, block_bytes=block_bytes):
         if (place := block.find(b"\0")) >= 0:
             raise DataError(
                 f"{display(name)} holds a NUL byte (byte {size + place}), so it is binary; give a list of edges or "
                 "triples as text, or a table (Parquet, Arrow, Matrix Market) with its usual suffix."
             )
-        yield block[3:] if not size and block[:3] == b"\xef\xbb\xbf" else block
+        yield block
         size += len(block)
 
 
@@ -58,7 +59,7 @@ def read_text(name: str, progress: ProgressCall | None) -> np.ndarray:
     content = bytearray()
     for block in text_blocks(name, progress):
         content += block
-    return np.frombuffer(content, np.uint8)
+    return np.frombuffer(content, np.uint8)[3 if content.startswith(codecs.BOM_UTF8) else 0 :]
 
 
 @dataclass
@@ -170,8 +171,7 @@ class EdgeReader:
         )
 
     def _strings(self, begins: np.ndarray, ends: np.ndarray, lines: np.ndarray) -> Any:
-        import pyarrow as pa
-
+        from any2vec.data.io.arrow import pa, packed
         from any2vec.kernels.graph.edges import copy_fields
 
         lengths = ends - begins
@@ -182,8 +182,7 @@ class EdgeReader:
         np.cumsum(lengths, out=offsets[1:])
         arena = np.empty(int(offsets[-1]), np.uint8)
         copy_fields(self.text, begins, ends, offsets, arena)
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(arena)]
-        strings = pa.Array.from_buffers(pa.large_string(), len(lengths), buffers)
+        strings = packed(offsets, arena)
         try:
             strings.validate(full=True)
         except pa.ArrowInvalid:

@@ -38,8 +38,9 @@ def read_object(source: Any, options: GraphOptions) -> Graph:
     if isinstance(source, list) and all(isinstance(pair, (tuple, list)) and len(pair) in (2, 3) for pair in source):
         return _from_pairs(source, options)
     raise InputError(
-        f"A graph cannot be made of {type(source).__name__}; give a path, a SciPy sparse matrix, a NetworkX graph, a "
-        "PyG Data, a tuple of arrays (src, dst[, weight]), an array with two or three columns, or a list of pairs."
+        f"A graph cannot be made of {type(source).__name__}; give a path, a table (pandas, Polars, Arrow), a SciPy "
+        "sparse matrix, a NetworkX graph, a PyG Data, a tuple of arrays (src, dst[, weight]), an array with two or "
+        "three columns, or a list of pairs."
     )
 
 
@@ -95,7 +96,7 @@ def _spelled(item: Any) -> str:
 
 
 def _string_rows(strings: list[str], name: str) -> tuple[np.ndarray, Any]:
-    import pyarrow as pa
+    from any2vec.data.io.arrow import pa
 
     try:
         return string_rows([pa.array(strings, pa.large_string())])

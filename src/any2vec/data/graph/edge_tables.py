@@ -1,4 +1,4 @@
-"""Edges in the columns of Parquet, Arrow and Feather files."""
+"""Edges in the columns of Parquet, Arrow and Feather files, and of tables in memory."""
 
 from __future__ import annotations
 
@@ -8,67 +8,44 @@ import numpy as np
 
 from any2vec.data.graph.edge_objects import checked_weights
 from any2vec.data.graph.graph import Graph, build_graph
+from any2vec.data.io.arrow import TableReader, is_text, pa
 from any2vec.data.options import GraphOptions
 from any2vec.data.vocab.found_texts import integer_rows, string_rows
-from any2vec.errors import Any2VecError, DataError
+from any2vec.errors import DataError
 
 _WEIGHT = ("weight", "weights", "w")
+_BATCH_ROWS = 1 << 20
 
 
-def read_table(name: str, form: str, options: GraphOptions) -> Graph:
+def read_table(source: Any, form: str | None, options: GraphOptions) -> Graph:
     """The graph of the columns src and dst (else the first two), and weight where there is one of that name.
 
+    source: a file of that form, or (None) a table in memory.
+
     Raises:
-        DataError: the file is damaged, a column is missing or of the wrong type, or a value is missing.
+        DataError: the table is damaged, a column is missing or of the wrong type, or a value is missing.
     """
-    try:
-        table, ignored = _columns(name, form, options)
-        for column in table.values():
-            column.validate(full=True)
-    except (Any2VecError, MemoryError):
-        raise
-    except Exception as error:
-        reason = str(error).strip().split("\n")[0][:200] or type(error).__name__
-        raise DataError(f"{name} cannot be read as a table: {reason}") from error
-    for column_name, column in table.items():
+    table = TableReader(source, form)
+    name, chosen = table.name, _choose(table.schema, table.name, options)
+    batches = list(table.batches(chosen, _BATCH_ROWS))
+    if not sum(len(batch[chosen[0]]) for batch in batches):
+        raise DataError(f"{name} holds no edges; give at least one.")
+    columns = {column: pa.chunked_array([batch[column] for batch in batches]) for column in chosen}
+    for column_name, column in columns.items():
         if column.null_count:
             raise DataError(
                 f"{name} has {column.null_count:,} empty values in column {column_name}; fill or drop them."
             )
-    columns = list(table.values())
-    if len(columns[0]) == 0:
-        raise DataError(f"{name} holds no edges; give at least one.")
-    src, dst, keys = _rows(columns[0], columns[1])
+    with table.errors():
+        src, dst, keys = _rows(*(columns[column] for column in chosen[:2]))
     weights = None
-    if len(columns) == 3:
-        weights = checked_weights(columns[2].to_numpy(), len(src), name, options)
+    if len(chosen) == 3:
+        weights = checked_weights(columns[chosen[2]].to_numpy(), len(src), name, options)
+    ignored = len(table.names) - len(chosen)
     return build_graph(src, dst, weights, keys, is_directed=options.directed, name=name, ignored_columns=ignored)
 
 
-def _columns(name: str, form: str, options: GraphOptions) -> tuple[dict[str, Any], int]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if form == "parquet":
-        with pq.ParquetFile(name) as file:
-            chosen = _choose(file.schema_arrow, name, options)
-            table = file.read(columns=chosen)
-            num_columns = len(file.schema_arrow.names)
-    else:
-        with pa.memory_map(name) as source:
-            try:
-                table = pa.ipc.open_file(source).read_all()
-            except pa.ArrowInvalid:
-                source.seek(0)
-                table = pa.ipc.open_stream(source).read_all()
-        chosen = _choose(table.schema, name, options)
-        num_columns = len(table.schema.names)
-    return {column: _plain(table.column(column)) for column in chosen}, num_columns - len(chosen)
-
-
 def _choose(schema: Any, name: str, options: GraphOptions) -> list[str]:
-    import pyarrow as pa
-
     names = list(schema.names)
     if len(names) != len(set(names)):
         raise DataError(f"{name} has two columns of the same name; rename one.")
@@ -78,7 +55,7 @@ def _choose(schema: Any, name: str, options: GraphOptions) -> list[str]:
     for column in ends:
         kind = schema.field(column).type
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        if not (pa.types.is_integer(kind) or is_text(kind)):
             raise DataError(f"{name} has {kind} in column {column}; ids are integers or strings.")
     weight = next((column for column in _WEIGHT if column in names and column not in ends), None)
     if options.weighted and weight is None:
@@ -91,15 +68,7 @@ def _choose(schema: Any, name: str, options: GraphOptions) -> list[str]:
     return [*ends, weight]
 
 
-def _plain(column: Any) -> Any:
-    import pyarrow as pa
-
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-
-
 def _rows(src: Any, dst: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-    import pyarrow as pa
-
     if pa.types.is_integer(src.type) and pa.types.is_integer(dst.type):
         ids = [column.to_numpy() for column in (src, dst)]
         if all(column.dtype != np.uint64 or column.max() < 1 << 63 for column in ids):

@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 
 from any2vec.data.io.storage import atomic_folder, format_of_folder, read_meta, write_json
-from any2vec.data.vocab.vocabulary import Keys
+from any2vec.data.vocab.vocabulary import Keys, open_array
 from any2vec.errors import DataError, FormatError
 from any2vec.types import Csr
 
 FORMAT = "any2vec-graph"
 VERSION = 1
 MAX_NODES = (1 << 31) - 1
-_HEADER_BYTES = 128
 _ARRAYS = {"indptr": np.int64, "indices": np.int32, "weights": np.float32, "words": np.uint8, "offsets": np.int64}
 
 
@@ -99,7 +98,7 @@ class Graph:
         folder = Path(folder)
         meta = read_meta(folder, FORMAT, VERSION, "an any2vec graph")
         damaged = FormatError(f"{folder} is damaged; write it again.")
-        arrays = {name: _open_array(folder / f"{name}.npy", kind, damaged) for name, kind in _ARRAYS.items()}
+        arrays = {name: open_array(folder, name, kind, mode="c") for name, kind in _ARRAYS.items()}
         indptr, indices, offsets = arrays["indptr"], arrays["indices"], arrays["offsets"]
         try:
             names = {field.name for field in fields(GraphReport)}
@@ -118,18 +117,6 @@ class Graph:
             raise damaged
         csr = Csr(indptr, indices, arrays["weights"])
         return cls(csr, Keys(arrays["words"], offsets), meta["is_directed"], report)
-
-
-def _open_array(path: Path, kind: Any, damaged: FormatError) -> np.ndarray:
-    try:
-        is_empty = path.stat().st_size <= _HEADER_BYTES  # which cannot be mapped
-        # Copy on write: nobody writes, and kernels compiled for plain arrays take it.
-        array = np.asarray(np.load(path, mmap_mode=None if is_empty else "c", allow_pickle=False))
-    except (OSError, ValueError, EOFError) as error:
-        raise damaged from error
-    if array.dtype != kind or array.ndim != 1:
-        raise damaged
-    return array
 
 
 def is_graph(path: Path | str) -> bool:

@@ -11,11 +11,11 @@ import numpy as np
 
 from any2vec.data.graph.edge_list import EdgeForm, EdgeReader
 from any2vec.data.graph.graph import MAX_NODES, Graph, build_graph
-from any2vec.data.io.files import display
+from any2vec.data.io.files import STDIN, content_hash, display, expand_inputs, form_of, is_regular, is_table
 from any2vec.data.options import GraphOptions, ProgressCall
 from any2vec.data.vocab.found_texts import integer_keys
 from any2vec.errors import DataError, InputError, StorageError
-from any2vec.types import Stage
+from any2vec.types import Stage, as_reading
 
 if TYPE_CHECKING:
     from any2vec.data.graph.graph import Graph
@@ -34,8 +34,9 @@ def read_graph(
     """Read a graph; one that was read from a file before is found in the cache (by content and options).
 
     source: a file: edge list (plain, gz, zst, xz; `-`: standard input), Parquet, Arrow or Feather (columns src, dst[,
-    weight], else the first two), Matrix Market (.mtx); a folder that `Graph.save` wrote; a SciPy sparse matrix; a
-    NetworkX graph; a PyG `Data`; a tuple of arrays (src, dst[, weight]); an array (num_edges, 2 or 3); a list of pairs.
+    weight], else the first two), Matrix Market (.mtx); a folder that `Graph.save` wrote; a table in memory (pandas,
+    Polars, Arrow; columns as of a file); a SciPy sparse matrix; a NetworkX graph; a PyG `Data`; a tuple of arrays
+    (src, dst[, weight]); an array (num_edges, 2 or 3); a list of pairs.
 
     Edge lists: spaces around fields, and with tab, comma or semicolon double quotes around them, are dropped, blank and
     comment lines skipped; a header is guessed when the first line's ids (or weight) are no numbers but the following
@@ -61,6 +62,10 @@ def read_graph(
         if is_graph(source):
             return Graph.open(source)
         return _read_file(str(source), options, cache_dir, progress)
+    if is_table(source):
+        from any2vec.data.graph.edge_tables import read_table
+
+        return read_table(source, None, options)
     from any2vec.data.graph.edge_objects import read_object
 
     return read_object(source, options)
@@ -69,7 +74,6 @@ def read_graph(
 def _read_file(name: str, options: GraphOptions, cache_dir: Path | str | None, progress: ProgressCall | None) -> Graph:
     from any2vec.data.graph.graph import FORMAT, VERSION, Graph
     from any2vec.data.io.cache import Cache
-    from any2vec.data.io.files import STDIN, content_hash, expand_inputs, is_regular
 
     names = expand_inputs(name)
     if len(names) != 1:
@@ -90,17 +94,10 @@ def _read_file(name: str, options: GraphOptions, cache_dir: Path | str | None, p
 
 
 def _form(name: str) -> str:
-    """parquet, arrow, mtx or text, by suffix and first bytes."""
-    from any2vec.data.io.columns import table_format
-    from any2vec.data.io.files import STDIN, is_regular, read_head
-
-    if name == STDIN or not is_regular(name):
-        return "text"
+    """parquet, arrow, array, mtx or text, by suffix and first bytes."""
     stem = Path(name)
     suffix = (stem.with_suffix("") if stem.suffix.lower() in (".gz", ".zst", ".xz") else stem).suffix.lower()
-    if suffix == ".mtx":
-        return "mtx"
-    return table_format(name, read_head(name)) or "text"
+    return "mtx" if suffix == ".mtx" and is_regular(name) else form_of(name)
 
 
 def _parse(name: str, options: GraphOptions, progress: ProgressCall | None) -> Graph:
@@ -133,11 +130,7 @@ def open_graph(data: Any, options: GraphOptions | None, cache_dir: Path | None, 
             raise InputError("The options of reading graphs do not apply to one that is read already; leave them out.")
         return opened
 
-    def reported(done: int, total: int | None) -> None:
-        if stage is not None:
-            stage("reading", done, total)
-
-    return read_graph(data, options or GraphOptions(), cache_dir=cache_dir, progress=reported)
+    return read_graph(data, options or GraphOptions(), cache_dir=cache_dir, progress=as_reading(stage))
 
 
 _FIELDS = ("real", "double", "integer", "pattern")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import hashlib
 import lzma
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 20
 """bytes in a block of unpacked input"""
 STDIN = "-"
+PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc", ".arrows")
+"""suffixes of files of columns"""
 _RAW_BYTES = 1 << 18
 _T = TypeVar("_T")
 
@@ -71,6 +74,23 @@ def _is_hidden(path: Path) -> bool:
 def is_regular(path: str) -> bool:
     """Whether `path` is a regular file, which can be read twice (unlike a pipe or standard input)."""
     return path != STDIN and stat.S_ISREG(Path(path).stat().st_mode)
+
+
+def form_of(name: str) -> str:
+    """parquet, arrow, array (.npy, .npz) or text, by the file's suffix or first bytes."""
+    if name == STDIN or not is_regular(name):
+        return "text"
+    head, suffix = read_head(name), Path(name).suffix.lower()
+    if suffix in PARQUET or (head.startswith(b"PAR1") and suffix not in (".txt", ".text")):
+        return "parquet"
+    if suffix in ARROW or head.startswith(b"ARROW1\0\0"):
+        return "arrow"
+    return "array" if suffix in (".npy", ".npz") or head.startswith(b"\x93NUMPY") else "text"
+
+
+def is_table(source: Any) -> bool:
+    """Whether it is a table in memory, of any library: it offers the Arrow PyCapsule interface."""
+    return hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")
 
 
 def content_hash(path: str | Path, start: int = 0, stop: int | None = None) -> str:
@@ -137,9 +157,31 @@ def read_blocks(
         raise DataError(f"{display(name)} is empty; give a file with content.")
 
 
-def display(path: str) -> str:
-    """The name of an input in messages."""
-    return "Standard input" if path == STDIN else path
+def whole_lines(
+    name: str, blocks: Iterable[bytes], *, most: int = 1 << 26, error: type[Any2VecError] = DataError
+) -> Iterator[bytes]:
+    """Bytes in pieces that end with a line feed, the last one perhaps not; a byte-order mark is dropped.
+
+    most: bytes of a line at most, beyond which an `error` is raised.
+    """
+    left, mark = bytearray(), codecs.BOM_UTF8
+    for block in blocks:
+        end = block.rfind(b"\n") + 1
+        if end:
+            yield (bytes(left) + block[:end]).removeprefix(mark)
+            left, mark = bytearray(), b""
+        left += block[end:]
+        if len(left) > most:
+            raise error(f"{name} has a line longer than {most:,} bytes; it is no text of rows.")
+    if last := bytes(left).removeprefix(mark):
+        yield last
+
+
+def display(source: Any) -> str:
+    """The name of an input, a file or a table in memory, in messages."""
+    if is_table(source):
+        return f"The {type(source).__name__}"
+    return "Standard input" if source == STDIN else str(source)
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.io.columns import WORD_END
 from any2vec.data.text.corpus import Corpus, CorpusWriter
 from any2vec.data.vocab.vocabulary import MAX_WORD_BYTES, Keys, Vocabulary
 from any2vec.errors import DataError
@@ -79,8 +78,9 @@ def text_classes() -> np.ndarray:
     return classes
 
 
+WORD_END = b"\x00"
 SENTENCE_END = b"\xff"
-"""with `WORD_END` the separators of `exact_classes`: a NUL is refused in words, and 0xff never occurs in UTF-8"""
+"""the separators of `exact_classes`: a NUL is refused in words, and 0xff never occurs in UTF-8"""
 
 
 def exact_classes() -> np.ndarray:

@@ -10,16 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.io.columns import Column, table_format
 from any2vec.data.io.files import (
     BLOCK_BYTES,
-    STDIN,
     content_hash,
     display,
+    form_of,
     is_regular,
     prefetch,
     read_blocks,
-    read_head,
 )
 from any2vec.data.text.normalize import Normalizer, TextOptions
 from any2vec.data.text.sequences import Sentences, array_blocks, exact_piece, read_arrays
@@ -47,17 +45,6 @@ class Meter:
             self.progress(self.done, self.total)
 
 
-def form_of(name: str) -> str:
-    """table (parquet, arrow), array (.npy, .npz) or text."""
-    if name == STDIN or not is_regular(name):
-        return "text"
-    head = read_head(name)
-    if (table := table_format(name, head)) is not None:
-        return table
-    is_array = Path(name).suffix.lower() in (".npy", ".npz") or head.startswith(b"\x93NUMPY")
-    return "array" if is_array else "text"
-
-
 class Encoding:
     """One corpus in the making: chooses the encoder by the first input and feeds it."""
 
@@ -82,6 +69,8 @@ class Encoding:
             elif form == "array":
                 self._add_ids(name, read_arrays(name))
             else:
+                from any2vec.data.text.columns import Column
+
                 column = Column(name, form, self.options.column)
                 self._add(column.kind, name, column.blocks())
             if form != "text":

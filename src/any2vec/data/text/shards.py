@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from any2vec.data.io.cache import Cache, Sources, signature_of
-from any2vec.data.io.files import STDIN, is_regular, packing_of, read_blocks, read_head
+from any2vec.data.io.files import STDIN, form_of, is_regular, packing_of, read_blocks, read_head
 from any2vec.data.options import TextOptions
 from any2vec.data.text.corpus import Corpus, CorpusWriter
-from any2vec.data.text.encoding import Encoding, Meter, ProgressCall, form_of
+from any2vec.data.text.encoding import Encoding, Meter, ProgressCall
 from any2vec.data.text.text import corpora, file_names, place_of
 from any2vec.errors import DataError, InputError
 

@@ -15,11 +15,10 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport, control
-from any2vec.data.io.columns import WORD_END
 from any2vec.data.io.files import fingerprint
 from any2vec.data.io.storage import atomic_file
 from any2vec.data.text.corpus import Corpus
-from any2vec.data.text.encoder import WordEncoder, exact_classes
+from any2vec.data.text.encoder import WORD_END, WordEncoder, exact_classes
 from any2vec.data.vocab.vocabulary import Keys, Vocabulary, open_array
 from any2vec.errors import FormatError
 from any2vec.kernels.text import tokens as kernel

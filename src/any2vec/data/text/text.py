@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from any2vec.data.io.cache import Cache, Sources
-from any2vec.data.io.files import STDIN, expand_inputs, is_regular
+from any2vec.data.io.files import STDIN, expand_inputs, form_of, is_regular
 from any2vec.data.options import TextOptions
 from any2vec.data.text.corpus import FORMAT, VERSION, Corpus, CorpusWriter, is_corpus
 from any2vec.data.text.encoder import SAMPLE_TOKENS, CountingWriter, TextCounts
-from any2vec.data.text.encoding import Encoding, Meter, ProgressCall, form_of
+from any2vec.data.text.encoding import Encoding, Meter, ProgressCall
 
 __all__ = ["TextOptions", "count_text", "encode_text"]
 READER_VERSION = 1

@@ -14,7 +14,6 @@ from typing import IO, Any
 import numpy as np
 
 from any2vec.data.io.storage import storage_errors
-from any2vec.data.vocab.found_texts import FoundTexts
 from any2vec.data.vocab.vocabulary import Keys
 
 IN_MEMORY = 1 << 22
@@ -23,54 +22,20 @@ _SORTED = 1 << 21
 """triples that are sorted at once"""
 
 
-class NewRows:
-    """Rows of names as they come, each name's in order of first appearance."""
-
-    def __init__(self) -> None:
-        self._found = FoundTexts("A column of names", "give other names")
-
-    def rows_of(self, names: Any) -> np.ndarray:
-        """int32 (M,) of a pyarrow large_string array without nulls and empty strings.
-
-        Raises:
-            DataError: a name holds a NUL byte or is longer than 1 MiB, or there are too many of them.
-        """
-        return self._found.rows_of(names)
-
-    def all_of(self, name: str, number: int) -> np.ndarray:
-        """The row of one name, `number` times."""
-        import pyarrow as pa
-
-        return np.repeat(self.rows_of(pa.array([name][:number], pa.large_string())), number)
-
-    def keys(self) -> Keys:
-        """All names, by row; no more can come."""
-        self._found.release()
-        return self._found.keys()
-
-
 class KnownRows:
     """Rows of names among keys; -1: it is none of them."""
 
     def __init__(self, keys: Keys) -> None:
-        import pyarrow as pa
+        from any2vec.data.io.arrow import packed
 
         self._keys = keys
-        offsets = np.ascontiguousarray(keys.offsets, np.int64)
-        arena = np.ascontiguousarray(keys.arena, np.uint8)
-        self._words = pa.LargeStringArray.from_buffers(len(keys), pa.py_buffer(offsets), pa.py_buffer(arena))
+        self._words = packed(keys.offsets, keys.arena)
 
     def rows_of(self, names: Any) -> np.ndarray:
         """int32 (M,) of a pyarrow large_string array without nulls."""
-        import pyarrow.compute as pc
+        from any2vec.data.io.arrow import pc
 
         return np.asarray(pc.fill_null(pc.index_in(names, value_set=self._words), -1), np.int32)
-
-    def all_of(self, name: str, number: int) -> np.ndarray:
-        """The row of one name, `number` times."""
-        import pyarrow as pa
-
-        return np.repeat(self.rows_of(pa.array([name], pa.large_string())), number)
 
     def keys(self) -> Keys:
         return self._keys

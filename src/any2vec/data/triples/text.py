@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from any2vec.data.graph.edge_list import first_lines, guess_delimiter, text_blocks
-from any2vec.data.io.files import display
+from any2vec.data.io.files import display, whole_lines
 from any2vec.data.options import DELIMITERS, ProgressCall
 from any2vec.errors import DataError
 
@@ -22,7 +21,6 @@ COMMENT = "#"
 _HEADS = {"head", "subject", "src", "source", "h", "s", "from", "entity1", "head_id"}
 _TAILS = {"tail", "object", "dst", "target", "t", "o", "to", "entity2", "tail_id"}
 _SHOWN = 60
-_BLOCK = 1 << 24
 _PIECE = 1 << 24
 """bytes of text that are read at a time"""
 _TERM = r"<[^>]*>|_:[^\s<>]+"
@@ -107,19 +105,11 @@ class _Piece:
 
 
 def _pieces(name: str, progress: ProgressCall | None) -> Iterator[_Piece]:
-    waiting: list[bytes] = []
     lines = rows = 0
-    for block in chain(text_blocks(name, progress), [b""]):
-        waiting.append(block)
-        if block and sum(map(len, waiting)) < _PIECE:
-            continue
-        text = b"".join(waiting)
-        cut = text.rfind(b"\n") + 1 if block else len(text)
-        waiting = [text[cut:]]
-        if cut:
-            piece = _Piece(np.frombuffer(text, np.uint8)[:cut], name, lines, rows)
-            yield piece
-            lines, rows = lines + text.count(b"\n", 0, cut), rows + piece.read
+    for text in whole_lines(display(name), text_blocks(name, progress, _PIECE)):
+        piece = _Piece(np.frombuffer(text, np.uint8), name, lines, rows)
+        yield piece
+        lines, rows = lines + text.count(b"\n"), rows + piece.read
 
 
 def _is_header(fields: list[str]) -> bool:
@@ -128,33 +118,20 @@ def _is_header(fields: list[str]) -> bool:
 
 
 def _separated(piece: _Piece, mark: str, num_columns: int) -> TripleColumns:
-    """Columns of TSV, CSV and their kin, as pyarrow reads them."""
-    import pyarrow as pa
-    from pyarrow import csv
+    """Columns of TSV, CSV and their kin."""
+    from any2vec.data.io.arrow import FieldCountError, arrow_errors, pa, split_lines
 
-    bad: list[str] = []
-
-    def wrong(row: Any) -> str:
-        if row.text.lstrip().startswith(COMMENT):
-            return "skip"
-        where = f"line {piece.lines + row.number}" if row.number is not None else "a line"
-        bad.append(f"{where} has {row.actual_columns} columns, not {num_columns}: {_shown(row.text)}")
-        return "error"
-
-    names = [str(number) for number in range(num_columns)]
-    kinds = dict.fromkeys(names, pa.large_string())
-    quote = '"' if mark in ",;" else False
+    chosen, quotes = list(range(min(3, num_columns))), mark in ",;"
     try:
-        table = csv.read_csv(
-            pa.BufferReader(pa.py_buffer(piece.text)),
-            csv.ReadOptions(use_threads=False, block_size=_BLOCK, column_names=names),
-            csv.ParseOptions(delimiter=mark, quote_char=quote, invalid_row_handler=wrong),
-            csv.ConvertOptions(include_columns=names[:3], column_types=kinds, strings_can_be_null=False),
-        )
-    except pa.ArrowInvalid as error:
-        reason = bad[0] if bad else str(error).split("\n")[0][:200]
-        raise DataError(f"{display(piece.name)}: {reason}.") from error
-    columns = [table.column(column).combine_chunks() for column in table.column_names]
+        with arrow_errors(f"{display(piece.name)} cannot be read from line {piece.lines + 1:,} on"):
+            columns = split_lines(
+                piece.text, mark, num_columns, chosen, pa.large_string(), quotes=quotes, comment=COMMENT
+            )
+    except FieldCountError as wrong:
+        raise DataError(
+            f"{display(piece.name)}: line {piece.lines + wrong.row + 1} has {wrong.num_fields} columns, not "
+            f"{num_columns}: {_shown(wrong.text)}."
+        ) from wrong
     return TripleColumns(columns, ignored_columns=max(0, num_columns - 3))
 
 
@@ -165,7 +142,7 @@ def _spaced(piece: _Piece) -> TripleColumns:
 
 def _statements(piece: _Piece) -> TripleColumns:
     """N-Triples: terms without their angle brackets; literals are no entities."""
-    import pyarrow.compute as pc
+    from any2vec.data.io.arrow import pc
 
     columns = _matched(piece, _STATEMENT, "a statement of N-Triples: <head> <relation> <tail> .")
     is_entity = pc.invert(pc.starts_with(columns[2], '"'))
@@ -176,15 +153,14 @@ def _statements(piece: _Piece) -> TripleColumns:
 
 def _matched(piece: _Piece, pattern: str, wanted: str) -> list[Any]:
     """The groups head, relation and tail of every line that says something."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    from any2vec.data.io.arrow import pa, packed, pc
 
     text, name = piece.text, display(piece.name)
     ends = np.flatnonzero(text == 10) + 1
     offsets = np.concatenate([[0], ends, [len(text)] if not len(ends) or ends[-1] != len(text) else []]).astype(
         np.int64
     )
-    lines = pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text))
+    lines = packed(offsets, text)
     try:
         lines.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -201,7 +177,7 @@ def _matched(piece: _Piece, pattern: str, wanted: str) -> list[Any]:
 
 def _check_full(columns: list[Any], name: str, before: int) -> None:
     """Raise DataError for an empty name; before: rows of the file before these."""
-    import pyarrow.compute as pc
+    from any2vec.data.io.arrow import pc
 
     for number, column in enumerate(columns):
         is_empty = pc.equal(pc.utf8_length(column), 0).to_numpy(zero_copy_only=False)

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.data.io.columns import column_names, read_batches, table_format
-from any2vec.data.io.files import STDIN, expand_inputs, is_regular, read_head
+from any2vec.data.io.files import expand_inputs, form_of, is_table
 from any2vec.data.io.storage import atomic_folder, read_meta, write_json
 from any2vec.data.options import ProgressCall, TripleOptions
-from any2vec.data.triples.rows import KnownRows, NewRows, TripleStack, num_duplicates
+from any2vec.data.triples.rows import KnownRows, TripleStack, num_duplicates
 from any2vec.data.triples.text import TripleColumns, read_triple_text
-from any2vec.data.vocab.vocabulary import Keys
+from any2vec.data.vocab.found_texts import FoundTexts
+from any2vec.data.vocab.vocabulary import Keys, open_array
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.machine import cache_root
 
@@ -106,27 +106,24 @@ class Triples:
         folder = Path(folder)
         meta = read_meta(folder, FORMAT, VERSION, "a folder of any2vec triples")
         damaged = FormatError(f"{folder} is damaged; write it again.")
+        columns = [open_array(folder, name, np.int32) for name in _COLUMNS]
+        keys = [
+            Keys(open_array(folder, f"{name}-words", np.uint8), open_array(folder, f"{name}-offsets", np.int64))
+            for name in _KEYS
+        ]
         try:
-            columns = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in _COLUMNS]
-            arrays = [
-                (np.load(folder / f"{name}-words.npy", mmap_mode="r"), np.load(folder / f"{name}-offsets.npy"))
-                for name in _KEYS
-            ]
             known = {field.name for field in fields(TripleReport)}
             report = TripleReport(**{name: value for name, value in meta["report"].items() if name in known})
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (KeyError, TypeError, AttributeError):
             raise damaged from None
         sizes = (report.num_entities, report.num_relations)
-        is_whole = all(
-            column.shape == (report.num_triples,) and column.dtype == np.int32 for column in columns
-        ) and all(
-            len(offsets) == size + 1 and offsets[0] == 0 and offsets[-1] == len(words)
-            for size, (words, offsets) in zip(sizes, arrays, strict=True)
+        is_whole = all(len(column) == report.num_triples for column in columns) and all(
+            len(one.offsets) == size + 1 and one.offsets[0] == 0 and one.offsets[-1] == len(one.arena)
+            for size, one in zip(sizes, keys, strict=True)
         )
         if not is_whole:
             raise damaged
-        entities, relations = (Keys(words, offsets) for words, offsets in arrays)
-        head_M, relation_M, tail_M = columns
+        (head_M, relation_M, tail_M), (entities, relations) = columns, keys
         return cls(head_M, relation_M, tail_M, entities, relations, report)
 
 
@@ -137,9 +134,9 @@ def read_triples(
     """Read triples.
 
     source: a file: TSV, CSV or N-Triples (plain, gz, zst, xz; `-`: standard input), Parquet, Arrow or Feather (columns
-    head, relation, tail or their usual names, else the first three); a folder that `Triples.save` wrote; a list of
-    (head, relation, tail). Files and lists with two columns hold edges of one relation. Rows are in order of first
-    appearance, heads before tails in each piece that is read.
+    head, relation, tail or their usual names, else the first three); a folder that `Triples.save` wrote; a table
+    in memory (pandas, Polars, Arrow); a list of (head, relation, tail). Those with two columns hold edges of one
+    relation. Rows are in order of first appearance, heads before tails in each piece that is read.
 
     Args:
         known: take the rows of these: names that it lacks get row -1 (of a test set, say).
@@ -168,29 +165,30 @@ def _columns(source: Any, options: TripleOptions, progress: ProgressCall | None)
         names = expand_inputs(str(source))
         if len(names) != 1:
             raise InputError(f"{source} names {len(names)} files; triples are read from one, so join them first.")
-        form = table_format(names[0], read_head(names[0])) if names[0] != STDIN and is_regular(names[0]) else None
-        if form in ("parquet", "arrow"):
+        if (form := form_of(names[0])) in ("parquet", "arrow"):
             return _table_columns(names[0], form)
         return read_triple_text(names[0], options.delimiter, options.header, progress)
-    return _list_columns(source)
+    return _table_columns(source, None) if is_table(source) else _list_columns(source)
 
 
-def _table_columns(name: str, form: str) -> Iterator[TripleColumns]:
-    import pyarrow as pa
+def _table_columns(source: Any, form: str | None) -> Iterator[TripleColumns]:
+    from any2vec.data.io.arrow import TableReader, pa
 
-    names = column_names(name, form)
+    table = TableReader(source, form)
+    name, names = table.name, table.names
     chosen = next((wanted for wanted in _NAMES if set(wanted) <= set(names)), tuple(names[:3]))
     if len(chosen) < 2:
         raise DataError(f"{name} has {len(names)} column; a triple has three: head, relation and tail.")
     is_empty = True
-    for batch in read_batches(name, form, list(chosen), _TABLE_ROWS):
+    for batch in table.batches(list(chosen), _TABLE_ROWS):
         columns = []
         for column, found in batch.items():
             if found.null_count:
                 raise DataError(f"{name} has empty values in column {column}; fill or drop them.")
             if not (pa.types.is_integer(found.type) or pa.types.is_large_binary(found.type)):
                 raise DataError(f"{name} has {found.type} in column {column}; names are strings or integers.")
-            columns.append(found.cast(pa.large_string()))
+            with table.errors():
+                columns.append(found.cast(pa.large_string()))
         is_empty &= not len(columns[0])
         yield TripleColumns(columns, len(names) - len(chosen))
     if is_empty:
@@ -198,13 +196,14 @@ def _table_columns(name: str, form: str) -> Iterator[TripleColumns]:
 
 
 def _list_columns(source: Any) -> Iterator[TripleColumns]:
-    import pyarrow as pa
+    from any2vec.data.io.arrow import pa
 
     try:
         rows = [tuple(map(str, row)) for row in source]
     except TypeError:
         raise InputError(
-            f"Triples are a file, a folder, or a list of (head, relation, tail), got {type(source).__name__}."
+            "Triples are a file, a folder, a table (pandas, Polars, Arrow), or a list of (head, relation, tail), got "
+            f"{type(source).__name__}."
         ) from None
     sizes = {len(row) for row in rows}
     if len(sizes) > 1 or not sizes <= {2, 3}:
@@ -216,18 +215,24 @@ def _list_columns(source: Any) -> Iterator[TripleColumns]:
 
 def _encoded(pieces: Iterable[TripleColumns], known: Triples | None, stack: TripleStack) -> Triples:
     """Names become rows."""
-    names: tuple[NewRows, NewRows] | tuple[KnownRows, KnownRows]
-    names = (NewRows(), NewRows()) if known is None else (KnownRows(known.entities), KnownRows(known.relations))
+    from any2vec.data.io.arrow import pa
+
+    names: list[FoundTexts] | list[KnownRows]
+    if known is None:
+        names = [FoundTexts("A column of names", "give other names") for _ in _KEYS]
+    else:
+        names = [KnownRows(keys) for keys in (known.entities, known.relations)]
     ignored = literals = 0
     for found in pieces:
         head, tail, size = found.columns[0], found.columns[-1], len(found.columns[0])
-        relation_M = names[1].rows_of(found.columns[1]) if len(found.columns) == 3 else names[1].all_of(LINK, size)
+        relations = found.columns[1] if len(found.columns) == 3 else pa.array([LINK][:size], pa.large_string())
+        relation_M = np.broadcast_to(names[1].rows_of(relations), size)
         stack.add(names[0].rows_of(head), relation_M, names[0].rows_of(tail))
         ignored, literals = max(ignored, found.ignored_columns), literals + found.literals
-    entities, relations = (rows.keys() for rows in names)
+    all_entities, all_relations = (rows.keys() for rows in names)
     columns = stack.columns()
     report = TripleReport(
-        num_triples=len(columns[0]), num_entities=len(entities), num_relations=len(relations),
+        num_triples=len(columns[0]), num_entities=len(all_entities), num_relations=len(all_relations),
         duplicates=num_duplicates(*columns), ignored_columns=ignored, literals=literals,
     )  # fmt: skip
-    return Triples(*columns, entities, relations, report)
+    return Triples(*columns, all_entities, all_relations, report)

@@ -67,7 +67,9 @@ class FoundTexts:
             self._grow()
 
     def keys(self, order_N: np.ndarray | None = None) -> Keys:
-        """The texts, by row, or those of some rows, int64 (N,)."""
+        """The texts of some rows, int64 (N,); or all, by row, and then no more can come."""
+        if order_N is None:
+            self._table = np.zeros(0, np.uint64)
         lengths = self._lengths[: self.num_texts]
         starts = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(8 * (lengths.astype(np.int64) // 8 + 1), out=starts[1:])
@@ -77,10 +79,6 @@ class FoundTexts:
         offsets = np.zeros(len(lengths) + 1, np.int64)
         kernel.pack_words(self._arena.view(np.uint8), starts[: len(lengths)], lengths, packed, offsets)
         return Keys(packed, offsets)
-
-    def release(self) -> None:
-        """Let go of what finds rows; the keys can still be had."""
-        self._table = np.zeros(0, np.uint64)
 
     def _grow(self) -> None:
         if self.num_texts < len(self.counts):
@@ -147,14 +145,14 @@ def integer_rows(ids: np.ndarray) -> tuple[np.ndarray, Keys]:
 
 def integer_keys(ids: np.ndarray) -> Keys:
     """Keys of int64 ids."""
-    import pyarrow as pa
+    from any2vec.data.io.arrow import pa
 
     return keys_of(pa.array(np.asarray(ids, np.int64)).cast(pa.large_string()))
 
 
 def string_rows(chunks: list[Any]) -> tuple[np.ndarray, Keys]:
     """(rows int32, keys) of pyarrow string arrays without nulls, one behind the other: in order of first appearance."""
-    import pyarrow as pa
+    from any2vec.data.io.arrow import pa
 
     try:
         encoded = pa.chunked_array(chunks, pa.large_string()).dictionary_encode().unify_dictionaries()

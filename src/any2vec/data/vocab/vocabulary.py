@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -166,13 +166,16 @@ class Vocabulary:
         return cls(Keys(words, offsets), counts)
 
 
+_HEADER_BYTES = 128
 _READING_HEADER = threading.Lock()
 """NumPy parses the head of a file as Python, and CPython 3.11's parser counts its depth wrongly in two threads at once
 (python/cpython#106905): logical hosts that open their parts take turns"""
 
 
-def open_array(folder: Path | str, name: str, dtype: type) -> np.ndarray:
+def open_array(folder: Path | str, name: str, dtype: Any, mode: Literal["r", "c"] = "r") -> np.ndarray:
     """Open folder/name.npy, memory-mapped: one dimension, of `dtype`.
+
+    mode: r, or c, copy on write: nobody writes, and kernels that are compiled for plain arrays take it.
 
     Raises:
         FormatError: it is missing, truncated, or not such an array.
@@ -180,13 +183,14 @@ def open_array(folder: Path | str, name: str, dtype: type) -> np.ndarray:
     path = Path(folder) / f"{name}.npy"
     try:
         with _READING_HEADER:
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
+            is_empty = path.stat().st_size <= _HEADER_BYTES  # which cannot be mapped
+            array = np.load(path, mmap_mode=None if is_empty else mode, allow_pickle=False)
     except (OSError, ValueError, EOFError, SyntaxError, MemoryError) as error:
         reason = "it is missing" if isinstance(error, FileNotFoundError) else str(error).split("\n")[0]
         raise FormatError(f"{path} cannot be opened: {reason}; write the folder again.") from error
     if array.ndim != 1 or array.dtype != dtype:
         raise FormatError(f"{path} should hold {np.dtype(dtype)} (N,), found {array.dtype} {array.shape}.")
-    return array
+    return np.asarray(array) if mode == "c" else array
 
 
 def keep_probabilities(counts: np.ndarray, threshold: float) -> np.ndarray:

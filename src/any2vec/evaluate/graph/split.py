@@ -13,7 +13,6 @@ Letters: N nodes, E edges, T test edges, K ranking negatives a test edge.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from any2vec.checks import MAX_SEED, check_whole
-from any2vec.data.io.storage import atomic_folder, check_folder_free, write_json
+from any2vec.data.io.storage import atomic_folder, check_folder_free, read_meta, write_json
 from any2vec.data.options import GraphOptions
 from any2vec.errors import DataError, FormatError, InputError
 from any2vec.formats.vocabulary import LineKeys, read_vocabulary, write_vocabulary
@@ -67,20 +66,14 @@ class Split:
     def open(cls, path: str | Path) -> Split:
         """Open a folder that `split_graph` wrote. FormatError when it is another thing, newer or damaged."""
         path = Path(path)
+        meta = read_meta(path, FORMAT, VERSION, "a folder of `any2vec split`")
         try:
-            meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
             keys, _ = read_vocabulary(path / "nodes.tsv")
             arrays = [np.load(path / f"{name}.npy", allow_pickle=False) for name in ("test", "negatives", "ranking")]
         except FormatError:
             raise
-        except (OSError, ValueError, RecursionError, EOFError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise FormatError(f"{path.name}: not a split folder, or damaged ({type(error).__name__}).") from None
-        if not isinstance(meta, dict) or meta.get("format") != FORMAT:
-            raise FormatError(f"{path.name}: meta.json does not say format {FORMAT!r}; make one with `any2vec split`.")
-        if type(meta.get("version")) is not int or not 1 <= meta["version"] <= VERSION:
-            raise FormatError(
-                f"{path.name}: split version {meta.get('version')!r}; this any2vec reads up to {VERSION}."
-            )
         tests = meta.get("num_test_edges")
         for array, width in zip(arrays, (2, 2, meta.get("num_ranking_negatives")), strict=True):
             if array.shape != (tests, width) or array.dtype != np.int32:
@@ -231,7 +224,10 @@ def split_graph(
         raise InputError(f"negatives must be at least 1, got {negatives}.")
     check_whole("seed", seed, 0, MAX_SEED)
     check_folder_free(Path(out), overwrite, FORMAT)
-    graph = _opened(graph, graph_options)
+    from any2vec.data.graph.reader import read_graph
+
+    if isinstance(graph, str | Path):
+        graph = read_graph(graph, graph_options)
     rng = np.random.default_rng(seed)
     src, dst, at = _edges(graph.csr, graph.is_directed)
     proper = src != dst
@@ -270,15 +266,6 @@ def split_graph(
             np.save(folder / f"{name}.npy", array)
         write_json(folder / "meta.json", meta)
     return Split.open(out)
-
-
-def _opened(graph: Graph | str | Path, options: Any) -> Graph:
-    if not isinstance(graph, str | Path):
-        return graph
-    from any2vec.data.graph.reader import read_graph
-    from any2vec.data.options import GraphOptions
-
-    return read_graph(graph, options or GraphOptions())
 
 
 def _sources(

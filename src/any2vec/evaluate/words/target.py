@@ -33,6 +33,7 @@ from any2vec.data.text.pair_counts import PairBlock, PairCounts, Stage, count_co
 from any2vec.data.text.text import encode_text
 from any2vec.errors import DataError, InputError
 from any2vec.evaluate.words.target_options import TargetOptions
+from any2vec.types import as_reading
 
 if TYPE_CHECKING:
     from any2vec.data.stream.pairs import StreamPairs
@@ -155,11 +156,7 @@ def read_corpus(
     if is_encoded and text not in (None, TextOptions()):
         raise InputError("The corpus is encoded already, so the options of reading text do not apply; leave them out.")
 
-    def reported(done: int, total: int | None) -> None:
-        if stage is not None:
-            stage("reading", done, total)
-
-    return encode_text(data, text, cache_dir=cache_dir, progress=reported)
+    return encode_text(data, text, cache_dir=cache_dir, progress=as_reading(stage))
 
 
 def count_pairs(corpus: Corpus, known: Any, options: TargetOptions, spill: Spill, stage: Stage | None = None) -> Pairs:

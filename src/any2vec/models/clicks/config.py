@@ -1,18 +1,18 @@
-"""What all models of clicks share: the options of training, checked at the door. Light: no numba, NumPy or PyTorch."""
+"""Models of clicks: the options of training, checked at the door. Light: no numba, NumPy or PyTorch."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from any2vec.checks import check_choice, check_number, check_whole
+from any2vec.checks import Number, Whole, check_fields
 from any2vec.errors import InputError
 
 CLICK_MODELS = {
-    "dlrm": "any2vec.models.clicks.dlrm:DLRM",
-    "deepfm": "any2vec.models.clicks.deepfm:DeepFM",
-    "fm": "any2vec.models.clicks.fm:FactorizationMachine",
-    "logistic": "any2vec.models.clicks.logistic:LogisticRegression",
+    "dlrm": "any2vec.models.clicks.config:DLRM",
+    "deepfm": "any2vec.models.clicks.config:DeepFM",
+    "fm": "any2vec.models.clicks.config:FactorizationMachine",
+    "logistic": "any2vec.models.clicks.config:LogisticRegression",
 }
 """name on the command line -> "module:class" of its config"""
 _MOST_LAYERS = 16
@@ -47,24 +47,19 @@ class ClickModel:
     dense_share: ClassVar[float] = 0.25
     """learning rate of the dense layers over that of the rows, where nobody says it"""
 
-    dim: int = 16
+    dim: Annotated[int, Whole(1, 4096)] = 16
     """size of the vectors, 1..4096"""
-    learning_rate: float = 0.02
+    learning_rate: Annotated[float, Number(0, 10, open_low=True)] = 0.02
     """learning rate of the rows, in (0, 10]"""
-    dense_learning_rate: float | None = None
+    dense_learning_rate: Annotated[float | None, Number(0, 10, open_low=True)] = None
     """of the dense layers, in (0, 10]; by default a quarter of the rows', for fm and logistic the same"""
     optimizer: Literal["adagrad", "adam", "sgd"] = "adagrad"
     """optimizer of the dense layers and, row-wise, of the rows"""
-    batch_size: int = 128
+    batch_size: Annotated[int, Whole(1, 1 << 20)] = 128
     """examples per step and host, 1..1,048,576"""
 
     def __post_init__(self) -> None:
-        check_whole("dim", self.dim, 1, 4096)
-        check_number("learning_rate", self.learning_rate, 0, 10, open_low=True)
-        if self.dense_learning_rate is not None:
-            check_number("dense_learning_rate", self.dense_learning_rate, 0, 10, open_low=True)
-        check_choice("optimizer", self.optimizer, ("adagrad", "adam", "sgd"))
-        check_whole("batch_size", self.batch_size, 1, 1 << 20)
+        check_fields(self)
 
     @property
     def dense_rate(self) -> float:
@@ -84,3 +79,93 @@ class ClickModel:
 
     def as_dict(self) -> dict[str, Any]:
         return {"model": self.name} | asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DLRM(ClickModel):
+    """DLRM (Naumov et al. 2019): rows and a network over the numbers meet in dot products, a second network judges.
+
+    The bottom MLP, over the numbers, ends in a layer of dim numbers, the top MLP, over the dot products, in one of 1.
+
+    Raises:
+        InputError: an option is not legal.
+    """
+
+    name: ClassVar[str] = "dlrm"
+    has_weights: ClassVar[bool] = False
+
+    bottom: str = "128-64"
+    """hidden layers of the bottom MLP, like 512-256"""
+    top: str = "128-64"
+    """hidden layers of the top MLP, like 512-256"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        layer_sizes("bottom", self.bottom)
+        layer_sizes("top", self.top)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepFM(ClickModel):
+    """DeepFM (Guo et al. 2017): a factorization machine and a network over the same vectors, added up.
+
+    The MLP ends in a layer of 1 number.
+
+    Raises:
+        InputError: an option is not legal.
+    """
+
+    name: ClassVar[str] = "deepfm"
+
+    learning_rate: float = 0.01
+    """learning rate of the rows, in (0, 10]"""
+    layers: str = "128-64"
+    """hidden layers of the MLP, like 400-400"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        layer_sizes("layers", self.layers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorizationMachine(ClickModel):
+    """Factorization machine (Rendle 2010): a linear part, and the dot products of all pairs of columns.
+
+    Raises:
+        InputError: an option is not legal.
+    """
+
+    name: ClassVar[str] = "fm"
+    dense_share: ClassVar[float] = 1.0
+
+    learning_rate: float = 0.01
+    """learning rate of the rows, in (0, 10]"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticRegression(ClickModel):
+    """Logistic regression over categories and numbers: the floor that other models are to beat.
+
+    One weight for each category and number. Its vectors are these weights, of dim 1.
+
+    Raises:
+        InputError: an option is not legal.
+    """
+
+    name: ClassVar[str] = "logistic"
+    dense_share: ClassVar[float] = 1.0
+
+    dim: int = 1
+    """always 1: the weight"""
+    learning_rate: float = 0.05
+    """learning rate of the rows, in (0, 10]"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.dim != 1:
+            raise InputError(f"dim of logistic is 1, the weight of a category, got {self.dim!r}; leave it out.")
+
+    @property
+    def vector_dim(self) -> int:
+        """Nothing but the weight."""
+        return 0

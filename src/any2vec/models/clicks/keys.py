@@ -17,7 +17,7 @@ def trained_keys(embeddings: Embeddings) -> Embeddings:
     """
     model = embeddings.meta.get("model")
     name = model.get("model") if isinstance(model, dict) else None
-    if name not in known_models("clicks", CLICK_MODELS) or embeddings.counts is None or embeddings.counts.all():
+    if name not in known_models("clicks", CLICK_MODELS).names() or embeddings.counts is None or embeddings.counts.all():
         return embeddings
     rows = np.flatnonzero(embeddings.counts)
     keys = [embeddings.keys[row] for row in rows.tolist()]

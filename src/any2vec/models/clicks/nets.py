@@ -16,9 +16,7 @@ from torch import nn
 
 from any2vec.errors import InputError
 from any2vec.kernels.clicks.pair_dots import pair_dots, pair_dots_back
-from any2vec.models.clicks.config import ClickModel, layer_sizes
-from any2vec.models.clicks.deepfm import DeepFM
-from any2vec.models.clicks.dlrm import DLRM
+from any2vec.models.clicks.config import DLRM, ClickModel, DeepFM, layer_sizes
 
 
 class PairDots(torch.autograd.Function):

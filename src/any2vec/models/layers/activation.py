@@ -16,7 +16,6 @@ from typing import Literal, Protocol
 import numpy as np
 
 ActivationName = Literal["relu", "tanh", "sigmoid"]
-ACTIVATIONS = ("relu", "tanh", "sigmoid")
 _REACH = 6.0
 """the table goes from -6 to 6 in m; where f is flat the best z is m itself"""
 _BEYOND = 4.0

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from any2vec.checks import check_choice, check_number, check_whole
+from any2vec.checks import Number, Whole, check_fields
 from any2vec.errors import InputError
 
 CLASSIFIER = "classifier.safetensors"
 """file of a trained one in its run folder"""
-TRAINERS = ("pdadmm", "gd", "adadelta", "adagrad", "adam")
 RATES = {"gd": 0.1, "adadelta": 1.0, "adagrad": 0.01, "adam": 0.001}
 """learning rate of the trainers by back-propagation where nobody says it"""
 MOST_LAYERS = 1000
@@ -38,17 +37,17 @@ class GAMLP:
     name: ClassVar[str] = "ga-mlp"
     default_epochs: ClassVar[int] = 200
 
-    layers: int | str = 10
+    layers: Annotated[int | str, Whole(2, MOST_LAYERS)] = 10
     """layers, 2..1000"""
-    width: int = 100
+    width: Annotated[int, Whole(1, 65_536)] = 100
     """neurons of a hidden layer, 1..65,536"""
     growth: str = "2-5"
     """numbers of layers to start with, like 2-5; empty: all"""
     psi: Literal["powers", "pagerank"] = "powers"
     """features of neighbors: powers of the adjacency, or personalized PageRank"""
-    hops: int = 3
+    hops: Annotated[int, Whole(0, 100)] = 3
     """highest power, or PageRank steps, 0..100"""
-    restart: float = 0.15
+    restart: Annotated[float, Number(0, 1, open_low=True)] = 0.15
     """restart probability of pagerank, in (0, 1]"""
     normalize: Literal["scale", "row", "none"] = "scale"
     """scaling of features"""
@@ -56,21 +55,21 @@ class GAMLP:
     """of hidden layers"""
     trainer: Literal["pdadmm", "gd", "adadelta", "adagrad", "adam"] = "pdadmm"
     """pdADMM, or optimizers by back-propagation"""
-    learning_rate: float | None = None
+    learning_rate: Annotated[float | None, Number(0, 10, open_low=True)] = None
     """of back-propagation, in (0, 10]; by default gd 0.1, adadelta 1, adagrad 0.01, adam 0.001"""
-    micro_batches: int = 1
+    micro_batches: Annotated[int, Whole(1, 65_536)] = 1
     """chunks of back-propagation, 1..65,536"""
-    nu: float | None = None
+    nu: Annotated[float | None, Number(0, 1000, open_low=True)] = None
     """penalty within layers, in (0, 1000]; by default 0.01, with literal 0.0001"""
-    rho: float | None = None
+    rho: Annotated[float | None, Number(0, 1000, open_low=True)] = None
     """penalty between layers, in (0, 1000]; by default nu"""
-    rho_growth: float = 1.0
+    rho_growth: Annotated[float, Number(1, 1000)] = 1.0
     """growth of rho, up to 1, in [1, 1000]"""
-    rho_every: int = 50
+    rho_every: Annotated[int, Whole(1, 1_000_000)] = 50
     """epochs per growth of rho, 1..1,000,000"""
-    weight_decay: float | None = None
+    weight_decay: Annotated[float | None, Number(0, 1e6)] = None
     """weight decay, 0 or more; by default 0.3, with literal 0"""
-    decay_growth: float = 0.1
+    decay_growth: Annotated[float, Number(0, 1)] = 0.1
     """factor on weight_decay at each growth, in [0, 1]"""
     quantize: Literal["none", "8", "16", "grid"] = "none"
     """quantization of what layers exchange"""
@@ -84,25 +83,7 @@ class GAMLP:
     def __post_init__(self) -> None:
         if isinstance(self.layers, str) and self.layers.isdecimal():  # the flag is also of models whose layers differ
             object.__setattr__(self, "layers", int(self.layers))
-        check_whole("layers", self.layers, 2, MOST_LAYERS)
-        check_whole("width", self.width, 1, 65_536)
-        check_choice("psi", self.psi, ("powers", "pagerank"))
-        check_whole("hops", self.hops, 0, 100)
-        check_number("restart", self.restart, 0, 1, open_low=True)
-        check_choice("normalize", self.normalize, ("scale", "row", "none"))
-        check_choice("activation", self.activation, ("relu", "tanh", "sigmoid"))
-        check_choice("trainer", self.trainer, TRAINERS)
-        for name, most in (("learning_rate", 10), ("nu", 1000), ("rho", 1000)):
-            if getattr(self, name) is not None:
-                check_number(name, getattr(self, name), 0, most, open_low=True)
-        check_whole("micro_batches", self.micro_batches, 1, 65_536)
-        check_number("rho_growth", self.rho_growth, 1, 1000)
-        check_whole("rho_every", self.rho_every, 1, 1_000_000)
-        if self.weight_decay is not None:
-            check_number("weight_decay", self.weight_decay, 0, 1e6)
-        check_number("decay_growth", self.decay_growth, 0, 1)
-        check_choice("quantize", self.quantize, ("none", "8", "16", "grid"))
-        check_choice("quantized", self.quantized, ("p", "q", "pq"))
+        check_fields(self)
         _ = self.sizes, self.grid_values
         self._check_idle()
 

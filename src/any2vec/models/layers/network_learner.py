@@ -133,6 +133,14 @@ class NetworkLearner(ABC):
         """What this host has to say for the summary: JSON."""
         return {"seconds": [] if self.group is None else self.group.seconds}
 
+    def metrics(self, reported: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """What the summary says beyond that, of what all hosts have reported."""
+        return {}
+
+    def memory(self) -> State:
+        """What each host keeps of its own in a checkpoint."""
+        return {}
+
     @abstractmethod
     def make(self, weights: Sequence[Weights], held: Sequence[dict[str, np.ndarray]] | None) -> Group:
         """This host's layers, see `bounds`, of a network of these weights.

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -23,8 +22,8 @@ from any2vec.kernels.common.rng import PURPOSE_TOKEN, stream_key
 from any2vec.kernels.skipgram.pairs import list_pairs
 from any2vec.models.stream.char_generator import CharGenerator
 from any2vec.models.stream.char_step import BatchWords, Step, make_step
+from any2vec.models.stream.config import StreamCharLstm
 from any2vec.models.stream.token_batch import TokenBatch
-from any2vec.models.stream.word_config import StreamCharLstm
 from any2vec.types import State, Stats, Work
 
 _ENCODED = 4096
@@ -188,9 +187,6 @@ class StreamedCharLstm:
                 found = tries(symbol_NS[own], size_N[own], self.config.reading)
                 vectors[own] = _array(self.center(found, len(own)))
         return vectors
-
-    def parts(self) -> Mapping[str, Any]:
-        return {}
 
     def close(self) -> None:
         torch.set_num_threads(self._threads_before)

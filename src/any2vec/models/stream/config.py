@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from any2vec.checks import check_number, check_whole
+from any2vec.checks import Number, Whole, check_fields, check_whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,23 +20,19 @@ class StreamModel:
     is_dense: ClassVar[bool] = False
     """whether every batch changes all parameters, and there are no rows"""
 
-    dim: int = 100
+    dim: Annotated[int, Whole(1, 4096)] = 100
     """size of the vectors, 1..4096"""
-    window: int = 5
+    window: Annotated[int, Whole(1, 100)] = 5
     """context words on each side, 1..100"""
-    num_negatives: int = 5
+    num_negatives: Annotated[int, Whole(1, 400)] = 5
     """negative samples per positive pair, 1..400"""
-    learning_rate: float = 0.025
+    learning_rate: Annotated[float, Number(0, 1, open_low=True)] = 0.025
     """initial learning rate, in (0, 1]"""
-    subsample: float = 1e-4
+    subsample: Annotated[float, Number(0, 1)] = 1e-4
     """subsampling threshold, in [0, 1]; 0: off"""
 
     def __post_init__(self) -> None:
-        check_whole("dim", self.dim, 1, 4096)
-        check_whole("window", self.window, 1, 100)
-        check_whole("num_negatives", self.num_negatives, 1, 400)
-        check_number("learning_rate", self.learning_rate, 0, 1, open_low=True)
-        check_number("subsample", self.subsample, 0, 1)
+        check_fields(self)
 
     def as_dict(self) -> dict[str, Any]:
         return {"model": self.name} | asdict(self)
@@ -58,12 +54,67 @@ class StreamSkipGram(StreamModel):
 
     learning_rate: float = 0.15
     """initial learning rate, in (0, 1]"""
-    min_learning_rate: float = 0.01
+    min_learning_rate: Annotated[float, Number(0, 1)] = 0.01
     """smallest learning rate, 0..1"""
-    rate_words: int = 300_000
+    rate_words: Annotated[int, Whole(1, 2**62)] = 300_000
     """words until it falls, 1 or more"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamNGram(StreamSkipGram):
+    """Skip-gram over a stream, of words made of their n-grams, so that a word never seen has a vector (fastText).
+
+    Bojanowski et al. 2017, arXiv 1607.04606. A word's vector is the mean of its own row and of its n-grams' rows.
+    The ends of a word count as characters of its n-grams; all buckets are part of the memory.
+
+    Raises:
+        InputError: an option is not legal.
+    """
+
+    name: ClassVar[str] = "ngram"
+
+    learning_rate: float = 0.075
+    """initial learning rate, in (0, 1]"""
+    rate_words: int = 1_000_000
+    """words until it falls, 1 or more"""
+    min_n: Annotated[int, Whole(1, 100)] = 3
+    """length of the shortest n-grams, 1 or more"""
+    max_n: int = 6
+    """length of the longest n-grams, min_n..100"""
+    buckets: Annotated[int, Whole(1, 2**31 - 1)] = 200_000
+    """rows to hash n-grams to, 1 or more"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_number("min_learning_rate", self.min_learning_rate, 0, 1)
-        check_whole("rate_words", self.rate_words, 1, 2**62)
+        check_whole("max_n", self.max_n, self.min_n, 100)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamCharLstm(StreamModel):
+    """Skip-gram over a stream, of words that an LSTM reads byte by byte: no word has a row, and any word has a vector.
+
+    Two generators, one for centers (the result) and one for contexts and negatives; each distinct word of a step is
+    encoded once. What is read last counts most; both directions have an LSTM each. Each shared negative is weighed by
+    num_negatives over their number.
+
+    Raises:
+        InputError: an option is not legal.
+    """
+
+    name: ClassVar[str] = "char-lstm"
+    is_dense: ClassVar[bool] = True
+
+    learning_rate: float = 0.002
+    """learning rate of Adam, in (0, 1]"""
+    reading: Literal["forward", "backward", "both"] = "backward"
+    """direction in words"""
+    hidden: Annotated[int, Whole(1, 4096)] = 256
+    """size of an LSTM's state, 1..4096"""
+    byte_dim: Annotated[int, Whole(1, 4096)] = 64
+    """size of a byte's vector, 1..4096"""
+    batch_pairs: Annotated[int, Whole(1, 2**24)] = 2048
+    """pairs per step, about, 1 or more"""
+    shared_negatives: Annotated[int, Whole(1, 65_536)] = 128
+    """negatives of a step, 1..65,536"""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """auto: a GPU if any"""

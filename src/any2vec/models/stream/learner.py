@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,9 +38,6 @@ class StreamLearner(Protocol):
 
     def embeddings(self, vocabulary: StreamVocabulary) -> Embeddings:
         """The vectors of the words that have a row, by falling count: copies."""
-
-    def parts(self) -> Mapping[str, Any]:
-        """What else a result has: file name -> something with `write(path)`."""
 
     def close(self) -> None:
         """End the threads."""

@@ -5,9 +5,6 @@ Legend: V rows of words (capacity), H buckets, D dim, R words of a batch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from any2vec.data.stream.vocabulary import StreamVocabulary
@@ -15,10 +12,10 @@ from any2vec.data.vocab.vocabulary import Keys
 from any2vec.embeddings import Embeddings
 from any2vec.encoders.ngrams import NGramEncoder, bounds, start_grams
 from any2vec.kernels.skipgram.subwords import Subwords, compose_all, mark_buckets
+from any2vec.models.stream.config import StreamNGram
 from any2vec.models.stream.skipgram import StreamedSkipGram
 from any2vec.models.stream.token_batch import TokenBatch
-from any2vec.models.stream.word_config import StreamNGram
-from any2vec.models.words.ngram import NGram
+from any2vec.models.words.config import NGram
 from any2vec.types import State, Stats, Work
 
 
@@ -83,9 +80,6 @@ class StreamedNGram:
         vectors = np.empty_like(found.vectors)
         compose_all(subwords, found.vectors, np.arange(len(keys), dtype=np.int32), vectors)
         return Embeddings(found.keys, vectors, found.output, found.counts, found.meta, self._encoder())
-
-    def parts(self) -> Mapping[str, Any]:
-        return {}
 
     def close(self) -> None:
         self._words.close()

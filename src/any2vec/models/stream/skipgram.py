@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
@@ -21,9 +20,9 @@ from any2vec.kernels.skipgram.subwords import Subwords
 from any2vec.kernels.skipgram.trace import trace_block
 from any2vec.models.stream.config import StreamSkipGram
 from any2vec.models.stream.token_batch import TokenBatch
+from any2vec.models.words.config import SkipGram
 from any2vec.models.words.learner import block_positions, shared_negatives
 from any2vec.models.words.rates import endless_rate
-from any2vec.models.words.skipgram import SkipGram
 from any2vec.types import State, Stats, Work
 
 LOSS_EVERY = 64
@@ -138,9 +137,6 @@ class StreamedSkipGram:
         counts = np.maximum(1, np.rint(counts_V[rows])).astype(np.int64)
         meta = {"model": self.config.name, "options": self.config.as_dict()}
         return Embeddings(vocabulary.keys(rows), self.input_VD[rows], self.output_VD[rows], counts, meta)
-
-    def parts(self) -> Mapping[str, Any]:
-        return {}
 
     def close(self) -> None:
         if self._pool is not None:

@@ -1,11 +1,11 @@
-"""What all models of triples share: the options of training, checked at the door. Light: no numba, no NumPy."""
+"""Models of triples: the options of training, checked at the door. Light: no numba, no NumPy."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from any2vec.checks import check_choice, check_number, check_whole
+from any2vec.checks import Number, Whole, check_fields
 from any2vec.errors import InputError
 
 if TYPE_CHECKING:
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from any2vec.models.triples.score import Score
 
 TRIPLE_MODELS = {
-    "complex": "any2vec.models.triples.complex:ComplEx",
-    "distmult": "any2vec.models.triples.distmult:DistMult",
-    "transe": "any2vec.models.triples.transe:TransE",
-    "rotate": "any2vec.models.triples.rotate:RotatE",
-    "dot": "any2vec.models.triples.dot:DotProduct",
+    "complex": "any2vec.models.triples.config:ComplEx",
+    "distmult": "any2vec.models.triples.config:DistMult",
+    "transe": "any2vec.models.triples.config:TransE",
+    "rotate": "any2vec.models.triples.config:RotatE",
+    "dot": "any2vec.models.triples.config:DotProduct",
 }
 """name on the command line -> "module:class" of its config"""
 MOST_WHOLE = 65_536
@@ -59,58 +59,45 @@ class TripleModel:
     start_spread: ClassVar[float] = 0.01
     """rows start uniform within this, but for angles"""
 
-    dim: int = 192
+    dim: Annotated[int, Whole(1, 4096)] = 192
     """size of the vectors, 1..4096, even if complex"""
-    learning_rate: float = 0.4
+    learning_rate: Annotated[float, Number(0, 10, open_low=True)] = 0.4
     """initial learning rate of Adagrad, in (0, 10]"""
-    min_learning_rate: float = 1e-4
+    min_learning_rate: Annotated[float, Number(0, 10)] = 1e-4
     """final learning rate, 0..learning_rate"""
-    batch_size: int = 1000
+    batch_size: Annotated[int, Whole(1, 1 << 20)] = 1000
     """queries per step, two per triple, 1..1,048,576"""
     loss: Literal["softmax", "logistic", "margin"] = "softmax"
     """loss of an answer against its negatives"""
-    num_negatives: int | None = None
+    num_negatives: Annotated[int | None, Whole(0, 1 << 20)] = None
     """negatives per batch, 0: all entities; by default all up to 65,536, else 2,000"""
-    degree_share: float = 0.0
+    degree_share: Annotated[float, Number(0, 1)] = 0.0
     """share of negatives by degree, in [0, 1]"""
     batch_negatives: bool = False
     """use the other answers of a batch as negatives, too"""
     reciprocal: bool = True
     """rows of their own for queries about heads"""
-    n3: float = 0.0
+    n3: Annotated[float, Number(0, 1000)] = 0.0
     """weight of N3 regularization (cubes), 0..1000"""
-    l2: float = 0.0
+    l2: Annotated[float, Number(0, 1000)] = 0.0
     """weight of L2 regularization (squares), 0..1000"""
-    relation_weight: float = 0.0
+    relation_weight: Annotated[float, Number(0, 1000)] = 0.0
     """complex, distmult: weight of the loss of predicting relations, 0..1000"""
-    margin: float = 1.0
+    margin: Annotated[float, Number(0, 1000, open_low=True)] = 1.0
     """margin of the margin loss, in (0, 1000]"""
-    gamma: float = 9.0
+    gamma: Annotated[float, Number(0, 1000)] = 9.0
     """transe, rotate: scores are gamma - distance, 0..1000"""
-    temperature: float = 1.0
+    temperature: Annotated[float, Number(0, 1000)] = 1.0
     """logistic loss: weight of hard negatives, 0..1000; 0: equal weights"""
 
     def __post_init__(self) -> None:
-        check_whole("dim", self.dim, 1, 4096)
+        check_fields(self)
         if self.is_complex and self.dim % 2:
             raise InputError(f"dim of {self.name} must be even, real and imaginary parts, got {self.dim}.")
-        check_number("learning_rate", self.learning_rate, 0, 10, open_low=True)
-        check_number("min_learning_rate", self.min_learning_rate, 0, 10)
-        check_whole("batch_size", self.batch_size, 1, 1 << 20)
-        check_choice("loss", self.loss, ("softmax", "logistic", "margin"))
-        if self.num_negatives is not None:
-            check_whole("num_negatives", self.num_negatives, 0, 1 << 20)
-        check_number("degree_share", self.degree_share, 0, 1)
-        check_number("n3", self.n3, 0, 1000)
-        check_number("l2", self.l2, 0, 1000)
-        check_number("relation_weight", self.relation_weight, 0, 1000)
         if self.relation_weight and not self.predicts_relations:
             raise InputError(f"relation_weight is for complex and distmult, not {self.name}; leave it out.")
         if not (self.query or self.reciprocal):
             raise InputError(f"{self.name} reads relations from heads to tails only, so reciprocal must be true.")
-        check_number("margin", self.margin, 0, 1000, open_low=True)
-        check_number("gamma", self.gamma, 0, 1000)
-        check_number("temperature", self.temperature, 0, 1000)
 
     @property
     def relation_width(self) -> int:
@@ -139,3 +126,98 @@ class TripleModel:
 
     def as_dict(self) -> dict[str, Any]:
         return {"model": self.name} | asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComplEx(TripleModel):
+    """ComplEx: the real part of head times relation times the tail's conjugate (Trouillon et al. 2016, equation 9).
+
+    Trained as Lacroix, Usunier, Obozinski (2018) do: reciprocal relations, softmax over all entities, N3.
+
+    Raises:
+        InputError: an option is not legal.
+    """
+
+    name: ClassVar[str] = "complex"
+    query: ClassVar[str] = "complex"
+    is_complex: ClassVar[bool] = True
+    predicts_relations: ClassVar[bool] = True
+
+    n3: float = 0.05
+    """weight of N3 regularization (cubes), 0..1000"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistMult(TripleModel):
+    """DistMult: the sum of head times relation times tail (Yang et al. 2015, section 3.1).
+
+    Raises:
+        InputError: an option is not legal.
+    """
+
+    name: ClassVar[str] = "distmult"
+    query: ClassVar[str] = "real"
+    predicts_relations: ClassVar[bool] = True
+
+    n3: float = 0.05
+    """weight of N3 regularization (cubes), 0..1000"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransE(TripleModel):
+    """TransE: the tail lies near head plus relation, by Euclidean distance (Bordes et al. 2013, equation 1).
+
+    Raises:
+        InputError: an option is not legal.
+    """
+
+    name: ClassVar[str] = "transe"
+    query: ClassVar[str] = "shift"
+    is_near: ClassVar[bool] = True
+
+    learning_rate: float = 0.1
+    """initial learning rate of Adagrad, in (0, 10]"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RotatE(TripleModel):
+    """RotatE: the tail lies near the head, turned by the relation's angles (Sun et al. 2019, equation 3).
+
+    The distance is the Euclidean one over all complex numbers, where the paper adds up their moduli: so scores are
+    matrix products.
+
+    Raises:
+        InputError: an option is not legal.
+    """
+
+    name: ClassVar[str] = "rotate"
+    query: ClassVar[str] = "turn"
+    is_complex: ClassVar[bool] = True
+    has_angles: ClassVar[bool] = True
+    is_near: ClassVar[bool] = True
+
+    loss: Literal["softmax", "logistic", "margin"] = "logistic"
+    """loss of an answer against its negatives"""
+    gamma: float = 6.0
+    """transe, rotate: scores are gamma - distance, 0..1000"""
+
+    @property
+    def relation_width(self) -> int:
+        return self.dim // 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class DotProduct(TripleModel):
+    """Dot product: linked nodes of a plain graph have rows that point the same way; relations are not told apart.
+
+    Raises:
+        InputError: an option is not legal.
+    """
+
+    name: ClassVar[str] = "dot"
+    query: ClassVar[str] = "plain"
+    has_relations: ClassVar[bool] = False
+
+    @property
+    def relation_width(self) -> int:
+        return 0

@@ -110,7 +110,7 @@ class TripleWorker:
 
     def __init__(self, model: TripleModel, entity_SC: np.ndarray, relation_RC: np.ndarray) -> None:
         self.model, self.entities, self.relations = model, entity_SC, relation_RC
-        self._kind = KINDS[model.query]
+        self._kind = KINDS.get(model.query)
         self._of_entities = RowOptimizer(model.dim, "adagrad", model.learning_rate)
         self._of_relations = relation_optimizer(model)
         self._buffers: dict[str, np.ndarray] = {}
@@ -144,7 +144,7 @@ class TripleWorker:
         shares = shares or Shares.alike(len(candidate_KW), len(query_QW))
         loss = loss_gradients(self.model, gradient_QK, batch.first_Q1, column_B, own_B, shares)
         of_query_QW = self._array("of_query", *query_QW.shape)
-        accessed = _Accessed.of(batch, candidates)
+        accessed = Accessed.of(batch, candidates)
         of_entity_UW = self._array("of_entity", len(accessed.slot_U), self.model.dim)
         if is_near:
             over_distances(score_QK, gradient_QK, gamma)
@@ -165,7 +165,7 @@ class TripleWorker:
         return loss
 
     def _change(
-        self, batch: QueryBatch, accessed: _Accessed, of_query_QW: np.ndarray, of_entity_UW: np.ndarray, rate: float
+        self, batch: QueryBatch, accessed: Accessed, of_query_QW: np.ndarray, of_entity_UW: np.ndarray, rate: float
     ) -> None:
         """From the gradients of queries to those of rows, penalties too, and a step of each row."""
         model = self.model
@@ -180,6 +180,14 @@ class TripleWorker:
             self._kind, self.entities, batch.given_Q, self.relations, batch.relation_Q, batch.is_turned_Q, of_query_QW,
             accessed.row_Q, of_entity_UW, place_Q, of_relation_VP,
         )  # fmt: skip
+        self._step_rows(batch, accessed, of_entity_UW, row_V, place_Q, of_relation_VP, rate)
+
+    def _step_rows(
+        self, batch: QueryBatch, accessed: Accessed, of_entity_UW: np.ndarray, row_V: np.ndarray, place_Q: np.ndarray,
+        of_relation_VP: np.ndarray, rate: float,
+    ) -> None:  # fmt: skip
+        """Add penalties to the gradients of rows, and step each row."""
+        model = self.model
         if model.n3 or model.l2:
             count_Q, one_B = np.diff(batch.first_Q1), np.ones(len(batch.answer_B), np.int64)
             weights = (model.is_complex, model.n3, model.l2)
@@ -192,7 +200,7 @@ class TripleWorker:
             self._of_relations.step(self.relations, row_V, of_relation_VP, rate)
 
     def _guess_relations(
-        self, batch: QueryBatch, accessed: _Accessed, of_entity_UW: np.ndarray, of_relation_RP: np.ndarray
+        self, batch: QueryBatch, accessed: Accessed, of_entity_UW: np.ndarray, of_relation_RP: np.ndarray
     ) -> None:
         """Add the gradients of a softmax over relations, given both ends of a triple.
 
@@ -238,7 +246,7 @@ class TripleWorker:
 
 
 @dataclass(frozen=True)
-class _Accessed:
+class Accessed:
     """The rows of entities that a batch changes, each once, and where its queries, candidates and answers stand."""
 
     slot_U: np.ndarray
@@ -249,7 +257,7 @@ class _Accessed:
     """the candidates are all there is: row u is candidate u"""
 
     @classmethod
-    def of(cls, batch: QueryBatch, candidates: Candidates) -> _Accessed:
+    def of(cls, batch: QueryBatch, candidates: Candidates) -> Accessed:
         if candidates.whole is not None and _lie_in(batch.given_Q, candidates.whole):
             first = candidates.whole[0]
             row_K = np.arange(len(candidates.slot_K))

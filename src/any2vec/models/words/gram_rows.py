@@ -12,7 +12,7 @@ import numpy as np
 from any2vec.data.vocab.vocabulary import Keys
 from any2vec.encoders.ngrams import NGramEncoder, bounds, start_grams, used_buckets
 from any2vec.kernels.skipgram.subwords import Subwords, compose_all
-from any2vec.models.words.ngram import NGram
+from any2vec.models.words.config import NGram
 
 
 class GramRows:

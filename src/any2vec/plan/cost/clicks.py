@@ -18,11 +18,11 @@ Legend: M servers.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from any2vec.checks import check_choice, check_number, check_whole
+from any2vec.checks import Number, Whole, check_choice, check_fields, check_number, check_whole
 from any2vec.cluster.codec import ids_size
 from any2vec.cluster.link import LinkModel
 from any2vec.cluster.message import overhead
@@ -68,12 +68,12 @@ class ClickShape:
 class ClickSpread:
     """Trainers, servers, and how often dense replicas agree."""
 
-    trainers: int
-    servers: int = 0
+    trainers: Annotated[int, Whole(1, MOST_PLANNED)]
+    servers: Annotated[int, Whole(0, MOST_PLANNED)] = 0
     """0: the trainers own the rows"""
-    sync_servers: int = 0
+    sync_servers: Annotated[int, Whole(0, MOST_PLANNED)] = 0
     """that hold the common dense copy; 0: whoever owns rows does"""
-    workers: int = 1
+    workers: Annotated[int, Whole(1, 4096)] = 1
     """of each trainer"""
     link: LinkModel | None = None
     """None: the link costs no time"""
@@ -81,16 +81,12 @@ class ClickSpread:
     """that the rows of a server may take"""
     sync: str = "center"
     """center: a sync sends all dense parameters and gets them back; mean: they are averaged among trainers"""
-    sync_gap: float = 5.0
+    sync_gap: Annotated[float, Number(0, 1e9)] = 5.0
     """steps of a trainer from one sync to the next; 0: replicas never agree"""
 
     def __post_init__(self) -> None:
-        check_whole("trainers", self.trainers, 1, MOST_PLANNED)
-        check_whole("servers", self.servers, 0, MOST_PLANNED)
-        check_whole("sync_servers", self.sync_servers, 0, MOST_PLANNED)
-        check_whole("workers", self.workers, 1, 4096)
+        check_fields(self)
         check_choice("sync", self.sync, ("center", "mean"))
-        check_number("sync_gap", self.sync_gap, 0, 1e9)
 
     @property
     def owners(self) -> int:

@@ -15,9 +15,9 @@ plan/cost/volume.py.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
-from any2vec.checks import check_choice, check_number, check_whole
+from any2vec.checks import Whole, check_choice, check_fields, check_number
 from any2vec.cluster.link import LinkModel
 from any2vec.errors import InputError
 from any2vec.plan.choices import BITS, MOST_PLANNED, SCHEMES
@@ -72,8 +72,8 @@ class Costs:
 class Spread:
     """How a run is spread over hosts."""
 
-    hosts: int
-    rounds_per_epoch: int
+    hosts: Annotated[int, Whole(1, MOST_PLANNED)]
+    rounds_per_epoch: Annotated[int, Whole(1, 1_000_000)]
     scheme: str = "pull-opt"
     bits: int = 32
     link: LinkModel | None = None
@@ -82,8 +82,7 @@ class Spread:
     """whether agreement goes on beside the next round's compute (pull-opt): a round then takes the longer of the two"""
 
     def __post_init__(self) -> None:
-        check_whole("hosts", self.hosts, 1, MOST_PLANNED)
-        check_whole("rounds_per_epoch", self.rounds_per_epoch, 1, 1_000_000)
+        check_fields(self)
         check_choice("scheme", self.scheme, SCHEMES)
         if self.bits not in BITS:
             raise InputError(f"bits must be 32, 16 or 8, got {self.bits!r}.")

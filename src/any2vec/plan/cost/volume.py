@@ -9,14 +9,13 @@ Legend: T tables, H hosts (owners of blocks), A askers: H, or 1 where every host
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from any2vec.cluster.codec import ids_size, rows_parts, rows_size
+from any2vec.cluster.counters import summed
 from any2vec.cluster.message import KINDS, overhead
 from any2vec.plan.sharding.sharding import contiguous_bounds
 
@@ -80,7 +79,7 @@ class Volume:
 
     def bytes_by_kind(self) -> dict[str, int]:
         """Bytes that all hosts send, by kind."""
-        return added([dict.fromkeys(KINDS, 0), *(flow.bytes_by_kind() for flow in self.flows)])
+        return summed([dict.fromkeys(KINDS, 0), *(flow.bytes_by_kind() for flow in self.flows)])
 
     def total(self) -> int:
         """Bytes that all hosts send."""
@@ -139,14 +138,6 @@ def round_volume(scheme: str, num_rows: int, hosts: int, dim: int, bits: int, se
 def report_bytes(hosts: int, unfinished: int) -> int:
     """Control bytes of the report after a round; unfinished: hosts but rank 0 with positions left of the epoch."""
     return (hosts - 1) * (overhead(2) + CHANGE_BYTES + overhead(1) + VERDICT_BYTES) + unfinished * RANGE_BYTES
-
-
-def added(counts: Iterable[dict[str, int]]) -> dict[str, int]:
-    """The sum of several counts."""
-    total: Counter[str] = Counter()
-    for count in counts:
-        total.update(count)
-    return dict(total)
 
 
 def _flow(

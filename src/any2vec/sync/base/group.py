@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from any2vec.cluster.message import Part, overhead
+from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.errors import HostError
-from any2vec.plan.sharding.sharding import contiguous_bounds
 
 
 class ProcessGroup:
@@ -57,12 +56,3 @@ class ProcessGroup:
             self.recv(peer, "meet")
         for peer in range(1, self.trainers):
             self.send(peer, (), "meet")
-
-
-def average_bytes(size: int, trainers: int, rank: int) -> tuple[int, int]:
-    """(bytes sent, bytes received) by one trainer when the replicas of `size` parameters are averaged once."""
-    bounds = contiguous_bounds(size, trainers)
-    own = bounds[rank + 1] - bounds[rank]
-    heads = (trainers - 1) * (overhead(2) + 8 + overhead(1))
-    sent = received = heads + 4 * (size - own) + 4 * (trainers - 1) * own
-    return sent, received

@@ -20,13 +20,13 @@ FAINT = 2.0**-20
 
 
 def exchange_among(
-    transport: Transport, members: Sequence[int], outgoing: Mapping[int, Sequence[Part]], phase: str
+    transport: Transport, members: Sequence[int], outgoing: Mapping[int, Sequence[Part]], phase: str, channel: str = ""
 ) -> dict[int, tuple[Part, ...]]:
     """`Transport.exchange` among the ranks `members`, ascending, this host one of them."""
     place = members.index(transport.rank)
     for peer in (*members[place + 1 :], *members[:place]):  # each starts behind itself: nobody is everybody's first
-        transport.send(peer, outgoing.get(peer, ()), phase)
-    return {peer: transport.recv(peer, phase).parts for peer in members if peer != transport.rank}
+        transport.send(peer, outgoing.get(peer, ()), phase, channel)
+    return {peer: transport.recv(peer, phase, channel).parts for peer in members if peer != transport.rank}
 
 
 class Rows(NamedTuple):

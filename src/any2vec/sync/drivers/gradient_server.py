@@ -1,13 +1,6 @@
 """The server of dense parameters: hears trainers one at a time, and answers when its rule says so.
 
-Request: [verb, lane, number], then one dense array for `open` and `give`. By verb
-    open    the parameters to start from; the first trainer's
-    fetch   the parameters, for the batch at position `number`
-    give    a gradient of step `number`; unanswered
-    settle  this trainer stands still; answered when all do
-    finish  this trainer sends nothing more; answered when all have come so far
-Answer: [number, verdict], then the parameters unless the batch is left out; phase "refused": one sentence.
-`number` of an answer is the step to which the gradient will belong, or from where the trainer's positions go on.
+It speaks as servers of rows do (`tables.server.request`).
 """
 
 from __future__ import annotations
@@ -18,26 +11,17 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from any2vec.cluster.message import Part
-from any2vec.cluster.transport import LONG_WORK, Transport, text_of, text_part
-from any2vec.errors import Any2VecError, HostError, InputError
-from any2vec.sync.rules.gradient_rule import GradientRule
+from any2vec.cluster.transport import LONG_WORK, Transport
+from any2vec.errors import HostError, InputError, MessageError
+from any2vec.sync.rules.gradient_rules import GradientRule
+from any2vec.tables.server.clocks import END, REST
+from any2vec.tables.server.request import UNKNOWN, Request, answer, answers_on, read_request, refusal
 from any2vec.tables.server.server_thread import ServerThread
 from any2vec.types import State
 
-OPEN, FETCH, GIVE, SETTLE, FINISH = "open", "fetch", "give", "settle", "finish"
-VERBS = (OPEN, FETCH, GIVE, SETTLE, FINISH)
-REFUSED = "refused"
-
-
-def request(verb: str, worker: int, number: int, dense_Q: np.ndarray | None = None) -> list[Part]:
-    """The parts of a request."""
-    head = Part("control", np.array([VERBS.index(verb), worker, number], np.int64))
-    return [head] if dense_Q is None else [head, Part("dense", dense_Q)]
-
-
-def answers_on(name: str, worker: int) -> str:
-    """The channel on which one worker thread hears its answers."""
-    return f"{name}!{worker}"
+WHAT = "server of dense parameters"
+_PARTS = {"pull": 1, "push": 2, "tick": 1}
+"""verb -> parts that its request has at least"""
 
 
 class GradientServer(ServerThread):
@@ -53,17 +37,18 @@ class GradientServer(ServerThread):
         self, transport: Transport, rule: GradientRule, trainers: Iterable[int], name: str = "gradients",
         patience: float | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(transport, name, "server of dense parameters", patience, LONG_WORK)
+        super().__init__(transport, name, WHAT, patience, LONG_WORK)
         self.rule = rule
         self.trainers = frozenset(trainers)
         self.settled = 0
         """how often all have stood still"""
         self._is_open = False
-        self._waiting: list[tuple[int, int, int]] = []
-        """(trainer, lane, position) of fetches that are not answered yet, in their order"""
-        self._resting: set[int] = set()
-        self._finished: set[int] = set()
-        self._own: defaultdict[int, deque[tuple[str, Sequence[Part]]]] = defaultdict(deque)
+        self._waiting: list[tuple[int, Request]] = []
+        """(trainer, pull) that are not answered yet, in their order"""
+        self._resting: dict[int, Request] = {}
+        self._finished: dict[int, Request] = {}
+        """trainer -> the tick by which it said so"""
+        self._own: defaultdict[int, deque[Sequence[Part]]] = defaultdict(deque)
         """answers to this host's own trainer, by lane"""
 
     def wait_quiesced(self, number: int) -> None:
@@ -72,8 +57,8 @@ class GradientServer(ServerThread):
             self._changed.wait_for(lambda: self.settled >= number or self.error is not None, LONG_WORK)
         self.check()
 
-    def receive_own(self, worker: int) -> tuple[str, Sequence[Part]]:
-        """(phase, parts) of the next answer to this host's own trainer.
+    def receive_own(self, worker: int) -> Sequence[Part]:
+        """The next answer to this host's own trainer.
 
         Raises:
             HostError: none came in time, or the server has ended by an error.
@@ -88,18 +73,20 @@ class GradientServer(ServerThread):
     def take(self, trainer: int, parts: Sequence[Part]) -> None:
         """Carry out one request, and answer whoever need not wait any more."""
         with self._changed:
-            worker = 0
             try:
-                verb, worker, number = _read(parts)
-                self._do(trainer, verb, worker, number, parts[1:])
+                request = read_request(parts, _PARTS)
+            except MessageError as error:
+                self._reply(trainer, Request("pull", UNKNOWN), refusal(UNKNOWN, error))
+                return
+            try:
+                self._do(trainer, request, parts[1:])
                 self._answer_ready()
                 self.rule.publish()
                 self._answer_meetings()
             except HostError:
                 raise  # another host is lost
             except Exception as error:  # the asker's to know
-                text = str(error) if isinstance(error, Any2VecError) else f"{type(error).__name__}: {error}"
-                self._send(trainer, worker, REFUSED, [text_part(text)])
+                self._reply(trainer, request, refusal(request.number, error))
 
     def state_dict(self) -> State:
         """Parameters and state of the optimizer of this moment, float32 (Q,) each; count: steps made, int64."""
@@ -108,25 +95,27 @@ class GradientServer(ServerThread):
             arrays = {"value": replica.value, **replica.state}
             return {name: array.copy() for name, array in arrays.items()} | {"count": np.array(replica.count)}
 
-    def _do(self, trainer: int, verb: str, worker: int, number: int, dense: Sequence[Part]) -> None:
-        value_Q = self.rule.replica.value
+    def _do(self, trainer: int, request: Request, dense: Sequence[Part]) -> None:
+        value_Q, verb, clock = self.rule.replica.value, request.verb, request.clock
         if trainer not in self.trainers or trainer in self._finished:
-            raise InputError(f"Rank {trainer} is no trainer, or had finished, and asks for {verb}.")
-        if verb in (OPEN, GIVE) and (len(dense) != 1 or dense[0].array.shape != value_Q.shape):
-            raise InputError(f"Rank {trainer} sent {len(dense)} arrays; {verb} has one, of {len(value_Q)} parameters.")
-        if verb == OPEN:
+            raise InputError(f"Rank {trainer} is no trainer, or had finished, and asks for a {verb}.")
+        if verb == "push" and (len(dense) != 1 or dense[0].array.shape != value_Q.shape):
+            raise InputError(f"Rank {trainer} sent {len(dense)} arrays; a push has one, of {len(value_Q)} parameters.")
+        if verb == "pull":
+            self._waiting.append((trainer, request))
+        elif verb == "push" and request.option:
+            self.rule.take(trainer, clock, dense[0].array)
+        elif verb == "push":
             value_Q[:] = dense[0].array
             self._is_open = True
-        elif verb == FETCH:
-            self._waiting.append((trainer, worker, number))
-        elif verb == GIVE:
-            self.rule.take(trainer, number, dense[0].array)
-        elif verb == SETTLE:
-            self._resting.add(trainer)
+        elif clock == REST:
+            self._resting[trainer] = request
             self.rule.rest(trainer)
-        else:
-            self._finished.add(trainer)
+        elif clock == END:
+            self._finished[trainer] = request
             self.rule.leave(trainer)
+        else:
+            raise InputError(f"Rank {trainer} ended round {clock}, and steps of dense parameters end by their pushes.")
 
     def _answer_ready(self) -> None:
         """Answer those who may read now."""
@@ -134,40 +123,39 @@ class GradientServer(ServerThread):
             return
         copy_Q: list[Part] = []
         for entry in self._waiting.copy():
-            trainer, worker, position = entry
-            if self.rule.may_read(trainer, position):
+            trainer, request = entry
+            if self.rule.may_read(trainer, request.clock):
                 self._waiting.remove(entry)
-                step = self.rule.read(trainer, position)
+                step = self.rule.read(trainer, request.clock)
                 copy_Q = copy_Q or self._copy()
-                self._answer(trainer, worker, FETCH, step, copy_Q if step <= position else [])
+                self._answer(trainer, request, step, copy_Q if step <= request.clock else [])
 
     def _answer_meetings(self) -> None:
         """Answer those who stand still when all do, and those who have finished when all have."""
-        if self._resting | self._finished != self.trainers:
+        if self._resting.keys() | self._finished.keys() != self.trainers:
             return
-        resting, self._resting = self._resting, set()
-        for trainer in sorted(resting or self._finished):
-            verb = SETTLE if resting else FINISH
-            self._answer(trainer, 0, verb, self.rule.position(trainer), self._copy())
+        resting, self._resting = self._resting, {}
+        for trainer, request in sorted((resting or self._finished).items()):
+            self._answer(trainer, request, self.rule.position(trainer), self._copy())
         self.settled += bool(resting)
         self._changed.notify_all()
 
     def _copy(self) -> list[Part]:
         return [Part("dense", self.rule.replica.value.copy())]
 
-    def _answer(self, trainer: int, worker: int, phase: str, number: int, parts: Sequence[Part]) -> None:
-        head = Part("control", np.array([number, self.rule.verdict(trainer)], np.int64))
-        self._send(trainer, worker, phase, [head, *parts])
+    def _answer(self, trainer: int, request: Request, step: int, dense: Sequence[Part]) -> None:
+        head = Part("control", np.array([step, self.rule.verdict(trainer)], np.int64))
+        self._reply(trainer, request, answer(request.number, [head, *dense]))
 
-    def _send(self, trainer: int, worker: int, phase: str, parts: Sequence[Part]) -> None:
+    def _reply(self, trainer: int, request: Request, parts: Sequence[Part]) -> None:
         if trainer == self.transport.rank:
-            self._own[worker].append((phase, parts))
+            self._own[request.worker].append(parts)
             self._changed.notify_all()
         else:
-            self.transport.send(trainer, parts, phase, answers_on(self.name, worker))
+            self.transport.send(trainer, parts, request.verb, answers_on(self.name, request.worker))
 
     def _is_needed(self) -> bool:
-        return not self._finished >= self.trainers - {self.transport.rank}
+        return not self._finished.keys() >= self.trainers - {self.transport.rank}
 
     def _who_is_left(self) -> str:
         return "dense parameters, and not every trainer has finished."
@@ -175,22 +163,3 @@ class GradientServer(ServerThread):
     def _serve_next(self) -> None:
         message = self.transport.recv(None, channel=self.name + "?", timeout=LONG_WORK)
         self.take(message.sender, message.parts)
-
-
-def read_answer(server: int, phase: str, parts: Sequence[Part]) -> tuple[int, int, np.ndarray | None]:
-    """(number, verdict, parameters or None).
-
-    Raises:
-        InputError: the server refused.
-    """
-    if phase == REFUSED:
-        raise InputError(f"The server of dense parameters of rank {server} says: {text_of(parts[0])}")
-    number, verdict = (int(value) for value in parts[0].array)
-    return number, verdict, parts[1].array if len(parts) > 1 else None
-
-
-def _read(parts: Sequence[Part]) -> tuple[str, int, int]:
-    numbers = parts[0].array.reshape(-1).tolist() if parts else []
-    if len(numbers) != 3 or not 0 <= numbers[0] < len(VERBS):
-        raise InputError(f"{len(parts)} parts that begin with {numbers} are no request for dense parameters.")
-    return VERBS[int(numbers[0])], int(numbers[1]), int(numbers[2])

@@ -25,6 +25,23 @@ class Agreement(Service, ShardedStateful, Protocol):
         """The agreed tables at rank 0, None elsewhere; they hold until the next call of any method."""
 
 
+class LoneHost(Agreement):
+    """A host that has nobody to agree with: training alone, to the bit.
+
+    tables: name -> float32 (V, D), trained in place.
+    """
+
+    def __init__(self, tables: dict[str, np.ndarray]) -> None:
+        self.tables = tables
+
+    def end_round(self) -> None:
+        """Nobody to agree with."""
+
+    def gather_result(self) -> dict[str, np.ndarray] | None:
+        """The tables."""
+        return self.tables
+
+
 @runtime_checkable
 class WorkListener(Protocol):
     """An agreement that wants to know how the work goes."""

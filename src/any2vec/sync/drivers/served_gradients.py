@@ -10,42 +10,25 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.errors import FormatError
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.dense import DenseAgreement
-from any2vec.sync.drivers.gradient_server import (
-    FETCH,
-    FINISH,
-    GIVE,
-    OPEN,
-    SETTLE,
-    GradientServer,
-    answers_on,
-    read_answer,
-    request,
+from any2vec.sync.drivers.gradient_server import WHAT, GradientServer
+from any2vec.sync.rules.gradient_rules import (
+    ACCEPTED,
+    DROPPED,
+    UNKNOWN,
+    GradientRule,
 )
-from any2vec.sync.rules.first_gradients import FirstGradients, OnHeld
-from any2vec.sync.rules.gradient_rule import ACCEPTED, DROPPED, UNKNOWN, GradientRule
-from any2vec.sync.rules.gradients_as_they_come import GradientsAsTheyCome
 from any2vec.tables.replica import Replica
+from any2vec.tables.server.clocks import END, REST
+from any2vec.tables.server.request import Request, answers_on, read_answer
 from any2vec.types import LEFT_OUT, State
 
 RuleOf = Callable[[Replica], GradientRule]
 """from what a server is to hold, its rule"""
-
-
-def as_they_come(trainers: Sequence[int], bound: int | None) -> RuleOf:
-    """`async` (None) or `bounded`, for `ServedGradients`."""
-    return lambda replica: GradientsAsTheyCome(replica, trainers, bound)
-
-
-def first_of(trainers: Sequence[int], needed: int, reported: OnHeld | None = None) -> RuleOf:
-    """`m-of-n`, for `ServedGradients` with one server.
-
-    reported: on the server's host, called with the trainers whose gradients count.
-    """
-    return lambda replica: FirstGradients(replica, trainers, needed, reported)
 
 
 class ServedGradients(DenseAgreement):
@@ -105,7 +88,7 @@ class ServedGradients(DenseAgreement):
         if self.server is not None:
             self.server.start()
         if self.transport.rank == self.trainers[0]:
-            self._announce_all(OPEN, 0, 0, self.replica.value)
+            self._send(Request("push", 0), self.replica.value)
 
     def begin(self, worker: int, index: int) -> int:
         """Raises InputError where a server refuses, HostError where trainers are too far behind for too long."""
@@ -114,7 +97,7 @@ class ServedGradients(DenseAgreement):
         if position < self._step:
             return self._leave_out(index)
         started = time.perf_counter()
-        self._announce_all(FETCH, worker, position)
+        self._send(Request("pull", index, clock=position, worker=worker))
         step = self._receive_all(worker)
         self.wait_seconds += time.perf_counter() - started
         if step > position:
@@ -124,13 +107,13 @@ class ServedGradients(DenseAgreement):
         return step
 
     def apply(self, worker: int, step: int, gradient_Q: np.ndarray) -> None:
-        self._announce_all(GIVE, worker, step, gradient_Q)
+        self._send(Request("push", step, clock=step, option=1, worker=worker), gradient_Q)
 
     def quiesce(self) -> None:
         """Raises HostError when somebody is lost."""
         self._meetings += 1
         if self._trains:
-            self._meet(SETTLE)
+            self._meet(REST)
         elif self.server is not None:
             self.server.wait_quiesced(self._meetings)
 
@@ -139,7 +122,7 @@ class ServedGradients(DenseAgreement):
         if error is not None:
             return
         if self._trains:
-            self._meet(FINISH)
+            self._meet(END)
         if self.server is not None:
             self.server.close()
 
@@ -204,36 +187,38 @@ class ServedGradients(DenseAgreement):
         if self._examples is not None:
             self.examples_dropped += self._examples(index)
 
-    def _meet(self, verb: str) -> None:
-        self._announce_all(verb, 0, 0)
+    def _meet(self, clock: int) -> None:
+        self._send(Request("tick", 0, clock=clock))
         self._position = self._step = self._receive_all(0)
 
     def _own(self, array_Q: np.ndarray) -> np.ndarray:
         return array_Q[self._slices[self.transport.rank]]
 
-    def _announce_all(self, verb: str, worker: int, number: int, dense_Q: np.ndarray | None = None) -> None:
+    def _send(self, request: Request, dense_Q: np.ndarray | None = None) -> None:
         """Ask every server; an array is cut into their slices, copied."""
         for rank, part in self._slices.items():
-            parts = request(verb, worker, number, None if dense_Q is None else dense_Q[part].copy())
+            parts = [request.part()] if dense_Q is None else [request.part(), Part("dense", dense_Q[part].copy())]
             if self.server is not None and rank == self.transport.rank:
                 self.server.take(rank, parts)
             else:
-                self.transport.send(rank, parts, verb, self.name + "?")
+                self.transport.send(rank, parts, request.verb, self.name + "?")
 
     def _receive_all(self, worker: int) -> int:
-        """Take every server's answer into the replica; the number that they say."""
-        number = 0
+        """Take every server's answer into the replica; the step that they say."""
+        step = 0
         for rank, part in self._slices.items():
             if self.server is not None and rank == self.transport.rank:
-                phase, parts = self.server.receive_own(worker)
+                parts = self.server.receive_own(worker)
             else:
-                message = self.transport.recv(rank, None, answers_on(self.name, worker))
-                phase, parts = message.phase, message.parts
-            number, verdict, value_Q = read_answer(rank, phase, parts)
-            if value_Q is not None:
-                self.replica.value[part] = value_Q
+                parts = self.transport.recv(rank, None, answers_on(self.name, worker)).parts
+            _, found, error = read_answer(rank, parts, WHAT)
+            if error is not None:
+                raise error
+            step, verdict = (int(value) for value in found[0].array)
+            if len(found) > 1:
+                self.replica.value[part] = found[1].array
             if verdict != UNKNOWN:
                 self.verdicts[verdict] += 1
                 if verdict == DROPPED:
                     self._lose(self._given)
-        return number
+        return step

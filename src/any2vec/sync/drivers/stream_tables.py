@@ -11,18 +11,19 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.cluster.codec import pack_state, unpack_state
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import LONG_WORK, Transport, text_of
 from any2vec.plan.order.roles import StreamRoles
 from any2vec.plan.sharding.sharding import Striped
 from any2vec.sync.rules.block import Block
 from any2vec.sync.rules.merge_rule import MergeRule
-from any2vec.tables.server.blocks.growing_block import METRICS, START, GrowingBlock
+from any2vec.tables.server.blocks.growing_block import MEMORY, METRICS, RECALL, START, GrowingBlock
 from any2vec.tables.server.blocks.row_block import Added
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.request import ANY_TIME
 from any2vec.tables.server.server import RowServer
-from any2vec.types import Service
+from any2vec.types import Service, State
 
 IN_FLIGHT = 16
 """pushes that a trainer may have under way: few, for a stream never pauses and what is under way is in memory"""
@@ -56,13 +57,15 @@ class StreamTables(Service):
         self._sharding = Striped(shape[0], len(owners))
         self.bounds = self._sharding.on_ranks(transport.hosts, owners.start)
         first, last = self.bounds[transport.rank], self.bounds[transport.rank + 1]
+        self._owners = [host for host in owners if self.bounds[host] < self.bounds[host + 1]]
+        self._remembers = rule is not None and rule.state_dict is not MergeRule.state_dict
 
         def block(values: StartValues) -> GrowingBlock:
-            rows = np.zeros((last - first, shape[1]), np.float32)
-            merger = Added(rows) if rule is None else Block(rows, rule())
+            rows, merges = np.zeros((last - first, shape[1]), np.float32), None if rule is None else rule()
             return GrowingBlock(
-                merger, self.in_step, lambda slots: values(self._sharding.rows(first + slots)), lambda: server.metrics()
-            )
+                Added(rows) if merges is None else Block(rows, merges), self.in_step,
+                lambda slots: values(self._sharding.rows(first + slots)), lambda: server.metrics(), merges,
+            )  # fmt: skip
 
         self.blocks = {name: block(values) for name, values in start.items()}
         server = RowServer(
@@ -108,6 +111,33 @@ class StreamTables(Service):
             value_KD[order[piece]] = self.client.pull({name: places[piece]})[name]
         return value_KD
 
+    def state_dict(self) -> State:
+        """What the owners' rules remember, by table and owner; nothing is asked of a rule without a memory.
+
+        Raises:
+            HostError: a server is lost.
+        """
+        found: State = {}
+        for name in self.names if self._remembers else ():
+            for host, parts in self.client.call(name, MEMORY, {host: [] for host in self._owners}).items():
+                found |= {self._memory(name, host) + key: array for key, array in unpack_state(parts).items()}
+        return found
+
+    def load_state_dict(self, state: State) -> None:
+        """Let rules go on from that; where owners are more or fewer their rows are others, and rules begin anew."""
+        for name in self.names if self._remembers else ():
+            outgoing = {}
+            for host in self._owners:
+                begin = self._memory(name, host)
+                kept = {key.removeprefix(begin): array for key, array in state.items() if key.startswith(begin)}
+                if kept:
+                    outgoing[host] = pack_state(kept)
+            self.client.call(name, RECALL, outgoing)
+
+    def _memory(self, name: str, host: int) -> str:
+        """How the names of the arrays begin that a block's rule remembers."""
+        return f"{name}.rule.{self._owners.index(host)}/{len(self._owners)}."
+
     def close(self, error: BaseException | None = None) -> None:
         """This host asks for nothing more; returns when no host does.
 
@@ -124,13 +154,10 @@ class StreamTables(Service):
         Raises:
             HostError: a server is lost.
         """
-        owners: dict[int, list[Part]] = {
-            host: [] for host in range(len(self.bounds) - 1) if self.bounds[host] < self.bounds[host + 1]
-        }
         reported = [
             json.loads(text_of(parts[0]))
             for name in self.names
-            for parts in self.client.call(name, METRICS, owners).values()
+            for parts in self.client.call(name, METRICS, {host: [] for host in self._owners}).values()
         ]
         # Every batch ends at every owner: the first one's histogram has each once.
         counts = {name: sum(one[name] for one in reported) for name in ("dropped", "updates")}

@@ -14,7 +14,8 @@ from any2vec.cluster.transport import Transport
 from any2vec.errors import JobError
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.dense import DenseAgreement
-from any2vec.sync.rules.gradient_rule import sum_in_rank_order
+from any2vec.sync.base.members import exchange_among
+from any2vec.sync.rules.gradient_rules import sum_in_rank_order
 from any2vec.tables.replica import Stepped
 
 TRAINS, RESTS, HAS_ENDED = 0, 1, 2
@@ -46,8 +47,7 @@ class SummedGradients(DenseAgreement):
         """of all trainers together"""
         self.wait_seconds = 0.0
         """that this trainer spent in sending, waiting and adding up"""
-        place = self.trainers.index(transport.rank)
-        self._others = (*self.trainers[place + 1 :], *self.trainers[:place])
+        self._others = [rank for rank in self.trainers if rank != transport.rank]
         bounds = contiguous_bounds(len(replica.value), len(self.trainers))
         self._slices = {rank: slice(*ends) for rank, ends in zip(self.trainers, pairwise(bounds), strict=True)}
 
@@ -114,6 +114,4 @@ class SummedGradients(DenseAgreement):
         return states
 
     def _exchange(self, outgoing: dict[int, list[Part]], phase: str) -> dict[int, tuple[Part, ...]]:
-        for rank in self._others:  # each starts behind itself: nobody is everybody's first
-            self.transport.send(rank, outgoing[rank], phase, self.name)
-        return {rank: self.transport.recv(rank, phase, self.name).parts for rank in self.trainers if rank in outgoing}
+        return exchange_among(self.transport, self.trainers, outgoing, phase, self.name)

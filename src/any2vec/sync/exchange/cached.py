@@ -14,10 +14,10 @@ import numpy as np
 from any2vec.cluster.transport import Transport
 from any2vec.plan.lookahead.foresight import Foresight
 from any2vec.sync.drivers.rounds import Agreement
-from any2vec.sync.exchange.tracking import Inspector
+from any2vec.sync.exchange.pulled import Inspector
 from any2vec.sync.options.row_cache import CachedRows
-from any2vec.sync.rules.block import stripes
 from any2vec.tables.cache.cached_table import CachedTable, gather_tables
+from any2vec.tables.copying import stripes
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import Lease
 from any2vec.types import Round, Span, Work

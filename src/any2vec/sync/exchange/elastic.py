@@ -23,6 +23,7 @@ from any2vec.sync.base.members import Watch, to_float32
 from any2vec.sync.base.states import bits_of, bound_of
 from any2vec.sync.drivers.rounds import Agreement
 from any2vec.sync.options.names import Elastic
+from any2vec.tables.copying import gather_blocks
 from any2vec.types import State
 
 
@@ -53,11 +54,8 @@ class ElasticAveraging(Agreement):
 
     def gather_result(self) -> dict[str, np.ndarray] | None:
         """The center, at rank 0."""
-        found = self.transport.gather([Part("rows", rows.copy()) for rows in self.center.values()], "gather")
-        if not found:
-            return None
-        names = enumerate(self.tables)
-        return {name: np.concatenate([found[host][index].array for host in sorted(found)]) for index, name in names}
+        center = {name: rows.copy() for name, rows in self.center.items()}
+        return gather_blocks(self.transport, center, self._sharding)
 
     def state_dict(self) -> State:
         """This host's rows, and which rows are alive; the center is the result."""

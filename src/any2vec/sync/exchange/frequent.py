@@ -14,9 +14,6 @@ from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.drivers.rounds import Agreement
-from any2vec.sync.exchange.tracking import Inspector
-from any2vec.sync.options import names
-from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.types import Span, State, Work
 
 FIRST = 1024
@@ -100,18 +97,6 @@ class FrequentRows(Agreement):
 def rows_of_sync(number: int, num_rows: int, first: int = FIRST) -> int:
     """How many of the most frequent rows the synchronization `number` (1, 2, ...) averages: first * 2^z, or all."""
     return min(num_rows, first * (number & -number))
-
-
-def make(
-    how: names.Frequent,
-    options: RoundAgreement,
-    transport: Transport,
-    tables: dict[str, np.ndarray],
-    inspector: Inspector,
-    counts: np.ndarray | None = None,
-) -> FrequentRows:
-    """The agreement that the name stands for."""
-    return FrequentRows(transport, tables, counts)
 
 
 def _mean(rows: Sequence[np.ndarray]) -> np.ndarray:

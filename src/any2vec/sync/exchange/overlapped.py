@@ -15,10 +15,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 
 from any2vec.cluster.transport import Transport
-from any2vec.sync.base.copying import put_rows, rows_of
 from any2vec.sync.drivers.rounds import Agreement
-from any2vec.sync.exchange.tracking import Inspector, Tracked, Tracker
+from any2vec.sync.exchange.pulled import Inspector, Tracked, Tracker
 from any2vec.sync.rules.block import Rules
+from any2vec.tables.copying import put_rows, rows_of
 from any2vec.types import Round, Span, State, Work
 
 _CHANNEL = "behind"

@@ -14,13 +14,13 @@ from any2vec.cluster.codec import pack_ids, pack_rows, unpack_ids, unpack_rows
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import Transport
 from any2vec.kernels.rows.merge import changed_rows
-from any2vec.sync.base.copying import put_rows, rows_of
 from any2vec.sync.base.curvature import Curvatures
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.base.states import bits_of
 from any2vec.sync.drivers.rounds import Agreement
-from any2vec.sync.rules.block import Rules, gather_blocks, load_rule_states, rule_states, stripes
+from any2vec.sync.rules.block import Rules, load_rule_states, rule_states
 from any2vec.sync.rules.residual import Residuals
+from any2vec.tables.copying import gather_blocks, put_rows, rows_of, stripes
 from any2vec.types import Span, State, Work
 
 

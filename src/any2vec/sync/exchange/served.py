@@ -10,10 +10,11 @@ import numpy as np
 from any2vec.cluster.codec import pack_rows, unpack_rows
 from any2vec.cluster.transport import Transport
 from any2vec.sync.drivers.rounds import Agreement
-from any2vec.sync.exchange.tracking import Inspector
-from any2vec.sync.rules.block import Block, gather_blocks, stripes
+from any2vec.sync.exchange.pulled import Inspector
+from any2vec.sync.rules.block import Block
 from any2vec.sync.rules.merges import Sum
 from any2vec.sync.rules.residual import Residuals
+from any2vec.tables.copying import gather_blocks, stripes
 from any2vec.tables.server.blocks.row_block import Added, RowBlock
 from any2vec.tables.server.client import RowClient
 from any2vec.tables.server.server import RowServer
@@ -124,3 +125,34 @@ class Served(Agreement, ABC):
             change_KD = unpack_rows(pack_rows(change_KD, self.bits))
             self.residuals.sent(name, ids, change_KD)
         self.client.push(name, places, change_KD, self.clock, True, self.bits)
+
+
+class ParameterServer(Served):
+    """`server:async` (bound None) and `server:bounded:S` (stale synchronous parallel, Ho et al. 2013).
+
+    Bound 0 is bulk-synchronous: the pushes of a round take effect together, added up in rank order, which gives the
+    same bits as the merge rule "sum". Otherwise changes are added as they come. Arguments as `Served`.
+    """
+
+    def _push_round(self) -> None:
+        for name, ids in self._needed.items():
+            now = self.tables[name][ids]
+            if self._in_step and self.bits == 32:  # start + (now - start) is not now in floating point
+                self.client.push(name, self._places[name], now, self.clock, is_delta=False)
+            else:
+                self._push_change(name, now - self._start[name])
+
+
+class AveragingServer(Served):
+    """`server-mean`: at the end of a round a host fetches its rows again and pushes (mine - server now) / hosts.
+
+    Each push moves the server 1 / hosts of the way to this host's values, and so undoes as much of what others pushed
+    meanwhile: the rule of Microsoft's DMTK word embedding, as GraphAny2Vec (IPDPS 2021) measured it. Arguments as
+    `Served`, without a bound.
+    """
+
+    def _push_round(self) -> None:
+        now = self.client.pull(self._places, bits=self.bits)
+        share = np.float32(1 / self.transport.hosts)
+        for name, ids in self._needed.items():
+            self._push_change(name, (self.tables[name][ids] - now[name]) * share)

@@ -1,40 +1,48 @@
 """The names of agreements on the command line, `NAME[:VALUE...]`, and what each may be told. Light: no numba, no NumPy.
 
 A value belongs to the first option that takes it, or to the one that it names: `ds-sync:butterfly:4`,
-`gaia:0.05:sites=2`.
+`gaia:0.05:sites=2`, `fr-easgd:5:0.3`, `shadow-bmuf:0.5:momentum=0.9`.
 """
 
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from any2vec.checks import MAX_SEED, check_number, check_whole
 from any2vec.errors import InputError
-from any2vec.sync.options.rules import rule_names
+from any2vec.sync.options.rules import RULES
 
 ALL_BITS = (32, 16, 8)
+MOST_ITERATIONS = 1_000_000
+Kind = TypeVar("Kind", bound="Sync")
+
+
+def within(check: Callable[..., None], default: float | None, *bounds: float, **more: bool) -> Any:
+    """An option that `check` looks at with these bounds; one that is None by default may be so."""
+    return field(default=default, metadata={"check": check, "bounds": bounds, "more": more})
 
 
 @dataclass(frozen=True)
-class Named:
-    """What has a name on the command line, and options behind it."""
-
-    name: ClassVar[str]
-
-
-@dataclass(frozen=True)
-class Sync(Named):
+class Sync:
     """What an agreement is called and may be told; frozen, checked when it is made."""
 
+    name: ClassVar[str]
     bits: ClassVar[tuple[int, ...]] = ALL_BITS
     """bits of a number that may travel; 32 alone where whole values travel, whose rounding nobody would make good"""
     has_scheme: ClassVar[bool] = False
     """whether `scheme` says what travels"""
     steps: ClassVar[int] = 1
     """pieces into which a round is cut, at the same places whatever the clock says"""
+
+    def __post_init__(self) -> None:
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if option.metadata and not (value is None and option.default is None):
+                check, bounds, more = (option.metadata[key] for key in ("check", "bounds", "more"))
+                check(f"{option.name} of {self.name}", value, *bounds, **more)
 
 
 @dataclass(frozen=True)
@@ -53,14 +61,10 @@ class Groups(Sync):
     name: ClassVar[str] = "ds-sync"
     bits: ClassVar[tuple[int, ...]] = (32,)
     schedule: Literal["random", "butterfly", "topology"] = "random"
-    size: int | None = None
+    size: int | None = within(check_whole, None, 2, 4096)
     """hosts of a group, 2 or more; by default the divisor of the number of hosts that is nearest to its root, or 2"""
-    seed: int = 1
+    seed: int = within(check_whole, 1, 0, MAX_SEED)
     """of the random schedule"""
-
-    def __post_init__(self) -> None:
-        check_whole("size of ds-sync", 2 if self.size is None else self.size, 2, 4096)
-        check_whole("seed of ds-sync", self.seed, 0, MAX_SEED)
 
 
 @dataclass(frozen=True)
@@ -70,24 +74,18 @@ class Leader(Sync):
     name: ClassVar[str] = "leader"
     bits: ClassVar[tuple[int, ...]] = (32,)
     steps: ClassVar[int] = 4
-    size: int | None = None
+    size: int | None = within(check_whole, None, 2, 4096)
     """hosts of a group, 2 or more; by default as for ds-sync"""
-    every: int = 4
+    every: int = within(check_whole, 4, 1, 1_000_000)
     """rounds from a leader of all hosts to the next; groups have one each round"""
-    c1: float = 0.1
+    c1: float = within(check_number, 0.1, 0, 1)
     """share of the group's leader that others take when they hear from it, 0..1"""
-    c2: float = 0.1
+    c2: float = within(check_number, 0.1, 0, 1)
     """share of the leader of all, 0..1"""
-    p1: float = 0.1
+    p1: float = within(check_number, 0.1, 0, 1)
     """pull towards the group's last leader until the next one, 0..1"""
-    p2: float = 0.1
+    p2: float = within(check_number, 0.1, 0, 1)
     """pull towards the last leader of all until the next one, 0..1"""
-
-    def __post_init__(self) -> None:
-        check_whole("size of leader", 2 if self.size is None else self.size, 2, 4096)
-        check_whole("every of leader", self.every, 1, 1_000_000)
-        for option in ("c1", "c2", "p1", "p2"):
-            check_number(f"{option} of leader", getattr(self, option), 0, 1)
 
 
 @dataclass(frozen=True)
@@ -95,11 +93,8 @@ class Elastic(Sync):
     """Elastic averaging with a center (any2vec.sync.exchange.elastic)."""
 
     name: ClassVar[str] = "elastic"
-    beta: float = 0.43
+    beta: float = within(check_number, 0.43, 0, 1, open_low=True)
     """how far the center moves towards the mean of the hosts in a round, 0..1"""
-
-    def __post_init__(self) -> None:
-        check_number("beta of elastic", self.beta, 0, 1, open_low=True)
 
 
 @dataclass(frozen=True)
@@ -107,9 +102,9 @@ class Gaia(Sync):
     """Gaia: hosts of a site agree each round, sites tell each other what is significant (sync.exchange.gaia)."""
 
     name: ClassVar[str] = "gaia"
-    threshold: float = 0.05
+    threshold: float = within(check_number, 0.05, 0, 100)
     """a row is told when its change is more than so much of its size, 0..100; 0: every change"""
-    sites: int | None = None
+    sites: int | None = within(check_whole, None, 1, 4096)
     """sites of equally many hosts, by rank; by default those of the link, or 2 (an odd number's least divisor)"""
     rule: Literal["adasum", "adasum-symmetric", "mean", "sum"] = "adasum"
     """how the hosts of a site merge"""
@@ -117,37 +112,27 @@ class Gaia(Sync):
     """what is significant or not: rows, or single numbers"""
     shrink: Literal["sqrt", "rate", "none"] = "sqrt"
     """the threshold of round t: over the root of t, along with the learning rate, or the same"""
-    clock: int = 0
+    clock: int = within(check_whole, 0, 0, 64)
     """rounds that a site may be ahead of the slowest, 0..64; what others tell counts so many rounds later"""
-    flush: int = 0
+    flush: int = within(check_whole, 0, 0, 1_000_000)
     """rounds from one telling of everything to the next; 0: at the end alone"""
-    limit: int = 0
+    limit: int = within(check_whole, 0, 0, 2**62)
     """bytes that a host should send to other sites in a round: the threshold follows; 0: no limit"""
-
-    def __post_init__(self) -> None:
-        check_number("threshold of gaia", self.threshold, 0, 100)
-        check_whole("sites of gaia", 1 if self.sites is None else self.sites, 1, 4096)
-        check_whole("clock of gaia", self.clock, 0, 64)
-        check_whole("flush of gaia", self.flush, 0, 1_000_000)
-        check_whole("limit of gaia", self.limit, 0, 2**62)
 
 
 @dataclass(frozen=True)
 class Server(Sync):
-    """A row server that answers pull and push, asynchronous or with bounded staleness (sync.exchange.server)."""
+    """A row server that answers pull and push, asynchronous or with bounded staleness (sync.exchange.served)."""
 
     name: ClassVar[str] = "server"
     mode: Literal["async", "bounded"] = "async"
-    bound: int = 1
+    bound: int = within(check_whole, 1, 0, 1_000_000)
     """of bounded: rounds that a host may be ahead of the slowest"""
-
-    def __post_init__(self) -> None:
-        check_whole("bound of server", self.bound, 0, 1_000_000)
 
 
 @dataclass(frozen=True)
 class ServerMean(Sync):
-    """A server that averages, as DMTK's does (any2vec.sync.exchange.server)."""
+    """A server that averages, as DMTK's does (any2vec.sync.exchange.served)."""
 
     name: ClassVar[str] = "server-mean"
 
@@ -160,33 +145,235 @@ class Frequent(Sync):
     bits: ClassVar[tuple[int, ...]] = (32,)
 
 
-MERGES: tuple[str, ...] = rule_names()
+@dataclass(frozen=True)
+class ClickSync(Sync):
+    """How replicas of trainers agree, such as a click model's dense layers; frozen, checked when it is made."""
+
+    bits: ClassVar[tuple[int, ...]] = (32,)
+    is_served: ClassVar[bool] = False
+    """whether servers hold a common copy of the dense layers"""
+
+
+@dataclass(frozen=True)
+class NoSync(ClickSync):
+    """Every trainer for itself; the model is rank 0's."""
+
+    name: ClassVar[str] = "none"
+
+
+@dataclass(frozen=True)
+class Shadow(ClickSync):
+    """Replicas are synchronized by a thread behind the workers (any2vec.sync.drivers.replicas)."""
+
+
+@dataclass(frozen=True)
+class ShadowEasgd(Shadow):
+    """Elastic averaging with a center on servers (any2vec.sync.rules.elastic_replica)."""
+
+    name: ClassVar[str] = "shadow-easgd"
+    is_served: ClassVar[bool] = True
+    alpha: float = within(check_number, 0.5, 0, 0.5, open_low=True)
+    """part of their difference by which replica and center move in a sync, (0, 0.5]; 0.5: both to the middle"""
+    least: int = within(check_whole, 1, 1, MOST_ITERATIONS)
+    """iterations of a trainer from one sync to the next, at least"""
+
+
+@dataclass(frozen=True)
+class ShadowMa(Shadow):
+    """Averages of the replicas, without a server (any2vec.sync.rules.averaged_replica)."""
+
+    name: ClassVar[str] = "shadow-ma"
+    alpha: float = within(check_number, 0.5, 0, 1, open_low=True)
+    """how far a replica goes over to the mean in a sync, (0, 1]"""
+    merge: Literal["shift", "blend"] = "shift"
+    """shift: keep all that workers did while the sync ran; blend: but for a share of alpha, as published; with alpha 1
+    that is overwriting"""
+    least: int = within(check_whole, 1, 1, MOST_ITERATIONS)
+    """iterations of a trainer from one sync to the next, at least"""
+
+
+@dataclass(frozen=True)
+class ShadowBmuf(Shadow):
+    """A global model that follows the mean, without a server (any2vec.sync.rules.block_momentum).
+
+    With an eta of 1 and no momentum the global model is the last mean: the steps are those of shadow-ma, and only the
+    model that is kept differs. Momentum sets the two apart.
+    """
+
+    name: ClassVar[str] = "shadow-bmuf"
+    alpha: float = within(check_number, 0.5, 0, 1, open_low=True)
+    """how far a replica goes over to the global model in a sync, (0, 1]"""
+    merge: Literal["shift", "blend"] = "shift"
+    """shift: keep all that workers did while the sync ran; blend: but for a share of alpha, as published; with alpha 1
+    that is overwriting"""
+    eta: float = within(check_number, 1.0, 0, 2, open_low=True)
+    """how far the global model goes towards the mean, (0, 2]"""
+    momentum: float = within(check_number, 0.0, 0, 0.99)
+    """share of the last step of the global model that it takes again, [0, 0.99]"""
+    least: int = within(check_whole, 1, 1, MOST_ITERATIONS)
+    """iterations of a trainer from one sync to the next, at least"""
+
+
+@dataclass(frozen=True)
+class ShadowMerge(Shadow):
+    """A registered merge rule, for what replicas have changed (any2vec.sync.rules.merged_replica; abstract)."""
+
+    rule: ClassVar[str]
+    least: int = within(check_whole, 1, 1, MOST_ITERATIONS)
+    """iterations of a trainer from one sync to the next, at least"""
+
+
+@dataclass(frozen=True)
+class Fixed(ClickSync):
+    """The same rules in the foreground, every so many iterations of a trainer (any2vec.sync.drivers.replicas)."""
+
+    every: int = within(check_whole, 5, 1, MOST_ITERATIONS)
+    """iterations of a trainer from one sync to the next"""
+
+
+@dataclass(frozen=True)
+class FixedEasgd(Fixed):
+    """Elastic averaging with a center on servers."""
+
+    name: ClassVar[str] = "fr-easgd"
+    is_served: ClassVar[bool] = True
+    alpha: float = within(check_number, 0.5, 0, 0.5, open_low=True)
+    """part of their difference by which replica and center move in a sync, (0, 0.5]; 0.5: both to the middle"""
+
+
+@dataclass(frozen=True)
+class FixedMa(Fixed):
+    """Replicas become their mean."""
+
+    name: ClassVar[str] = "fr-ma"
+
+
+@dataclass(frozen=True)
+class FixedBmuf(Fixed):
+    """Replicas become the global model, which follows their mean."""
+
+    name: ClassVar[str] = "fr-bmuf"
+    eta: float = within(check_number, 1.0, 0, 2, open_low=True)
+    """how far the global model goes towards the mean, (0, 2]"""
+    momentum: float = within(check_number, 0.0, 0, 0.99)
+    """share of the last step of the global model that it takes again, [0, 0.99]"""
+
+
+@dataclass(frozen=True)
+class FixedMerge(Fixed):
+    """A registered merge rule, for what replicas have changed (any2vec.sync.rules.merged_replica; abstract)."""
+
+    rule: ClassVar[str]
+
+
+@dataclass(frozen=True)
+class Bsp(ClickSync):
+    """Bulk-synchronous: gradients of a step are added up in rank order, and all step together."""
+
+    name: ClassVar[str] = "bsp"
+
+
+@dataclass(frozen=True)
+class Bounded(ClickSync):
+    """Stale synchronous parallel."""
+
+    name: ClassVar[str] = "bounded"
+    is_served: ClassVar[bool] = True
+    bound: int = within(check_whole, 1, 0, MOST_ITERATIONS)
+    """steps that a trainer may be ahead of the slowest"""
+
+
+@dataclass(frozen=True)
+class Async(ClickSync):
+    """Gradients count as they come."""
+
+    name: ClassVar[str] = "async"
+    is_served: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class MOfN(ClickSync):
+    """A step takes the first gradients of so many trainers; the others are backup, and theirs are dropped."""
+
+    name: ClassVar[str] = "m-of-n"
+    is_served: ClassVar[bool] = True
+    count: int | None = within(check_whole, None, 1, 4096)
+    """trainers whose gradients count, 1 or more; by default all but one"""
+
+
+MERGES: tuple[str, ...] = RULES.names()
 """those of registered merge rules"""
 _KINDS: dict[str, type[Sync]] = {
     kind.name: kind for kind in (Groups, Leader, Elastic, Gaia, Server, ServerMean, Frequent)
 }
 SYNCS = (*MERGES, *_KINDS)
 """legal names"""
+_CLICK_KINDS: dict[str, type[ClickSync]] = {
+    kind.name: kind
+    for kind in (
+        NoSync, ShadowEasgd, ShadowMa, ShadowBmuf, FixedEasgd, FixedMa, FixedBmuf, Bsp, Bounded, Async, MOfN,
+    )
+}  # fmt: skip
+CLICK_SYNCS = tuple(_CLICK_KINDS)
+"""legal names, beside those of merge rules"""
+SERVED_SYNCS = tuple(name for name, kind in _CLICK_KINDS.items() if kind.is_served)
+"""those of agreements that have servers of dense layers"""
 
 
 def parse_sync(text: str) -> Sync:
-    """The agreement that a name such as "ds-sync:butterfly:4" stands for.
+    """The agreement between rounds that a name such as "ds-sync:butterfly:4" stands for.
 
     Raises:
         InputError: the name is not known, or does not take what follows it.
     """
-    if not isinstance(text, str):
-        raise InputError(f"sync must be one of {', '.join(SYNCS)}, got {text!r}.")
-    name, *values = text.split(":")
-    if name in MERGES and not values:
+    name, *values = text.split(":") if isinstance(text, str) else [""]
+    if name in MERGES:
+        if values:
+            raise InputError(f"{name} takes nothing behind it, got {text!r}.")
         return Merge(rule=name)
     if name not in _KINDS:
-        about = f"{name} takes nothing behind it" if name in MERGES else f"sync must be one of {', '.join(SYNCS)}"
-        raise InputError(f"{about}, got {text!r}.")
-    return reported(_KINDS[name], values, text)
+        raise InputError(f"sync must be one of {', '.join(SYNCS)}, got {text!r}.")
+    return _told(_KINDS[name], values, text)
 
 
-def reported(kind: type[Named], values: Sequence[str], text: str) -> Any:
+def parse_click_sync(text: str) -> ClickSync:
+    """The agreement that a name such as "shadow-bmuf:0.5:momentum=0.9" stands for.
+
+    A merge rule, RULE, is one every so many iterations (fr-RULE, or RULE alone), or behind the workers (shadow-RULE).
+
+    Raises:
+        InputError: the name is not known, or does not take what follows it.
+    """
+    name, *values = text.split(":") if isinstance(text, str) else [""]
+    kind = _CLICK_KINDS.get(name) or _merging(name)
+    if kind is None:
+        rules = f"{', '.join(RULES.names())}, fr-RULE or shadow-RULE"
+        raise InputError(f"sync of a click model must be one of {', '.join(CLICK_SYNCS)}, {rules}, got {text!r}.")
+    return _told(kind, values, text)
+
+
+def _merging(name: str) -> type[ClickSync] | None:
+    """The agreement of replicas by a merge rule that a name stands for, if it does."""
+    parent: type[ClickSync] = ShadowMerge if name.startswith("shadow-") else FixedMerge
+    rule = name.removeprefix("shadow-").removeprefix("fr-")
+    return type(parent.__name__, (parent,), {"name": name, "rule": rule}) if rule in RULES.names() else None
+
+
+def needed_of(how: MOfN, trainers: int) -> int:
+    """How many gradients a step takes: by default those of all trainers but one.
+
+    Raises:
+        InputError: more than there are trainers.
+    """
+    needed = max(1, trainers - 1) if how.count is None else how.count
+    if needed > trainers:
+        raise InputError(
+            f"sync m-of-n:{needed} takes {needed} gradients a step, of {trainers} trainers; ask for fewer."
+        )
+    return needed
+
+
+def _told(kind: type[Kind], values: Sequence[str], text: str) -> Kind:
     """The frozen dataclass `kind` with the values behind its name: for the first option that takes one, or is named.
 
     Raises:
@@ -217,7 +404,7 @@ def _read(hint: Any, text: str) -> Any:
         return None
 
 
-def _usage(kind: type[Named]) -> list[str]:
+def _usage(kind: type[Sync]) -> list[str]:
     """Each option and its legal values."""
     said = []
     for option, hint in get_type_hints(kind).items():

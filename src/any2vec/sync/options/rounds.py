@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from any2vec.errors import InputError
-from any2vec.options.hosts import HostOptions
-from any2vec.options.sync import SyncOptions
-from any2vec.sync.options.names import MERGES, Gaia, Server, ServerMean, Sync, parse_sync
-from any2vec.sync.options.replica_names import parse_click_sync
+from any2vec.sync.options.agreement import AgreementOptions
+from any2vec.sync.options.names import MERGES, Gaia, Server, ServerMean, Sync, parse_click_sync, parse_sync
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundAgreement:
+class RoundAgreement(AgreementOptions):
     """What hosts and their agreement amount to for models of sequences; checked when it is made."""
 
     sync: str = "blend"
@@ -26,15 +24,6 @@ class RoundAgreement:
     partition: str | None = None
     has_replicas: bool = False
     """whether tables may agree as replicas do: behind the training, or every so many steps"""
-
-    @classmethod
-    def of(cls, hosts: HostOptions, sync: SyncOptions, has_replicas: bool = False) -> RoundAgreement:
-        """Raises InputError for options that do not go together."""
-        return cls(
-            sync=cls.sync if sync.sync is None else sync.sync, scheme=sync.scheme,
-            rounds_per_epoch=sync.rounds_per_epoch, bits=sync.bits, overlap=sync.overlap, read=hosts.read,
-            partition=hosts.partition, has_replicas=has_replicas,
-        )  # fmt: skip
 
     def __post_init__(self) -> None:
         agreement = self.agreement

@@ -8,8 +8,7 @@ from typing import Literal
 from any2vec.checks import check_whole
 from any2vec.errors import InputError
 from any2vec.options.sync import SyncOptions
-from any2vec.tables.freshness.registry import FRESHNESS
-from any2vec.tables.residency.registry import RESIDENCIES
+from any2vec.tables.registry import FRESHNESS, RESIDENCIES
 
 MOST_AHEAD = 100_000
 

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 from any2vec.checks import check_choice
 from any2vec.errors import InputError
-from any2vec.options.hosts import HostOptions
-from any2vec.options.sync import SyncOptions
-from any2vec.sync.options.rules import rule_names
+from any2vec.sync.options.agreement import AgreementOptions
+from any2vec.sync.options.rules import RULES
 
 STREAM_SYNCS = ("sync", "async", "bounded", "dense")
 
 
 @dataclass(frozen=True, kw_only=True)
-class StreamAgreement:
+class StreamAgreement(AgreementOptions):
     """Trainers of a stream, and the servers of its rows. One process more, rank 0, reads, keeps the vocabulary, deals
     batches out, and writes checkpoints and snapshots.
     """
@@ -32,16 +31,8 @@ class StreamAgreement:
     credits: int = 2
     """batches that a trainer holds, the one that it trains among them"""
 
-    @classmethod
-    def of(cls, hosts: HostOptions, sync: SyncOptions) -> StreamAgreement:
-        """Raises InputError for options that do not go together."""
-        return cls(
-            trainers=hosts.trainers, servers=hosts.servers, sync=cls.sync if sync.sync is None else sync.sync,
-            staleness_bound=sync.staleness_bound, credits=sync.credits,
-        )  # fmt: skip
-
     def __post_init__(self) -> None:
-        check_choice("sync", self.sync, (*STREAM_SYNCS, *rule_names()))
+        check_choice("sync", self.sync, (*STREAM_SYNCS, *RULES.names()))
         if self.staleness_bound is not None and self.sync != "bounded":
             raise InputError(f"staleness_bound is for sync bounded; leave it out with sync {self.sync}.")
         if self.servers and self.sync == "dense":

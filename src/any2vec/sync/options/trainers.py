@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from any2vec.errors import InputError
-from any2vec.options.hosts import HostOptions
-from any2vec.options.sync import SyncOptions
-from any2vec.sync.options.replica_names import SERVED_SYNCS, ClickSync, MOfN, needed_of, parse_click_sync
+from any2vec.sync.options.agreement import AgreementOptions
+from any2vec.sync.options.names import SERVED_SYNCS, ClickSync, MOfN, needed_of, parse_click_sync
 from any2vec.sync.options.row_cache import Cache, parse_cache
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainerAgreement:
+class TrainerAgreement(AgreementOptions):
     """What hosts and their agreement amount to for models of clicks; checked when it is made."""
 
     servers: int = 0
@@ -20,22 +19,13 @@ class TrainerAgreement:
     sync_servers: int = 0
     """hosts beside the trainers that hold the common copy of the dense layers"""
     sync: str = "shadow-easgd"
-    """how dense layers agree: name of the agreement, see `replica_names`"""
+    """how dense layers agree: name of the agreement, see `names`"""
     cache: str = "none"
     """rows that trainers keep close, see `parse_cache`"""
     cache_rows: float = 0.1
     """of cache het: share of all rows that a trainer's cache holds"""
     rounds_per_epoch: int = 8
     """how often in an epoch trainers meet for records, checkpoints and stops"""
-
-    @classmethod
-    def of(cls, hosts: HostOptions, sync: SyncOptions) -> TrainerAgreement:
-        """Raises InputError for options that do not go together."""
-        return cls(
-            servers=hosts.servers, sync_servers=hosts.sync_servers,
-            sync=cls.sync if sync.sync is None else sync.sync, cache=sync.cache, cache_rows=sync.cache_rows,
-            rounds_per_epoch=cls.rounds_per_epoch if sync.rounds_per_epoch is None else sync.rounds_per_epoch,
-        )  # fmt: skip
 
     def __post_init__(self) -> None:
         agreement, cache = self.agreement, self.row_cache  # both are looked at, whatever the other is

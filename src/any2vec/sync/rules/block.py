@@ -8,18 +8,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from any2vec.cluster.codec import pack_rows, unpack_lists
-from any2vec.cluster.message import Part
-from any2vec.cluster.transport import Transport
 from any2vec.errors import InputError
 from any2vec.kernels.common.addresses import addresses
 from any2vec.kernels.rows.merge import changed_rows, finish_rows, merge_hosts, merge_rows
-from any2vec.plan.sharding.sharding import Striped
-from any2vec.sync.base.copying import check_lists, put_lists, put_rows, rows_of
 from any2vec.sync.base.curvature import PairSteps
 from any2vec.sync.base.pool import ThreadPool
 from any2vec.sync.base.states import is_state
 from any2vec.sync.rules.merge_rule import MergeRule, StateMean
 from any2vec.sync.rules.merges import KernelRule, Sum
+from any2vec.tables.copying import check_lists, put_lists, put_rows, rows_of
 from any2vec.types import State
 
 STRETCH_BYTES = 1 << 20
@@ -42,32 +39,6 @@ def compile_copies(rows_1D: np.ndarray, bits: int) -> None:
     put_lists(rows_1D, [which], unpack_lists([pack_rows(rows_of(rows_1D, which), bits)]))
     put_rows(rows_1D, which, rows_of(rows_1D, which))
     changed_rows(rows_1D, rows_1D.copy(), np.zeros(1, np.uint8))
-
-
-def stripes(tables: Mapping[str, np.ndarray], hosts: int) -> dict[str, Striped]:
-    """Who owns the rows of each table."""
-    sizes = {len(table) for table in tables.values()}
-    found = {size: Striped(size, hosts) for size in sizes}
-    return {name: found[len(table)] for name, table in tables.items()}
-
-
-def gather_blocks(
-    transport: Transport, blocks: Mapping[str, np.ndarray], shardings: Mapping[str, Striped]
-) -> dict[str, np.ndarray] | None:
-    """The whole tables at rank 0, None elsewhere.
-
-    blocks: name -> float32 (B, D) that this host owns, copies that nobody changes. All hosts call it together, in phase
-    "gather".
-    """
-    found = transport.gather([Part("rows", rows) for rows in blocks.values()], "gather")
-    if not found:
-        return None
-    tables = {}
-    for index, name in enumerate(blocks):
-        assigned = np.concatenate([parts[index].array for parts in found.values()])
-        tables[name] = np.empty_like(assigned)
-        put_rows(tables[name], shardings[name].rows(np.arange(shardings[name].num_rows)), assigned)
-    return tables
 
 
 @dataclass(frozen=True)

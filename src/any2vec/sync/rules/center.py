@@ -75,10 +75,9 @@ class CenterBlock(ServedBlock):
     def dim(self) -> int:
         return 1
 
-    def read(self, slot_K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(float32 (K, 1), zeros: nothing counts versions)."""
+    def read(self, slot_K: np.ndarray) -> np.ndarray:
         with self._lock:
-            return self.value[slot_K][:, None], np.zeros(len(slot_K), np.int64)
+            return self.value[slot_K][:, None]
 
     def call(self, operation: int, trainer: int, parts: Sequence[Part]) -> list[Part]:
         """PULL, READ, WRITE and PROGRESS."""
@@ -100,9 +99,6 @@ class CenterBlock(ServedBlock):
                 self.reported_T[1, trainer] = int(parts[0].array[0])
                 return [Part("control", self.reported_T.copy())]
         raise InputError(f"Operation {operation} with {len(parts)} parts was asked of the center, which knows 1 to 4.")
-
-    def copy(self) -> np.ndarray:
-        return self.value[:, None].copy()
 
     def _piece(self, first: int, seen_P: np.ndarray) -> np.ndarray:
         """The numbers from `first` on, as many as a piece has."""
@@ -204,28 +200,6 @@ class ServedCenter(Service):
                 )
             whole_Q[part] = array
         return whole_Q
-
-
-class NearCenter:
-    """A center in this process, for trainers that share it without a transport. `trainer` is whose end this is."""
-
-    def __init__(self, block: CenterBlock, trainer: int) -> None:
-        self.block = block
-        self.trainer = trainer
-        self.sent = self.received = 0
-
-    def pull(self, seen_Q: np.ndarray) -> np.ndarray:
-        return self.block.call(PULL, self.trainer, [Part("dense", seen_Q)])[0].array
-
-    def read(self) -> np.ndarray:
-        return self.block.value.copy()
-
-    def write(self, value_Q: np.ndarray) -> None:
-        self.block.call(WRITE, self.trainer, [Part("dense", value_Q)])
-
-    def progress(self, is_done: bool) -> tuple[np.ndarray, np.ndarray]:
-        reported_T = self.block.call(PROGRESS, self.trainer, [Part("control", np.array([is_done], np.int64))])[0].array
-        return reported_T[0], reported_T[1] > 0
 
 
 def center_bounds(size: int, owners: Sequence[int], hosts: int) -> list[int]:

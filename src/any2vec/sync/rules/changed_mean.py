@@ -16,6 +16,7 @@ import numpy as np
 
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import LONG_WORK, Transport, control
+from any2vec.sync.rules.merge_rule import StateMean
 
 PHASE = "round"
 
@@ -25,12 +26,9 @@ def mean_of_changed(start: np.ndarray, found: Sequence[np.ndarray]) -> np.ndarra
 
     found: of each host, by rank.
     """
-    sum_RC, count_R = np.zeros(start.shape), np.zeros(len(start))
-    for array in found:
-        has_changed_R = (array != start).any(axis=1)
-        sum_RC[has_changed_R] += array[has_changed_R].astype(np.float64) - start[has_changed_R]
-        count_R += has_changed_R
-    return (start + sum_RC / np.maximum(count_R, 1)[:, None]).astype(np.float32)
+    mean = np.empty(start.shape, np.float32)
+    StateMean().combine(start, [array.astype(np.float64) - start for array in found], mean)
+    return mean
 
 
 class ChangedMean:

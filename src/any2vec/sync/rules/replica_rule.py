@@ -1,7 +1,7 @@
 """The contract of a rule by which replicas of dense parameters synchronize: snapshot, communicate, merge.
 
-What calls it is a driver's business: a thread behind the workers (any2vec.sync.drivers.shadow), the workers themselves
-every k iterations (any2vec.sync.drivers.fixed_rate), or a schedule (any2vec.sync.replay).
+What calls it is a driver's business (any2vec.sync.drivers.replicas): a thread behind the workers, the workers
+themselves every k iterations, or a schedule (the tests).
 """
 
 from __future__ import annotations

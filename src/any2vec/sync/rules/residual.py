@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from any2vec.sync.base.copying import put_rows, rows_of
+from any2vec.tables.copying import put_rows, rows_of
 from any2vec.types import State
 
 

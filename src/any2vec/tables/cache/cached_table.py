@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.message import Part
 from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.plan.lookahead.foresight import Foresight
 from any2vec.plan.sharding.sharding import Blocks
 from any2vec.tables.cache.versioned_cache import HetCache
 from any2vec.tables.cache.versioned_rows import HetRows
-from any2vec.tables.residency.registry import RESIDENCIES
+from any2vec.tables.copying import gather_blocks
+from any2vec.tables.registry import RESIDENCIES
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.server.blocks.versioned_block import HetBlock
 from any2vec.tables.server.client import RowClient
@@ -70,13 +70,8 @@ class CachedTable(Service):
 
     def gather_result(self) -> np.ndarray | None:
         """The table, float32 (V, C), at rank 0. Collective, when all hosts have flushed."""
-        found = self.transport.gather([Part("rows", self.table.copy())], "gather")
-        if not found:
-            return None
-        placed_VC = np.concatenate([found[rank][0].array for rank in sorted(found)])
-        table_VC = np.empty_like(placed_VC)
-        table_VC[self.sharding.rows(np.arange(len(placed_VC)))] = placed_VC
-        return table_VC
+        found = gather_blocks(self.transport, {self.name: self.table.copy()}, {self.name: self.sharding})
+        return None if found is None else found[self.name]
 
     def metrics(self) -> dict[str, Any]:
         """As `HetRows.metrics`; of a host that trains nothing, nothing."""

@@ -30,7 +30,7 @@ from any2vec.checks import check_whole
 from any2vec.errors import HostError, InputError
 from any2vec.kernels.cache.cached_rows import add_changes, read_cached, take_pending
 from any2vec.plan.lookahead.foresight import Foresight
-from any2vec.tables.freshness.registry import FRESHNESS
+from any2vec.tables.registry import FRESHNESS
 from any2vec.tables.residency.residency import Residency
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.server.versioned_message import FRESH, UNKNOWN

@@ -15,7 +15,7 @@ from any2vec.cluster.message import Part
 from any2vec.errors import HostError, InputError
 from any2vec.plan.sharding.sharding import Contiguous
 from any2vec.tables.server.owned_bags import PUSH_BAGS, OwnedBags
-from any2vec.tables.server.request import ANY_TIME, UNKNOWN, WITH_VERSIONS, Request, answers_on, read_answer
+from any2vec.tables.server.request import ANY_TIME, UNKNOWN, Request, answers_on, read_answer
 from any2vec.tables.server.server import RowServer
 from any2vec.types import Service
 
@@ -64,13 +64,10 @@ class RowClient(Service):
             InputError: an id is not of the table.
             HostError: a server is lost, or a trainer is too far behind for too long.
         """
-        found = self._pull(wanted, clock, bits)
-        return {name: np.concatenate([rows for rows, _ in pieces]) for name, pieces in found.items()}
-
-    def pull_versions(self, name: str, ids: np.ndarray, clock: int = ANY_TIME) -> tuple[np.ndarray, np.ndarray]:
-        """(float32 (K, D), int64 (K,): how often each row had changed), as `pull`."""
-        pieces = self._pull({name: ids}, clock, 32 | WITH_VERSIONS)[name]
-        return np.concatenate([rows for rows, _ in pieces]), np.concatenate([versions for _, versions in pieces])
+        with self._lock:
+            cuts = {name: self._split(name, ids) for name, ids in wanted.items()}
+            asked = {name: self._ask_rows(name, ids, cuts[name], clock, bits) for name, ids in wanted.items()}
+            return {name: self._take_rows(name, ids, cuts[name], asked[name], clock) for name, ids in wanted.items()}
 
     def push(
         self, name: str, ids: np.ndarray, value_KD: np.ndarray, clock: int, is_delta: bool = True, bits: int = 32
@@ -88,9 +85,8 @@ class RowClient(Service):
                     if len(slots):
                         self.server.push(name, slots, values, clock, is_delta)
                 elif len(slots):
-                    request = self._request("push", name, clock, int(is_delta))
                     parts = [pack_ids(slots, self.sharding.size(host)), *pack_rows(values, bits)]
-                    self._send(host, request, parts)
+                    self._ask(host, parts, "push", name, clock, int(is_delta))
 
     def look_up(
         self, name: str, ids: np.ndarray, bags: OwnedBags | None, clock: int = ANY_TIME
@@ -107,35 +103,23 @@ class RowClient(Service):
         Raises:
             InputError, HostError: as `pull`.
         """
-        own, block = self.transport.rank, self.server.blocks[name]
         with self._lock:
             cuts = self._split(name, ids)
             shares = [bags.of(host) for host in range(self.transport.hosts)] if bags is not None else []
-            pulled, pooled = {}, {}
-            for host, part in enumerate(cuts):
-                if host != own and part.stop > part.start:
-                    request = self._request("pull", name, clock, 32)
-                    self._send(host, request, [pack_ids(ids[part] - self.bounds[host], self.sharding.size(host))])
-                    pulled[host] = request.number
-            for host, (slots, counts, _) in enumerate(shares):
-                if host != own and len(slots):
-                    request = self._request("pool", name, clock)
-                    self._send(host, request, [_narrow(slots), _narrow(counts)])
-                    pooled[host] = request.number
-            rows, sums = [np.empty((0, block.dim), np.float32)], []
-            for host, part in enumerate(cuts):
-                if host == own and part.stop > part.start:
-                    rows.append(self.server.pull(name, ids[part] - self.bounds[own], clock)[0])
-                elif host in pulled:
-                    found = unpack_rows(self._wait(host, pulled[host]))
-                    rows.append(self._checked(host, name, found, part.stop - part.start))
+            asked = self._ask_rows(name, ids, cuts, clock, 32)
+            pooled = {
+                host: self._ask(host, [_narrow(slots), _narrow(counts)], "pool", name, clock)
+                for host, (slots, counts, _) in enumerate(shares)
+                if host != self.transport.rank and len(slots)
+            }
+            rows, sums = self._take_rows(name, ids, cuts, asked, clock), []
             for host, (slots, counts, bag_Q) in enumerate(shares):
-                if host == own and len(slots):
-                    sums.append((bag_Q, self.server.pool(name, slots, counts, clock)))
-                elif host in pooled:
+                if host in pooled:
                     found = unpack_rows(self._wait(host, pooled[host]))
                     sums.append((bag_Q, self._checked(host, name, found, len(bag_Q))))
-            return rows[1] if len(rows) == 2 else np.concatenate(rows), sums
+                elif len(slots):
+                    sums.append((bag_Q, self.server.pool(name, slots, counts, clock)))
+            return rows, sums
 
     def push_bags(self, name: str, bags: OwnedBags, gradient_PD: np.ndarray, clock: int = 0) -> None:
         """Send the gradients of bags' sums, float32 (P, D), to the owners of their rows; waits as little as `push`.
@@ -151,8 +135,7 @@ class RowClient(Service):
                 if host == self.transport.rank:
                     self.server.call(name, PUSH_BAGS, parts, ANY_TIME)
                 else:
-                    request = self._request("call", name, ANY_TIME, PUSH_BAGS)
-                    self._send(host, request, parts, is_awaited=False)
+                    self._ask(host, parts, "call", name, ANY_TIME, PUSH_BAGS, is_awaited=False)
 
     def call(
         self, name: str, operation: int, outgoing: Mapping[int, Sequence[Part]], clock: int = ANY_TIME
@@ -176,12 +159,11 @@ class RowClient(Service):
             InputError, HostError: as `call`.
         """
         with self._lock:
-            asked = {}
-            for place, (host, parts) in enumerate(outgoing):
-                if host != self.transport.rank:
-                    request = self._request("call", name, clock, operation)
-                    self._send(host, request, parts)
-                    asked[place] = request.number
+            asked = {
+                place: self._ask(host, parts, "call", name, clock, operation)
+                for place, (host, parts) in enumerate(outgoing)
+                if host != self.transport.rank
+            }
             return [
                 self._wait(host, asked[place]) if place in asked
                 else tuple(self.server.call(name, operation, parts, clock))
@@ -193,7 +175,7 @@ class RowClient(Service):
         with self._lock:
             for host in range(self.transport.hosts):
                 if host != self.transport.rank:
-                    self._send(host, self._request("tick", None, clock), [])
+                    self._ask(host, [], "tick", None, clock)
             self.server.tick(clock)
 
     def flush(self) -> None:
@@ -220,33 +202,32 @@ class RowClient(Service):
             self.flush()
             for host in range(self.transport.hosts):
                 if host != self.transport.rank:
-                    self._send(host, self._request("leave", None, ANY_TIME), [])
+                    self._ask(host, [], "leave", None, ANY_TIME)
             self.server.leave(self.transport.rank)
         self.server.close(timeout=timeout)
 
-    def _pull(
-        self, wanted: Mapping[str, np.ndarray], clock: int, option: int
-    ) -> dict[str, list[tuple[np.ndarray, np.ndarray]]]:
-        """name -> (rows, versions) by owner. Everyone is asked before anyone is waited for."""
-        with self._lock:
-            cuts = {name: self._split(name, ids) for name, ids in wanted.items()}
-            asked = {}
-            for name, ids in wanted.items():
-                for host, part in enumerate(cuts[name]):
-                    if host != self.transport.rank and part.stop > part.start:
-                        request = asked[name, host] = self._request("pull", name, clock, option)
-                        slots = ids[part] - self.bounds[host]
-                        self._send(host, request, [pack_ids(slots, self.sharding.size(host))])
-            found: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in wanted}
-            for name, ids in wanted.items():
-                for host, part in enumerate(cuts[name]):
-                    if host == self.transport.rank:
-                        own_clock = clock if part.stop > part.start else ANY_TIME
-                        found[name].append(self.server.pull(name, ids[part] - self.bounds[host], own_clock))
-                    elif (name, host) in asked:
-                        rows, versions = _read(self._wait(host, asked[name, host].number), option)
-                        found[name].append((self._checked(host, name, rows, part.stop - part.start), versions))
-            return found
+    def _ask_rows(self, name: str, ids: np.ndarray, cuts: list[slice], clock: int, bits: int) -> dict[int, int]:
+        """Ask the other owners for rows; rank -> number of the request."""
+        return {
+            host: self._ask(
+                host, [pack_ids(ids[cut] - self.bounds[host], self.sharding.size(host))], "pull", name, clock, bits
+            )
+            for host, cut in enumerate(cuts)
+            if host != self.transport.rank and cut.stop > cut.start
+        }
+
+    def _take_rows(
+        self, name: str, ids: np.ndarray, cuts: list[slice], asked: Mapping[int, int], clock: int
+    ) -> np.ndarray:
+        """The rows that were asked for, and those of the own block, float32 (K, D)."""
+        found = [np.empty((0, self.server.blocks[name].dim), np.float32)]
+        for host, cut in enumerate(cuts):
+            if host in asked:
+                rows = unpack_rows(self._wait(host, asked[host]))
+                found.append(self._checked(host, name, rows, cut.stop - cut.start))
+            elif cut.stop > cut.start:
+                found.append(self.server.pull(name, ids[cut] - self.bounds[host], clock))
+        return found[1] if len(found) == 2 else np.concatenate(found)
 
     def _checked(self, host: int, name: str, found: np.ndarray, count: int) -> np.ndarray:
         """What another host gave, once it is known to be what kernels may read by address."""
@@ -264,17 +245,20 @@ class RowClient(Service):
             raise _not_there(name, ids, int(self.bounds[-1]))
         return self.sharding.cuts(ids)
 
-    def _request(self, verb: str, name: str | None, clock: int, option: int = 0) -> Request:
+    def _ask(
+        self, host: int, parts: Sequence[Part], verb: str, name: str | None, clock: int, option: int = 0,
+        is_awaited: bool = True,
+    ) -> int:  # fmt: skip
+        """Send a request, and give its number; one that is not waited for has its place among those under way first."""
         self._number += 1
-        return Request(verb, self._number, 0 if name is None else self._names.index(name), clock, option, self.worker)
-
-    def _send(self, host: int, request: Request, parts: Sequence[Part], is_awaited: bool = True) -> None:
-        """Send a request; one that is not waited for has its place among those under way first."""
-        if request.verb in ("push", "tick") or not is_awaited:
+        table = 0 if name is None else self._names.index(name)
+        request = Request(verb, self._number, table, clock, option, self.worker)
+        if verb in ("push", "tick") or not is_awaited:
             while len(self._under_way) >= self.in_flight:
                 self._receive(next(iter(self._under_way.values())))
             self._under_way[request.number] = host
-        self.transport.send(host, [request.part(), *parts], request.verb, self.server.name + "?")
+        self.transport.send(host, [request.part(), *parts], verb, self.server.name + "?")
+        return request.number
 
     def _wait(self, host: int, number: int) -> tuple[Part, ...]:
         """The answer to one request."""
@@ -293,13 +277,6 @@ class RowClient(Service):
             raise error
         if not is_push and number != UNKNOWN:
             self._answers[number] = parts
-
-
-def _read(parts: Sequence[Part], option: int) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, versions) of an answer to a pull."""
-    if option & WITH_VERSIONS:
-        return unpack_rows(parts[:-1]), parts[-1].array
-    return unpack_rows(parts), np.empty(0, np.int64)
 
 
 def _narrow(numbers: np.ndarray) -> Part:

@@ -35,8 +35,8 @@ class ServedBlock(ABC):
         return int(self.version_B.sum())
 
     @abstractmethod
-    def read(self, slot_K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(float32 (K, D), their versions int64 (K,)), copies."""
+    def read(self, slot_K: np.ndarray) -> np.ndarray:
+        """float32 (K, D), a copy."""
 
     def pool(self, slot_M: np.ndarray, count_P: np.ndarray) -> np.ndarray:
         """float32 (P, D): bag p is the sum of the next count_P[p] (> 0) rows of slot_M."""
@@ -54,9 +54,12 @@ class ServedBlock(ABC):
         """In step: let the pushes of a round take effect."""
         return
 
-    @abstractmethod
-    def copy(self) -> np.ndarray:
-        """The rows of this moment, float32 (B, D)."""
+    def _check_push(self, slot_K: np.ndarray, value_KD: np.ndarray) -> None:
+        self._check(slot_K)
+        if value_KD.shape != (len(slot_K), self.dim):
+            raise InputError(f"A push of {len(slot_K)} rows has shape {value_KD.shape}, not {(len(slot_K), self.dim)}.")
+        if (np.diff(slot_K) <= 0).any():
+            raise InputError("The rows of a push must be ascending, and none may come twice.")
 
     def _check(self, slots: np.ndarray) -> None:
         if slots.size and (slots.min() < 0 or slots.max() >= self.num_rows):

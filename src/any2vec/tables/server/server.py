@@ -20,7 +20,6 @@ from any2vec.tables.server.clocks import Clocks
 from any2vec.tables.server.request import (
     ANY_TIME,
     UNKNOWN,
-    WITH_VERSIONS,
     Request,
     answer,
     answers_on,
@@ -58,8 +57,8 @@ class RowServer(ServerThread):
         """requests of others that are too early, and when the patience with them ends"""
         self._present = set(range(transport.hosts)) - {transport.rank}
 
-    def pull(self, table: str, slot_K: np.ndarray, clock: int) -> tuple[np.ndarray, np.ndarray]:
-        """For this host itself: (float32 (K, D), versions int64 (K,)); waits as others do.
+    def pull(self, table: str, slot_K: np.ndarray, clock: int) -> np.ndarray:
+        """For this host itself: float32 (K, D); waits as others do.
 
         Raises:
             HostError: the slowest trainer did not come so far in time.
@@ -222,9 +221,7 @@ class RowServer(ServerThread):
         if request.verb == "push":
             block.push(message.sender, request.clock, slot_K, unpack_rows(parts[2:]), bool(request.option))
             return []
-        row_KD, version_K = block.read(slot_K)
-        versions = [Part("control", version_K)] if request.option & WITH_VERSIONS else []
-        return pack_rows(row_KD, request.option & ~WITH_VERSIONS) + versions
+        return pack_rows(block.read(slot_K), request.option)
 
     def _reply(self, message: Message, request: Request, parts: Sequence[Part]) -> None:
         self.transport.send(message.sender, parts, request.verb, answers_on(self.name, request.worker))

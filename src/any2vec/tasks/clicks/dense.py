@@ -12,8 +12,8 @@ from any2vec.models.clicks.config import ClickModel
 from any2vec.plan.order.roles import Roles
 from any2vec.sync.base.dense import DenseAgreement, NoAgreement
 from any2vec.sync.base.group import ProcessGroup
-from any2vec.sync.gradient_make import make_gradients
-from any2vec.sync.options.replica_names import (
+from any2vec.sync.make import make_gradients, make_replicated
+from any2vec.sync.options.names import (
     Async,
     Bounded,
     Bsp,
@@ -28,9 +28,8 @@ from any2vec.sync.options.replica_names import (
     ShadowMerge,
 )
 from any2vec.sync.options.trainers import TrainerAgreement
-from any2vec.sync.replica_make import make_replicated
 from any2vec.sync.rules.center import ServedCenter
-from any2vec.sync.rules.first_gradients import OnHeld
+from any2vec.sync.rules.gradient_rules import OnHeld
 from any2vec.sync.rules.replica_rule import from_slices
 from any2vec.tables.replica import Replica
 from any2vec.types import Service, State

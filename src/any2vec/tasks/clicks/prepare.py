@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from any2vec.types import Stage
+from any2vec.types import Stage, as_reading
 
 if TYPE_CHECKING:
     from any2vec.data.clicks.clicks import Clicks
@@ -32,13 +32,10 @@ def prepare_clicks(
         DataError: the files cannot be read, or do not fit the schema.
     """
     from any2vec.data.clicks.clicks import Clicks, read_clicks
+    from any2vec.data.io.files import is_table
 
-    def reported(done: int, total: int | None) -> None:
-        if stage is not None:
-            stage("reading", done, total)
-
-    is_stream = hasattr(data, "batch") and not isinstance(data, Clicks)
-    clicks = data if is_stream else read_clicks(data, schema, cache_dir=cache_dir, progress=reported)
+    is_stream = hasattr(data, "batch") and not (isinstance(data, Clicks) or is_table(data))
+    clicks = data if is_stream else read_clicks(data, schema, cache_dir=cache_dir, progress=as_reading(stage))
     metrics = {
         "kind": "clicks", "num_examples": clicks.num_examples, "num_clicks": clicks.num_clicks,
         "columns": list(clicks.columns), "dense": list(clicks.dense_names), "num_rows": clicks.num_rows,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.cluster.counters import summed
 from any2vec.cluster.transport import LONG_WORK, Transport
 from any2vec.embeddings import Embeddings
 from any2vec.errors import HostError, InputError
@@ -21,12 +22,13 @@ from any2vec.plan.order.roles import Roles
 from any2vec.tasks.clicks.dense import make_dense
 from any2vec.tasks.clicks.planning import warm_up
 from any2vec.tasks.clicks.prepare import PreparedClicks
-from any2vec.tasks.clicks.rows import make_rows, row_optimizer
+from any2vec.tasks.clicks.rows import HostRows, OwnRows, ServedRows, row_optimizer
 from any2vec.train.checkpoint import FILE, note_loss, updates_lost
 from any2vec.train.in_memory.hosts import gather_numbers
 from any2vec.train.in_memory.program import InMemoryProgram, states_by_rank
+from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder, mean_loss
-from any2vec.train.result import Result, histogram, remarks, summed
+from any2vec.train.result import Result, histogram, remarks
 from any2vec.train.spec import Request
 from any2vec.types import Span, State, Stats, Work
 
@@ -35,20 +37,17 @@ _USELESS = 1.5
 
 
 @dataclass
-class Meeting:
-    """The driver: where a round ends all hosts stand still, and records, checkpoints and stops are possible."""
+class Meeting(Alone):
+    """Workers fetch rows themselves; where a round ends all stand still, and checkpoints and stops are possible."""
 
     program: ClickProgram
     is_alone: bool
 
-    def before(self, work: Work[Span]) -> None:
-        """Workers fetch their rows themselves."""
-
-    def after(self, work: Work[Span], stats: Stats) -> None:
+    def after(self, work: Work[Any], stats: Stats) -> None:
         if self.is_settled(work) and not self.is_alone:
             self.program.quiesce()
 
-    def is_settled(self, work: Work[Span]) -> bool:
+    def is_settled(self, work: Work[Any]) -> bool:
         return self.is_alone or work.ends_round
 
 
@@ -81,8 +80,9 @@ class ClickProgram(InMemoryProgram):
         trainers = self.roles.trainers
         bounds = chunks_of(data.num_examples, trainers, transport.hosts - trainers, model.batch_size)
         self.schedule = self._schedule(bounds)
-        self.rows = make_rows(
-            model, data, request.spec.run.seed, self._stored(), workers, transport, self.roles, options, self.schedule
+        given = model, data, request.spec.run.seed, self._stored(), workers
+        self.rows: HostRows = (
+            OwnRows(*given) if options is None else ServedRows(*given, transport, self.roles, options, self.schedule)
         )
         nets = [make_net(model, len(data.dense_names), len(data.columns)) for _ in range(max(1, workers))]
         self._net = nets[0]

@@ -13,18 +13,15 @@ from any2vec.cluster.transport import Transport
 from any2vec.plan.lookahead.foresight import Foresight
 from any2vec.plan.order.roles import Roles
 from any2vec.plan.sharding.columns import Placement
-from any2vec.sync.options.replica_names import Bounded, Bsp, MOfN, needed_of
+from any2vec.sync.options.names import Bounded, Bsp, MOfN, needed_of
 from any2vec.sync.options.trainers import TrainerAgreement
 from any2vec.tables.cache.cached_table import CachedTable
 from any2vec.tables.cache.lookahead_rows import BagpipeRows
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.row_table import PooledTable
-from any2vec.tables.server.blocks.held_block import HeldBlock
-from any2vec.tables.server.blocks.in_step_block import InStepBlock
-from any2vec.tables.server.blocks.trained_block import StoredBlock, TrainedBlock
+from any2vec.tables.server.blocks.trained_block import HeldBlock, InStepBlock, StoredBlock, TrainedBlock
 from any2vec.tables.server.client import RowClient
-from any2vec.tables.server.clients.clocked_rows import ClockedRows
-from any2vec.tables.server.clients.held_rows import HeldRows, HeldRowsNotices
+from any2vec.tables.server.clients.pulled_rows import ClockedRows, HeldRows, HeldRowsNotices
 from any2vec.tables.server.clients.remote_rows import RemoteRows
 from any2vec.tables.server.server import RowServer
 

@@ -171,14 +171,3 @@ def measured_columns(data: ClickData, batch_size: int) -> list[Column]:
     starts = np.unique(np.linspace(0, max(0, data.num_examples - batch_size), _SAMPLE).astype(np.int64)).tolist()
     batches = (data.batch(start, min(start + batch_size, data.num_examples)) for start in starts)
     return measure_columns(data.columns, data.offset_F, ((batch.id_M, batch.start_P) for batch in batches))
-
-
-def make_rows(
-    model: ClickModel, data: ClickData, seed: int, stored: np.ndarray | None, workers: int,
-    transport: Transport, roles: Roles, options: TrainerAgreement | None,
-    schedule: EpochSchedule,
-) -> HostRows:  # fmt: skip
-    """This host's side of the rows, as the options say. stored: the table to go on with; workers: 0 for a server."""
-    if options is None:
-        return OwnRows(model, data, seed, stored, workers)
-    return ServedRows(model, data, seed, stored, workers, transport, roles, options, schedule)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from any2vec.cluster.counters import summed
 from any2vec.cluster.message import Part
-from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.cluster.transport import Transport, gather_json, text_of, text_part
 from any2vec.embeddings import Embeddings
 from any2vec.errors import DataError, FormatError, JobError
-from any2vec.models.layers.admm.learner import AdmmLearner, monitors_by_epoch
+from any2vec.models.layers.admm.learner import AdmmLearner
 from any2vec.models.layers.classifier import NodeClassifier
 from any2vec.models.layers.ga_mlp import CLASSIFIER, GAMLP, stage_ends
 from any2vec.models.layers.network_learner import NetworkLearner, check_finite
@@ -23,33 +22,28 @@ from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.tasks.layers.prepare import PreparedNodes, probe_accuracies
 from any2vec.train.checkpoint import FILE
 from any2vec.train.in_memory.program import InMemoryProgram
+from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder
-from any2vec.train.result import Result, summed
+from any2vec.train.result import Result
 from any2vec.train.spec import Request
-from any2vec.types import Span, State, Stats, Work
+from any2vec.types import State, Work
 
 SETTLED_EVERY = 25
 """epochs after which hosts meet, for records, checkpoints and stops; between them only neighbors speak"""
 
 
-class LayerDriver:
-    """Neighbors agree within an epoch; all hosts meet now and then."""
+class LayerDriver(Alone):
+    """Neighbors agree within an epoch, while they work; all hosts meet now and then."""
 
     def __init__(self, epochs: int) -> None:
         self._epochs = epochs
 
-    def before(self, work: Work[Span]) -> None:
-        """Neighbors speak while they work."""
-
-    def after(self, work: Work[Span], stats: Stats) -> None:
-        """Neighbors have spoken."""
-
-    def is_settled(self, work: Work[Span]) -> bool:
+    def is_settled(self, work: Work[Any]) -> bool:
         return (work.epoch + 1) % SETTLED_EVERY == 0 or work.epoch + 1 == self._epochs
 
 
 class NodeProgram(InMemoryProgram):
-    """What both ways to train share (abstract)."""
+    """The layers of this host, whichever way they are trained."""
 
     learner: NetworkLearner
 
@@ -80,6 +74,10 @@ class NodeProgram(InMemoryProgram):
         except (KeyError, ValueError, IndexError, TypeError, RuntimeError) as error:
             raise FormatError(f"{FILE} does not hold the layers of this run; start again with --overwrite.") from error
 
+    @property
+    def memory(self) -> State:
+        return self.learner.memory()
+
     def end(self) -> None:
         self.learner.quiesce()
 
@@ -102,11 +100,9 @@ class NodeProgram(InMemoryProgram):
 
     def gather_metrics(self, recorder: Recorder) -> dict[str, Any]:
         agreed = self.agreed()
-        own = {"bytes": self._bytes()} | self.learner.reported()
-        found = self.transport.gather([text_part(json.dumps(own))], "facts")
+        reported = gather_json(self.transport, {"bytes": self._bytes()} | self.learner.reported(), "facts")
         if agreed is None:
             return {}
-        reported = [json.loads(text_of(parts[0])) for parts in found.values()]
         return (
             self._accuracies(agreed)
             | {
@@ -117,16 +113,27 @@ class NodeProgram(InMemoryProgram):
                 "layers_by_host": [stop - start for start, stop in pairwise(self.learner.bounds)],
                 "seconds_by_layer": [spent for host in reported for spent in host["seconds"]],
             }
-            | self._of_layers(reported)
+            | self.learner.metrics(reported)
         )
 
-    @abstractmethod
     def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> NetworkLearner:
-        """What learns on this host."""
+        """What learns on this host.
 
-    @abstractmethod
-    def _of_layers(self, reported: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """What this way to train makes of what all hosts' learners have told."""
+        Raises:
+            DataError: there are more micro-batches than nodes.
+        """
+        request, model = self.request, self.request.spec.model
+        given = model, course, x_TX, label_T, len(self.prepared.classes), request.spec.run.seed, self.transport
+        if model.trainer == "pdadmm":
+            return AdmmLearner(*given, request.agreement is None or request.agreement.dual == "sent")
+        from any2vec.models.layers.backprop.learner import PipelineLearner
+
+        if model.micro_batches > len(label_T):
+            raise DataError(
+                f"There are more micro-batches than training nodes, {model.micro_batches:,} and {len(label_T):,}; "
+                "lower micro_batches."
+            )
+        return PipelineLearner(*given)
 
     def _answer(self, agreed: dict[str, np.ndarray]) -> tuple[NodeClassifier, np.ndarray, np.ndarray]:
         """(the classifier, vectors of all nodes, scores of their classes); made once, when the training is over."""
@@ -156,55 +163,3 @@ class NodeProgram(InMemoryProgram):
         if self.prepared.options.linear_probe:
             found |= {f"linear_{name}": value for name, value in probe_accuracies(self.prepared).items()}
         return found
-
-
-class AdmmProgram(NodeProgram):
-    """pdADMM-G."""
-
-    learner: AdmmLearner
-
-    def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> AdmmLearner:
-        request = self.request
-        is_sent = request.agreement is None or request.agreement.dual == "sent"
-        num_classes = len(self.prepared.classes)
-        return AdmmLearner(
-            request.spec.model, course, x_TX, label_T, num_classes, request.spec.run.seed, self.transport, is_sent
-        )
-
-    @property
-    def memory(self) -> State:
-        return {"history": self.learner.history_rows()}
-
-    def _of_layers(self, reported: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        histories = [[{int(at): row for at, row in epoch.items()} for epoch in host["history"]] for host in reported]
-        monitors = monitors_by_epoch(histories)
-        terms = ("fit", "between", "decay", "risk")
-        return {
-            "lagrangian": [sum(values) for values in zip(*(monitors[name] for name in terms), strict=True)],
-            "residual": [value**0.5 for value in monitors["residual"]],
-            "decrease": {name: values for name, values in monitors.items() if name.startswith(("fell", "rose"))},
-        }
-
-
-class BackpropProgram(NodeProgram):
-    """Back-propagation, on several hosts as a pipeline."""
-
-    def _learner(self, course: Course, x_TX: np.ndarray, label_T: np.ndarray) -> NetworkLearner:
-        from any2vec.models.layers.backprop.learner import PipelineLearner
-
-        model, num_classes = self.request.spec.model, len(self.prepared.classes)
-        if model.micro_batches > len(label_T):
-            raise DataError(
-                f"There are more micro-batches than training nodes, {model.micro_batches:,} and {len(label_T):,}; "
-                "lower micro_batches."
-            )
-        return PipelineLearner(model, course, x_TX, label_T, num_classes, self.request.spec.run.seed, self.transport)
-
-    def _of_layers(self, reported: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        return {}
-
-
-def node_program(request: Request, prepared: PreparedNodes, transport: Transport) -> NodeProgram:
-    """The program that trains as the model asks."""
-    kind = AdmmProgram if request.spec.model.trainer == "pdadmm" else BackpropProgram
-    return kind(request, prepared, transport)

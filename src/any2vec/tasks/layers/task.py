@@ -93,9 +93,9 @@ class Layers(Task):
             yield
 
     def program(self, request: Request, data: Any, transport: Transport) -> Any:
-        from any2vec.tasks.layers.program import node_program
+        from any2vec.tasks.layers.program import NodeProgram
 
-        return node_program(request, data, transport)
+        return NodeProgram(request, data, transport)
 
     def stored(self, spec: RunSpec, folder: Path, hooks: Hooks) -> RunSpec:
         from any2vec.data.graph.reader import open_graph

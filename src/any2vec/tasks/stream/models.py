@@ -8,9 +8,9 @@ from any2vec.cluster.launch.join import check_torch
 from any2vec.errors import InputError
 from any2vec.models.stream.config import StreamModel
 from any2vec.models.stream.learner import StreamLearner
+from any2vec.registry import loaded
 from any2vec.sync.options.streams import StreamAgreement
 from any2vec.train.spec import Request
-from any2vec.train.task import loaded
 
 LEARNERS = {
     "skipgram": "any2vec.models.stream.skipgram:StreamedSkipGram",

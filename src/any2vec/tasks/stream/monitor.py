@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -87,21 +85,13 @@ class StreamMonitor:
             return None
         embeddings = program.learner.embeddings(program.batches.vocabulary)
         if self.options.out is not None:
-            parts = program.learner.parts()
-            self.snapshot = publish(self.options.out, lambda folder: write_snapshot(folder, embeddings, parts))
+            self.snapshot = publish(self.options.out, embeddings.save_into)
         rows = embeddings.rows(watched)
         now = {word: embeddings.vectors[row].copy() for word, row in zip(watched, rows, strict=True) if row >= 0}
         self.drift = {word: _cosine(now[word], self._before[word]) for word in now if word in self._before}
         self._before = now
         self.snapshots.done(time.perf_counter() - start, self.recorder.items)
         return embeddings
-
-
-def write_snapshot(folder: Path, embeddings: Embeddings, parts: Mapping[str, Any]) -> None:
-    """The vectors, and what else the model has, into a folder."""
-    for name, part in parts.items():
-        part.write(folder / name)
-    embeddings.save_into(folder)
 
 
 def _cosine(left: np.ndarray, right: np.ndarray) -> float:

@@ -30,8 +30,8 @@ class Streams(Task):
     rank = 50
     models: ClassVar = {
         "skipgram": "any2vec.models.stream.config:StreamSkipGram",
-        "ngram": "any2vec.models.stream.word_config:StreamNGram",
-        "char-lstm": "any2vec.models.stream.word_config:StreamCharLstm",
+        "ngram": "any2vec.models.stream.config:StreamNGram",
+        "char-lstm": "any2vec.models.stream.config:StreamCharLstm",
     }
     about: ClassVar = {
         "skipgram": "vectors of words by skip-gram",

@@ -23,7 +23,7 @@ from any2vec.data.triples.entity_parts import EntityParts
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.queries import Queries, QueryBatch
 from any2vec.models.triples.score import NO_DENSE, Dense
-from any2vec.models.triples.score_worker import ScoreWorker, make_worker
+from any2vec.models.triples.score_worker import make_worker
 from any2vec.models.triples.worker import Candidates, Negatives, Range, Shares, TripleWorker
 from any2vec.models.words.rates import linear_rate
 from any2vec.plan.order.bucket_orders import State
@@ -166,11 +166,11 @@ class WindowLearner:
         there = sum(stop - start for start, stop in resident.slots)
         return max(1, self.model.batch_size * there // self.parts.num_entities)
 
-    def _worker(self, table_SC: np.ndarray) -> TripleWorker | ScoreWorker:
+    def _worker(self, table_SC: np.ndarray) -> TripleWorker:
         """Of this thread."""
         if getattr(self._own, "worker", None) is None:
             self._own.worker = make_worker(self.model, table_SC, self.relation_RC, self.dense)
-        found: TripleWorker | ScoreWorker = self._own.worker
+        found: TripleWorker = self._own.worker
         return found
 
 

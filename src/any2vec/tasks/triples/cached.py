@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.cluster.counters import summed
 from any2vec.cluster.transport import Transport
 from any2vec.models.triples.config import TripleModel
 from any2vec.models.triples.learner import TripleLearner
@@ -32,7 +33,6 @@ from any2vec.train.in_memory.hosts import gather_numbers
 from any2vec.train.in_memory.program import InMemoryProgram
 from any2vec.train.loop import Alone
 from any2vec.train.progress import Recorder
-from any2vec.train.result import summed
 from any2vec.train.spec import Request
 from any2vec.types import State, Work
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from any2vec.errors import InputError
-from any2vec.types import Stage
+from any2vec.types import Stage, as_reading
 
 if TYPE_CHECKING:
     from any2vec.data.options import TripleOptions
@@ -35,15 +35,11 @@ def prepare_triples(
     from any2vec.data.io.files import fingerprint
     from any2vec.data.triples.triples import read_triples
 
-    def reported(done: int, total: int | None) -> None:
-        if stage is not None:
-            stage("reading", done, total)
-
     if isinstance(data, list) and data and all(isinstance(item, str) for item in data):
         if len(data) > 1:
             raise InputError(f"Triples are read from one file, got {len(data)}; join them into one file first.")
         data = data[0]
-    triples = read_triples(data, options, progress=reported, cache_dir=cache_dir)
+    triples = read_triples(data, options, progress=as_reading(stage), cache_dir=cache_dir)
     digest = fingerprint(
         triples.head,
         triples.relation,

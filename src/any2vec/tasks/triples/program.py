@@ -21,7 +21,7 @@ from any2vec.plan.order.epochs import EpochSchedule
 from any2vec.plan.order.shares import chunk_bounds
 from any2vec.sync.base.states import apart, together
 from any2vec.sync.drivers.rounds import Agreement, Rounds
-from any2vec.sync.options.replica_names import Fixed, Shadow
+from any2vec.sync.options.names import Fixed, Shadow
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.rules.block import compile_copies, compile_merges
 from any2vec.sync.table_replicas import TableReplicas

@@ -13,8 +13,7 @@ from any2vec.errors import InputError
 from any2vec.models.triples.config import TRIPLE_MODELS
 from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
-from any2vec.sync.options.names import MERGES, Frequent, Server, ServerMean
-from any2vec.sync.options.replica_names import FixedBmuf, ShadowBmuf
+from any2vec.sync.options.names import MERGES, FixedBmuf, Frequent, Server, ServerMean, ShadowBmuf
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.options.row_cache import CachedRows, check_no_cache_rows
 from any2vec.train.spec import Hooks

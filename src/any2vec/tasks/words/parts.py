@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.cluster.transport import Transport, gather_json, text_of, text_part
 from any2vec.data.options import TextOptions
 from any2vec.data.text.corpus import Corpus
 from any2vec.data.text.normalize import check_bad_bytes
@@ -20,7 +20,7 @@ from any2vec.errors import DataError, InputError, JobError
 from any2vec.models.words.config import SequenceModel
 from any2vec.models.words.source import PartTokens
 from any2vec.tasks.words.prepare import Counted, Prepared, prepare_tokens, stored_corpus
-from any2vec.types import Stage
+from any2vec.types import Stage, as_reading
 
 _PROBE_BYTES = 4096
 """bytes at both ends of each file that hosts compare"""
@@ -58,11 +58,12 @@ def prepare_part(
     cut = cut_text(data, transport.hosts)
     _check_same_files(transport, cut)
 
-    def reported(done: int, total: int | None) -> None:
-        if stage is not None and transport.rank == 0:
-            stage("reading", done, total)
-
-    corpus = encode_part(cut.spans[transport.rank], options, cache_dir=cache_dir, progress=reported)
+    corpus = encode_part(
+        cut.spans[transport.rank],
+        options,
+        cache_dir=cache_dir,
+        progress=as_reading(stage if transport.rank == 0 else None),
+    )
     parts = _all_parts(transport, corpus)
     _check_parts_read(parts, cut)
     assert corpus is not None
@@ -87,10 +88,9 @@ def _check_same_files(transport: Transport, cut: TextParts) -> None:
         [Path(name).name, size, _probe(name, size), [list(span[2:4]) for part in cut.spans for span in part]]
         for name, size in zip(cut.names, cut.sizes, strict=True)
     ]
-    reported = transport.gather([text_part(json.dumps(seen))], PHASE)
     wrong = ""
-    for rank, parts in reported.items():
-        if (other := json.loads(text_of(parts[0]))) != seen:
+    for rank, other in enumerate(gather_json(transport, seen, PHASE)):
+        if other != seen:
             wrong = f"Rank {rank} sees {_difference(other, seen)}; give all hosts the same files."
             break
     wrong = text_of(transport.share([text_part(wrong)], PHASE)[0])
@@ -125,9 +125,7 @@ def _all_parts(transport: Transport, corpus: Corpus | None) -> list[dict[str, An
         own = {"name": corpus.path.name, "num_slots": len(corpus.tokens)} | {
             name: corpus.meta[name] for name in ("kind", "num_tokens", "num_sentences", "bad_bytes", "bad_by_span")
         }
-    reported = [
-        json.loads(text_of(parts[0])) for parts in transport.gather([text_part(json.dumps(own))], PHASE).values()
-    ]
+    reported = gather_json(transport, own, PHASE)
     parts: list[dict[str, Any]] = json.loads(text_of(transport.share([text_part(json.dumps(reported))], PHASE)[0]))
     return parts
 

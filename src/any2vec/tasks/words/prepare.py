@@ -18,7 +18,7 @@ from any2vec.errors import DataError, InputError
 from any2vec.models.words.config import SequenceModel, WalkModel
 from any2vec.models.words.learner import block_positions
 from any2vec.models.words.source import StoredTokens, TokenSource, WalkedTokens
-from any2vec.types import Stage
+from any2vec.types import Stage, as_reading
 
 if TYPE_CHECKING:
     from any2vec.cluster.transport import Transport
@@ -69,12 +69,7 @@ def prepare(
         assert isinstance(model, WalkModel)
         return _prepare_walks(model, open_graph(data, graph, cache_dir, stage), threads, seed)
     if corpus is None:
-
-        def reported(done: int, total: int | None) -> None:
-            if stage is not None:
-                stage("reading", done, total)
-
-        corpus = encode_text(data, text or TextOptions(), cache_dir=cache_dir, progress=reported)
+        corpus = encode_text(data, text or TextOptions(), cache_dir=cache_dir, progress=as_reading(stage))
     return _prepare_corpus(model, corpus)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from any2vec.cluster.transport import Transport
 from any2vec.embeddings import Embeddings
+from any2vec.models.words.config import NGram
 from any2vec.models.words.gram_rows import GramRows
 from any2vec.models.words.learner import SequenceLearner
-from any2vec.models.words.ngram import NGram
 from any2vec.models.words.pair_steps import pair_steps
 from any2vec.models.words.walk_corpus import WalkCorpusTokens
 from any2vec.plan.order.epochs import EpochSchedule, piece_positions

@@ -30,7 +30,7 @@ from any2vec.plan.order.epochs import piece_positions
 from any2vec.sampling.walks import Walker
 from any2vec.tasks.words.budget import size_of_words, sweeps_of
 from any2vec.tasks.words.prepare import check_vocabulary, walk_options
-from any2vec.types import ProgressLine, Round, Span, Stage, Work
+from any2vec.types import ProgressLine, Round, Span, Stage, Work, as_reading
 
 if TYPE_CHECKING:
     from any2vec.options.planning import ItemShape
@@ -205,13 +205,9 @@ def _size_text(
     threads: int,
     pace: float | None,
 ) -> Sized:
-    def reported(done: int, total: int | None) -> None:
-        if stage is not None:
-            stage("reading", done, total)
-
     count_text(["a b", "b a"])  # compiles, or loads, what reads: no part of the pace
     began = time.perf_counter()
-    counts = count_text(data, text, cache_dir=run.cache_dir, progress=reported)
+    counts = count_text(data, text, cache_dir=run.cache_dir, progress=as_reading(stage))
     seconds = time.perf_counter() - began
     is_walks = isinstance(data, str) and is_corpus(data) and Corpus.open(data).kind == "walks"
     vocabulary = counts.vocabulary if is_walks else counts.vocabulary.truncate(model.min_count, model.max_vocab)

@@ -52,11 +52,11 @@ class Words(Task):
     title = "words and nodes"
     rank = 10
     models: ClassVar = {
-        "skipgram": "any2vec.models.words.skipgram:SkipGram",
-        "cbow": "any2vec.models.words.cbow:CBOW",
-        "ngram": "any2vec.models.words.ngram:NGram",
-        "deepwalk": "any2vec.models.words.deepwalk:DeepWalk",
-        "node2vec": "any2vec.models.words.node2vec:Node2Vec",
+        "skipgram": "any2vec.models.words.config:SkipGram",
+        "cbow": "any2vec.models.words.config:CBOW",
+        "ngram": "any2vec.models.words.config:NGram",
+        "deepwalk": "any2vec.models.words.config:DeepWalk",
+        "node2vec": "any2vec.models.words.config:Node2Vec",
     }
     about: ClassVar = {
         "skipgram": "vectors of words by skip-gram (word2vec)",

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from any2vec.cluster.transport import Transport, text_of, text_part
+from any2vec.cluster.counters import summed
+from any2vec.cluster.transport import Transport, gather_json
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.options.row_cache import CachedRows
 from any2vec.sync.table_replicas import TableReplicas
-from any2vec.train.result import histogram, summed
+from any2vec.train.result import histogram
 from any2vec.train.spec import Request
 
 
-def gather_numbers(transport: Transport, own: dict[str, Any]) -> list[dict[str, Any]]:
+def gather_numbers(transport: Transport, own: dict[str, Any], timeout: float | None = None) -> list[dict[str, Any]]:
     """What each host tells, and its bytes, by rank, at rank 0; nothing elsewhere. All call it together."""
     counters = transport.counters
     own = {"bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase()} | own
-    found = transport.gather([text_part(json.dumps(own))], "facts")
-    return [json.loads(text_of(parts[0])) for parts in found.values()]
+    return gather_json(transport, own, "facts", timeout)
 
 
 def metrics_of_rounds(

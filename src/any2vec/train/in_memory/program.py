@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from any2vec.cluster.state_message import pack_state, unpack_state
+from any2vec.cluster.codec import pack_state, unpack_state
 from any2vec.cluster.transport import Transport, first_other
 from any2vec.errors import JobError
 from any2vec.plan.order.epochs import EpochSchedule

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from any2vec.checks import MAX_SEED, check_number, check_whole
+from any2vec.checks import MAX_SEED, Number, Whole, check_fields
 from any2vec.data.triples.buckets import Buckets
 from any2vec.errors import InputError, Interrupted
 from any2vec.plan.order.buffer_walk import START, BufferWalk, Position
@@ -57,25 +57,23 @@ class Batch(NamedTuple):
 class OutOfCoreOptions:
     """How a table of which a part is in memory is trained."""
 
-    batch_size: int = 1000
+    batch_size: Annotated[int, Whole(1, 1 << 28)] = 1000
     """triples, 1 or more"""
     window: int = WINDOW
     """triples that are shuffled together"""
     is_shuffled: bool = True
     """whether they come so; they need not for one whose `arrange` brings them into an order of its own"""
-    seed: int = 1
+    seed: Annotated[int, Whole(0, MAX_SEED)] = 1
     """of the order of the triples"""
     threads: int = 1
     """that train batches"""
     staleness_bound: int = 1
     """batches: none is trained on rows that so many others change meanwhile"""
-    commit_seconds: float = 300.0
+    commit_seconds: Annotated[float, Number(0, 1e9)] = 300.0
     """between two commits; each writes all partitions in memory"""
 
     def __post_init__(self) -> None:
-        check_whole("batch_size", self.batch_size, 1, 1 << 28)
-        check_whole("seed", self.seed, 0, MAX_SEED)
-        check_number("commit_seconds", self.commit_seconds, 0, 1e9)
+        check_fields(self)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,7 @@ they are, and perhaps commit: each its own store, all at the same round.
 
 from __future__ import annotations
 
-import json
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -21,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.transport import LONG_WORK, control, text_of, text_part
+from any2vec.cluster.counters import summed
+from any2vec.cluster.transport import LONG_WORK, control, gather_json
 from any2vec.errors import Interrupted, JobError
 from any2vec.plan.cost.shared_plan import host_moves, round_bytes
 from any2vec.plan.order.buffer_walk import START, Position
@@ -36,7 +35,7 @@ from any2vec.train.monitor import NUMBERS, Decisions, stopped
 from any2vec.train.out_of_core.program import TableProgram
 from any2vec.train.out_of_core.run import OutOfCoreReport, OutOfCoreRun
 from any2vec.train.progress import Recorder
-from any2vec.train.result import Result, StoredResult, summed
+from any2vec.train.result import Result, StoredResult
 from any2vec.train.run_folder import TABLE, host_folder, is_table, remove_table
 from any2vec.types import ProgressLine, Round, Span, Stats, Work
 
@@ -193,13 +192,10 @@ class SharedTable(Program):
             "plan": host_moves(exchange.walk, store.bounds, store.columns).as_dict(), "held": exchange.ended(),
             "idle": self.seconds_idle, "kinds": transport.counters.bytes_by_kind(),
         }  # fmt: skip
-        found = transport.gather([text_part(json.dumps(own))], "facts", timeout=LONG_WORK)
-        every = [json.loads(text_of(parts[0])) for parts in found.values()]
+        every = gather_json(transport, own, "facts", timeout=LONG_WORK)
         if not every:
             return {}
-        sent: Counter[str] = Counter()
-        for one in every:
-            sent.update(one["phases"])
+        sent = summed([one["phases"] for one in every])
         shapes = [array.shape for array in self.table.dense().values()]
         agreeing = round_bytes(shapes, transport.hosts, NUMBERS, _ANSWERS) * rounds
         holdings = [(Holding(*held), rank) for rank, one in enumerate(every) for held in one["held"]]
@@ -212,9 +208,9 @@ class SharedTable(Program):
             "bytes_read": sum(one["moved"]["bytes_read"] for one in every),
             "bytes_written": sum(one["moved"]["bytes_written"] for one in every),
             "table_bytes": plan.num_rows * plan.row_bytes,
-            "partition_bytes_sent": sum(sent[phase] for phase in (ASK, GIVE, TAKEN)),
+            "partition_bytes_sent": sum(sent.get(phase, 0) for phase in (ASK, GIVE, TAKEN)),
             "partition_bytes_planned": sum(one["plan"]["bytes_sent"] for one in every),
-            "round_bytes_sent": sent[PHASE],
+            "round_bytes_sent": sent.get(PHASE, 0),
             "round_bytes_planned": agreeing,
             "holdings": len(holdings),
             "held_twice": held_twice(holdings),

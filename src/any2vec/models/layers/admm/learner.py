@@ -25,6 +25,8 @@ from any2vec.models.layers.weights import Course, Weights
 from any2vec.types import State
 
 _LITERAL = Steps(20.0, tries=10)
+_TERMS = ("fit", "between", "decay", "risk")
+"""of the Lagrangian"""
 _FISTA_STEPS, _TOLERANCE = 100, 1e-6
 
 
@@ -62,12 +64,12 @@ class AdmmLearner(NetworkLearner):
         """There is none; records show nu."""
         return self.model.start_nu
 
-    def history_rows(self) -> np.ndarray:
-        """The history for a checkpoint, float64: a row of epoch, layer and monitors for each layer of each epoch."""
+    def memory(self) -> State:
+        """The history, float64: a row of epoch, layer and monitors for each layer of each epoch."""
         rows = [
             [epoch, index, *values] for epoch, layers in enumerate(self.history) for index, values in layers.items()
         ]
-        return np.array(rows, np.float64).reshape(-1, 2 + len(MONITORS))
+        return {"history": np.array(rows, np.float64).reshape(-1, 2 + len(MONITORS))}
 
     def load_state_dict(self, state: State, epoch: int) -> None:
         super().load_state_dict(state, epoch)
@@ -81,6 +83,20 @@ class AdmmLearner(NetworkLearner):
 
     def reported(self) -> dict[str, Any]:
         return super().reported() | {"history": self.history}
+
+    def metrics(self, reported: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Monitors by epoch, each added up over all layers in their order."""
+        found: dict[str, list[float]] = {name: [] for name in MONITORS}
+        for epoch in zip(*(host["history"] for host in reported), strict=True):
+            layers = {int(index): values for host in epoch for index, values in host.items()}
+            columns = zip(*(layers[index] for index in sorted(layers)), strict=True)
+            for name, column in zip(MONITORS, columns, strict=True):
+                found[name].append(sum(column))
+        return {
+            "lagrangian": [sum(values) for values in zip(*(found[name] for name in _TERMS), strict=True)],
+            "residual": [value**0.5 for value in found["residual"]],
+            "decrease": {name: values for name, values in found.items() if name.startswith(("fell", "rose"))},
+        }
 
     def make(self, weights: Sequence[Weights], held: Sequence[dict[str, np.ndarray]] | None) -> AdmmGroup:
         """Layers as a forward pass leaves them, or as they were."""
@@ -122,14 +138,3 @@ class AdmmLearner(NetworkLearner):
                 layer.move_output(layer.q_TO, now)
             seconds = time.thread_time() - began
         return seconds
-
-
-def monitors_by_epoch(histories: Sequence[Sequence[dict[int, list[float]]]]) -> dict[str, list[float]]:
-    """Each monitor by epoch, added up over the layers in their order; histories: of all hosts."""
-    reported: dict[str, list[float]] = {name: [] for name in MONITORS}
-    for epoch in zip(*histories, strict=True):
-        layers = {index: values for host in epoch for index, values in host.items()}
-        values = [sum(column) for column in zip(*(layers[index] for index in sorted(layers)), strict=True)]
-        for name, value in zip(MONITORS, values, strict=True):
-            reported[name].append(value)
-    return reported

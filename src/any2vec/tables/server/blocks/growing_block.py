@@ -11,14 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from any2vec.cluster.codec import pack_state, unpack_state
 from any2vec.cluster.message import Part
 from any2vec.cluster.transport import text_part
 from any2vec.errors import InputError
 from any2vec.tables.server.blocks.row_block import Merger, RowBlock
+from any2vec.types import Stateful
 
-START, METRICS = 1, 2
+START, METRICS, MEMORY, RECALL = range(1, 5)
 """operations. START: slots, int64 (M,), and the number of the birth, int64 (1,); then, where rows are not to begin with
-their start values, others, float32 (M, D); gives nothing. FACTS: nothing; gives what the block can tell, as JSON"""
+their start values, others, float32 (M, D); gives nothing. METRICS: nothing; gives what the block can tell, as JSON.
+MEMORY: nothing; gives what its rule remembers, as `pack_state`. RECALL: takes that again; gives nothing"""
 
 
 class GrowingBlock(RowBlock):
@@ -32,6 +35,7 @@ class GrowingBlock(RowBlock):
         merger, in_step: as `RowBlock`.
         values: from slots int64 (M,) to their start values, float32 (M, D).
         more: what else it can tell.
+        rule: by which it merges, where that is one with a memory.
     """
 
     def __init__(
@@ -40,10 +44,12 @@ class GrowingBlock(RowBlock):
         in_step: bool,
         values: Callable[[np.ndarray], np.ndarray],
         more: Callable[[], Mapping[str, Any]] = dict,
+        rule: Stateful | None = None,
     ) -> None:
         super().__init__(merger, in_step)
         self._values = values
         self._more = more
+        self._rule = rule
         self._birth_B = np.zeros(len(merger.rows), np.int64)
         """the number of each row's last birth"""
         self.dropped = 0
@@ -65,13 +71,19 @@ class GrowingBlock(RowBlock):
         super().push(trainer, clock, slot_K, value_KD, is_delta)
 
     def call(self, operation: int, trainer: int, parts: Sequence[Part]) -> list[Part]:
-        """START and FACTS.
+        """START, METRICS, MEMORY and RECALL.
 
         Raises:
             InputError: another operation, or slots that are not of this block.
         """
         if operation == METRICS:
             return [text_part(json.dumps({"dropped": self.dropped, "updates": self.updates, **self._more()}))]
+        if self._rule is not None and operation in (MEMORY, RECALL):
+            with self._lock:
+                if operation == MEMORY:
+                    return pack_state(self._rule.state_dict())
+                self._rule.load_state_dict(unpack_state(parts))
+            return []
         if operation != START or len(parts) not in (2, 3) or parts[1].array.shape != (1,):
             raise InputError(f"Operation {operation} with {len(parts)} parts was asked of a block that grows.")
         slot_M, birth = parts[0].array.astype(np.int64), int(parts[1].array[0])

@@ -75,11 +75,10 @@ class RowBlock(ServedBlock):
         """Bytes that the rows take: values, state, versions."""
         return {"values": self._merger.rows.nbytes, "state": 0, "versions": self.version_B.nbytes}
 
-    def read(self, slot_K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(float32 (K, D), their versions int64 (K,)), copies."""
+    def read(self, slot_K: np.ndarray) -> np.ndarray:
         self._check(slot_K)
         with self._lock:
-            return self._merger.rows[slot_K], self.version_B[slot_K]
+            return self._merger.rows[slot_K]
 
     def pool(self, slot_M: np.ndarray, count_P: np.ndarray) -> np.ndarray:
         """float32 (P, D): bag p is the sum, taken in float64, of the next count_P[p] (> 0) rows of slot_M."""
@@ -97,11 +96,7 @@ class RowBlock(ServedBlock):
         Raises:
             InputError: a slot is not of this block or comes twice, shapes do not fit, or values come unasked.
         """
-        self._check(slot_K)
-        if value_KD.shape != (len(slot_K), self.dim):
-            raise InputError(f"A push of {len(slot_K)} rows has shape {value_KD.shape}, not {(len(slot_K), self.dim)}.")
-        if (np.diff(slot_K) <= 0).any():
-            raise InputError("The rows of a push must be ascending, and none may come twice.")
+        self._check_push(slot_K, value_KD)
         with self._lock:
             if self._in_step:
                 held = self._held[clock]

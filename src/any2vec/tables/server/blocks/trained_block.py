@@ -8,7 +8,9 @@ Legend: B rows of the block, C their columns, W those that are values, K rows of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -21,6 +23,9 @@ from any2vec.tables.batch_rows import BatchRows
 from any2vec.tables.row_optimizer import RowOptimizer
 from any2vec.tables.server.owned_bags import PUSH_BAGS
 from any2vec.tables.server.served_block import ServedBlock
+
+ACCEPT = 2
+"""operation: [step, ranks of the trainers that count, ascending]; gives nothing"""
 
 
 class TrainedBlock(ServedBlock):
@@ -50,12 +55,12 @@ class TrainedBlock(ServedBlock):
         width = self.optimizer.width * self.table.itemsize * self.num_rows
         return {"values": width, "state": self.table.nbytes - width, "versions": self.version_B.nbytes}
 
-    def read(self, slot_K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(values float32 (K, W), versions int64 (K,)), copies."""
+    def read(self, slot_K: np.ndarray) -> np.ndarray:
+        """Values, float32 (K, W), a copy."""
         self._check(slot_K)
         value_KW = np.empty((len(slot_K), self.dim), np.float32)
         gather_rows(self.table[:, : self.dim], slot_K, value_KW)
-        return value_KW, self.version_B[slot_K]
+        return value_KW
 
     def pool(self, slot_M: np.ndarray, count_P: np.ndarray) -> np.ndarray:
         """float32 (P, W): bag p is the sum, in float32, of the next count_P[p] (> 0) rows of slot_M."""
@@ -69,14 +74,7 @@ class TrainedBlock(ServedBlock):
         Raises:
             InputError: slots or shapes do not fit, or values come instead of gradients.
         """
-        self._check(slot_K)
-        if not is_delta:
-            raise InputError("A block that trains its rows takes gradients, not values.")
-        if value_KD.shape != (len(slot_K), self.dim) or (np.diff(slot_K) <= 0).any():
-            raise InputError(
-                f"Gradients of {len(slot_K)} rows have shape {value_KD.shape}, not {(len(slot_K), self.dim)}, or their "
-                "rows are not ascending."
-            )
+        self._check_gradients(slot_K, value_KD, is_delta)
         self.optimizer.step(self.table, slot_K, value_KD)
         self.version_B[slot_K] += 1
 
@@ -102,9 +100,10 @@ class TrainedBlock(ServedBlock):
         self.push_bags(slot_M, count_P, unpack_rows(parts[2:]))
         return []
 
-    def copy(self) -> np.ndarray:
-        """Values and state of this moment, float32 (B, C)."""
-        return self.table.copy()
+    def _check_gradients(self, slot_K: np.ndarray, value_KD: np.ndarray, is_delta: bool) -> None:
+        self._check_push(slot_K, value_KD)
+        if not is_delta:
+            raise InputError("A block that trains its rows takes gradients, not values.")
 
     def _starts(self, slot_M: np.ndarray, count_P: np.ndarray) -> np.ndarray:
         """Where each bag begins, and the end, int64 (P + 1,)."""
@@ -127,12 +126,86 @@ class StoredBlock(TrainedBlock):
         Raises:
             InputError: slots or shapes do not fit, or gradients come instead of rows.
         """
-        self._check(slot_K)
+        self._check_push(slot_K, value_KD)
         if is_delta:
             raise InputError("A block that stores rows takes rows, not gradients.")
-        if value_KD.shape != (len(slot_K), self.dim) or (np.diff(slot_K) <= 0).any():
-            raise InputError(
-                f"{len(slot_K)} rows have shape {value_KD.shape}, not {(len(slot_K), self.dim)}, or are not ascending."
-            )
         scatter_rows(value_KD, slot_K, self.table)
         self.version_B[slot_K] += 1
+
+
+class HeldBlock(TrainedBlock):
+    """A `TrainedBlock` that steps once for each step, by the sum of the gradients of those that count, in rank order.
+
+    The row server that serves it has bound 0, and who decides is its only trainer: readers of step t + 1 wait for step
+    t.
+
+    Args:
+        scale: of the sums: N / M where M of N trainers count, and all have scaled by 1 / N.
+        applied: called with every step that has taken effect; set it to the server's `tick` for who decides.
+    """
+
+    def __init__(self, table_BC: np.ndarray, optimizer: RowOptimizer, scale: float = 1.0) -> None:
+        super().__init__(table_BC, optimizer)
+        self.scale = scale
+        self.step = 0
+        """the one whose trainers are not yet known"""
+        self.applied: Callable[[int], None] = lambda step: None
+        self.dropped: Counter[int] = Counter()
+        """trainer -> pushes that did not count"""
+        self._held: defaultdict[int, dict[int, tuple[np.ndarray, np.ndarray]]] = defaultdict(dict)
+        """step -> trainer -> its push"""
+        self._lock = threading.Lock()
+
+    def push(self, trainer: int, clock: int, slot_K: np.ndarray, value_KD: np.ndarray, is_delta: bool) -> None:
+        """Hold gradients, float32 (K, W), for step `clock`; drop them if it is over. slot_K int64, ascending.
+
+        Raises:
+            InputError: slots or shapes do not fit, or it is the trainer's second push of the step.
+        """
+        self._check_gradients(slot_K, value_KD, is_delta)
+        with self._lock:
+            if clock < self.step:
+                self.dropped[trainer] += 1
+            elif trainer in self._held[clock]:
+                raise InputError(f"Rank {trainer} pushed twice in step {clock}; its rows of a step come at once.")
+            else:
+                self._held[clock][trainer] = slot_K, value_KD
+
+    def call(self, operation: int, trainer: int, parts: Sequence[Part]) -> list[Part]:
+        """ACCEPT."""
+        if operation != ACCEPT or len(parts) != 1 or not parts[0].array.size:
+            raise InputError(
+                f"Operation {operation} with {len(parts)} parts was asked of a block that holds gradients."
+            )
+        step, *trainers = (int(number) for number in parts[0].array.reshape(-1))
+        self.accept(step, trainers)
+        return []
+
+    def accept(self, step: int, trainers: Sequence[int]) -> None:
+        """Let a step take effect: exactly these trainers count, ascending; those that pushed nothing here have no rows.
+
+        Raises:
+            InputError: the step is not the next one.
+        """
+        with self._lock:
+            if step != self.step:
+                raise InputError(f"Step {step} was decided where step {self.step} was to be.")
+            held = self._held.pop(step, {})
+            self.dropped.update(rank for rank in held if rank not in trainers)
+            counted = [held[rank] for rank in trainers if rank in held]
+            if counted:
+                slot_U = self.optimizer.step_by_sum(self.table, counted, self.scale)
+                self.version_B[slot_U] += 1
+            self.step += 1
+        self.applied(step)
+
+
+class InStepBlock(HeldBlock):
+    """All trainers' gradients of a step, summed in rank order, step its rows once: synchronous training.
+
+    It is what cached synchronous training must equal, bit by bit. The server is made with bound 0 and in_step; trainers
+    reach it by `ClockedRows`.
+    """
+
+    def apply(self, clock: int) -> None:
+        self.accept(clock, sorted(self._held[clock]))

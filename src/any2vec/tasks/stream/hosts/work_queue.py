@@ -8,15 +8,14 @@ Legend: V rows of the tables, D dim.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from any2vec.cluster.transport import LONG_WORK, Transport, control, text_of, text_part
+from any2vec.cluster.counters import summed
+from any2vec.cluster.transport import LONG_WORK, Transport, control
 from any2vec.cluster.work_queue import Done, WorkQueue
 from any2vec.data.stream.vocabulary import StreamVocabulary
 from any2vec.embeddings import Embeddings
@@ -29,7 +28,7 @@ from any2vec.sync.options.rules import rule_class
 from any2vec.sync.options.streams import StreamAgreement
 from any2vec.tables.server.request import ANY_TIME
 from any2vec.tasks.stream.hosts.wire import Piece, Sender, put_parts, stats_of
-from any2vec.train.result import summed
+from any2vec.train.in_memory.hosts import gather_numbers
 from any2vec.types import State, Stats, Work
 
 
@@ -100,12 +99,13 @@ class QueueLearner:
     def state_dict(self) -> State:
         """What a checkpoint keeps; everything that was dealt is in it."""
         self.settle()
-        state = self.own.state_dict()
-        if self.tables is not None:
-            for name, table in self.own.tables.items():
-                rows = np.arange(len(state[name]))
-                table[rows] = self.tables.read(name, rows)
-        return self.own.state_dict()
+        state: State = self.own.state_dict()
+        if self.tables is None:
+            return state
+        for name, table in self.own.tables.items():
+            rows = np.arange(len(state[name]))
+            table[rows] = self.tables.read(name, rows)
+        return self.own.state_dict() | self.tables.state_dict()
 
     def load_state_dict(self, state: State) -> None:
         """Go on from the state of a checkpoint, here and where the rows are."""
@@ -114,6 +114,7 @@ class QueueLearner:
         if self.tables is not None:
             for name, rows in known.items():
                 self.tables.write(name, rows)
+            self.tables.load_state_dict(state)
         else:
             for peer in self.work_queue.peers:
                 self.work_queue.stripes(put_parts([array.copy() for array in known.values()]), peer)
@@ -127,9 +128,6 @@ class QueueLearner:
             for name, table in self.own.tables.items():
                 table[rows] = self.tables.read(name, rows)
         return self.own.embeddings(vocabulary)
-
-    def parts(self) -> Mapping[str, Any]:
-        return self.own.parts()
 
     def close(self) -> None:
         self.own.close()
@@ -236,11 +234,8 @@ def make_tables(transport: Transport, roles: StreamRoles, agreement: StreamAgree
 
 def sent_by_all(transport: Transport) -> dict[str, Any]:
     """Bytes that all hosts have sent, at rank 0; all call it together."""
-    counters = transport.counters
-    own = {"bytes_by_kind": counters.bytes_by_kind(), "bytes_by_phase": counters.bytes_by_phase()}
-    found = transport.gather([text_part(json.dumps(own))], "facts", timeout=LONG_WORK)
-    every = [json.loads(text_of(parts[0])) for parts in found.values()]
-    return {name: summed([one[name] for one in every]) for name in own}
+    every = gather_numbers(transport, {}, LONG_WORK)
+    return {name: summed([one[name] for one in every]) for name in ("bytes_by_kind", "bytes_by_phase")}
 
 
 def without_lost_rows(batches: list[TokenBatch], num_rows: int) -> list[TokenBatch]:

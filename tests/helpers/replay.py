@@ -10,12 +10,14 @@ from functools import partial
 
 import numpy as np
 
+from any2vec.cluster.message import Part, overhead
 from any2vec.cluster.threads import run_logical
+from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.group import ProcessGroup
-from any2vec.sync.drivers.syncing import Syncing
-from any2vec.sync.options.replica_names import Fixed, Shadow
-from any2vec.sync.replica_make import make_rule, needs_center
-from any2vec.sync.rules.center import CenterBlock, NearCenter
+from any2vec.sync.drivers.replicas import Syncing
+from any2vec.sync.make import make_rule, needs_center
+from any2vec.sync.options.names import Fixed, Shadow
+from any2vec.sync.rules.center import PROGRESS, PULL, WRITE, CenterBlock
 from any2vec.sync.rules.replica_rule import WORKING, Phase
 from any2vec.tables.replica import Replica
 
@@ -74,3 +76,34 @@ class Replay:
         for _ in range(self.phases):
             for trainer in range(len(self.replicas)):
                 self.sync(trainer, standing)
+
+
+class NearCenter:
+    """A center in this process, for trainers that share it without a transport. `trainer` is whose end this is."""
+
+    def __init__(self, block: CenterBlock, trainer: int) -> None:
+        self.block = block
+        self.trainer = trainer
+        self.sent = self.received = 0
+
+    def pull(self, seen_Q: np.ndarray) -> np.ndarray:
+        return self.block.call(PULL, self.trainer, [Part("dense", seen_Q)])[0].array
+
+    def read(self) -> np.ndarray:
+        return self.block.value.copy()
+
+    def write(self, value_Q: np.ndarray) -> None:
+        self.block.call(WRITE, self.trainer, [Part("dense", value_Q)])
+
+    def progress(self, is_done: bool) -> tuple[np.ndarray, np.ndarray]:
+        reported_T = self.block.call(PROGRESS, self.trainer, [Part("control", np.array([is_done], np.int64))])[0].array
+        return reported_T[0], reported_T[1] > 0
+
+
+def average_bytes(size: int, trainers: int, rank: int) -> tuple[int, int]:
+    """(bytes sent, bytes received) by one trainer when the replicas of `size` parameters are averaged once."""
+    bounds = contiguous_bounds(size, trainers)
+    own = bounds[rank + 1] - bounds[rank]
+    heads = (trainers - 1) * (overhead(2) + 8 + overhead(1))
+    sent = received = heads + 4 * (size - own) + 4 * (trainers - 1) * own
+    return sent, received

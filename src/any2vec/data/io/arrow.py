@@ -1,0 +1,210 @@
+"""The one door to pyarrow: columns of Parquet, Arrow and Feather files and of tables in memory, and delimited text.
+
+Import it where columns are read, not before: pyarrow is heavy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from any2vec.data.io.files import display
+from any2vec.errors import Any2VecError, DataError
+
+__all__ = [
+    "FieldCountError",
+    "TableReader",
+    "arrow_errors",
+    "is_binary",
+    "is_list",
+    "is_text",
+    "pa",
+    "packed",
+    "parquet",
+    "pc",
+    "split_lines",
+]  # fmt: skip
+_Batches = Callable[[list[str], int], Iterator[Any]]
+
+
+def parquet() -> Any:
+    """The module of Parquet files."""
+    import pyarrow.parquet
+
+    return pyarrow.parquet
+
+
+@contextmanager
+def arrow_errors(
+    what: str, error: type[Any2VecError] = DataError, advice: str = "copy or write it again."
+) -> Iterator[None]:
+    """Whatever pyarrow raises on a damaged file becomes an `error`: `what` cannot be read, why, and what to do."""
+    try:
+        yield
+    except (Any2VecError, FieldCountError):
+        raise
+    except Exception as found:
+        reason = str(found).strip().split("\n")[0][:200].rstrip(".") or type(found).__name__
+        raise error(f"{what} ({reason}); {advice}") from found
+
+
+# ---- kinds of columns ---------------------------------------------------------------------------------------------
+
+
+def is_binary(kind: Any) -> bool:
+    """Bytes, of which nothing says that they are text."""
+    return any(test(kind) for test in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view))
+
+
+def is_text(kind: Any) -> bool:
+    """Strings, or dictionaries of them."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
+
+
+def is_list(kind: Any) -> bool:
+    """Lists of one kind of values, of any length or a fixed one."""
+    return any(test(kind) for test in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list))
+
+
+def packed(offsets: np.ndarray, arena: np.ndarray, kind: Any = None) -> Any:
+    """The texts [offsets[n], offsets[n + 1]) of bytes: a large_string array (or large_binary), no copy."""
+    buffers = [
+        None,
+        *(pa.py_buffer(np.ascontiguousarray(part)) for part in (offsets.astype(np.int64, copy=False), arena)),
+    ]
+    return pa.Array.from_buffers(kind or pa.large_string(), len(offsets) - 1, buffers)
+
+
+# ---- tables -------------------------------------------------------------------------------------------------------
+
+
+class TableReader:
+    """The columns of a file or of a table in memory, some rows at a time.
+
+    Args:
+        source: a file, or a table of any library that offers the Arrow PyCapsule interface (see `files.is_table`).
+        form: of a file: parquet or arrow.
+        error: the class of what is raised where it is damaged, or no table.
+    """
+
+    def __init__(self, source: Any, form: str | None, error: type[Any2VecError] = DataError) -> None:
+        self.name = display(source)
+        """for messages"""
+        self._source, self._form, self._error = source, form, error
+        with self.errors():
+            if form is None:
+                is_stream = hasattr(source, "__arrow_c_stream__")
+                table = pa.RecordBatchReader.from_stream(source) if is_stream else pa.table(source).to_reader()
+                self._source = table
+            with self._opened() as (schema, _):
+                self.schema, self.names = schema, list(schema.names)
+
+    def errors(self) -> Any:
+        """What pyarrow raises inside becomes an error of this table."""
+        advice = "copy or write it again." if self._form else "give one whose columns have one type each."
+        return arrow_errors(f"{self.name} cannot be read as a table", self._error, advice)
+
+    def batches(self, columns: list[str], num_rows: int) -> Iterator[dict[str, Any]]:
+        """Arrays by column, at most `num_rows` values each; text comes as large_binary, and every layout is checked."""
+        for column in columns:
+            if self.names.count(column) > 1:
+                raise self._error(f"{self.name} has two columns named {column!r}; rename one.")
+        with self.errors(), self._opened() as (_, read), closing(read(columns, num_rows)) as batches:  # type: ignore[type-var]
+            for batch in batches:
+                whole = {column: _checked(batch.column(batch.schema.get_field_index(column))) for column in columns}
+                for start in range(0, batch.num_rows, num_rows):
+                    yield {column: values.slice(start, num_rows) for column, values in whole.items()}
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Any, _Batches]]:
+        """Its schema, and what reads batches."""
+        if self._form is None:
+            yield self._source.schema, lambda columns, _: (batch.select(columns) for batch in self._source)
+        elif self._form == "parquet":
+            with parquet().ParquetFile(self._source) as file:
+                yield file.schema_arrow, lambda columns, num_rows: file.iter_batches(num_rows, columns=columns)
+        else:
+            with pa.memory_map(str(self._source)) as source:
+                try:
+                    file = pa.ipc.open_file(source)
+                    batches = (file.get_batch(index) for index in range(file.num_record_batches))
+                except pa.ArrowInvalid:
+                    source.seek(0)
+                    file = pa.ipc.open_stream(source)
+                    batches = (batch for batch in file)
+                yield file.schema, lambda columns, num_rows: batches
+
+
+def _checked(values: Any) -> Any:
+    """Kernels read the buffers as they are, so offsets that point elsewhere must be found here.
+
+    Text becomes bytes: what is no UTF-8 is a value like any other.
+    """
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        values.validate()
+        values = pa.DictionaryArray.from_arrays(values.indices, _checked(values.dictionary)).dictionary_decode()
+    elif is_text(kind) or is_binary(kind):
+        values = values.cast(pa.large_binary())
+    elif is_list(kind):
+        item = kind.value_type
+        is_plain = (is_text(item) or is_binary(item)) and not pa.types.is_dictionary(item)
+        values.validate(full=not is_plain)
+        if is_plain or is_text(item):
+            values = values.cast(pa.large_list(pa.large_binary()))
+        elif pa.types.is_fixed_size_list(kind):
+            values = values.cast(pa.large_list(item))
+    values.validate(full=True)
+    return values
+
+
+# ---- delimited text -----------------------------------------------------------------------------------------------
+
+
+class FieldCountError(Exception):
+    """A line has not as many fields as there are columns: `row` of those that are not blank, from 0."""
+
+    def __init__(self, row: int, num_fields: int, text: str) -> None:
+        self.row, self.num_fields, self.text = row, num_fields, text
+
+
+def split_lines(
+    text: Any, delimiter: str, num_columns: int, chosen: list[int], kind: Any, *, quotes: bool, comment: str = ""
+) -> list[Any]:
+    """The chosen columns of delimited text (bytes or uint8), arrays of `kind`, large_string or large_binary.
+
+    quotes: whether fields may stand in double quotes; comment: how lines begin that are left out.
+
+    Raises:
+        FieldCountError: a line has another number of fields. ArrowInvalid: it cannot be read.
+    """
+    from pyarrow import csv
+
+    wrong: list[Any] = []
+
+    def on_wrong(row: Any) -> str:
+        if comment and row.text.lstrip().startswith(comment):
+            return "skip"
+        wrong.append(row)
+        return "error"
+
+    names = [str(column) for column in range(num_columns)]
+    include = [names[column] for column in chosen]
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(pa.py_buffer(text)),
+            csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=names),
+            csv.ParseOptions(delimiter=delimiter, quote_char='"' if quotes else False, invalid_row_handler=on_wrong),
+            csv.ConvertOptions(include_columns=include, column_types=dict.fromkeys(include, kind)),
+        )
+    except pa.ArrowInvalid as error:
+        if wrong and wrong[0].number is not None:
+            raise FieldCountError(wrong[0].number - 1, wrong[0].actual_columns, wrong[0].text) from error
+        raise
+    return [table.column(name).combine_chunks() for name in include]

@@ -1,0 +1,79 @@
+"""When a cached row is too old to be read, and when its changes must go to its owner.
+
+Legend: K slots, N some of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from any2vec.plan.lookahead.window import allowed_updates
+
+
+class Freshness(ABC):
+    """Knows slots, updates and batches, never a value.
+
+    Args:
+        pull_bound, push_bound: as `--cache NAME:BOUND` has them, of reads and of changes.
+        capacity: K.
+    """
+
+    pull_bound: int
+    """updates that an owner may have had beyond the version that is known, without sending the row"""
+
+    def __init__(self, pull_bound: int, push_bound: int, capacity: int) -> None:
+        self.pull_bound, self.push_bound = pull_bound, push_bound
+
+    @abstractmethod
+    def stale(self, slot_N: np.ndarray) -> np.ndarray:
+        """bool (N,): whether a batch that reads these rows must ask their owners, who may know better."""
+
+    def asked(self, slot_N: np.ndarray) -> None:
+        """Owners are asked about these rows, for a batch that begins."""
+        return
+
+    @abstractmethod
+    def must_push(self, slot_N: np.ndarray, updates_N: np.ndarray, version_N: np.ndarray) -> np.ndarray:
+        """bool (N,): whether changes go with the next message.
+
+        updates_N: batches whose changes the owner has not been sent; version_N: the owner's count of updates.
+        """
+
+
+class Versions(Freshness):
+    """Owners are always asked, and say by versions which rows are too old.
+
+    Versions within bounds (HET: Miao et al. 2022, PVLDB 15(2)); with bound 0 a read sees every write.
+    """
+
+    def stale(self, slot_N: np.ndarray) -> np.ndarray:
+        return np.ones(len(slot_N), bool)
+
+    def must_push(self, slot_N: np.ndarray, updates_N: np.ndarray, version_N: np.ndarray) -> np.ndarray:
+        return updates_N > allowed_updates(version_N, self.push_bound)
+
+
+class Age(Freshness):
+    """No message is about a row that is young; an old one is fetched again if anybody has changed it.
+
+    A row is read for so many batches before its owner is asked again (as in DistGNN-MB).
+    """
+
+    def __init__(self, pull_bound: int, push_bound: int, capacity: int) -> None:
+        super().__init__(0, push_bound, capacity)
+        self._bound = pull_bound
+        self._now = 0
+        """number of the batch"""
+        self._asked_K = np.zeros(capacity, np.int64)
+
+    def stale(self, slot_N: np.ndarray) -> np.ndarray:
+        return self._now - self._asked_K[slot_N] >= self._bound
+
+    def asked(self, slot_N: np.ndarray) -> None:
+        self._now += 1
+        self._asked_K[slot_N] = self._now
+
+    def must_push(self, slot_N: np.ndarray, updates_N: np.ndarray, version_N: np.ndarray) -> np.ndarray:
+        return self.stale(slot_N) & (updates_N > 0)
