@@ -35,6 +35,9 @@ SPREAD = {"logical_hosts": TRAINERS, "servers": 1, "sync": "fr-ma:1", "cache_row
 HET_CODE = (
     "tables/**/versioned_*.py",
     "tables/residency/*.py",
+    "tables/freshness.py",
+    "tables/registry.py",
+    "tables/cache/cached_table.py",
     "kernels/cache/cached_rows.py",
     "plan/lookahead/window.py",
 )

@@ -28,8 +28,7 @@ OPTIONS = {
 }  # fmt: skip
 CODE = (
     "kernels/replicas/replicas.py", "sync/rules/averaged_replica.py", "sync/rules/block_momentum.py",
-    "sync/rules/elastic_replica.py", "sync/drivers/fixed_rate.py", "sync/**/replica_*.py", "sync/drivers/shadow.py",
-    "sync/drivers/syncing.py", "tables/replica.py",
+    "sync/rules/elastic_replica.py", "sync/rules/replica_rule.py", "sync/drivers/replicas.py", "tables/replica.py",
 )  # fmt: skip
 
 

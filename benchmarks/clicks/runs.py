@@ -44,9 +44,15 @@ def kept(bench: Bench, request: Any, about: Sequence[str], script: str, *argumen
 
 
 def name_of(request: Any, about: Sequence[str]) -> str:
-    """File of what was asked of this code (patterns of files below src/any2vec)."""
+    """File of what was asked of this code (patterns of files below src/any2vec).
+
+    Raises ValueError for a pattern of no file: what it meant has moved, and would no longer count.
+    """
     digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode())
     for pattern in about:
-        for path in sorted((ROOT / "src" / "any2vec").glob(pattern)):
+        paths = sorted((ROOT / "src" / "any2vec").glob(pattern))
+        if not paths:
+            raise ValueError(f"no file of src/any2vec fits {pattern}")
+        for path in paths:
             digest.update(path.read_bytes())
     return f"clicks-{digest.hexdigest()[:16]}.json"

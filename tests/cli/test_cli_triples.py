@@ -190,3 +190,14 @@ def test_a_disk_that_fills_is_reported_and_nothing_is_lost(
         assert "All is as it was written" in run("check", "out").stderr
     done(*LARGE, "--resume")
     assert np.array_equal(Embeddings.load("out").vectors, whole)
+
+
+def test_a_cache_over_hosts_is_reported(here: Path) -> None:
+    """Also of words, which the same sentence reports; a run of words has no rows to score."""
+    spread = ("--logical-hosts", "2", "--cache", "het:8", "--cache-rows", "0.5", "--out", "out")
+    shown = " ".join(done(*TRAIN, *spread).split())
+    assert "agreement cache het:8" in shown and "hosts 2, " in shown
+    (here / "text.txt").write_text("a b c d e f g h\n" * 50)
+    words = ("train", "skipgram", "text.txt", "--dim", "4", "--min-count", "1", "--epochs", "1")
+    assert "agreement cache het:8" in " ".join(done(*words, *spread, "--overwrite").split())
+    assert "scores no rows; use any2vec evaluate" in refused("score", "out", "text.txt")

@@ -15,8 +15,8 @@ from any2vec.errors import InputError
 from any2vec.kernels.graph.parting import plain_symmetric
 from any2vec.plan.sharding.graph import partition, report_partition
 from any2vec.plan.sharding.sharding import contiguous_bounds
+from marks import CUTS, needs_metis, with_metis
 from naive.common import rng as naive
-from needs_metis import CUTS, needs_metis, with_metis
 
 
 def random_graph(num_nodes: int, num_edges: int, seed: int, directed: bool = False) -> Graph:

@@ -35,8 +35,8 @@ from any2vec.sampling.parts import GraphPart, cut_part, split_graph
 from any2vec.sampling.walk_corpus import count_visits_together, share_of, write_distributed_walks
 from any2vec.sampling.walker_messages import Message, pack_walkers
 from any2vec.sampling.walks import Walker, WalkOptions, count_visits, row_sums, write_walks
+from marks import CUTS, with_metis
 from naive.models import walks as naive
-from needs_metis import CUTS, with_metis
 
 SECONDS = 60.0
 PQ = [(1, 1), (0.25, 4), (4, 0.5), (0.5, 2), (1e-6, 1), (1e6, 1e-6)]

@@ -61,6 +61,8 @@ def _score(
         summary: dict[str, Any] = {"model": str(model), "num_examples": len(lines)}
         _deliver(lines, summary, [("rows", number(len(lines)))], out, overwrite, as_json)
         return
+    if task is not None and task.name != "clicks":
+        raise InputError(f"{model} is a run of {task.title.lower()}, which scores no rows; use any2vec evaluate.")
     if features is not None:
         raise InputError(f"--features is for a classifier of nodes, and {model} is none; leave it out.")
     check_torch("Models of clicks")

@@ -73,12 +73,15 @@ def _host_lines(summary: dict[str, Any]) -> list[tuple[str, str]]:
     if _is_layered(summary):
         stripes = " + ".join(str(layers) for layers in summary["layers_by_host"])
         return [*_restart_lines(summary), ("hosts", f"{stripes} layers, {size(sent)} between them")]
-    if "cache" in summary:
+    if "sync_servers" in summary:
         servers = summary["servers"] + summary["sync_servers"]
         beside = f" and {servers} server{'s' * (servers > 1)}" if servers else ""
         agreed = f"{summary['sync']}, cache {summary['cache']}"
         hosts = f"{summary['hosts']} trainers{beside}, {size(sent)} between them"
         return [*_restart_lines(summary), ("hosts", hosts), ("agreement", agreed)]
+    if "cache" in summary:
+        hosts = f"{summary['hosts']}, {size(sent)} between them"
+        return [*_restart_lines(summary), ("hosts", hosts), ("agreement", f"cache {summary['cache']}")]
     if "held_twice" in summary:
         waits = ", ".join(duration(seconds) for seconds in summary["seconds_idle"])
         return [*_restart_lines(summary), ("hosts", f"{summary['hosts']}, {size(sent)} between them"), ("waits", waits)]

@@ -307,7 +307,7 @@ _KINDS: dict[str, type[Sync]] = {
     kind.name: kind for kind in (Groups, Leader, Elastic, Gaia, Server, ServerMean, Frequent)
 }
 SYNCS = (*MERGES, *_KINDS)
-"""legal names"""
+"""legal names of agreements between rounds"""
 _CLICK_KINDS: dict[str, type[ClickSync]] = {
     kind.name: kind
     for kind in (
@@ -327,17 +327,18 @@ def parse_sync(text: str) -> Sync:
         InputError: the name is not known, or does not take what follows it.
     """
     name, *values = text.split(":") if isinstance(text, str) else [""]
-    if name in MERGES:
+    if name in RULES.names():
         if values:
             raise InputError(f"{name} takes nothing behind it, got {text!r}.")
         return Merge(rule=name)
     if name not in _KINDS:
-        raise InputError(f"sync must be one of {', '.join(SYNCS)}, got {text!r}.")
+        known = ", ".join((*RULES.names(), *_KINDS))
+        raise InputError(f"sync must be one of {known}, got {text!r}.")
     return _told(_KINDS[name], values, text)
 
 
-def parse_click_sync(text: str) -> ClickSync:
-    """The agreement that a name such as "shadow-bmuf:0.5:momentum=0.9" stands for.
+def parse_click_sync(text: str, whose: str = "a click model") -> ClickSync:
+    """The agreement that a name such as "shadow-bmuf:0.5:momentum=0.9" stands for; whose: in messages.
 
     A merge rule, RULE, is one every so many iterations (fr-RULE, or RULE alone), or behind the workers (shadow-RULE).
 
@@ -348,7 +349,7 @@ def parse_click_sync(text: str) -> ClickSync:
     kind = _CLICK_KINDS.get(name) or _merging(name)
     if kind is None:
         rules = f"{', '.join(RULES.names())}, fr-RULE or shadow-RULE"
-        raise InputError(f"sync of a click model must be one of {', '.join(CLICK_SYNCS)}, {rules}, got {text!r}.")
+        raise InputError(f"sync of {whose} must be one of {', '.join(CLICK_SYNCS)}, {rules}, got {text!r}.")
     return _told(kind, values, text)
 
 

@@ -46,7 +46,7 @@ class RoundAgreement(AgreementOptions):
     def agreement(self) -> Sync:
         """What `sync` stands for."""
         is_replica = self.has_replicas and self.sync.startswith(("shadow-", "fr-"))
-        return parse_click_sync(self.sync) if is_replica else parse_sync(self.sync)
+        return parse_click_sync(self.sync, "replicas") if is_replica else parse_sync(self.sync)
 
     def form(self, hosts: int) -> str | None:
         """The scheme that counts; None for an agreement that has none.

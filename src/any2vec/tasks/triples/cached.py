@@ -172,8 +172,9 @@ class CachedTriples(TripleProgram):
 
     def _schedule_of(self, num_queries: int) -> EpochSchedule:
         schedule = self._batches(num_queries)
-        # No more rounds than batches.
-        schedule = replace(schedule, rounds=min(self._options.rounds_per_epoch, schedule.steps_per_epoch))
+        # No more rounds than the host with most batches has: all hosts have the same number, or they would not meet.
+        most = replace(schedule, in_lockstep=True).steps_per_epoch
+        schedule = replace(schedule, rounds=min(self._options.rounds_per_epoch, most))
         return self._resumed(schedule, self.transport.hosts)
 
     def _table(

@@ -104,7 +104,7 @@ def plan_words(spec: RunSpec, shape: TokenShape, machines: HostMachines, stage: 
 def _spread(spec: RunSpec) -> Any:
     """The hosts and their agreement, as the flags have them."""
     if spec.sync.cache != "none":
-        raise InputError(f"Only {', '.join(MERGES)} can be planned, got --cache {spec.sync.cache}.")
+        raise InputError(f"What a cache saves depends on the data; plan without it, got --cache {spec.sync.cache}.")
     agreement = RoundAgreement.of(spec.hosts, spec.sync)
     if not agreement.agreement.has_scheme:
         raise InputError(f"Only {', '.join(MERGES)} can be planned, got --sync {agreement.sync}.")
