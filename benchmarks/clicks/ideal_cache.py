@@ -128,6 +128,6 @@ class _Cache:
 
 
 def _query_size(push: np.ndarray, updates: np.ndarray, asked: np.ndarray, known: np.ndarray) -> int:
-    """Bytes of metadata of a question, as het_message packs it for one owner."""
+    """Bytes of metadata of a question, as tables.server.versioned_message packs it for one owner."""
     numbers = [np.diff(push, prepend=0), updates, np.diff(asked, prepend=0), known + 1]
     return _SIZES + int(varint_size(np.concatenate(numbers)))

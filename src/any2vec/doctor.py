@@ -16,8 +16,10 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 _CORE_VARIABLE = "OPENBLAS_CORETYPE"
 _VARIABLES = ("ANY2VEC_CACHE", "ANY2VEC_DATA", "NUMBA_DISABLE_JIT", "NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS",
               "CUDA_VISIBLE_DEVICES", "TMPDIR", _CORE_VARIABLE, *_THREAD_VARIABLES)  # fmt: skip
-_EXTRAS = {"torch": "torch", "ray": "ray", "pyg": "torch_geometric", "pymetis": "pymetis", "bench": "gensim",
-           "networkx": "networkx"}  # fmt: skip
+_EXTRAS = {"torch": ("torch",), "hosts": ("torch",), "ray": ("ray", "torch"), "pyg": ("torch", "torch_geometric"),
+           "partition": ("pymetis",), "streams": ("httpx", "feedparser", "confluent_kafka", "redis"),
+           "bench": ("gensim",)}  # fmt: skip
+"""extra of pyproject.toml -> the modules that it brings"""
 _LOW_MEMORY = 1_000_000_000
 _LOW_DISK = 2_000_000_000
 
@@ -32,7 +34,7 @@ def diagnose() -> dict[str, Any]:
         "any2vec": __version__,
         "python": sys.version.split()[0],
         "versions": machine.versions(),
-        "extras": {name: util.find_spec(module) is not None for name, module in _EXTRAS.items()},
+        "extras": {name: all(map(util.find_spec, modules)) for name, modules in _EXTRAS.items()},
         "machine": _hardware(),
         "gpu": {"present": _has_nvidia(), "used": False},
         "linear_algebra": _linear_algebra(),

@@ -107,4 +107,4 @@ class Registry(Generic[T]):
         return f"The {self.noun} {name} of the package {(self._packages or {}).get(name, 'any2vec')}"
 
 
-_CURE = "mend the package or uninstall it."
+_CURE = "fix the package or uninstall it."

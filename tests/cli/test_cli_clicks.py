@@ -231,7 +231,7 @@ OPTIONS: list[tuple[list[str], str]] = [
     ([*TRAIN, "--hosts", "2", "--cache", "het:9", "--optimizer", "adam"], "Error: cache het:9 adds up what trainers"),
     ([*TRAIN, *HOSTS, "--sync", "bsp", "--threads", "2"], "goes step by step, with one thread a trainer, got threads"),
     ([*TRAIN, *HOSTS, "--sync", "fr-ma", "--sync-servers", "1"], "m-of-n; leave it out with sync fr-ma."),
-    ([*TRAIN, *HOSTS, "--cache-rows", "0.2"], "cache_rows is for cache het; leave it out with cache none."),
+    ([*TRAIN, *HOSTS, "--cache-rows", "0.2"], "cache_rows is for cache het or age; leave it out with cache none."),
     ([*TRAIN, *HOSTS, "--hosts", "2"], "choose one of the two"),
     (["train", "logistic", "clicks.tsv", "--schema", "clicks.toml", "--out", "out", "--dim", "8"],
      "dim of logistic is 1, the weight of a category, got 8; leave it out"),

@@ -129,7 +129,7 @@ def test_a_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"RANK": "0"}, HostError, "Rank 0 waited 1 s and not all of the 2 hosts came"),
         ({"RANK": "1"}, HostError, "Rank 1 could not reach rank 0 at 127.0.0.1:{port} in 1 s"),
-        ({"RANK": "1", "MASTER_PORT": ""}, InputError, "Rank 1 has no valid meeting point"),
+        ({"RANK": "1", "MASTER_PORT": ""}, InputError, "Rank 1 has no valid rendezvous address"),
         ({"RANK": "0", "taken": "yes"}, InputError, "Port {port} (MASTER_PORT) is in use on the machine of rank 0"),
     ],
     ids=["alone", "nobody there", "no port", "port in use"],

@@ -264,7 +264,7 @@ def test_commands_and_python_of_the_page_of_layers(tmp_path: Path, monkeypatch: 
     has_torch = importlib.util.find_spec("torch") is not None
     said = [run(command, tmp_path) for command in commands(page) if has_torch or "--hosts" not in command]
     assert "accuracy" in said[0] and json.loads(said[2])["test_accuracy"] > 0.8
-    assert len((tmp_path / "runs" / "told.tsv").read_text().splitlines()) == 60
+    assert len((tmp_path / "runs" / "predicted.tsv").read_text().splitlines()) == 60
     assert "linear model" not in said[0] and (not has_torch or "linear model" in said[3])
     monkeypatch.chdir(tmp_path)
     (code,) = blocks(page, "python")

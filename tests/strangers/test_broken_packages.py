@@ -29,4 +29,4 @@ def test_what_cannot_be_imported_is_named_with_its_package(
     told = " ".join(done.stderr.split())
     sentence = f"The {noun} odd of the package odd cannot be loaded from odd:Odd: ModuleNotFoundError: No module named"
     assert done.returncode == 2, done.stderr
-    assert sentence in told and "mend the package or uninstall it." in told
+    assert sentence in told and "fix the package or uninstall it." in told

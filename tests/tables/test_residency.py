@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,8 @@ from hypothesis import strategies as st
 from any2vec.errors import InputError
 from any2vec.kernels.cache.residency import AGES, COUNTS, choose_victims
 from any2vec.plan.lookahead.foresight import NEVER, Foresight
-from any2vec.tables.registry import RESIDENCIES
+from any2vec.registry import Registry
+from any2vec.tables.registry import FRESHNESS, RESIDENCIES
 from any2vec.tables.residency.policies import PERMANENT, PROMOTE_AFTER, LeastFrequentlyUsed, LeastRecentlyUsed, Promoted
 from any2vec.tables.residency.residency import Residency
 from any2vec.tables.residency.slot_map import SlotMap
@@ -250,6 +253,16 @@ def test_a_stranger_registers_a_policy() -> None:
             RESIDENCIES.register("lru", MostRecentlyUsed)
     finally:
         RESIDENCIES.unregister("mru-of-a-test")
+
+
+@pytest.mark.parametrize("registry", [RESIDENCIES, FRESHNESS], ids=["residency", "freshness"])
+def test_a_policy_of_another_kind_is_refused(registry: Registry[Any]) -> None:
+    registry.register("other-of-a-test", str)
+    try:
+        with pytest.raises(InputError, match=r"other-of-a-test .* is no subclass of any2vec.tables"):
+            registry.named("other-of-a-test")
+    finally:
+        registry.unregister("other-of-a-test")
 
 
 def test_tinylfu_keeps_the_frequent_rows_of_a_skewed_stream() -> None:

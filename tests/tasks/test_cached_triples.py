@@ -144,7 +144,7 @@ def test_a_run_goes_on_from_its_checkpoint(hosts: int, files: tuple[Path, Path],
         ({"cache": "het:8", "bits": 8}, "bits is for hosts that hold all rows and merge them"),
         ({"cache": "het:8", "memory": "2GB"}, "cache is for hosts that hold all rows: with memory"),
         ({"cache": "het:8:mru"}, "cache must be none, het:BOUND"),
-        ({"cache": "none", "cache_rows": 0.5}, "cache_rows is for cache het"),
+        ({"cache": "none", "cache_rows": 0.5}, "cache_rows is for cache het or age"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options: dict[str, Any], said: str, files: tuple[Path, Path]) -> None:

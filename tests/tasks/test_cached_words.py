@@ -81,7 +81,7 @@ def test_a_run_goes_on_from_its_checkpoint(policy: str, text: Path, tmp_path: Pa
         ({"cache": "bagpipe:5"}, "cache bagpipe:5 needs the gradients of each step"),
         ({"sync": "adasum"}, "sync is for hosts that hold all rows and merge them"),
         ({"scheme": "rep-opt"}, "scheme is for hosts that hold all rows and merge them"),
-        ({"cache": "none", "cache_rows": 0.5}, "cache_rows is for cache het"),
+        ({"cache": "none", "cache_rows": 0.5}, "cache_rows is for cache het or age"),
     ],
 )
 def test_what_does_not_go_together_is_refused(options: dict[str, Any], said: str, text: Path) -> None:

@@ -99,8 +99,11 @@ def test_every_way_trains(sync: str, cache: str, files: PlantedFiles) -> None:
             "sync_servers is for sync shadow-easgd, fr-easgd, bounded, async, m-of-n; leave it out with sync bsp.",
         ),
         ({"sync": "shadow-ma:0.5", "sync_servers": 2}, "leave it out with sync shadow-ma:0.5."),
-        ({"cache_rows": 0.2}, "cache_rows is for cache het; leave it out with cache none."),
-        ({"cache": "bagpipe:5", "cache_rows": 1.0}, "cache_rows is for cache het; leave it out with cache bagpipe:5."),
+        ({"cache_rows": 0.2}, "cache_rows is for cache het or age; leave it out with cache none."),
+        (
+            {"cache": "bagpipe:5", "cache_rows": 1.0},
+            "cache_rows is for cache het or age; leave it out with cache bagpipe:5.",
+        ),
     ],
 )
 def test_options_that_are_not_legal(options: dict[str, Any], said: str) -> None:

@@ -107,7 +107,7 @@ def plant(
         return
     pairs = [("train on", f"{out / 'train.tsv'}, {examples:,} examples"), ("schema", str(schema))]
     pairs += [("score", f"{out / 'test.tsv'}, {more:,} examples")]
-    pairs += [("best log-loss", f"{best['log_loss']:.4f} there, AUC {best['auc']:.4f}: nothing can foretell more")]
+    pairs += [("best log-loss", f"{best['log_loss']:.4f} there, AUC {best['auc']:.4f}: no model can do better")]
     show(details("", pairs))
 
 

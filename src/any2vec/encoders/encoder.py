@@ -55,7 +55,7 @@ def read_encoder(metadata: object, arrays: Mapping[str, np.ndarray], dim: int) -
     try:
         encoder: SubwordEncoder = getattr(import_module(f"any2vec.encoders.{module}"), name).of(options, arrays)
     except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"What makes vectors of other words is damaged: {type(error).__name__}: {error}.") from error
+        raise FormatError(f"The subword encoder of this folder is damaged: {type(error).__name__}: {error}.") from error
     if encoder.dim != dim:
-        raise FormatError(f"What makes vectors of other words makes {encoder.dim} numbers, the vectors have {dim}.")
+        raise FormatError(f"The subword encoder of this folder makes {encoder.dim} numbers, the vectors have {dim}.")
     return encoder

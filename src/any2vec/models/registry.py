@@ -34,7 +34,7 @@ def model_class(known: Registry[Any], name: str) -> Any:
     kind = known.named(name)
     if getattr(kind, "name", None) != name:
         where, own = known.places()[name], getattr(kind, "name", None)
-        raise InputError(f"The model {name} of {where} calls itself {own!r}; mend its package.")
+        raise InputError(f"The model {name} of {where} calls itself {own!r}; fix the package.")
     return kind
 
 

@@ -31,7 +31,7 @@ class StorageOptions:
     def __post_init__(self) -> None:
         if self.memory is None:
             if self.order is not None:
-                raise InputError("order is for tables larger than memory; say how much there is, as memory 2GB.")
+                raise InputError("order is for tables larger than memory; give a memory budget, like --memory 2GB.")
             return
         if isinstance(self.memory, int) and not isinstance(self.memory, bool):
             object.__setattr__(self, "memory", str(self.memory))

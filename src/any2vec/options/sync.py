@@ -38,7 +38,7 @@ class SyncOptions:
     cache: str = "none"
     """none, het|age:BOUND[:static|lru|lfu|lfu-promoted|tinylfu|fifo|belady|ttl] or bagpipe:BATCHES"""
     cache_rows: Annotated[float, Number(0, 1, open_low=True)] = 0.1
-    """share of rows in a het cache, in (0, 1]"""
+    """share of rows in the cache, in (0, 1]"""
     dual: Literal["sent", "computed"] = "sent"
     """how hosts get the dual variable u"""
     credits: Annotated[int, Whole(1, 64)] = 2

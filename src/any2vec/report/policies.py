@@ -34,7 +34,7 @@ POLICIES: Mapping[str, Sequence[Options]] = {
     "leader, groups, elastic averaging": _syncs("leader", "ds-sync", "elastic", "fr-easgd"),
     "significance (Gaia)": _syncs("gaia"),
     "behind the training": [*_syncs("shadow-adasum", "shadow-easgd"), {"overlap": True} | _TWO],
-    "every k batches": _syncs("fr-easgd", "fr-mean", "frequent"),
+    "every k batches": _syncs("fr-easgd", "fr-mean"),
     "in step": _syncs("bsp", "sync"),
     "bounded staleness": [*_syncs("bounded", "server:bounded"), *_syncs("bounded", staleness_bound=2)],
     "asynchronous": _syncs("async", "server"),

@@ -23,12 +23,14 @@ RESIDENCIES: Registry[ResidencyPolicy] = Registry(
         "belady": "any2vec.tables.residency.policies:Belady",
         "ttl": "any2vec.tables.residency.policies:TimeToLive",
     },
+    base="any2vec.tables.residency.policies:ResidencyPolicy",
 )
 """as `--cache` spells them"""
 FRESHNESS: Registry[Freshness] = Registry(
     "freshness",
     "any2vec.freshness",
     {"het": "any2vec.tables.freshness:Versions", "age": "any2vec.tables.freshness:Age"},
+    base="any2vec.tables.freshness:Freshness",
 )
 """as the first word of `--cache` spells them. A cache whose rows are exact within a window of batches (bagpipe) is no
 policy of this kind: there the plan of the batches to come decides what is read, and nothing is ever stale"""

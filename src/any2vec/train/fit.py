@@ -36,7 +36,7 @@ class FitResult:
     """What a run made."""
 
     embeddings: Embeddings
-    """None on ranks other than 0 of a run under torchrun"""
+    """None on ranks other than 0 of a run under torchrun, which the type leaves out"""
     summary: dict[str, Any]
     """items, items_per_s, seconds, train_seconds, compile_seconds, loss, peak_rss_bytes, rows, dim, ..."""
     progress: list[Any]
@@ -119,7 +119,8 @@ def fit(
         HostError: a host was lost, hosts do not run the same job, or one of several processes failed: its sentence.
         Interrupted: Ctrl-C or SIGTERM; the work so far is in `out`/checkpoint.safetensors.
 
-    Memory: two float32 tables of rows x dim, plus the vocabulary; data are memory-mapped.
+    Memory: of words and nodes two float32 tables of rows x dim, plus the vocabulary, with data memory-mapped; of other
+    models `any2vec estimate` says it.
     """
     started = time.perf_counter()
     config = model_named(model)() if isinstance(model, str) else model

@@ -42,7 +42,7 @@ def _score(
 
     any2vec score clicks rows.tsv --out probabilities.txt
     any2vec score graph triples.tsv --out scores.tsv
-    any2vec score classes edges.tsv --features x.npz --out told.tsv
+    any2vec score classes edges.tsv --features x.npz --out predicted.tsv
 
     Of a model of triples: the score of each triple, comparable among triples with the same head and relation. Of a
     classifier of nodes: the class of each node of a graph, old nodes or new ones, and how likely it is. Without --out
@@ -51,7 +51,7 @@ def _score(
     if out is not None:
         check_file_free(out, overwrite)
     if is_node_classifier(model):
-        _announce_classes(model, rows, features, batch_size, out, overwrite, as_json)
+        _predict_classes(model, rows, features, batch_size, out, overwrite, as_json)
         return
     task = task_of_run(model)
     if len(rows) == 1 and task is not None and (scored := task.score(model, Path(rows[0]))) is not None:
@@ -101,13 +101,13 @@ def _deliver(
         show(details("", [*pairs, ("written to", str(out))]))
 
 
-def _announce_classes(
+def _predict_classes(
     model: Path, edges: list[str], features: Path | None, batch_size: int | None, out: Path | None, overwrite: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     """`node class probability` lines of all nodes of a graph."""
     if features is None or len(edges) != 1:
-        raise InputError(f"{model} tells classes of nodes: give one graph, and their features, --features.")
+        raise InputError(f"{model} classifies nodes: give one graph, and their features, --features.")
     if batch_size is not None:
         raise InputError("--batch-size is for models of clicks; leave it out.")
     from any2vec.models.layers.classifier import NodeClassifier
@@ -117,8 +117,8 @@ def _announce_classes(
     keys, _, score_NC = answer_nodes(classifier, edges[0], features)
     share_NC = np.exp(score_NC.astype(np.float64) - score_NC.max(axis=1, keepdims=True))
     share_NC /= share_NC.sum(axis=1, keepdims=True)
-    reported_N = share_NC.argmax(axis=1)
-    names = [classifier.classes[reported] for reported in reported_N.tolist()]
+    predicted_N = share_NC.argmax(axis=1)
+    names = [classifier.classes[row] for row in predicted_N.tolist()]
     lines = [
         f"{key}\t{name}\t{share:.6g}\n" for key, name, share in zip(keys, names, share_NC.max(axis=1), strict=True)
     ]

@@ -86,7 +86,7 @@ def estimate_command(task: Task, model: str) -> Any:
             note(warning)
 
     estimate.__doc__ = (
-        f"Memory and disk of a run of {model}, before it starts.\n\nany2vec estimate {model} INPUT\n\n"
+        f"Memory, time and disk of a run of {model}, before it starts.\n\nany2vec estimate {model} INPUT\n\n"
         f"any2vec estimate {model} --rows 1M --items 1G"
     )
     return with_flags(guarded(estimate), shape_flags | flags)

@@ -181,7 +181,7 @@ def _print_end(summary: dict[str, Any], out: Path) -> None:
     pairs = [
         ("vectors", f"{summary['vocabulary']:,} words × {summary['dim']}, of {summary['types']:,} that are counted"),
         ("trained", f"{summary['words']:,} words of {lines:,} lines, {summary['delivery']}"),
-        ("left out", f"{twice:,} duplicates, {bad:,} bad things"),
+        ("left out", f"{twice:,} duplicates, {bad:,} invalid records"),
         ("loss", "not measured" if summary["loss"] is None else f"{fraction(summary['loss'])}, before each update"),
         ("speed", f"{number(summary['words_per_s'])} words/s"),
         ("time", f"{duration(summary['seconds'])}, ended by {summary['ended_by']}"),

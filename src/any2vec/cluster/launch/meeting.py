@@ -79,7 +79,7 @@ def _explain(text: str, rank: int, hosts: int, seconds: float) -> Any2VecError:
         return InputError(f"Port {port} (MASTER_PORT) is in use on the machine of rank {rank}; choose another one.")
     if "variable" in text or "invalid literal" in text:
         return InputError(
-            f"Rank {rank} has no valid meeting point (MASTER_ADDR={address!r}, MASTER_PORT={port!r}); "
+            f"Rank {rank} has no valid rendezvous address (MASTER_ADDR={address!r}, MASTER_PORT={port!r}); "
             "start it by torchrun, or set them to the address and a free port of rank 0's machine."
         )
     if "Unable to find address" in text:

@@ -63,7 +63,7 @@ class ClickEncoder:
         return cls(schema, vocabularies or {})
 
     def dense(self, raw_NX: np.ndarray) -> np.ndarray:
-        """float32 (N, X), finite: float64 numbers (N, X) of `click_encoding`, standardized; NaN (missing) is 0."""
+        """float32 (N, X), finite: float64 numbers (N, X) of `data.clicks.encoding`, standardized; for NaN 0."""
         largest = np.finfo(np.float32).max
         with np.errstate(over="ignore"):
             whole = np.nan_to_num((raw_NX - self.mean_X) / self.std_X, nan=0.0)

@@ -33,13 +33,16 @@ def _check_shapes(expected: dict[str, tuple[int, ...]], stored: dict[str, tuple[
 
 
 class ClickScorer:
-    """Foretells clicks.
+    """Predicts clicks.
 
     Args:
         encoder: encodes new rows as the training data were.
         vector_VD: float32 (V, dim); of logistic regression its weights, (V, 1).
         weight_V: float32 (V,), where the model has weights beside vectors; else None.
         dense: the dense parameters by name.
+
+    Raises:
+        FormatError: an array is missing, or has not the shape that the model and the schema ask for.
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""A trained model of triples, ready to score: rows of entities and relations, and the triples that it has seen."""
+"""A trained model of triples, ready to score: rows of entities and relations, and the triples that it has seen.
+
+Legend: V entities, W numbers of an entity's row, R rows of relations, P numbers of each, M triples, B questions.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """The oracle cacher: from the batches that come, what each trainer's cache of rows does in each step. Pure.
 
 A row stands in a cache from the step that fetches it to the last one within L steps that uses it, and then it is
-written back. In between it goes from the trainers that use it to those that use it next (`bagpipe_moves`). Each trainer
-plans for itself; from the same batches all come to plans that fit together, though their caches hold different rows.
+written back. In between it goes from the trainers that use it to those that use it next (`plan.lookahead.moves`).
+Each trainer plans for itself; from the same batches all come to plans that fit together, though their caches hold
+different rows.
 
 Agarwal et al. 2023, "Bagpipe: accelerating deep recommendation model training" (SOSP), sections 3.2-3.5. Slots, classes
 by trainer instead of by example, rows that move, and which rows give way when the cache is full are ours.

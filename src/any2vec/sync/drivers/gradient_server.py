@@ -49,7 +49,7 @@ class GradientServer(ServerThread):
         self._finished: dict[int, Request] = {}
         """trainer -> the tick by which it said so"""
         self._own: defaultdict[int, deque[Sequence[Part]]] = defaultdict(deque)
-        """answers to this host's own trainer, by lane"""
+        """answers to this host's own trainer, by worker"""
 
     def wait_quiesced(self, number: int) -> None:
         """Wait until all trainers have stood still so often; HostError where the server ends before."""

@@ -1,6 +1,6 @@
 """A trainer of a stream around one batch: the rows that it will touch are pulled, what it made of them is pushed.
 
-Draws belong to positions of the stream, so the rows are known before any of them is here (kernels/skipgram/touch.py).
+Draws belong to positions of the stream, so the rows are known before any of them is here (kernels/skipgram/trace.py).
 
 Legend: V rows of a table, D dim, K rows of a batch.
 """

@@ -11,6 +11,8 @@ from any2vec.options.sync import SyncOptions
 from any2vec.tables.registry import FRESHNESS, RESIDENCIES
 
 MOST_AHEAD = 100_000
+CACHES = f"{'|'.join(FRESHNESS.names())}:BOUND[:POLICY], POLICY one of {' '.join(RESIDENCIES.names())}"
+"""caches of models that step their rows themselves, for help"""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ def parse_cache(text: str) -> Cache:
 def check_no_cache_rows(sync: SyncOptions) -> None:
     """Raise InputError for a size of no cache."""
     if sync.cache_rows != SyncOptions.cache_rows and parse_cache(sync.cache).kind != "het":
-        raise InputError(f"cache_rows is for cache het; leave it out with cache {sync.cache}.")
+        raise InputError(f"cache_rows is for cache het or age; leave it out with cache {sync.cache}.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ class TrainerAgreement(AgreementOptions):
     cache: str = "none"
     """rows that trainers keep close, see `parse_cache`"""
     cache_rows: float = 0.1
-    """of cache het: share of all rows that a trainer's cache holds"""
+    """of cache het or age: share of all rows that a trainer's cache holds"""
     rounds_per_epoch: int = 8
     """how often in an epoch trainers meet for records, checkpoints and stops"""
 
@@ -37,7 +37,7 @@ class TrainerAgreement(AgreementOptions):
         if self.sync_servers and not agreement.is_served:
             raise InputError(f"sync_servers is for sync {', '.join(SERVED_SYNCS)}; leave it out with sync {self.sync}.")
         if self.cache_rows != TrainerAgreement.cache_rows and cache.kind != "het":
-            raise InputError(f"cache_rows is for cache het; leave it out with cache {self.cache}.")
+            raise InputError(f"cache_rows is for cache het or age; leave it out with cache {self.cache}.")
 
     def check_trainers(self, trainers: int | None) -> None:
         """Raise InputError when a step waits for more gradients than there are trainers."""

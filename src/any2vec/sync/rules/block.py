@@ -181,7 +181,7 @@ def checked(rule: MergeRule, out_BD: np.ndarray) -> np.ndarray:
         InputError: some of it is no number.
     """
     if not np.isfinite(out_BD).all():
-        raise InputError(f"The merge rule {type(rule).__name__} has made rows that are not finite; mend it.")
+        raise InputError(f"The merge rule {type(rule).__name__} has made rows that are not finite; fix the rule.")
     return np.clip(out_BD, -rule.bound, rule.bound)
 
 

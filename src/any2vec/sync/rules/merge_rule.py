@@ -1,7 +1,8 @@
 """The seam of merge rules: what becomes of rows of which several hosts made different things.
 
-A package registers a rule as an entry point of the group `any2vec.rules`: its name is then an agreement of words, nodes
-and triples, and with `fr-` or `shadow-` before it one of dense layers, a vector being a table of one row.
+A package registers a rule as an entry point of the group `any2vec.rules`: its name is then an agreement of words,
+nodes, triples and streams, and of the dense layers of clicks, a vector being a table of one row. With `fr-` or
+`shadow-` before it, it is one of triples and of dense layers.
 
 Legend: B rows of a block, D numbers of a row.
 """

@@ -50,7 +50,7 @@ class BagpipeRows(RowTable):
     Every trainer plans for itself: plans are pure, cost no bytes, and tell which rows every message holds.
 
     Args:
-        client: of this host; two more lanes of its server are used, `workers`.
+        client: of this host; two more workers' numbers of its server are used, `workers`.
         name: of the table.
         batch_ids: (trainer, step) -> int64 (U,), the distinct rows of that batch, ascending; empty behind the
             trainer's last. Asked, step after step, by a thread of its own, `look_ahead` + `ahead` steps before the

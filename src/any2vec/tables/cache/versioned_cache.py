@@ -67,7 +67,8 @@ class HetCache:
     workers n (push_bound + n) that the owner did not have: push_bound + 1 with one worker, the bound and the batch at
     hand. Of its own trainer's updates nothing with one worker; with more, those of rows that are not cached (any more)
     while another worker's message carries them, and until the next refresh. An update is what one batch changes in one
-    row, however often the row stands in it. While a row is young both bounds are less (`plan.lookahead.lateness`).
+    row, however often the row stands in it. While a row is young both bounds are less
+    (`plan.lookahead.window.allowed_updates`).
 
     Args:
         capacity: rows kept, 0 or more; with 0 all rows pass by, which is no cache.

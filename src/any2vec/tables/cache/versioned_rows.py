@@ -32,7 +32,7 @@ class HetRows(ChangedTable):
 
     Args:
         cache: one for all workers of this host.
-        client: this worker's own (its lane); ids are in the order in which its owners have them.
+        client: this worker's own; ids are in the order in which its owners have them.
         name: of the table; its blocks are `HetBlock`s.
     """
 

@@ -1,6 +1,6 @@
 """What trainers say to servers of rows and of dense parameters, and these to them: a control part, then what it is of.
 
-Request: [verb, number, table, clock, option, lane], then by verb
+Request: [verb, number, table, clock, option, worker], then by verb
     pull   ids (ascending slots, packed)               option: bits of a number of the answer
     push   ids (ascending slots, packed), rows         option: 1 for changes, 0 for values
     pool   ids (slots), ids (ids of each bag, > 0)

@@ -11,7 +11,9 @@ from any2vec.types import Service
 
 
 class ServerThread(Service, ABC):
-    """Serves over the channels NAME? (requests) and NAME! (answers, with a lane behind it); `start` it once (abstract).
+    """Serves over the channels NAME? (requests) and NAME! (answers, with the worker's number behind it) (abstract).
+
+    `start` it once.
 
     Args:
         what: it is, for messages.

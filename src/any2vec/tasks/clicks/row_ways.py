@@ -27,7 +27,7 @@ from any2vec.tables.server.server import RowServer
 
 _NAME = "rows"
 _WORKER_OF_NOTICES = 1 << 20
-"""lane of who tells which trainers count; workers have the small numbers"""
+"""worker number of who tells which trainers count; workers have the small numbers"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class RowWay:
 
     server: RowServer
     main: RowClient
-    """lane 0"""
+    """of worker 0"""
     accesses: Sequence[PooledTable]
     is_placed: bool
     """the accesses want placed rows"""

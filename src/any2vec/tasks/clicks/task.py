@@ -51,14 +51,15 @@ class Clicks(Task):
         "bits": "its rows and gradients travel in 32 bits",
         "overlap": "its agreements behind the training are called shadow-...",
         "dual": "it has no layers on different hosts",
-        "credits": "trainers take their own part of the data and are dealt none",
+        "credits": "trainers take their own part of the data and get no batches from a work queue",
         "staleness_bound": "the bound stands in sync bounded:S and cache het:BOUND",
         "memory": "rows of clicks are held in memory, over as many servers as it takes",
         "order": "rows of clicks are held in memory, over as many servers as it takes",
     }
     help: ClassVar = {
         "sync": "of dense layers: shadow-easgd, shadow-ma or shadow-bmuf in the background; fr-easgd:K, fr-ma:K or "
-        "fr-bmuf:K every K batches; bsp, m-of-n:M, bounded:S or async at each batch; or none [default shadow-easgd]",
+        "fr-bmuf:K every K batches; bsp, m-of-n:M, bounded:S or async at each batch; RULE, fr-RULE:K or shadow-RULE "
+        "by a merge rule (adasum, adasum-symmetric, blend, mean, sum); or none [default shadow-easgd]",
         "rounds_per_epoch": "times per epoch for records, checkpoints and stops, 1..1,000,000; by default 8",
     }
     planning: ClassVar = ("any2vec.options.planning:ColumnShape", "any2vec.options.planning:Machines")

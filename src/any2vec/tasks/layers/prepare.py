@@ -72,10 +72,10 @@ class PreparedNodes:
         factor = np.float32((_SQUARE / mean) ** 0.5)
         return x_TX * factor, float(factor)
 
-    def accuracies(self, reported_N: np.ndarray) -> dict[str, float | None]:
-        """Share of the nodes of each part of the split whose class is the one told; None without nodes."""
+    def accuracies(self, predicted_N: np.ndarray) -> dict[str, float | None]:
+        """Share of the nodes of each part of the split whose class is the predicted one; None without nodes."""
         return {
-            f"{name}_accuracy": float((reported_N[rows] == self.label_N[rows]).mean()) if len(rows) else None
+            f"{name}_accuracy": float((predicted_N[rows] == self.label_N[rows]).mean()) if len(rows) else None
             for name, rows in self.rows.items()
         }
 

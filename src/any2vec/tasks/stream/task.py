@@ -96,7 +96,7 @@ class Streams(Task):
             raise InputError(f"memory must be at least 1MiB, got {spec.storage.memory!r}.")
         for name in ("resume", "overwrite", "log_ids"):
             if getattr(spec.run, name) and spec.run.out is None:
-                raise InputError(f"{name} is of a folder, and none is given; say which, as out.")
+                raise InputError(f"{name} needs out, the run folder; give it.")
         text = spec.reading["text"]
         if text.column is not None:
             raise InputError("column is for files of columns; of NDJSON say the field.")

@@ -15,7 +15,7 @@ from any2vec.options.storage import StorageOptions
 from any2vec.options.sync import SyncOptions
 from any2vec.sync.options.names import MERGES, FixedBmuf, Frequent, Server, ServerMean, ShadowBmuf
 from any2vec.sync.options.rounds import RoundAgreement
-from any2vec.sync.options.row_cache import CachedRows, check_no_cache_rows
+from any2vec.sync.options.row_cache import CACHES, CachedRows, check_no_cache_rows
 from any2vec.train.spec import Hooks
 from any2vec.train.task import HOSTS, RUN, Nouns, Task
 
@@ -73,7 +73,7 @@ class Triples(Task):
         "read": "hosts share the file of triples",
         "partition": "hosts get partitions of the table, not of a graph",
         "dual": "it has no layers on different hosts",
-        "credits": "hosts take their own buckets and are dealt none",
+        "credits": "hosts take their own buckets and get no batches from a work queue",
     }
     help: ClassVar = {
         "sync": "at rounds: blend, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD] or "
@@ -81,8 +81,8 @@ class Triples(Task):
         "every so many batches: fr-ma, fr-easgd or fr-RULE, like fr-adasum:100; not with --memory "
         "[default adasum-symmetric]",
         "scheme": "rows that hosts send in a round; by default rep-opt, with --overlap pull-opt",
-        "rounds_per_epoch": "rounds per epoch, 1..1,000,000; default 1.5 per host",
-        "cache": "het:BOUND[:POLICY]: rows lie on all hosts, with caches",
+        "rounds_per_epoch": "1..1,000,000; default 1.5 per host, with a cache 8",
+        "cache": CACHES,
         "staleness_bound": "batches by which rows may be stale with --memory, 1 or more; by default 1 with one "
         "thread, else 2 per thread",
         "order": "order of partitions [default comet]",
@@ -109,7 +109,9 @@ class Triples(Task):
             )
         bound = spec.sync.staleness_bound
         if bound is not None and storage.memory is None:
-            raise InputError("staleness_bound is for tables larger than memory; say how much there is, as memory 2GB.")
+            raise InputError(
+                "staleness_bound is for tables larger than memory; give a memory budget, like --memory 2GB."
+            )
         if bound == 0:
             raise InputError("staleness_bound of a table larger than memory must be 1 or more, got 0.")
 

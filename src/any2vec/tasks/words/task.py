@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from any2vec.cluster.launch.join import joined
 from any2vec.errors import InputError
 from any2vec.sync.options.rounds import RoundAgreement
-from any2vec.sync.options.row_cache import CachedRows, check_no_cache_rows
+from any2vec.sync.options.row_cache import CACHES, CachedRows, check_no_cache_rows
 from any2vec.train.spec import Hooks
 from any2vec.train.task import HOSTS, RUN, Nouns, Task, file_names
 
@@ -73,14 +73,14 @@ class Words(Task):
         "servers": "rows lie on the hosts themselves, with sync server:... too",
         "sync_servers": "it has no dense layers",
         "dual": "it has no layers on different hosts",
-        "credits": "hosts take their own part of the data and are dealt none",
+        "credits": "hosts take their own part of the data and get no batches from a work queue",
     }
     help: ClassVar = {
         "sync": "blend, spectral, adasum, adasum-symmetric, mean, sum, leader, elastic, gaia[:THRESHOLD], frequent, "
         "ds-sync[:random|butterfly|topology][:SIZE], server:async, server:bounded:ROUNDS or server-mean "
         "[default blend]",
         "rounds_per_epoch": "rounds per epoch, 1..1,000,000; default 1.5 per host, with a cache 200",
-        "cache": "het:BOUND[:POLICY]: hosts own blocks of the rows, and train through caches",
+        "cache": CACHES,
         "staleness_bound": "batches by which rows may be stale with --memory, 1 or more; by default 1 with one "
         "thread, else 2 per thread",
         "order": "order of partitions [default beta]",
@@ -136,7 +136,9 @@ class Words(Task):
             if spec.run.init is not None:
                 raise InputError("Start vectors are held in memory whole; leave out init, or memory.")
         elif spec.sync.staleness_bound is not None:
-            raise InputError("staleness_bound is for tables larger than memory; say how much there is, as memory 2GB.")
+            raise InputError(
+                "staleness_bound is for tables larger than memory; give a memory budget, like --memory 2GB."
+            )
         if spec.sync.staleness_bound == 0:
             raise InputError("staleness_bound of a table larger than memory must be 1 or more, got 0.")
         if (corpus := stored_corpus(spec.data)) is not None:

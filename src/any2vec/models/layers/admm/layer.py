@@ -1,7 +1,7 @@
 """One layer of pdADMM-G: what it holds, and its part of an iteration. It knows its neighbors by what they said last.
 
 The order in which an iteration takes the blocks (arXiv 2105.09837, algorithm 1), in all layers at once, is p, W, b, z,
-q, u. p goes back to the layer below, q and u go up. Legend as in `admm_blocks`.
+q, u. p goes back to the layer below, q and u go up. Legend as in `models.layers.admm.blocks`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A network of layers for pdADMM-G: its layers, as a forward pass leaves them.
 
-Legend as in `admm_blocks`; X columns of the augmented features.
+Legend as in `models.layers.admm.blocks`; X columns of the augmented features.
 """
 
 from __future__ import annotations

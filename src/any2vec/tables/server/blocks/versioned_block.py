@@ -26,7 +26,7 @@ from any2vec.tables.server.blocks.trained_block import StoredBlock
 from any2vec.tables.server.versioned_message import FRESH, UNKNOWN, Answer, RowQuery, pack_answer, unpack_query
 
 EXCHANGE = 2
-"""operation: a question of a cache (het_message); gives the answer"""
+"""operation: a question of a cache (tables.server.versioned_message); gives the answer"""
 _MOST = 1024
 """gaps from this less one on are counted as one"""
 

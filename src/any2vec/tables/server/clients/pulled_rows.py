@@ -55,7 +55,7 @@ class PulledRows(RowTable, ABC):
 
 class ClockedRows(PulledRows):
     """Stale synchronous parallel (Ho et al. 2013): the rows of a trainer with one worker thread, of `RowServer`s with a
-    bound; the client is that of lane 0.
+    bound; the client is that of worker 0.
 
     A read of step c sees all that every trainer pushed up to its step c - bound - 1, and what has come since.
     """
@@ -92,7 +92,7 @@ class HeldRowsNotices:
     """Tells the owners of rows which trainers count in a step (`first_gradients.OnHeld`); on the host that decides.
 
     Args:
-        client: of a lane of its own.
+        client: with a worker's number of its own.
     """
 
     def __init__(self, client: RowClient, name: str = "rows") -> None:

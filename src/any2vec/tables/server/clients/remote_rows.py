@@ -45,7 +45,7 @@ class RemoteRows(PooledTable):
     elsewhere the servers' sums are added in float32 in the order of their ranks.
 
     Args:
-        client: the worker's own (a lane of it for each worker).
+        client: the worker's own.
         placement: which server holds what; the client's bounds are `placement.on_ranks`.
         width: values of a row.
         is_pooled_F: for each column whether its bags are pooled by the servers; None: as the placement counted.
