@@ -1,1 +1,1 @@
-"""Makers: what makes a vector of any word, seen in training or not, from its characters."""
+"""Subword encoders: vectors of words that a run has not seen, from their letters."""
