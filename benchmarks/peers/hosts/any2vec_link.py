@@ -74,12 +74,12 @@ def main() -> None:
     args = parser.parse_args()
 
     import any2vec
-    import any2vec.tasks.words.program
+    import any2vec.sync.make
     from any2vec.options.hosts import HostOptions
     from any2vec.options.sync import SyncOptions
     from any2vec.sync.options.rounds import RoundAgreement
 
-    link, make = parse_link(args.link), any2vec.tasks.words.program.make_agreement
+    link, make = parse_link(args.link), any2vec.sync.make.make_agreement
     watches = []
     for emulated in (None, args.link):
         watch = Watch(args.hosts)
@@ -87,7 +87,7 @@ def main() -> None:
         def watched(options: RoundAgreement, transport: Transport, *rest: Any, watch: Watch = watch) -> Any:
             return Watched(make(options, transport, *rest), transport, watch, link)
 
-        any2vec.tasks.words.program.make_agreement = watched
+        any2vec.sync.make.make_agreement = watched
         hosts = HostOptions(logical_hosts=args.hosts, link=emulated)
         sync = SyncOptions(scheme=args.scheme, rounds_per_epoch=args.rounds)
         any2vec.fit(any2vec.SkipGram(), args.text, epochs=1, threads=1, hosts=hosts, sync=sync)
