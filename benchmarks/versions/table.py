@@ -137,10 +137,10 @@ TRIPLES = ("--dim", 64, "--num-negatives", 500)
 LARGE = ("--dim", 256, "--num-negatives", 100, "--batch-size", 500, "--memory", "430MB")
 """some 40 partitions on disk"""
 CASES = (
-    Case("words", "train", "skipgram", first_words, _epochs(2)),
+    Case("words", "train", "skipgram", first_words, _epochs(1)),
     Case("nodes", "train", "deepwalk", _edges, _epochs(1, "--walks-per-node", 1, "--walk-length", 40)),
     Case("hosts", "train", "skipgram", first_words, _epochs(1, "--logical-hosts", 2, "--sync", "adasum")),
-    Case("triples", "train", "complex", _triples, _epochs(6, *TRIPLES)),
+    Case("triples", "train", "complex", _triples, _epochs(3, *TRIPLES)),
     Case("disk", "train", "complex", _triples, _epochs(1, *LARGE)),
     Case("clicks", "train", "dlrm", _planted_clicks,
          lambda bench: ["--schema", _planted_clicks(bench).with_suffix(".toml"), "--epochs", 1]),
