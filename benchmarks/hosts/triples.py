@@ -113,7 +113,7 @@ ROWS = (
             *(Measure(name=f"the same, {way.name}", relation="", wording="reported") for way in WAYS[1:]),
         ),
         run=crossings,
-        minutes=12,
+        minutes=20,
         settings="validation triples, one seed",
     ),
     Row(
