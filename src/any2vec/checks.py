@@ -48,10 +48,11 @@ class Number(NamedTuple):
     open_low: bool = False
 
 
-def check_fields(options: Any) -> None:
+def check_fields(options: Any, whose: str = "") -> None:
     """Raise InputError for a field of a dataclass that is outside its interval, or none of its `Literal` choices.
 
-    A subclass that gives a field another default keeps the interval. None is legal where it is the default.
+    whose: stands behind the field's name in the message. A subclass that gives a field another default keeps the
+    interval. None is legal where it is the default.
     """
     kind: Any = type(options)
     for name, law, default in _laws(kind):
@@ -59,11 +60,11 @@ def check_fields(options: Any) -> None:
         if value is None and default is None:
             continue
         if isinstance(law, Whole):
-            check_whole(name, value, *law)
+            check_whole(f"{name}{whose}", value, *law)
         elif isinstance(law, Number):
-            check_number(name, value, law.low, law.high, open_low=law.open_low)
+            check_number(f"{name}{whose}", value, law.low, law.high, open_low=law.open_low)
         else:
-            check_choice(name, value, law)
+            check_choice(f"{name}{whose}", value, law)
 
 
 @cache

@@ -7,22 +7,18 @@ A value belongs to the first option that takes it, or to the one that it names: 
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from any2vec.checks import MAX_SEED, check_number, check_whole
+from any2vec.checks import MAX_SEED, Number, Whole, check_fields
 from any2vec.errors import InputError
 from any2vec.sync.options.rules import RULES
 
 ALL_BITS = (32, 16, 8)
 MOST_ITERATIONS = 1_000_000
 Kind = TypeVar("Kind", bound="Sync")
-
-
-def within(check: Callable[..., None], default: float | None, *bounds: float, **more: bool) -> Any:
-    """An option that `check` looks at with these bounds; one that is None by default may be so."""
-    return field(default=default, metadata={"check": check, "bounds": bounds, "more": more})
 
 
 @dataclass(frozen=True)
@@ -38,17 +34,14 @@ class Sync:
     """pieces into which a round is cut, at the same places whatever the clock says"""
 
     def __post_init__(self) -> None:
-        for option in fields(self):
-            value = getattr(self, option.name)
-            if option.metadata and not (value is None and option.default is None):
-                check, bounds, more = (option.metadata[key] for key in ("check", "bounds", "more"))
-                check(f"{option.name} of {self.name}", value, *bounds, **more)
+        check_fields(self, f" of {self.name}")
 
 
 @dataclass(frozen=True)
 class Merge(Sync):
-    """GraphAny2Vec: owners merge what hosts made of a row, once a round."""
+    """GraphAny2Vec: owners merge what hosts made of a row, once a round. On a command line its rule names it."""
 
+    name: ClassVar[str] = "merge"
     has_scheme: ClassVar[bool] = True
     rule: str = "adasum"
     """name of a registered merge rule"""
@@ -61,9 +54,9 @@ class Groups(Sync):
     name: ClassVar[str] = "ds-sync"
     bits: ClassVar[tuple[int, ...]] = (32,)
     schedule: Literal["random", "butterfly", "topology"] = "random"
-    size: int | None = within(check_whole, None, 2, 4096)
+    size: Annotated[int | None, Whole(2, 4096)] = None
     """hosts of a group, 2 or more; by default the divisor of the number of hosts that is nearest to its root, or 2"""
-    seed: int = within(check_whole, 1, 0, MAX_SEED)
+    seed: Annotated[int, Whole(0, MAX_SEED)] = 1
     """of the random schedule"""
 
 
@@ -74,17 +67,17 @@ class Leader(Sync):
     name: ClassVar[str] = "leader"
     bits: ClassVar[tuple[int, ...]] = (32,)
     steps: ClassVar[int] = 4
-    size: int | None = within(check_whole, None, 2, 4096)
+    size: Annotated[int | None, Whole(2, 4096)] = None
     """hosts of a group, 2 or more; by default as for ds-sync"""
-    every: int = within(check_whole, 4, 1, 1_000_000)
+    every: Annotated[int, Whole(1, 1_000_000)] = 4
     """rounds from a leader of all hosts to the next; groups have one each round"""
-    c1: float = within(check_number, 0.1, 0, 1)
+    c1: Annotated[float, Number(0, 1)] = 0.1
     """share of the group's leader that others take when they hear from it, 0..1"""
-    c2: float = within(check_number, 0.1, 0, 1)
+    c2: Annotated[float, Number(0, 1)] = 0.1
     """share of the leader of all, 0..1"""
-    p1: float = within(check_number, 0.1, 0, 1)
+    p1: Annotated[float, Number(0, 1)] = 0.1
     """pull towards the group's last leader until the next one, 0..1"""
-    p2: float = within(check_number, 0.1, 0, 1)
+    p2: Annotated[float, Number(0, 1)] = 0.1
     """pull towards the last leader of all until the next one, 0..1"""
 
 
@@ -93,7 +86,7 @@ class Elastic(Sync):
     """Elastic averaging with a center (any2vec.sync.exchange.elastic)."""
 
     name: ClassVar[str] = "elastic"
-    beta: float = within(check_number, 0.43, 0, 1, open_low=True)
+    beta: Annotated[float, Number(0, 1, open_low=True)] = 0.43
     """how far the center moves towards the mean of the hosts in a round, 0..1"""
 
 
@@ -102,9 +95,9 @@ class Gaia(Sync):
     """Gaia: hosts of a site agree each round, sites tell each other what is significant (sync.exchange.gaia)."""
 
     name: ClassVar[str] = "gaia"
-    threshold: float = within(check_number, 0.05, 0, 100)
+    threshold: Annotated[float, Number(0, 100)] = 0.05
     """a row is told when its change is more than so much of its size, 0..100; 0: every change"""
-    sites: int | None = within(check_whole, None, 1, 4096)
+    sites: Annotated[int | None, Whole(1, 4096)] = None
     """sites of equally many hosts, by rank; by default those of the link, or 2 (an odd number's least divisor)"""
     rule: Literal["adasum", "adasum-symmetric", "mean", "sum"] = "adasum"
     """how the hosts of a site merge"""
@@ -112,11 +105,11 @@ class Gaia(Sync):
     """what is significant or not: rows, or single numbers"""
     shrink: Literal["sqrt", "rate", "none"] = "sqrt"
     """the threshold of round t: over the root of t, along with the learning rate, or the same"""
-    clock: int = within(check_whole, 0, 0, 64)
+    clock: Annotated[int, Whole(0, 64)] = 0
     """rounds that a site may be ahead of the slowest, 0..64; what others tell counts so many rounds later"""
-    flush: int = within(check_whole, 0, 0, 1_000_000)
+    flush: Annotated[int, Whole(0, 1_000_000)] = 0
     """rounds from one telling of everything to the next; 0: at the end alone"""
-    limit: int = within(check_whole, 0, 0, 2**62)
+    limit: Annotated[int, Whole(0, 2**62)] = 0
     """bytes that a host should send to other sites in a round: the threshold follows; 0: no limit"""
 
 
@@ -126,7 +119,7 @@ class Server(Sync):
 
     name: ClassVar[str] = "server"
     mode: Literal["async", "bounded"] = "async"
-    bound: int = within(check_whole, 1, 0, 1_000_000)
+    bound: Annotated[int, Whole(0, 1_000_000)] = 1
     """of bounded: rounds that a host may be ahead of the slowest"""
 
 
@@ -172,9 +165,9 @@ class ShadowEasgd(Shadow):
 
     name: ClassVar[str] = "shadow-easgd"
     is_served: ClassVar[bool] = True
-    alpha: float = within(check_number, 0.5, 0, 0.5, open_low=True)
+    alpha: Annotated[float, Number(0, 0.5, open_low=True)] = 0.5
     """part of their difference by which replica and center move in a sync, (0, 0.5]; 0.5: both to the middle"""
-    least: int = within(check_whole, 1, 1, MOST_ITERATIONS)
+    least: Annotated[int, Whole(1, MOST_ITERATIONS)] = 1
     """iterations of a trainer from one sync to the next, at least"""
 
 
@@ -183,12 +176,12 @@ class ShadowMa(Shadow):
     """Averages of the replicas, without a server (any2vec.sync.rules.averaged_replica)."""
 
     name: ClassVar[str] = "shadow-ma"
-    alpha: float = within(check_number, 0.5, 0, 1, open_low=True)
+    alpha: Annotated[float, Number(0, 1, open_low=True)] = 0.5
     """how far a replica goes over to the mean in a sync, (0, 1]"""
     merge: Literal["shift", "blend"] = "shift"
     """shift: keep all that workers did while the sync ran; blend: but for a share of alpha, as published; with alpha 1
     that is overwriting"""
-    least: int = within(check_whole, 1, 1, MOST_ITERATIONS)
+    least: Annotated[int, Whole(1, MOST_ITERATIONS)] = 1
     """iterations of a trainer from one sync to the next, at least"""
 
 
@@ -201,16 +194,16 @@ class ShadowBmuf(Shadow):
     """
 
     name: ClassVar[str] = "shadow-bmuf"
-    alpha: float = within(check_number, 0.5, 0, 1, open_low=True)
+    alpha: Annotated[float, Number(0, 1, open_low=True)] = 0.5
     """how far a replica goes over to the global model in a sync, (0, 1]"""
     merge: Literal["shift", "blend"] = "shift"
     """shift: keep all that workers did while the sync ran; blend: but for a share of alpha, as published; with alpha 1
     that is overwriting"""
-    eta: float = within(check_number, 1.0, 0, 2, open_low=True)
+    eta: Annotated[float, Number(0, 2, open_low=True)] = 1.0
     """how far the global model goes towards the mean, (0, 2]"""
-    momentum: float = within(check_number, 0.0, 0, 0.99)
+    momentum: Annotated[float, Number(0, 0.99)] = 0.0
     """share of the last step of the global model that it takes again, [0, 0.99]"""
-    least: int = within(check_whole, 1, 1, MOST_ITERATIONS)
+    least: Annotated[int, Whole(1, MOST_ITERATIONS)] = 1
     """iterations of a trainer from one sync to the next, at least"""
 
 
@@ -219,7 +212,7 @@ class ShadowMerge(Shadow):
     """A registered merge rule, for what replicas have changed (any2vec.sync.rules.merged_replica; abstract)."""
 
     rule: ClassVar[str]
-    least: int = within(check_whole, 1, 1, MOST_ITERATIONS)
+    least: Annotated[int, Whole(1, MOST_ITERATIONS)] = 1
     """iterations of a trainer from one sync to the next, at least"""
 
 
@@ -227,7 +220,7 @@ class ShadowMerge(Shadow):
 class Fixed(ClickSync):
     """The same rules in the foreground, every so many iterations of a trainer (any2vec.sync.drivers.replicas)."""
 
-    every: int = within(check_whole, 5, 1, MOST_ITERATIONS)
+    every: Annotated[int, Whole(1, MOST_ITERATIONS)] = 5
     """iterations of a trainer from one sync to the next"""
 
 
@@ -237,7 +230,7 @@ class FixedEasgd(Fixed):
 
     name: ClassVar[str] = "fr-easgd"
     is_served: ClassVar[bool] = True
-    alpha: float = within(check_number, 0.5, 0, 0.5, open_low=True)
+    alpha: Annotated[float, Number(0, 0.5, open_low=True)] = 0.5
     """part of their difference by which replica and center move in a sync, (0, 0.5]; 0.5: both to the middle"""
 
 
@@ -253,9 +246,9 @@ class FixedBmuf(Fixed):
     """Replicas become the global model, which follows their mean."""
 
     name: ClassVar[str] = "fr-bmuf"
-    eta: float = within(check_number, 1.0, 0, 2, open_low=True)
+    eta: Annotated[float, Number(0, 2, open_low=True)] = 1.0
     """how far the global model goes towards the mean, (0, 2]"""
-    momentum: float = within(check_number, 0.0, 0, 0.99)
+    momentum: Annotated[float, Number(0, 0.99)] = 0.0
     """share of the last step of the global model that it takes again, [0, 0.99]"""
 
 
@@ -279,7 +272,7 @@ class Bounded(ClickSync):
 
     name: ClassVar[str] = "bounded"
     is_served: ClassVar[bool] = True
-    bound: int = within(check_whole, 1, 0, MOST_ITERATIONS)
+    bound: Annotated[int, Whole(0, MOST_ITERATIONS)] = 1
     """steps that a trainer may be ahead of the slowest"""
 
 
@@ -297,7 +290,7 @@ class MOfN(ClickSync):
 
     name: ClassVar[str] = "m-of-n"
     is_served: ClassVar[bool] = True
-    count: int | None = within(check_whole, None, 1, 4096)
+    count: Annotated[int | None, Whole(1, 4096)] = None
     """trainers whose gradients count, 1 or more; by default all but one"""
 
 
@@ -353,6 +346,7 @@ def parse_click_sync(text: str, whose: str = "a click model") -> ClickSync:
     return _told(kind, values, text)
 
 
+@cache
 def _merging(name: str) -> type[ClickSync] | None:
     """The agreement of replicas by a merge rule that a name stands for, if it does."""
     parent: type[ClickSync] = ShadowMerge if name.startswith("shadow-") else FixedMerge
