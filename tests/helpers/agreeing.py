@@ -104,7 +104,7 @@ def run_hosts(
         mine = start_tables() if tables is None else tables(rank)
         if resume is not None:
             mine = {name: np.array(resume[0][name]) for name in mine}
-        agreement = make_agreement(options, transport, mine, AllRows(), steps=pair_steps(len(mine["input"])))
+        agreement = make_agreement(options, transport, mine, AllRows(), steps=lambda: pair_steps(len(mine["input"])))
         if resume is not None:
             agreement.load_state_dict(resume[1])
         driver, kept = Rounds(agreement), None

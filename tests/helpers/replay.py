@@ -15,8 +15,8 @@ from any2vec.cluster.threads import run_logical
 from any2vec.plan.sharding.sharding import contiguous_bounds
 from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.drivers.replicas import Syncing
-from any2vec.sync.make import make_rule, needs_center
-from any2vec.sync.options.names import Fixed, Shadow
+from any2vec.sync.make import make_rule
+from any2vec.sync.options.names import Fixed, FixedEasgd, Shadow, ShadowEasgd
 from any2vec.sync.rules.center import PROGRESS, PULL, WRITE, CenterBlock
 from any2vec.sync.rules.replica_rule import WORKING, Phase
 from any2vec.tables.replica import Replica
@@ -33,7 +33,8 @@ class Replay:
         self.replicas = list(replicas)
         ends = run_logical(len(replicas), lambda transport: transport)  # of hosts that have ended: nothing can wait
         size = len(replicas[0].value)
-        self.center = CenterBlock(size, len(replicas), getattr(how, "alpha", 0.0)) if needs_center(how) else None
+        is_elastic = isinstance(how, ShadowEasgd | FixedEasgd)
+        self.center = CenterBlock(size, len(replicas), how.alpha) if is_elastic else None
         if self.center is not None:
             self.center.value[:] = replicas[0].value
         self.syncings = [

@@ -19,7 +19,7 @@ from any2vec.cluster.transport import LONG_WORK, PATIENCE, Transport
 from any2vec.sync.base.dense import DenseAgreement, NoAgreement
 from any2vec.sync.base.group import ProcessGroup
 from any2vec.sync.drivers.replicas import ShadowSync
-from any2vec.sync.make import make_replicated, needs_center
+from any2vec.sync.make import make_replicated
 from any2vec.sync.options.names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
 from any2vec.sync.rules.center import ServedCenter
 from any2vec.tables.replica import Replica
@@ -104,7 +104,8 @@ def train_replicas(
             center.close()
         return model, replica.value, agreement.metrics()
 
-    found = run_logical(trainers + servers * needs_center(how), host, link, patience)[:trainers]
+    servers *= isinstance(how, ShadowEasgd | FixedEasgd)
+    found = run_logical(trainers + servers, host, link, patience)[:trainers]
     assert found[0][0] is not None
     return TrainedReplicas(found[0][0], [value for _, value, _ in found], [metrics for _, _, metrics in found])
 

@@ -10,7 +10,7 @@ import numpy as np
 from any2vec.cluster.launch import join as launch
 from any2vec.cluster.transport import control
 from any2vec.sync.base.group import ProcessGroup
-from any2vec.sync.make import make_replicated, needs_center
+from any2vec.sync.make import make_replicated
 from any2vec.sync.options.names import Fixed, FixedEasgd, Shadow, ShadowEasgd, parse_click_sync
 from any2vec.sync.rules.center import ServedCenter
 from any2vec.tables.replica import Replica
@@ -40,7 +40,7 @@ def run(sync: str, trainers: int, batches: int) -> None:
             center.close(timeout=60)
         reported = transport.gather([control(syncs)], "report")
         if transport.rank == 0:
-            assert found is not None and needs_center(how) == (center is not None)
+            assert found is not None and isinstance(how, ShadowEasgd | FixedEasgd) == (center is not None)
             print(json.dumps([problem.excess(found), [int(parts[0].array[0]) for parts in reported.values()]]))
 
 

@@ -43,7 +43,7 @@ def heard(hosts: int, rule: type[Sum] | type[Spectral] = Heard) -> list[tuple[di
     def host(transport: Transport) -> tuple[dict[str, Any], int]:
         cut = stripes(tables, hosts)
         blocks = {name: Rules(rule).block(name, table, cut[name].ids(transport.rank)) for name, table in tables.items()}
-        Curvatures(transport, even_steps(len(tables["input"]) - 2), blocks, cut).prepare(3)
+        Curvatures(transport, lambda: even_steps(len(tables["input"]) - 2), blocks, cut).prepare(3)
         sent = transport.counters.bytes_by_phase().get("curvature", 0)
         return {name: getattr(block.rule, "told", None) for name, block in blocks.items()}, sent
 
@@ -83,7 +83,7 @@ def test_steps_of_pairs() -> None:
     model = SkipGram(window=3, num_negatives=2, learning_rate=0.5, min_learning_rate=0.2)
     count, keep = np.array([6, 3, 2]), np.array([1.5, 1.0, 0.5])
     steps = pair_steps(model, count, keep, 2, 3)
-    assert steps is not None and dict(steps.meets) == {"input": "output", "output": "input"}
+    assert dict(steps.meets) == {"input": "output", "output": "input"}
     pairs = 10 * 4  # kept items, each with window + 1 others on average
     noise = count**0.75 / (count**0.75).sum()
     np.testing.assert_allclose(steps.weights["input"], [0.6, 0.3, 0.1])

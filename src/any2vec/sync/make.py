@@ -29,7 +29,6 @@ from any2vec.sync.options.names import (
     Async,
     Bounded,
     Bsp,
-    ClickSync,
     Elastic,
     Fixed,
     FixedBmuf,
@@ -73,11 +72,11 @@ def make_agreement(
     counts: Mapping[str, np.ndarray] | None = None,
     coming: Iterator[tuple[int, Round]] | None = None,
     threads: int = 1,
-    steps: PairSteps | None = None,
+    steps: Callable[[], PairSteps] | None = None,
 ) -> Agreement:
     """The agreement of one host; tables: name -> float32 (V, D), trained in place; counts: table -> occurrences of its
     rows in an epoch, (V',) with V' <= V; coming: (epoch, round) after round of this host, for agreements that look
-    ahead; threads: of this host; steps: of the task's rows, where they are of that kind.
+    ahead; threads: of this host; steps: gives those of the task's rows, where they are of that kind.
 
     Raises:
         InputError: it does not go with this number of hosts.
@@ -120,7 +119,7 @@ def make_rule(
 ) -> ReplicaRule:  # fmt: skip
     """A trainer's side of the rule; in the foreground replicas are overwritten, behind workers they interpolate.
 
-    center: for the rules that `needs_center`; flat, occurrences: of the tables that the replica is, by default of none.
+    center: for elastic averaging; flat, occurrences: of the tables that the replica is, by default of none.
     """
     if isinstance(how, ShadowMerge | FixedMerge):
         kind, counts = rule_class(how.rule), occurrences or {}
@@ -142,17 +141,12 @@ def make_replicated(
     how: Shadow | Fixed, replica: Replica, group: ProcessGroup, center: Center | None = None,
     is_watched: bool = True, flat: Flat | None = None, occurrences: Mapping[str, np.ndarray] | None = None,
 ) -> ShadowSync | FixedRate:  # fmt: skip
-    """A trainer's `DenseAgreement`. center: this host's, for the names that `needs_center`; the caller starts it."""
+    """A trainer's `DenseAgreement`. center: this host's, for elastic averaging; the caller starts it."""
     rule = make_rule(how, replica, group, center, flat, occurrences)
     if isinstance(how, Fixed):
         return FixedRate(rule, how.every, is_watched)
     kinds = ShadowEasgd | ShadowMa | ShadowBmuf | ShadowMerge
     return ShadowSync(rule, how.least if isinstance(how, kinds) else 1, is_watched)
-
-
-def needs_center(how: ClickSync) -> bool:
-    """Whether a `ServedCenter` is part of it, with the share `alpha` of the name."""
-    return isinstance(how, ShadowEasgd | FixedEasgd)
 
 
 def make_gradients(

@@ -144,7 +144,6 @@ class ComplEx(TripleModel):
     predicts_relations: ClassVar[bool] = True
 
     n3: float = 0.05
-    """weight of N3 regularization (cubes), 0..1000"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +159,6 @@ class DistMult(TripleModel):
     predicts_relations: ClassVar[bool] = True
 
     n3: float = 0.05
-    """weight of N3 regularization (cubes), 0..1000"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +174,6 @@ class TransE(TripleModel):
     is_near: ClassVar[bool] = True
 
     learning_rate: float = 0.1
-    """initial learning rate of Adagrad, in (0, 10]"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,9 +194,7 @@ class RotatE(TripleModel):
     is_near: ClassVar[bool] = True
 
     loss: Literal["softmax", "logistic", "margin"] = "logistic"
-    """loss of an answer against its negatives"""
     gamma: float = 6.0
-    """transe, rotate: scores are gamma - distance, 0..1000"""
 
     @property
     def relation_width(self) -> int:

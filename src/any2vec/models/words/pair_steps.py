@@ -16,15 +16,11 @@ from any2vec.plan.cost.occupancy import NOISE_POWER
 from any2vec.sync.base.curvature import PairSteps
 
 
-def pair_steps(
-    model: SequenceModel, count_V: np.ndarray, keep_V: np.ndarray, rounds: int, epochs: int
-) -> PairSteps | None:
-    """Of a run with so many rounds an epoch; None where steps are of another kind.
+def pair_steps(model: SequenceModel, count_V: np.ndarray, keep_V: np.ndarray, rounds: int, epochs: int) -> PairSteps:
+    """Of a run by negative sampling with so many rounds an epoch.
 
     count_V: occurrences of items in an epoch; keep_V: the share of them that subsampling keeps.
     """
-    if model.objective != "negative":
-        return None
     kept_V = count_V * np.minimum(keep_V, 1.0)
     noise_V = count_V.astype(np.float64) ** NOISE_POWER
     share_V, noise_V = kept_V / max(kept_V.sum(), 1.0), noise_V / noise_V.sum()

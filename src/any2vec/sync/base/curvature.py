@@ -73,29 +73,30 @@ class Curvatures:
     """One host's side: tells the rules of its blocks, where they ask; else it does nothing."""
 
     def __init__(
-        self, transport: Transport, steps: PairSteps | None, blocks: Mapping[str, OwnedRows],
+        self, transport: Transport, steps: Callable[[], PairSteps] | None, blocks: Mapping[str, OwnedRows],
         shardings: Mapping[str, Striped], channel: str = "",
     ) -> None:  # fmt: skip
         self._transport = transport
         self._blocks = blocks
         self._channel = channel
-        self._steps: PairSteps | None = None
+        self._meets: Mapping[str, str] = {}
         if steps is None or not any(isinstance(block.rule, Curved) for block in blocks.values()):
             return
-        self._steps = steps
-        ids = {name: shardings[name].ids(transport.rank) for name in steps.meets}
-        self._weights = {name: _of_rows(steps.weights[name], ids[name]) for name in ids}
-        self._updates = {name: _of_rows(steps.updates[name], ids[name]) for name in ids}
+        found = steps()
+        self._meets, self._rate = found.meets, found.rate
+        ids = {name: shardings[name].ids(transport.rank) for name in found.meets}
+        self._weights = {name: _of_rows(found.weights[name], ids[name]) for name in ids}
+        self._updates = {name: _of_rows(found.updates[name], ids[name]) for name in ids}
         add_moment(np.zeros((1, 1), np.float32), np.zeros(1), np.zeros((1, 1)))
 
     def prepare(self, number: int) -> None:
         """Agree on the curvature of a round and tell the rules; collective, between the merges of two rounds."""
-        if self._steps is None:
+        if not self._meets:
             return
-        names = sorted(set(self._steps.meets.values()))
+        names = sorted(set(self._meets.values()))
         found = dict(zip(names, map(np.linalg.eigh, self._sum([self._moment(name) for name in names])), strict=True))
-        rate = self._steps.rate(number)
-        for name, other in self._steps.meets.items():
+        rate = self._rate(number)
+        for name, other in self._meets.items():
             rule, (value_D, vector_DD) = self._blocks[name].rule, found[other]
             assert isinstance(rule, Curved)
             rule.prepare(Curvature(np.maximum(value_D, 0.0), vector_DD, rate * self._updates[name]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,8 +49,8 @@ class Rules:
     """of tables of values; states of optimizers have their mean"""
     counts: Mapping[str, np.ndarray] = field(default_factory=dict)
     """table -> occurrences of its rows in an epoch, (V',); rows beyond them count as frequent"""
-    steps: PairSteps | None = None
-    """of the task, for rules that ask for curvature"""
+    steps: Callable[[], PairSteps] | None = None
+    """gives those of the task, for rules that ask for curvature"""
 
     def block(self, table: str, table_VD: np.ndarray, ids: np.ndarray) -> Block:
         """The block of the rows `ids`, int64 (B,), of a table with their present values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from any2vec.models.words.pair_steps import pair_steps
 from any2vec.models.words.walk_corpus import WalkCorpusTokens
 from any2vec.plan.order.epochs import EpochSchedule, piece_positions
 from any2vec.plan.order.shares import chunk_bounds
+from any2vec.sync.base.curvature import PairSteps
 from any2vec.sync.drivers.rounds import Rounds
 from any2vec.sync.options.rounds import RoundAgreement
 from any2vec.sync.rules.block import compile_merges
@@ -65,7 +67,7 @@ class SequenceProgram(InMemoryProgram):
             agreement = make_agreement(
                 request.agreement, transport, self.learner.state_dict(), self.learner, self._occurrences(),
                 self.schedule.rounds_ahead(), request.threads,
-                pair_steps(model, prepared.counts, prepared.keep, self.rounds, request.spec.run.epochs),
+                self._pair_steps(prepared) if model.objective == "negative" else None,
             )  # fmt: skip
             if self.checkpoint is not None:
                 agreement.load_state_dict(states_by_rank(self.checkpoint.state))
@@ -109,6 +111,11 @@ class SequenceProgram(InMemoryProgram):
         """
         both = self.request.spec.model.objective == "negative"
         return dict.fromkeys(("input", "output") if both else ("input",), self.prepared.counts)
+
+    def _pair_steps(self, prepared: Prepared) -> Callable[[], PairSteps]:
+        """For the rules that ask for them: of others no run pays for counts of all rows."""
+        spec = self.request.spec
+        return lambda: pair_steps(spec.model, prepared.counts, prepared.keep, self.rounds, spec.run.epochs)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         for name, table in self.tables.items():
