@@ -236,24 +236,40 @@ def run(
         )
         watcher = MemoryWatcher(process.pid) if watch else None
         try:
-            code = process.wait(timeout)
+            code = waited(process, timeout)
+            seconds = time.perf_counter() - started
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
             raise RowError(f"{_named(command)} ran past {timeout:.0f} s") from None
-        except BaseException:
-            process.terminate()
-            process.wait()
-            raise
         finally:
             peak = watcher.stop() if watcher else 0
-        seconds = time.perf_counter() - started
         out.seek(0)
         err.seek(0)
         if code:
             lines = err.read().strip().splitlines() or ["no message"]
             raise RowError(f"{_named(command)} ended with code {code}: {lines[-1][:300]}")
         return Done(_last_object(out.read(), command), seconds, peak)
+
+
+def waited(process: subprocess.Popen[Any], timeout: float) -> int:
+    """The exit code of a process, at the moment when it ends: `wait` with a timeout looks every 50 ms.
+
+    Raises TimeoutExpired, and whatever else ends the wait, with the process killed.
+    """
+    late = threading.Event()
+    timer = threading.Timer(timeout, lambda: (late.set(), process.kill()))
+    timer.daemon = True
+    timer.start()
+    try:
+        code = process.wait()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    finally:
+        timer.cancel()
+    if late.is_set():
+        raise subprocess.TimeoutExpired(process.args, timeout)
+    return code
 
 
 class MemoryWatcher:

@@ -49,7 +49,7 @@ def accuracy_per_byte(bench: Bench) -> list[Reading]:
     """With no more bytes than 12 rounds an epoch of the same scheme send in full precision."""
     one, cheap = final_score(_words(bench, ONE)), _words(bench, "blend", FEW_BYTES)
     full = _words(bench, "adasum", {"rounds_per_epoch": 12}, epochs=1)
-    spent, budget = _sent(cheap) / len(cheap["curve"]), _sent(full)
+    spent, budget = sent_of(cheap) / len(cheap["curve"]), sent_of(full)
     score = final_score(cheap)
     what = f"blend, {FEW_BYTES['bits']} bits, {FEW_BYTES['rounds_per_epoch']} rounds"
     return [
@@ -118,22 +118,27 @@ def first_words(bench: Bench, words: int = TUNING_WORDS) -> Path:
 
 
 def run_on_hosts(
-    bench: Bench, model: str, options: Mapping[str, Any], hosts: Mapping[str, Any] | None, data: Path, epochs: int
-) -> dict[str, Any]:
-    """One run, scored by epoch. What ran before with the same code and settings is taken from its file."""
-    scored = ("--wordeval", bench.data("wordeval")) if model == "SkipGram" else ("--labels", _labels(bench))
-    request = [model, dict(options), hosts, data.name, epochs, bench.quick]
+    bench: Bench, model: str, options: Mapping[str, Any], hosts: Mapping[str, Any] | None, data: Path, epochs: int,
+    seed: int = 1, halves: Path | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """One run, scored by epoch; halves: by both halves of the word sets, which that folder has.
+
+    What ran before with the same code and settings is taken from its file.
+    """
+    whole = ("--wordeval", bench.data("wordeval")) if model == "SkipGram" else ("--labels", _labels(bench))
+    scored = whole if halves is None else ("--halves", halves)
+    request = [model, dict(options), hosts, data.name, epochs, seed, halves is not None, bench.quick]
     name = hashlib.sha256(json.dumps([request, sources()], sort_keys=True).encode()).hexdigest()[:16]
 
     def make() -> dict[str, Any]:
         done = bench.ours(
             "any2vec_hosts.py", "--model", model, "--options", json.dumps(options), "--hosts", json.dumps(hosts),
-            "--data", data, "--epochs", epochs, "--threads", 1, *scored,
+            "--data", data, "--epochs", epochs, "--seed", seed, "--threads", 1, *scored,
         )  # fmt: skip
         return {"request": request} | done.result
 
     found = bench.kept(f"hosts-{name}.json", make)
-    bench.runs[json.dumps(request[:5])] = found
+    bench.runs[json.dumps(request[:6])] = found
     return found
 
 
@@ -162,7 +167,7 @@ def final_score(run: Mapping[str, Any]) -> float:
     return _curve(run)[-1]
 
 
-def _sent(run: Mapping[str, Any]) -> int:
+def sent_of(run: Mapping[str, Any]) -> int:
     """Bytes between hosts, the last gathering of the result apart."""
     return sum(run["bytes_by_kind"].values()) - run["bytes_by_phase"].get("gather", 0)
 

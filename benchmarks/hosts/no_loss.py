@@ -5,8 +5,6 @@ Rates are chosen on the first 2 M words, where a round has as many words a host 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.bench import Bench
-from benchmarks.hosts.accuracy import HOSTS, ONE, WORDS, first_words, sources
+from benchmarks.hosts.accuracy import HOSTS, ONE, WORDS, first_words, run_on_hosts, sent_of
 from benchmarks.table import Measure, Reading, Row
 from benchmarks.tuning import best_inside
 from benchmarks.words.halves import JUDGE, TUNE, cut_sets
@@ -60,7 +58,7 @@ def no_loss(setting: Setting, rules: Sequence[str], with_bytes: bool, bench: Ben
     if with_bytes:
         cheap = runs(rules[0], {"bits": 8})
         full = _run(bench, rules[0], 0.05, text, 1, {"rounds_per_epoch": 12}, SEEDS[0])
-        ratio = _sent(cheap[0]) / (1 if bench.quick else setting.epochs) / _sent(full)
+        ratio = sent_of(cheap[0]) / (1 if bench.quick else setting.epochs) / sent_of(full)
         readings += [_lead(cheap, one, f"{rules[0]}, 8 bits"), Reading(value=ratio, text=f"{ratio:.2f}×")]
     return readings
 
@@ -90,23 +88,10 @@ def _best_rate(bench: Bench, setting: Setting, who: str) -> float:
 def _run(
     bench: Bench, who: str, rate: float, data: Path, epochs: int, more: Mapping[str, Any], seed: int
 ) -> dict[str, Any]:
-    """One run, scored by both halves; what ran before with the same code and settings is taken from its file."""
+    """One run, scored by both halves."""
     hosts = None if who == ONE else {"logical_hosts": 4 if bench.quick else HOSTS, "sync": who, **more}
-    epochs = 1 if bench.quick else epochs
-    request = [WORDS | {"learning_rate": rate}, hosts, data.name, epochs, seed]
-    name = hashlib.sha256(json.dumps([request, sources()], sort_keys=True).encode()).hexdigest()[:16]
-
-    def make() -> dict[str, Any]:
-        done = bench.ours(
-            "any2vec_hosts.py", "--model", "SkipGram", "--options", json.dumps(request[0]), "--hosts",
-            json.dumps(hosts), "--data", data, "--epochs", epochs, "--seed", seed, "--threads", 1, "--halves",
-            _halves(bench),
-        )  # fmt: skip
-        return {"request": request} | done.result
-
-    found = bench.kept(f"halves-{name}.json", make)
-    bench.runs[json.dumps(request)] = found
-    return found
+    options, halves = WORDS | {"learning_rate": rate}, _halves(bench)
+    return run_on_hosts(bench, "SkipGram", options, hosts, data, 1 if bench.quick else epochs, seed, halves)
 
 
 def _halves(bench: Bench) -> Path:
@@ -122,11 +107,6 @@ def _halves(bench: Bench) -> Path:
 
 def _score(run: Mapping[str, Any], half: str) -> float:
     return statistics.fmean(run["curve"][-1][half].values())
-
-
-def _sent(run: Mapping[str, Any]) -> int:
-    """Bytes between hosts, the last gathering of the result apart."""
-    return int(sum(run["bytes_by_kind"].values()) - run["bytes_by_phase"].get("gather", 0))
 
 
 def _row(name: str, what: str, setting: Setting, rules: Sequence[str], with_bytes: bool, minutes: float) -> Row:

@@ -42,12 +42,12 @@ class Case:
             if turn >= 0:
                 pairs.append((found[0], found[1]))
         bench.runs[self.name] = [[vars(run) for run in pair] for pair in pairs]
-        found = {
+        readings = {
             "items_per_s": ratio([now.items_per_s / before.items_per_s for now, before in pairs]),
             "seconds": ratio([before.seconds / now.seconds for now, before in pairs]),
             "cpu_seconds": ratio([before.cpu_seconds / now.cpu_seconds for now, before in pairs]),
         }
-        return [found[name] for name in self.order]
+        return [readings[name] for name in self.order]
 
     @property
     def order(self) -> list[str]:
@@ -73,9 +73,10 @@ def ratio(ratios: Sequence[float]) -> Reading:
     """Median, with its interval of 95 % by order statistics; judged by that where it falls short of the promise."""
     middle, (low, high) = statistics.median(ratios), interval(ratios)
     text = f"{middle:.3f}× (95 %: {low:.3f} to {high:.3f}, {len(ratios)} pairs)"
-    is_kept = middle >= LEAST or (low <= 1 <= high and low > NEVER_BELOW)
+    holds_one = low <= 1 <= high and low > NEVER_BELOW
+    is_kept = middle >= LEAST or holds_one
     return Reading(
-        value=max(middle, LEAST) if is_kept else middle, text=text, interval=None if is_kept else (low, high)
+        value=middle, text=text, target=NEVER_BELOW if holds_one else None, interval=None if is_kept else (low, high)
     )
 
 
