@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import shutil
@@ -12,19 +13,22 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks import environments, results, stand_ins
-from benchmarks.source_code import Code, code_of, imported_here, traced, tracing
+from benchmarks.source_code import TRACE, Code, changed_since, code_of, imported_here, traced, tracing
 from benchmarks.table import NotMeasuredError, RowError
 
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = Path(__file__).resolve().parent / "peers"
 Wrap = Callable[[list[str]], list[str]]
+Item, Found = TypeVar("Item"), TypeVar("Found")
 ONE_BLAS_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 HELD = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 """variables that would hold OpenBLAS to the kernels of another processor than the one measured; not passed on"""
@@ -50,6 +54,8 @@ class Bench:
     """little data, one repeat; verdicts are not judged"""
     tiny: bool = False
     """besides, planted stand-ins for all data, peers only where they are installed: does a row start?"""
+    jobs: int = 1
+    """kept runs that may go side by side (`each`)"""
     folder: Path = field(
         default_factory=lambda: Path(os.environ.get("ANY2VEC_BENCH_DIR", ROOT / "runs" / "benchmarks"))
     )
@@ -57,10 +63,16 @@ class Bench:
     """raw results of the row that runs now, for the committed JSON"""
     commits: set[str] = field(default_factory=set)
     """at which the kept runs ran that the row that runs now has read"""
+    processors: set[str] = field(default_factory=set)
+    """on which they ran"""
     code: Code = field(default_factory=dict)
     """what was imported by the runs of the row that runs now"""
-    _is_code_known: bool = True
     _memo: dict[Any, Any] = field(default_factory=dict)
+    _locks: dict[Any, threading.RLock] = field(default_factory=dict)
+    _mine: threading.local = field(default_factory=threading.local)
+
+    def __post_init__(self) -> None:
+        self._lock, self._slots = threading.Lock(), threading.Semaphore(self.jobs)
 
     @classmethod
     def for_start(cls, folder: Path) -> Bench:
@@ -86,19 +98,29 @@ class Bench:
 
     def once(self, key: Any, make: Callable[[], Any]) -> Any:
         """The value of `key`, made at the first request: rows share expensive runs."""
-        if key not in self._memo:
-            self._memo[key] = make()
-        return self._memo[key]
+        with self._lock_of(("once", key)):
+            if key not in self._memo:
+                self._memo[key] = make()
+            return self._memo[key]
+
+    def each(self, call: Callable[[Item], Found], items: Iterable[Item]) -> list[Found]:
+        """`call` of each item, in their order; at the same time where several jobs are allowed, so for kept runs alone,
+        whose seconds nobody reads."""
+        given = list(items)
+        if self.jobs == 1:
+            return [call(item) for item in given]
+        with ThreadPoolExecutor(len(given)) as pool:
+            return list(pool.map(call, given))
 
     def any2vec(self, *arguments: object, watch: bool = False, wrap: Wrap | None = None) -> Done:
         """Run a command of any2vec with `--json`."""
         command = [sys.executable, "-m", "any2vec", *map(str, arguments), "--json"]
-        return run(command, {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD, watch, self.limit, wrap)
+        return run(command, self._ours, watch, self.limit, wrap)
 
     def ours(self, script: str, *arguments: object, watch: bool = False, wrap: Wrap | None = None) -> Done:
         """Run a script of peers/ in any2vec's own environment."""
         command = [sys.executable, str(script_of(script)), *map(str, arguments)]
-        return run(command, {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD, watch, self.limit, wrap)
+        return run(command, self._ours, watch, self.limit, wrap)
 
     @contextmanager
     def job(
@@ -114,7 +136,7 @@ class Bench:
             with errors.open("w") as file:
                 job = subprocess.Popen(
                     command, cwd=ROOT, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=file,
-                    env=_environment(ONE_BLAS_THREAD | {"ANY2VEC_CACHE": str(self.cache)}),
+                    env=_environment(self._ours),
                 )  # fmt: skip
                 try:
                     yield job, errors
@@ -138,20 +160,30 @@ class Bench:
     @contextmanager
     def row(self) -> Iterator[None]:
         """Around a row: what it leaves in `runs`, `commits` and `code` is its own."""
-        self.runs, self.commits, self.code, self._is_code_known = {}, set(), {}, True
+        self.runs, self.commits, self.processors, self.code = {}, set(), set(), {}
         before = dict(os.environ)
         os.environ.update(tracing(self._trace))
         try:
             yield
             self.code |= code_of(traced(self._trace)) or ({} if self.code else code_of(imported_here()))
-            self.code = self.code if self._is_code_known else {}
         finally:
             os.environ.clear()
             os.environ.update(before)
 
     @property
     def _trace(self) -> Path:
-        return self.folder / "trace"
+        """Where processes say what they have imported: a kept run's in a folder of its own."""
+        return getattr(self._mine, "trace", self.folder / "trace")
+
+    @property
+    def _ours(self) -> dict[str, str]:
+        """Variables of any2vec's own processes."""
+        trace = {TRACE: str(self._trace)} if TRACE in os.environ else {}
+        return {"ANY2VEC_CACHE": str(self.cache)} | ONE_BLAS_THREAD | trace
+
+    def _lock_of(self, key: Any) -> threading.RLock:
+        with self._lock:
+            return self._locks.setdefault(key, threading.RLock())
 
     def scratch(self, name: str) -> Path:
         """A path for an output; its folder exists."""
@@ -182,31 +214,45 @@ class Bench:
     def made(self, name: str, write: Callable[[Path], Any]) -> Path:
         """A generated file, written once by `write(path)`."""
         path = self.folder / name
-        if not path.exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_suffix(".tmp")
-            write(temporary)
-            temporary.replace(path)
+        with self._lock_of(path):
+            if not path.exists():
+                self.folder.mkdir(parents=True, exist_ok=True)
+                temporary = path.with_suffix(".tmp")
+                write(temporary)
+                temporary.replace(path)
         return path
 
-    def kept(self, name: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The numbers of an expensive run, from its file where it ran before, with the commit and the code that ran.
+    def kept(self, name: str, request: Any, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The numbers of an expensive run, from its file where it ran before and none of the files that it imported
+        does something else by now.
 
-        name: holds a hash of what was asked, and of the code.
+        name: of the kind of run; request: all that it was asked, JSON.
         """
+        digest = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:16]
+        path = self.folder / f"{name}-{digest}.json"
+        with self._lock_of(path):
+            found = json.loads(path.read_text()) if path.exists() else None
+            if not found or not found.get("code") or changed_since(found["code"]):
+                path.unlink(missing_ok=True)
+                found = json.loads(self.made(path.name, partial(self._write_kept, request, make)).read_text())
+        with self._lock:
+            self.commits.add(found["commit"])
+            self.processors.add(found["processor"])
+            self.code |= found["code"]
+        return dict(found["run"])
 
-        def write(target: Path) -> None:
-            self.code |= code_of(traced(self._trace))
-            found = make()
-            code = code_of(traced(self._trace) or imported_here())
-            target.write_text(json.dumps({"commit": results.commit(), "code": code} | found))
-
-        found: dict[str, Any] = json.loads(self.made(name, write).read_text())
-        self.commits.add(found.pop("commit", results.UNKNOWN))
-        code: Code = found.pop("code", {})
-        self._is_code_known &= bool(code)
-        self.code |= code
-        return found
+    def _write_kept(self, request: Any, make: Callable[[], dict[str, Any]], target: Path) -> None:
+        self._mine.trace = trace = target.with_suffix(".trace")
+        trace.mkdir(exist_ok=True)
+        try:
+            with self._slots:
+                found = make()
+            code = code_of(traced(trace) or imported_here())
+        finally:
+            del self._mine.trace
+            shutil.rmtree(trace)
+        about = {"commit": results.commit(), "processor": results.machine()["cpu"], "code": code}
+        target.write_text(json.dumps({"request": request, **about, "run": found}))
 
 
 def script_of(name: str) -> Path:

@@ -31,8 +31,11 @@ _PATH = re.compile(r"(?<![\w.:/])/(?!(?:proc|sys|dev)/)(?:[\w.+@~-]+/)+([\w.+@~-
 
 
 def commit() -> str:
-    """Hash of the measured commit, with `+changes` where tracked files under src/ or benchmarks/ differ from it."""
-    head = _git("rev-parse", "HEAD")
+    """Hash of the measured commit, with `+changes` where tracked files under src/ or benchmarks/ differ from it.
+
+    A copy without its history has that of `ANY2VEC_BENCH_COMMIT`.
+    """
+    head = _git("rev-parse", "HEAD") or os.environ.get("ANY2VEC_BENCH_COMMIT")
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", "src", "benchmarks/*.py", "benchmarks/peers")
     return (head or UNKNOWN) + (CHANGED if changed else "")
 
@@ -61,6 +64,7 @@ def entry(
     load: float,
     commits: Collection[str] = (),
     code: Code | None = None,
+    processors: Collection[str] = (),
 ) -> dict[str, Any]:
     """One entry of a row's history.
 
@@ -68,10 +72,11 @@ def entry(
         load: the system's load before the row started, below 0.7 on a quiet machine.
         commits: at which the kept runs ran that the row has read; most rows read none.
         code: of the files that its runs imported.
+        processors: on which the kept runs ran.
     """
     return {
         "commit": commit(),
-        **({"ran_at": sorted(commits)} if commits else {}),
+        **({"ran_at": sorted(commits), "ran_on": sorted(processors)} if commits else {}),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(seconds, 1),
         "load_before": round(load, 2),
@@ -151,8 +156,9 @@ def provenance(table: Table, stored: Mapping[str, Any]) -> list[str]:
         ran = " and ".join(f"commit {_short(mark)}" if mark != UNKNOWN else "an unknown commit" for mark in marks)
         if "ran_at" in newest or name in keeps_runs:
             ran += f" (read at {_short(newest['commit'])})"
+        processors = " and ".join(newest.get("ran_on", [host["cpu"]]))
         where = (
-            f"{ran}, {newest['date'][:10]}, {host['cpu']}, {host['cores']} cores, "
+            f"{ran}, {newest['date'][:10]}, {processors}, {host['cores']} cores, "
             f"{host['memory_bytes'] / 2**30:.0f} GiB, Python {host['python']}, numba {host['versions']['numba']}"
         )
         groups.setdefault(where, []).append(name)

@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # A failure displaces old figures, a machine that lacks something does not.
             counts = not any(line.verdict.startswith(NOT_MEASURED) for line in found)
             if not bench.quick and (counts or row.name not in stored["rows"]):
-                stored = results.merged(stored, {row.name: entry})
+                stored = results.merged(results.load(table.name), {row.name: entry})
                 results.save(table.name, stored)  # after each row, so that an interrupted table keeps what it has
     if options.json:
         print(json.dumps({"table": table.name, "quick": bench.quick, "figures": [line.as_dict() for line in lines]}))
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _bench(options: argparse.Namespace) -> Iterator[Bench]:
     """That of a full or quick run, or one in a new folder that is removed behind the run."""
     if not options.tiny:
-        yield Bench(quick=options.quick)
+        yield Bench(quick=options.quick, jobs=options.jobs)
         return
     with tempfile.TemporaryDirectory() as folder:
         yield Bench.for_start(Path(folder) / "bench")
@@ -125,7 +125,7 @@ def measure(row: Row, bench: Bench) -> tuple[list[Figure], dict[str, object]]:
     print(f"benchmarks: {row.name} took {seconds:.0f} s", file=sys.stderr)
     for line in lines:
         print(f"    {line.measure}: {line.figure} [{line.verdict}]", file=sys.stderr)
-    return lines, results.entry(lines, bench.runs, seconds, load, bench.commits, bench.code)
+    return lines, results.entry(lines, bench.runs, seconds, load, bench.commits, bench.code, bench.processors)
 
 
 def readings(row: Row, bench: Bench) -> Sequence[Reading]:
@@ -148,6 +148,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("table", choices=sorted(TABLES))
     parser.add_argument("--row", action="append", metavar="NAME", help="measure only this row; repeat for more")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N",
+        help="kept runs, judged by quality and bytes alone, that go at the same time [1]",
+    )  # fmt: skip
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="smoke run on little data, nothing judged or written")
     size.add_argument("--tiny", action="store_true", help="see whether rows start; nothing judged or written")

@@ -15,6 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TRACED = Path(__file__).resolve().parent / "traced"
+TRACE = "ANY2VEC_BENCH_TRACE"
+"""variable that names the folder where a process says what it has imported"""
 _ROOMS = ("src/any2vec/", "benchmarks/")
 _LEFT_OUT = (
     "src/any2vec/cli/",
@@ -30,7 +32,7 @@ def tracing(folder: Path) -> dict[str, str]:
     """Variables by which the processes of any2vec write into a folder which modules they have imported."""
     folder.mkdir(parents=True, exist_ok=True)
     path = os.pathsep.join(filter(None, (str(TRACED), os.environ.get("PYTHONPATH"))))
-    return {"ANY2VEC_BENCH_TRACE": str(folder), "PYTHONPATH": path}
+    return {TRACE: str(folder), "PYTHONPATH": path}
 
 
 def traced(folder: Path) -> set[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bench import ONE_BLAS_THREAD, Bench, run
-from benchmarks.clicks.runs import STREAM_CODE, kept, name_of, planted_runs
+from benchmarks.clicks.runs import planted_runs
 from benchmarks.table import Measure, Reading, Row
 
 COLUMNS, ROWS_OF_A_COLUMN, DIM, BATCH, TRAINERS = 26, 100_000, 16, 2048, 2
@@ -32,23 +32,6 @@ OPTIONS = {"dim": DIM, "batch_size": BATCH, "learning_rate": 0.02, "bottom": "32
 """bytes of rows do not depend on the dense layers, so they are small here"""
 SPREAD = {"logical_hosts": TRAINERS, "servers": 1, "sync": "fr-ma:1", "cache_rows": SHARE, "rounds_per_epoch": 1}
 """dense layers are averaged at every step, as in HET; trainers flush at the end alone"""
-HET_CODE = (
-    "tables/**/versioned_*.py",
-    "tables/residency/*.py",
-    "tables/freshness.py",
-    "tables/registry.py",
-    "tables/cache/cached_table.py",
-    "kernels/cache/cached_rows.py",
-    "plan/lookahead/window.py",
-)
-BAGPIPE_CODE = (
-    "tables/**/*.py",
-    "plan/lookahead/moves.py",
-    "plan/lookahead/exact.py",
-    "plan/lookahead/window.py",
-    "sync/drivers/summed_gradients.py",
-)
-
 EXACT_STREAM = {"columns": 8, "rows": 2000, "dense": 4, "zipf": 1.1, "multi_valued": 2}
 EXACT_EXAMPLES = 12_000
 EXACT_OPTIONS = {"dim": 8, "batch_size": 64, "bottom": "32", "top": "32"}
@@ -97,7 +80,7 @@ def bagpipe_exact(bench: Bench) -> list[Reading]:
         "--trainers", *((2,) if quick else (1, 2, 3)), "--servers", *((1,) if quick else (0, 1)),
         "--look-ahead", *(LOOK_AHEAD[:1] if quick else LOOK_AHEAD),
     )  # fmt: skip
-    found = kept(bench, asked, BAGPIPE_CODE, "any2vec_bagpipe.py", *asked)
+    found = bench.kept("clicks", asked, lambda: bench.ours("any2vec_bagpipe.py", *asked).result)
     runs = found["runs"]
     differ = sum(sum(one["differ"].values()) for one in runs)
     compared = sum(sum(one["of"].values()) for one in runs)
@@ -164,9 +147,8 @@ def _run(
     start = (seed - 1) * (_steps(bench) * BATCH * TRAINERS + held)
     hosts = SPREAD | {"cache": "none" if bound is None else f"het:{bound}"}
     test = (start + size, start + size + held)
-    found = planted_runs(
-        bench, _stream(bench, zipf), (start, start + size), test, OPTIONS, [hosts], seed, HET_CODE, push_bound
-    )
+    cut = (start, start + size), test
+    found = planted_runs(bench, _stream(bench, zipf), *cut, OPTIONS, [hosts], seed, push_bound)
     one: dict[str, Any] = found["runs"][0]
     return one
 
@@ -222,8 +204,7 @@ def _ideal(bench: Bench, zipf: float) -> int:
         traffic = ideal_traffic(trace(), is_kept_V, DIM + 1, BOUND, BOUND, makes_fresh=True, is_even=True)
         return traffic._asdict() | {"num_bytes": traffic.num_bytes}
 
-    name = name_of(["ideal", zipf, steps], (*STREAM_CODE, "plan/lookahead/window.py"))
-    found = bench.kept(name, make)
+    found = bench.kept("clicks-ideal", [zipf, steps], make)
     bench.runs[f"Zipf {zipf}, ideal cache"] = found
     return int(found["num_bytes"])
 

@@ -26,10 +26,6 @@ TRAIN, TEST = 200_000, 100_000
 OPTIONS = {
     "dim": 8, "bottom": "32", "top": "64-32", "batch_size": 128, "learning_rate": 0.05, "dense_learning_rate": 0.02,
 }  # fmt: skip
-CODE = (
-    "kernels/replicas/replicas.py", "sync/rules/averaged_replica.py", "sync/rules/block_momentum.py",
-    "sync/rules/elastic_replica.py", "sync/rules/replica_rule.py", "sync/drivers/replicas.py", "tables/replica.py",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -138,7 +134,7 @@ def _runs(bench: Bench, seed: int, count: int) -> dict[str, Any]:
     if count == 1:
         names, hosts = [*names, "one trainer"], [*hosts, None]
     cut = (start, start + size), (start + size, start + size + held)
-    found = planted_runs(bench, STREAM, *cut, OPTIONS, hosts, seed, CODE)
+    found = planted_runs(bench, STREAM, *cut, OPTIONS, hosts, seed)
     runs = dict(zip(names, found["runs"], strict=True))
     syncs = {name: _syncs(run["dense_of_hosts"], count) for name, run in runs.items() if "dense_of_hosts" in run}
     return {

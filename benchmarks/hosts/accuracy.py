@@ -1,240 +1,201 @@
-"""Accuracy of many logical hosts against one: every epoch, every combiner, and what it costs in bytes."""
+"""Accuracy of many logical hosts against one: what each rule loses, at the end and by epoch, and for how many bytes."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import statistics
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from benchmarks.bench import ROOT, Bench
+from benchmarks.bench import Bench
+from benchmarks.hosts.word_runs import (
+    CHOSEN,
+    HOSTS,
+    ONE,
+    Setting,
+    best_rate,
+    curve_of,
+    judged_runs,
+    lead,
+    run_of_words,
+    run_on_hosts,
+    sent_of,
+)
 from benchmarks.table import Measure, Reading, Row
+from benchmarks.tuning import best_inside
+from benchmarks.words.halves import JUDGE
 
-HOSTS, EPOCHS = 32, 16
-NODE_HOSTS = 16
-WORDS = {"dim": 100, "window": 5, "num_negatives": 5, "subsample": 1e-4, "min_count": 5}
-NODES = {
-    "dim": 200, "window": 5, "num_negatives": 15, "learning_rate": 0.025, "walks_per_node": 10, "walk_length": 40,
-}  # fmt: skip
-FEW_BYTES = {"bits": 8, "rounds_per_epoch": 96}
-"""how agreements get cheap: 8-bit changes with error feedback, twice as often"""
-ONE = "one host"
-RATES = {
-    ONE: (0.025, 0.05), "adasum": (0.05, 0.075), "blend": (0.05, 0.075), "mean": (0.2, 0.4), "sum": (0.001, 0.004),
-}  # fmt: skip
-"""learning rates tried for each, on the first 2 M words"""
-TUNING_WORDS, TUNING_EPOCHS = 2_000_000, 8
+WHOLE = Setting(epochs=16, rounds=48, words=None)
+PART = Setting(epochs=6, rounds=12, words=4_000_000)
+RULES = ("blend", "adasum", "spectral", "mean", "sum")
+CHEAP = ("spectral", "blend")
+"""judged with 8 bits, too"""
+NODE_HOSTS, NODE_EPOCHS = 16, 16
+NODES = {"dim": 200, "window": 5, "num_negatives": 15, "walks_per_node": 10, "walk_length": 40}
+NODE_GRID = (0.0125, 0.025, 0.05, 0.1)
+NODE_SEEDS, NODE_TUNING_SEED = (1, 2, 3), 11
 
 
-def accuracy_words(bench: Bench) -> list[Reading]:
-    """Mean of the five word measures at 32 hosts less that of one host, by combiner; each at its own learning rate."""
-    scores = {who: final_score(_words(bench, who)) for who in RATES}
-    lead = scores["adasum"] - scores[ONE]
-    text = ", ".join(f"{who} {score:.2f} (rate {best_rate(bench, who):g})" for who, score in scores.items())
-    ours = scores["blend"] - scores[ONE]
-    return [Reading(value=lead, text=f"{lead:+.2f}: {text}"), Reading(value=ours, text=f"{ours:+.2f}")]
+def accuracy(setting: Setting, rules: Sequence[str], bench: Bench) -> list[Reading]:
+    """Each rule's lead over one host."""
+    one, *ours = _all(bench, setting, rules)
+    return [lead(runs, one, _named(bench, setting, rule)) for rule, runs in zip(rules, ours, strict=True)]
 
 
-def accuracy_nodes(bench: Bench) -> list[Reading]:
-    """BlogCatalog by DeepWalk on 16 hosts: the worst difference of micro-F1 at 30, 60 and 90 % labels to one host."""
-    one, many = _nodes(bench, None)["curve"][-1], _nodes(bench, {"sync": "adasum"})["curve"][-1]
-    worst = min(many[share] - one[share] for share in one)
-    text = "; ".join(f"{share} {many[share]:.2f} / one host {one[share]:.2f}" for share in one)
-    return [Reading(value=worst, text=f"{worst:+.2f} at worst: {text}")]
+def cheap(rule: str, bench: Bench) -> list[Reading]:
+    """The lead of a rule with 8 bits, and its bytes over those of 12 full rounds."""
+    one, ours = bench.each(lambda side: judged_runs(bench, WHOLE, *side), ((ONE, None), (rule, {"bits": 8})))
+    hosts = {"logical_hosts": 4 if bench.quick else HOSTS, "sync": rule, "rounds_per_epoch": 12}
+    full = run_of_words(bench, 0.05, hosts, WHOLE.text(bench), 1, WHOLE.seeds[0])
+    ratio = sent_of(ours[0]) / len(ours[0]["curve"]) / sent_of(full)
+    return [lead(ours, one, f"{_named(bench, WHOLE, rule)}, 8 bits"), Reading(value=ratio, text=f"{ratio:.2f}×")]
 
 
-def accuracy_per_byte(bench: Bench) -> list[Reading]:
-    """With no more bytes than 12 rounds an epoch of the same scheme send in full precision."""
-    one, cheap = final_score(_words(bench, ONE)), _words(bench, "blend", FEW_BYTES)
-    full = _words(bench, "adasum", {"rounds_per_epoch": 12}, epochs=1)
-    spent, budget = sent_of(cheap) / len(cheap["curve"]), sent_of(full)
-    score = final_score(cheap)
-    what = f"blend, {FEW_BYTES['bits']} bits, {FEW_BYTES['rounds_per_epoch']} rounds"
-    return [
-        Reading(value=score - one, text=f"{score:.2f} / one host {one:.2f} ({score - one:+.2f}); {what}"),
-        Reading(
-            value=spent / budget, text=f"{spent / budget:.2f}×: {spent / 1e9:.2f} / {budget / 1e9:.2f} GB an epoch"
-        ),
-    ]
+def no_loss(bench: Bench) -> list[Reading]:
+    """Our rule that goes by curvature: with all bits, and with 8."""
+    return [*accuracy(WHOLE, ("spectral",), bench), *cheap("spectral", bench)]
 
 
 def early_epochs(bench: Bench) -> list[Reading]:
-    """The smallest lead of our rule, and of AdaSum, over the mean in any epoch; the curves of all."""
-    curves = {who: _curve(_words(bench, who)) for who in RATES}
-    curves["blend, 8 bits, 96 rounds"] = _curve(_words(bench, "blend", FEW_BYTES))
+    """The smallest lead of each rule over the mean in any epoch; the curves of all, means over seeds."""
+    sides = (ONE, *RULES)
+    runs = dict(zip(sides, _all(bench, WHOLE, RULES), strict=True))
+    by_seed = {side: [curve_of(run, JUDGE) for run in found] for side, found in runs.items()}
+    curves = {side: list(map(statistics.fmean, zip(*found, strict=True))) for side, found in by_seed.items()}
     bench.runs["curves"] = curves
-    text = "; ".join(f"{name} {' '.join(f'{score:.1f}' for score in curve)}" for name, curve in curves.items())
-    ours, adasum = (_least_lead(curves[who], curves["mean"]) for who in ("blend", "adasum"))
-    return [
-        Reading(value=ours, text=f"{ours:+.2f} at least; by epoch: {text}"),
-        Reading(value=adasum, text=f"{adasum:+.2f} at least"),
-    ]
+    text = "; ".join(f"{side} {' '.join(f'{score:.1f}' for score in curve)}" for side, curve in curves.items())
+    readings = []
+    for rule in ("blend", "adasum", "spectral"):
+        leads = [min(a - b for a, b in zip(mine, mean, strict=True))
+                 for mine, mean in zip(by_seed[rule], by_seed["mean"], strict=True)]  # fmt: skip
+        shown = f"{statistics.fmean(leads):+.2f} at least" + ("" if readings else f"; by epoch: {text}")
+        readings.append(Reading.of_seeds(leads, shown))
+    return readings
 
 
-def _least_lead(curve: list[float], other: list[float]) -> float:
-    return min(one - two for one, two in zip(curve, other, strict=True))
+def accuracy_nodes(bench: Bench) -> list[Reading]:
+    """BlogCatalog by DeepWalk, the default rule: the worst of the differences of micro-F1 at 30, 60 and 90 % labels."""
+    sides: tuple[dict[str, Any], ...] = ({}, {"logical_hosts": 4 if bench.quick else NODE_HOSTS})
+    (rate, one), (own, many) = bench.each(partial(_node_runs, bench), sides)
+    leads = {share: [mine[share] - other[share] for mine, other in zip(many, one, strict=True)] for share in one[0]}
+    worst = min(leads, key=lambda share: statistics.fmean(leads[share]))
+    text = "; ".join(f"{share} {statistics.fmean(found):+.2f}" for share, found in leads.items())
+    base = statistics.fmean(run[worst] for run in one)
+    shown = f"{statistics.fmean(leads[worst]):+.2f} at worst ({worst}, one host {base:.2f}): {text}"
+    return [Reading.of_seeds(leads[worst], f"{shown}; rates {rate:g} and {own:g}")]
 
 
-def _words(bench: Bench, who: str, more: Mapping[str, Any] | None = None, epochs: int = EPOCHS) -> dict[str, Any]:
-    """A run on the whole corpus: one host, or 32 that agree as `who` says."""
-    options = WORDS | {"learning_rate": best_rate(bench, who)}
-    return run_on_hosts(
-        bench, "SkipGram", options, _spread(bench, who, more or {}), bench.words(), 1 if bench.quick else epochs
-    )
+def _node_runs(bench: Bench, hosts: dict[str, Any]) -> tuple[float, list[dict[str, float]]]:
+    """The rate that is best with a seed and splits of its own, and the scores of the judged seeds."""
+
+    def scores(rate: float, seed: int) -> dict[str, float]:
+        options = (NODES | {"dim": 16, "walks_per_node": 1} if bench.quick else NODES) | {"learning_rate": rate}
+        graph = "ppi" if bench.quick else "blogcatalog"
+        labels = bench.data(f"graph-{graph}/{graph}.labels.txt.gz")
+        run = run_on_hosts(
+            bench, "DeepWalk", options, hosts or None, bench.edges(graph), NODE_EPOCHS, seed, ("--labels", labels)
+        )
+        found: dict[str, float] = run["curve"][-1]
+        return found
+
+    def score(rate: float) -> float:
+        return statistics.fmean(scores(rate, NODE_TUNING_SEED).values())
+
+    rate, tried = (NODE_GRID[1], {}) if bench.quick else best_inside(NODE_GRID, score, bench.each)
+    bench.runs[f"{'hosts' if hosts else ONE} by learning rate"] = tried
+    return rate, bench.each(lambda seed: scores(rate, seed), NODE_SEEDS[:2] if bench.quick else NODE_SEEDS)
 
 
-def _spread(bench: Bench, who: str, more: Mapping[str, Any]) -> dict[str, Any] | None:
-    return None if who == ONE else {"logical_hosts": 4 if bench.quick else HOSTS, "sync": who} | dict(more)
+def _all(bench: Bench, setting: Setting, rules: Sequence[str]) -> list[list[dict[str, Any]]]:
+    """The runs of one host and those of each rule."""
+    return bench.each(lambda side: judged_runs(bench, setting, side), (ONE, *rules))
 
 
-def best_rate(bench: Bench, who: str) -> float:
-    """The learning rate that scores best on the first 2 M words."""
-
-    def tune() -> float:
-        scores = {}
-        for rate in RATES[who][:1] if bench.quick else RATES[who]:
-            options, epochs = WORDS | {"learning_rate": rate}, 1 if bench.quick else TUNING_EPOCHS
-            found = run_on_hosts(bench, "SkipGram", options, _spread(bench, who, {}), first_words(bench), epochs)
-            scores[rate] = final_score(found)
-        bench.runs[f"{who} by learning rate"] = scores
-        return max(scores, key=lambda rate: scores[rate])
-
-    return float(bench.once(("best rate", who), tune))
+def _named(bench: Bench, setting: Setting, rule: str) -> str:
+    return f"{rule} (rate {best_rate(bench, setting, rule):g}, of one host {best_rate(bench, setting, ONE):g})"
 
 
-def _nodes(bench: Bench, hosts: Mapping[str, Any] | None) -> dict[str, Any]:
-    spread = None if hosts is None else {"logical_hosts": 4 if bench.quick else NODE_HOSTS, **hosts}
-    options = NODES | {"dim": 16, "walks_per_node": 1} if bench.quick else NODES
-    return run_on_hosts(bench, "DeepWalk", options, spread, bench.edges(_graph(bench)), 1 if bench.quick else EPOCHS)
+def _below(name: str, most: float) -> Measure:
+    """A lead over one host that may be so far below 0."""
+    return Measure(name=name, relation=">=", target=-most, wording=f"≥ −{most:g} points", is_accuracy=True)
 
 
-def first_words(bench: Bench, words: int = TUNING_WORDS) -> Path:
-    """The first words of the corpus, by default 2 M."""
-    size = "" if words == TUNING_WORDS else f"-{words}"
-    name = f"enwiki2015.quick-tuning{size}.txt" if bench.quick else f"enwiki2015.tuning{size}.txt"
-    return bench.made(name, lambda target: _copy_words(bench.words(), target, words))
+def _told(name: str) -> Measure:
+    return Measure(name=name, relation="", wording="reported")
 
 
-def run_on_hosts(
-    bench: Bench, model: str, options: Mapping[str, Any], hosts: Mapping[str, Any] | None, data: Path, epochs: int,
-    seed: int = 1, halves: Path | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    """One run, scored by epoch; halves: by both halves of the word sets, which that folder has.
-
-    What ran before with the same code and settings is taken from its file.
-    """
-    whole = ("--wordeval", bench.data("wordeval")) if model == "SkipGram" else ("--labels", _labels(bench))
-    scored = whole if halves is None else ("--halves", halves)
-    request = [model, dict(options), hosts, data.name, epochs, seed, halves is not None, bench.quick]
-    name = hashlib.sha256(json.dumps([request, sources()], sort_keys=True).encode()).hexdigest()[:16]
-
-    def make() -> dict[str, Any]:
-        done = bench.ours(
-            "any2vec_hosts.py", "--model", model, "--options", json.dumps(options), "--hosts", json.dumps(hosts),
-            "--data", data, "--epochs", epochs, "--seed", seed, "--threads", 1, *scored,
-        )  # fmt: skip
-        return {"request": request} | done.result
-
-    found = bench.kept(f"hosts-{name}.json", make)
-    bench.runs[json.dumps(request[:6])] = found
-    return found
-
-
-def sources() -> str:
-    """Hash of the code that these figures depend on."""
-    digest = hashlib.sha256()
-    for room in ("kernels", "sync", "models"):
-        for path in sorted((ROOT / "src" / "any2vec" / room).rglob("*.py")):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def _graph(bench: Bench) -> str:
-    return "ppi" if bench.quick else "blogcatalog"
-
-
-def _labels(bench: Bench) -> Path:
-    return bench.data(f"graph-{_graph(bench)}/{_graph(bench)}.labels.txt.gz")
-
-
-def _curve(run: Mapping[str, Any]) -> list[float]:
-    return [statistics.fmean(scores.values()) for scores in run["curve"]]
-
-
-def final_score(run: Mapping[str, Any]) -> float:
-    return _curve(run)[-1]
-
-
-def sent_of(run: Mapping[str, Any]) -> int:
-    """Bytes between hosts, the last gathering of the result apart."""
-    return sum(run["bytes_by_kind"].values()) - run["bytes_by_phase"].get("gather", 0)
-
-
-def _copy_words(source: Path, target: Path, most: int) -> None:
-    words = 0
-    with source.open("rb") as lines, target.open("wb") as out:
-        for line in lines:
-            if words >= most:
-                break
-            words += len(line.split())
-            out.write(line)
-
-
+_TEXT = f"text-enwiki2015, {HOSTS} logical hosts, {WHOLE.epochs} epochs, {WHOLE.rounds} rounds each: mean of five"
+_BYTES = Measure(name="its bytes of an epoch over those of 12 full rounds", relation="<=", target=1, unit="x")
 ROWS = (
     Row(
         name="accuracy",
         measures=(
-            Measure(
-                name=f"text-enwiki2015, {HOSTS} logical hosts, {EPOCHS} epochs: mean of five, AdaSum less one host",
-                relation=">=", target=-0.5, wording="≥ −0.5 points",
-            ),
-            Measure(
-                name="the same of our own rule, blend (AdaSum for frequent rows, sum for rare ones)",
-                relation=">=", target=-0.5, wording="≥ −0.5 points",
-            ),
+            _below(f"{_TEXT}, the default (blend: AdaSum for frequent rows, sum for rare ones) less one host", 0.5),
+            _below("the same, AdaSum", 0.5),
+            *(_told(f"the same, {rule}") for rule in RULES[2:]),
         ),
-        run=accuracy_words,
-        minutes=40,
-        settings="rates: first 2 M words, all scores",
+        run=partial(accuracy, WHOLE, RULES),
+        minutes=240,
+        settings=CHOSEN,
         keeps_runs=True,
     ),
     Row(
         name="accuracy-nodes",
         measures=(
-            Measure(
-                name=f"BlogCatalog, {NODE_HOSTS} logical hosts: micro-F1, AdaSum less one host",
-                relation=">=", target=-0.5, wording="≥ −0.5 points",
-            ),
+            _below(f"BlogCatalog, {NODE_HOSTS} logical hosts: micro-F1, the default rule less one host", 0.3),
         ),
         run=accuracy_nodes,
-        minutes=10,
-        settings="published",
+        minutes=60,
+        settings="rates: other seed and splits",
         keeps_runs=True,
     ),
     Row(
         name="accuracy-per-byte",
-        measures=(
-            Measure(name="mean of five less one host's", relation=">=", target=-1.0, wording="≥ −1 point"),
-            Measure(name="bytes of an epoch over those of 12 full rounds", relation="<=", target=1, unit="x"),
-        ),
-        run=accuracy_per_byte,
-        minutes=25,
-        settings="rates: first 2 M words, all scores",
+        measures=(_below(f"{_TEXT}, the default with 8 bits less one host", 1.0), _BYTES),
+        run=partial(cheap, "blend"),
+        minutes=60,
+        settings=CHOSEN,
         keeps_runs=True,
     ),
     Row(
         name="early-epochs",
         measures=(
             Measure(
-                name="our rule, blend, less the tuned mean, worst epoch", relation=">=", target=0, wording="never below"
+                name="the default rule, blend, less the tuned mean, worst epoch", relation=">=", target=0,
+                wording="never below", is_accuracy=True,
             ),
-            Measure(name="AdaSum less the tuned mean, worst epoch", relation="", wording="reported"),
+            _told("AdaSum less the tuned mean, worst epoch"),
+            _told("spectral less the tuned mean, worst epoch"),
         ),
         run=early_epochs,
-        minutes=1,
-        settings="rates: first 2 M words, all scores",
+        minutes=240,
+        settings=CHOSEN,
+        keeps_runs=True,
+    ),
+    Row(
+        name="no-loss",
+        measures=(
+            _below(f"{_TEXT}, spectral less one host", 0.3),
+            _below("the same, spectral with 8 bits less one host", 0.5),
+            _BYTES,
+        ),
+        run=no_loss,
+        minutes=120,
+        settings=CHOSEN,
+        keeps_runs=True,
+    ),
+    Row(
+        name="no-loss-part",
+        measures=(
+            _below(
+                f"the first 4 M words, {HOSTS} logical hosts, {PART.epochs} epochs, {PART.rounds} rounds each: "
+                "mean of five, spectral less one host", 0.3,
+            ),
+            _told("the same, blend less one host"),
+        ),
+        run=partial(accuracy, PART, ("spectral", "blend")),
+        minutes=40,
+        settings=CHOSEN,
         keeps_runs=True,
     ),
 )  # fmt: skip

@@ -9,7 +9,6 @@ from benchmarks.hosts import exact as hosts_exact
 from benchmarks.hosts import faults as hosts_faults
 from benchmarks.hosts import links as hosts_links
 from benchmarks.hosts import modeled as modeled
-from benchmarks.hosts import no_loss as hosts_no_loss
 from benchmarks.hosts import triples as hosts_triples
 from benchmarks.table import Table
 
@@ -19,7 +18,6 @@ TABLE = Table(
     rows=(
         *hosts_exact.ROWS,
         *hosts_accuracy.ROWS,
-        *hosts_no_loss.ROWS,
         *hosts_links.ROWS,
         *modeled.ROWS,
         *hosts_agreements.ROWS,

@@ -11,7 +11,7 @@ from typing import Literal
 
 from benchmarks.bench import Bench
 from benchmarks.disk.triples_quality import WN18RR, triples_of
-from benchmarks.hosts.accuracy import first_words
+from benchmarks.hosts.word_runs import first_words
 from benchmarks.table import Measure, Reading, Row, Table
 from benchmarks.versions.runs import Run, started, timed, versions
 

@@ -8,8 +8,10 @@ import json
 import math
 import os
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks import bench as workbench
@@ -109,7 +111,8 @@ def test_a_grid_grows_until_its_best_is_inside() -> None:
         return -abs(rate - 8)
 
     best, scores = best_inside([0.5, 1], score)
-    assert (best, asked) == (8, [0.5, 1, 2, 4, 8, 16]) and scores[16] == -8
+    assert (best, asked) == (8, [0.5, 1, 2, 4, 8, 16, 5.7, 11]) and scores[16] == -8
+    assert best_inside([1, 4, 16], lambda rate: -abs(rate - 7.5))[0] == 8
     assert best_inside([4, 16], lambda rate: -abs(rate - 4))[0] == 4
     with pytest.raises(RowError, match="edge of its grid, 1, 2, 4"):
         best_inside([1, 2], lambda rate: rate)
@@ -324,28 +327,53 @@ def test_pictures_are_not_drawn_of_a_failure(planted: Callable[..., int], monkey
 def test_kept_runs_keep_the_commit_at_which_they_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "commit", lambda: "first")
     bench = Bench(folder=tmp_path)
-    assert bench.kept("a.json", lambda: {"score": 1}) == {"score": 1}
-    (tmp_path / "b.json").write_text('{"score": 2}')
+    assert bench.kept("a", ["asked"], lambda: {"score": 1}) == {"score": 1}
     monkeypatch.setattr(results, "commit", lambda: "second")
 
     def reads(*names: str) -> dict[str, object]:
         row = Row(
             name="kept", measures=(SPEED,), minutes=1, keeps_runs=True,
-            run=lambda bench: [Reading(value=bench.kept(name, dict)["score"], text="") for name in names],
+            run=lambda bench: [Reading(value=bench.kept(name, ["asked"], dict)["score"], text="") for name in names],
         )  # fmt: skip
         return run.measure(row, bench)[1]
 
-    assert (reads("a.json")["commit"], reads("a.json")["ran_at"]) == ("second", ["first"])
+    assert (reads("a")["commit"], reads("a")["ran_at"]) == ("second", ["first"])
+    assert reads("a")["ran_on"] == [results.machine()["cpu"]]
     table = Table(name="t", title="", rows=(dataclasses.replace(row_of(SPEED), name="kept", keeps_runs=True),))
 
     def sentence(entry: dict[str, object]) -> str:
         return results.provenance(table, {"rows": {"kept": [entry]}})[0]
 
-    assert sentence(reads("a.json")).startswith("Measured at commit first (read at second), ")
-    assert sentence(reads("b.json")).startswith("Measured at an unknown commit (read at second), ")
-    assert reads("a.json")["code"] and not reads("b.json")["code"]
-    older = {name: value for name, value in reads("a.json").items() if name != "ran_at"}
+    assert sentence(reads("a")).startswith("Measured at commit first (read at second), ")
+    older = {name: value for name, value in reads("a").items() if name != "ran_at"}
     assert sentence(older).startswith("Measured at an unknown commit (read at second), ")
+
+
+def test_a_kept_run_runs_again_when_its_code_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    bench = Bench(folder=tmp_path)
+
+    def score(request: str) -> object:
+        return bench.kept("run", [request], lambda: asked.append(request) or {"score": len(asked)})["score"]
+
+    assert [score(request) for request in ("a", "b", "a")] == [1, 2, 1]
+    file = next(path for path in tmp_path.glob("run-*.json") if json.loads(path.read_text())["request"] == ["a"])
+    stored = json.loads(file.read_text())
+    file.write_text(json.dumps(stored | {"code": dict.fromkeys(stored["code"], "other")}))
+    assert score("a") == 3 and score("b") == 2
+
+
+def test_jobs_run_side_by_side_and_answer_in_order(tmp_path: Path) -> None:
+    together = threading.Barrier(3, timeout=60)
+
+    def make(number: int) -> dict[str, Any]:
+        together.wait()  # no run ends before three have begun
+        return {"number": number, "commit": "its own"}
+
+    bench = Bench(folder=tmp_path, jobs=3)
+    found = bench.each(lambda number: bench.kept("run", number, lambda: make(number)), range(3))
+    assert found == [{"number": number, "commit": "its own"} for number in range(3)]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json"] * 3
 
 
 def test_results_name_no_folder_and_no_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -442,7 +470,7 @@ def test_comments_change_no_code(tmp_path: Path) -> None:
 
 def test_kept_runs_keep_their_code(tmp_path: Path) -> None:
     def reading(bench: Bench) -> list[Reading]:
-        return [Reading(value=bench.kept("one.json", lambda: bench.any2vec("doctor").result)["cores"] * 0, text="")]
+        return [Reading(value=bench.kept("one", [], lambda: bench.any2vec("doctor").result)["cores"] * 0, text="")]
 
     row = dataclasses.replace(row_of(SPEED), run=reading, keeps_runs=True)
     first, again = (run.measure(row, Bench(folder=tmp_path))[1]["code"] for _ in range(2))

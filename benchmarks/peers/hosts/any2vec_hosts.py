@@ -35,7 +35,7 @@ def main() -> None:
         if args.halves:
             curve.append({half: word_scores(embeddings, Path(args.halves) / half) for half in ("tune", "judge")})
         if args.labels and epoch == args.epochs:
-            curve.append(node_scores(embeddings, args.labels))
+            curve.append(node_scores(embeddings, args.labels, args.seed))
 
     started = time.perf_counter()
     result = any2vec.fit(
@@ -62,13 +62,13 @@ def word_scores(embeddings: Any, folder: Path) -> dict[str, float]:
     return {name: 100 * (score or 0.0) for name, score in scores.items()}
 
 
-def node_scores(embeddings: Any, labels: str) -> dict[str, float]:
-    """Micro-F1 in points by share of labeled nodes."""
+def node_scores(embeddings: Any, labels: str, seed: int) -> dict[str, float]:
+    """Micro-F1 in points by share of labeled nodes; seed: of the splits."""
     from benchmarks.words.nodes import FRACTIONS, SHUFFLES
 
     from any2vec.evaluate.graph.nodes import evaluate_nodes
 
-    result = evaluate_nodes(embeddings, labels, fractions=FRACTIONS, shuffles=SHUFFLES, seed=1, known_counts=True)
+    result = evaluate_nodes(embeddings, labels, fractions=FRACTIONS, shuffles=SHUFFLES, seed=seed, known_counts=True)
     return {f"{score.fraction:.0%}": 100 * score.micro_f1 for score in result.scores}
 
 
